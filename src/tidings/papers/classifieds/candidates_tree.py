@@ -31,9 +31,9 @@ from tidings.algebra.law.typed_attribute import resolve_test
 from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import TooLarge
 from tidings.model import And, In, Is, Test, all_of
-from tidings.papers.classifieds.conjunction_tree import Node, Rows, Tree
-from tidings.papers.classifieds.path_steps import ANY, Step, step_of
-from tidings.papers.classifieds.revision import Revision
+from tidings.papers.classifieds.conjunction_tree import ConjunctionTree, PathNode, PathRows
+from tidings.papers.classifieds.path_steps import ANY, PathStep, to_step
+from tidings.papers.classifieds.revision import FinalRevision
 from tidings.papers.common.name_order import NameOrder, describe_attribute
 
 if TYPE_CHECKING:
@@ -44,27 +44,27 @@ if TYPE_CHECKING:
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
 
-NAMES = 2
+TREE_NAMES = 2
 """How many names make the tree, where nearly all filters use one of them (benchmarks/papers/classifieds/README.md)."""
 
-MOST = 32
+MAX_TREE_NAMES = 32
 """No more names make the tree, however the filters spread over names."""
 
-UNREACHED = 0.01
+MAX_UNREACHED_SHARE = 0.01
 """Names are added until no more than this share of the rows that name a fixed value has none of them."""
 
-ROWS = 64
+MAX_ROWS = 64
 """A filter of more conjunctions stays whole: revising it as rows would take longer than asking the law once."""
 
 
-class Compiled(NamedTuple):
+class FilterRows(NamedTuple):
     """A filter: whole, and the literals of each of its conjunctions."""
 
     whole: Filter
     rows: list[tuple[Filter, ...]]
 
 
-class _Laid(NamedTuple):
+class _PlacedRow(NamedTuple):
     """A row on its way to a node: whose it is, and what the tree does not decide of it."""
 
     id: SubId
@@ -74,54 +74,54 @@ class _Laid(NamedTuple):
 class CandidatesTree:
     """Filters under a few names in a tree, decided in a second phase."""
 
-    def __init__(self, names: int = NAMES, most: int = MOST) -> None:
+    def __init__(self, names: int = TREE_NAMES, most: int = MAX_TREE_NAMES) -> None:
         """Start without filters; `names` make the tree, and more, up to `most`, where these reach too few filters."""
-        self._least, self._most = names, most
-        self._held: dict[SubId, Compiled] = {}
+        self._min_names, self._max_names = names, most
+        self._filters: dict[SubId, FilterRows] = {}
         self._order = NameOrder()
         self._names: dict[TypedAttribute, int] = {}  # those that make the tree, each with its place in the order
-        self._lock = RLock()
+        self.lock = RLock()
         forks.guard(self, forks.Level.ALGORITHM)
-        self._empty()
+        self._reset()
 
-    def _empty(self) -> None:
-        self._tree, self._rows, self._revision = Tree(), Rows(), Revision()
+    def _reset(self) -> None:
+        self._tree, self._rows, self._revision = ConjunctionTree(), PathRows(), FinalRevision()
         self._rows_of: dict[SubId, list[int]] = {}
-        self._asked: dict[int, Filter] = {}
-        self._several = 0  # subscriptions of more than one row
+        self._law_parts: dict[int, Filter] = {}
+        self._multi_row_filters = 0  # subscriptions of more than one row
 
-    def compile_filter(self, tree: Filter) -> Compiled:
+    def compile_filter(self, tree: Filter) -> FilterRows:
         """Return the filter with its conjunctions; one of too many is a single part of a single one."""
         parts = tree.parts if type(tree) is And else (tree,)
         if all(type(part) is Test for part in parts):  # the usual filter
-            return Compiled(tree, [parts])
+            return FilterRows(tree, [parts])
         try:
-            return Compiled(tree, list_conjunctions(tree, limit=ROWS))
+            return FilterRows(tree, list_conjunctions(tree, limit=MAX_ROWS))
         except TooLarge:
-            return Compiled(tree, [(tree,)])
+            return FilterRows(tree, [(tree,)])
 
     # Filters -----------------------------------------------------------------------------------
 
-    def add_many(self, filters: Iterable[tuple[SubId, Compiled]]) -> None:
+    def add_many(self, filters: Iterable[tuple[SubId, FilterRows]]) -> None:
         """Take filters in; a known id is replaced."""
         batch = dict(filters)
-        with self._lock:
+        with self.lock:
             for id in batch:
-                if id in self._held:
+                if id in self._filters:
                     self._remove(id)
             for compiled in batch.values():
-                self._order.add(_fixed_names(compiled))
-            total = len(self._held) + len(batch)
+                self._order.add(_iterate_fixed_names(compiled))
+            total = len(self._filters) + len(batch)
             if self._order.is_due(total):
                 self._order.settle(total)
-                names = self._chosen({**self._held, **batch}.values())
+                names = self._choose_names({**self._filters, **batch}.values())
                 if names != self._names:
-                    self._names, batch = names, {**self._held, **batch}
-                    self._empty()
-            self._held.update(batch)
-            self._lay(batch)
+                    self._names, batch = names, {**self._filters, **batch}
+                    self._reset()
+            self._filters.update(batch)
+            self._insert_rows(batch)
 
-    def _chosen(self, filters: Iterable[Compiled]) -> dict[TypedAttribute, int]:
+    def _choose_names(self, filters: Iterable[FilterRows]) -> dict[TypedAttribute, int]:
         """Return the names that make the tree, in order: the most frequent ones, as many as reach nearly all rows."""
         order = self._order.sort_by_frequency()
         ranks = {name: at for at, name in enumerate(order)}
@@ -131,35 +131,37 @@ class CandidatesTree:
                 if at := [ranks[resolve_test(part)] for part in literals if _is_fixed(part)]:  # type: ignore[arg-type]
                     first[min(at)] += 1
         left, count = sum(first), 0
-        allowed = UNREACHED * left
-        while count < min(self._most, len(order)) and (count < self._least or left > allowed):
+        allowed = MAX_UNREACHED_SHARE * left
+        while count < min(self._max_names, len(order)) and (count < self._min_names or left > allowed):
             left -= first[count]
             count += 1
         return {name: at for at, name in enumerate(order[:count])}
 
-    def _lay(self, batch: dict[SubId, Compiled]) -> None:
+    def _insert_rows(self, batch: dict[SubId, FilterRows]) -> None:
         """Put filters into the tree, node by node: rows of one node lie together, which the kernel likes."""
-        ends: dict[Node, list[_Laid]] = {}
+        ends: dict[PathNode, list[_PlacedRow]] = {}
         for id, compiled in batch.items():
             for literals in compiled.rows:
                 steps, rest = self._split(literals)
-                ends.setdefault(self._tree.insert(steps), []).append(_Laid(id, rest))
-        laid = [one for ones in ends.values() for one in ones]
-        rows = [self._rows.put(one.id, node) for node, ones in ends.items() for one in ones]
-        for row, one, asked in zip(rows, laid, self._revision.set_many(rows, [one.rest for one in laid]), strict=True):
-            self._rows_of.setdefault(one.id, []).append(row)
+                ends.setdefault(self._tree.insert(steps), []).append(_PlacedRow(id, rest))
+        placed = [row_to_place for ones in ends.values() for row_to_place in ones]
+        rows = [self._rows.add(row_to_place.id, node) for node, ones in ends.items() for row_to_place in ones]
+        for row, row_to_place, asked in zip(
+            rows, placed, self._revision.set_many(rows, [row_to_place.rest for row_to_place in placed]), strict=True
+        ):
+            self._rows_of.setdefault(row_to_place.id, []).append(row)
             if asked:
-                self._asked[row] = all_of(asked)
-        self._several += sum(len(compiled.rows) > 1 for compiled in batch.values())
+                self._law_parts[row] = all_of(asked)
+        self._multi_row_filters += sum(len(compiled.rows) > 1 for compiled in batch.values())
 
-    def _split(self, literals: tuple[Filter, ...]) -> tuple[list[Step], list[Filter]]:
+    def _split(self, literals: tuple[Filter, ...]) -> tuple[list[PathStep], list[Filter]]:
         """Return the path of a conjunction, in order, and what remains of it."""
         names = self._names
-        path: dict[TypedAttribute, Step] = {}
+        path: dict[TypedAttribute, PathStep] = {}
         rest: list[Filter] = []
         for part in literals:
             if _is_fixed(part) and (name := resolve_test(part)) in names and name not in path:  # type: ignore[arg-type]
-                path[name] = step_of(part)  # type: ignore[arg-type]
+                path[name] = to_step(part)  # type: ignore[arg-type]
             else:
                 rest.append(part)
         steps = list(path.values())
@@ -169,45 +171,45 @@ class CandidatesTree:
 
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there."""
-        with self._lock:
+        with self.lock:
             self._remove(id)
-            if not self._held:
+            if not self._filters:
                 self._names = {}
-                self._empty()
+                self._reset()
 
     def _remove(self, id: SubId) -> None:
-        compiled, rows = self._held.pop(id), self._rows_of.pop(id, [])
-        self._order.discard(_fixed_names(compiled))
-        self._several -= len(rows) > 1
+        compiled, rows = self._filters.pop(id), self._rows_of.pop(id, [])
+        self._order.discard(_iterate_fixed_names(compiled))
+        self._multi_row_filters -= len(rows) > 1
         # Which conjunction a row is does not matter: together they give back what together they took.
         for row, literals in zip(rows, compiled.rows, strict=True):
-            self._asked.pop(row, None)
-            self._tree.prune(self._rows.take(row))
+            self._law_parts.pop(row, None)
+            self._tree.prune(self._rows.remove(row))
             self._revision.clear(row, self._split(literals)[1])
 
     # Events ------------------------------------------------------------------------------------
 
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading, each once."""
-        with self._lock:
-            found = self._found(reading, setting)
-            return list(dict.fromkeys(found)) if self._several else found
+        with self.lock:
+            ids = self._match_rows(reading, setting)
+            return list(dict.fromkeys(ids)) if self._multi_row_filters else ids
 
-    def _found(self, reading: Reading, setting: Setting) -> list[Any]:
-        ids, candidates = self._rows.ids, self.candidates(reading, setting)
+    def _match_rows(self, reading: Reading, setting: Setting) -> list[Any]:
+        ids, candidates = self._rows.ids, self.find_candidates(reading, setting)
         if not len(candidates):
             return []
-        kept = self._revision.survivors(candidates, reading)
+        kept = self._revision.find_survivors(candidates, reading)
         if kept is None:
-            held = self._held
+            filters = self._filters
             near = dict.fromkeys(ids[row] for row in candidates.tolist())
-            return [id for id in near if holds(held[id].whole, reading, setting)]
-        asked = self._asked
+            return [id for id in near if holds(filters[id].whole, reading, setting)]
+        asked = self._law_parts
         if not asked:
             return [ids[row] for row in kept.tolist()]
         return [ids[row] for row in kept.tolist() if row not in asked or holds(asked[row], reading, setting)]
 
-    def candidates(self, reading: Reading, setting: Setting) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def find_candidates(self, reading: Reading, setting: Setting) -> np.ndarray[Any, np.dtype[np.int32]]:
         """Return the rows that the first phase selects."""
         reached = self._tree.descend(reading, setting)
         joined = bytearray().join([node.rows for node in reached if node.rows is not None])
@@ -219,15 +221,15 @@ class CandidatesTree:
 
     def explain(self) -> dict[str, object]:
         """Say what is in the tree, and what is left to the second phase."""
-        with self._lock:
+        with self.lock:
             return {
                 "algorithm": "candidates tree (classifieds, section 2.6)",
-                "filters": len(self._held),
+                "filters": len(self._filters),
                 "rows": len(self._rows),
                 "names in the tree": list(map(describe_attribute, self._names)),
-                "nodes": sum(1 for _ in self._tree.nodes()),
+                "nodes": sum(1 for _ in self._tree.iterate_nodes()),
                 "asked for each event": len(self._tree.root.rows or ()),
-                "rows with a part for the law": len(self._asked),
+                "rows with a part for the law": len(self._law_parts),
             }
 
 
@@ -235,5 +237,5 @@ def _is_fixed(part: Filter) -> bool:
     return type(part) is Test and part.quantifier is ANY and type(part.condition) in (Is, In)
 
 
-def _fixed_names(compiled: Compiled) -> Iterator[TypedAttribute]:
+def _iterate_fixed_names(compiled: FilterRows) -> Iterator[TypedAttribute]:
     return (resolve_test(part) for literals in compiled.rows for part in literals if _is_fixed(part))  # type: ignore[arg-type]

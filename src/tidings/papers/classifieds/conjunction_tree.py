@@ -27,7 +27,7 @@ import numpy as np
 from tidings.algebra import holds
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute
 from tidings.model import Range
-from tidings.papers.classifieds.path_steps import RANGE, SET, closed, is_exact
+from tidings.papers.classifieds.path_steps import RANGE, SET, close_ends, is_exact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,21 +37,21 @@ if TYPE_CHECKING:
     from tidings.algebra import Reading, Setting
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
-    from tidings.papers.classifieds.path_steps import Step
+    from tidings.papers.classifieds.path_steps import PathStep
 
-MANY = 32
+MIN_VECTORIZED = 32
 """From so many ranges on, NumPy's way costs less than a loop over them."""
 
-_UNLIKE = frozenset((Range, Mismatch))
+_UNHASHED_TYPES = frozenset((Range, Mismatch))
 """The types of values that are not found by hash and do not compare with the ends of ranges."""
 
-Spans: TypeAlias = "tuple[NDArray[np.float64], NDArray[np.float64], list[Node]]"
+RangeArrays: TypeAlias = "tuple[NDArray[np.float64], NDArray[np.float64], list[PathNode]]"
 """The low ends, the high ends, and the nodes."""
 
 
-def spans_of(ranges: dict[Any, Node]) -> Spans | Literal[False]:
+def build_range_arrays(ranges: dict[Any, PathNode]) -> RangeArrays | Literal[False]:
     """Return ranges as arrays of closed ends; false where some have no such ends."""
-    ends = [closed(*key) for key in ranges]
+    ends = [close_ends(*key) for key in ranges]
     if None in ends:
         return False
     flat = np.array(ends, np.float64)
@@ -59,86 +59,88 @@ def spans_of(ranges: dict[Any, Node]) -> Spans | Literal[False]:
 
 
 # Implementer's note: most groups have one table with one node, so tables are made when they are needed.
-class Group:
+class NodeGroup:
     """The children of a node under one name, by their sort; `holding` has the nodes of sets under each value."""
 
-    __slots__ = ("fixed", "holding", "ranges", "sets", "spans", "tested")
+    __slots__ = ("by_member", "fixed", "others", "range_arrays", "ranges", "sets")
 
     def __init__(self) -> None:
         """Start without children."""
-        self.fixed: dict[Any, Node] | None = None
-        self.sets: dict[Any, Node] | None = None
-        self.ranges: dict[Any, Node] | None = None
-        self.tested: dict[Any, Node] | None = None
-        self.holding: dict[Any, dict[Node, None]] | None = None
-        self.spans: Spans | Literal[False] | None = None  # of `ranges`, if they can be; nothing after a change
+        self.fixed: dict[Any, PathNode] | None = None
+        self.sets: dict[Any, PathNode] | None = None
+        self.ranges: dict[Any, PathNode] | None = None
+        self.others: dict[Any, PathNode] | None = None
+        self.by_member: dict[Any, dict[PathNode, None]] | None = None
+        self.range_arrays: RangeArrays | Literal[False] | None = (
+            None  # of `ranges`, if they can be; nothing after a change
+        )
 
-    def child(self, step: Step, parent: Node) -> Node:
+    def get_child(self, step: PathStep, parent: PathNode) -> PathNode:
         """Return the child of this step; it is made where there is none."""
-        table = getattr(self, step.sort)
+        table = getattr(self, step.kind)
         if table is None:
             table = {}
-            setattr(self, step.sort, table)
-        found: Node | None = table.get(step.key)
-        if found is None:
-            found = table[step.key] = Node(step, parent)
-            if step.sort is SET:
-                if self.holding is None:
-                    self.holding = {}
+            setattr(self, step.kind, table)
+        node: PathNode | None = table.get(step.key)
+        if node is None:
+            node = table[step.key] = PathNode(step, parent)
+            if step.kind is SET:
+                if self.by_member is None:
+                    self.by_member = {}
                 for value in step.key:
-                    self.holding.setdefault(value, {})[found] = None
-            elif step.sort is RANGE:
-                self.spans = None
-        return found
+                    self.by_member.setdefault(value, {})[node] = None
+            elif step.kind is RANGE:
+                self.range_arrays = None
+        return node
 
-    def drop(self, step: Step) -> None:
+    def remove(self, step: PathStep) -> None:
         """Forget the child of this step."""
-        table = getattr(self, step.sort)
+        table = getattr(self, step.kind)
         gone = table.pop(step.key)
         if not table:
-            setattr(self, step.sort, None)
-        if step.sort is RANGE:
-            self.spans = None
-        if step.sort is SET and self.holding is not None:
+            setattr(self, step.kind, None)
+        if step.kind is RANGE:
+            self.range_arrays = None
+        if step.kind is SET and self.by_member is not None:
             for value in step.key:
-                nodes = self.holding[value]
+                nodes = self.by_member[value]
                 del nodes[gone]
                 if not nodes:
-                    del self.holding[value]
+                    del self.by_member[value]
 
     def __len__(self) -> int:
         """Count the children."""
-        return sum(len(table) for table in (self.fixed, self.sets, self.ranges, self.tested) if table)
+        return sum(len(table) for table in (self.fixed, self.sets, self.ranges, self.others) if table)
 
-    def __iter__(self) -> Iterator[Node]:
+    def __iter__(self) -> Iterator[PathNode]:
         """Yield the children."""
-        for table in (self.fixed, self.sets, self.ranges, self.tested):
+        for table in (self.fixed, self.sets, self.ranges, self.others):
             if table is not None:
                 yield from table.values()
 
-    def covering(self, values: tuple[Any, ...], reading: Reading, setting: Setting) -> Iterable[Node]:
+    def find_covering(self, values: tuple[Any, ...], reading: Reading, setting: Setting) -> Iterable[PathNode]:
         """Return the children that cover some of the values: lines 9 to 11 of Algorithm 1."""
-        if len(values) != 1 or type(values[0]) in _UNLIKE:
-            return self._covering_several(values, reading, setting)
-        value, found = values[0], list[Node]()
+        if len(values) != 1 or type(values[0]) in _UNHASHED_TYPES:
+            return self._find_covering_any(values, reading, setting)
+        value, nodes = values[0], list[PathNode]()
         if self.fixed is not None and (child := self.fixed.get(value)) is not None:
-            found.append(child)
-        if self.holding is not None:
-            found += self.holding.get(value, ())
+            nodes.append(child)
+        if self.by_member is not None:
+            nodes += self.by_member.get(value, ())
         if self.ranges is not None:
-            found += self._holding_number(value)
-        if self.tested is not None:
-            found += [child for child in self.tested.values() if holds(child.test, reading, setting)]
-        return found
+            nodes += self._find_ranges(value)
+        if self.others is not None:
+            nodes += [child for child in self.others.values() if holds(child.test, reading, setting)]
+        return nodes
 
-    def _holding_number(self, value: Any) -> Iterable[Node]:
+    def _find_ranges(self, value: Any) -> Iterable[PathNode]:
         """Return the children whose range holds a value: compared one by one, many of them in flat arrays."""
         assert self.ranges is not None
-        if len(self.ranges) >= MANY and is_exact(value):
-            if self.spans is None:
-                self.spans = spans_of(self.ranges)
-            if self.spans:
-                lows, highs, nodes = self.spans
+        if len(self.ranges) >= MIN_VECTORIZED and is_exact(value):
+            if self.range_arrays is None:
+                self.range_arrays = build_range_arrays(self.ranges)
+            if self.range_arrays:
+                lows, highs, nodes = self.range_arrays
                 number = float(value)
                 return [nodes[at] for at in np.flatnonzero((lows <= number) & (number <= highs)).tolist()]
         return [
@@ -148,35 +150,35 @@ class Group:
             and (high is None or (value < high if high_open else value <= high))
         ]
 
-    def _covering_several(self, values: tuple[Any, ...], reading: Reading, setting: Setting) -> Iterable[Node]:
+    def _find_covering_any(self, values: tuple[Any, ...], reading: Reading, setting: Setting) -> Iterable[PathNode]:
         """Do the same for no value (a null, an array of records), several, what could not be read, or ranges.
 
         No hash finds a range; and what could not be read is found by none and compares with nothing.
         """
         if any(type(value) is Range for value in values):
             return [child for child in self if holds(child.test, reading, setting)]
-        found: dict[Node, None] = {}
+        nodes: dict[PathNode, None] = {}
         for value in values:
             if self.fixed is not None and (child := self.fixed.get(value)) is not None:
-                found[child] = None
-            if self.holding is not None:
-                found.update(self.holding.get(value, {}))
-        for table in (self.ranges, self.tested):
+                nodes[child] = None
+            if self.by_member is not None:
+                nodes.update(self.by_member.get(value, {}))
+        for table in (self.ranges, self.others):
             if table is not None:
-                found.update((child, None) for child in table.values() if holds(child.test, reading, setting))
-        return found
+                nodes.update((child, None) for child in table.values() if holds(child.test, reading, setting))
+        return nodes
 
 
-class Node:
+class PathNode:
     """A place in the tree: the step that leads here, the rows that end here, the children by their name's number."""
 
     __slots__ = ("children", "parent", "rows", "step")
 
-    def __init__(self, step: Step | None = None, parent: Node | None = None) -> None:
+    def __init__(self, step: PathStep | None = None, parent: PathNode | None = None) -> None:
         """Start without rows and children; the root has no step."""
         self.step, self.parent = step, parent
         self.rows: array[int] | None = None
-        self.children: dict[int, Group] | None = None
+        self.children: dict[int, NodeGroup] | None = None
 
     @property
     def test(self) -> Filter:
@@ -184,29 +186,29 @@ class Node:
         assert self.step is not None
         return self.step.test
 
-    def path(self) -> list[Step]:
+    def list_steps(self) -> list[PathStep]:
         """Return the steps from the root."""
-        steps: list[Step] = []
-        node: Node | None = self
+        steps: list[PathStep] = []
+        node: PathNode | None = self
         while node is not None and node.step is not None:
             steps.append(node.step)
             node = node.parent
         return steps[::-1]
 
 
-class Tree:
+class ConjunctionTree:
     """Paths merged into one tree."""
 
     def __init__(self) -> None:
         """Start with a root."""
-        self.root = Node()
+        self.root = PathNode()
         self._numbers: dict[TypedAttribute, int] = {}  # small ones are looked up faster than names
 
-    def children(self, node: Node, name: TypedAttribute) -> Iterable[Node]:
+    def list_children(self, node: PathNode, name: TypedAttribute) -> Iterable[PathNode]:
         """Return the children of a node under a name."""
         return (node.children or {}).get(self._numbers.get(name, -1), ())
 
-    def insert(self, steps: Sequence[Step]) -> Node:
+    def insert(self, steps: Sequence[PathStep]) -> PathNode:
         """Return the node at the end of a path; what is missing of it is made."""
         node = self.root
         for step in steps:
@@ -215,37 +217,37 @@ class Tree:
             number = self._numbers.setdefault(step.name, len(self._numbers))
             group = node.children.get(number)
             if group is None:
-                group = node.children[number] = Group()
-            node = group.child(step, node)
+                group = node.children[number] = NodeGroup()
+            node = group.get_child(step, node)
         return node
 
-    def prune(self, node: Node) -> None:
+    def prune(self, node: PathNode) -> None:
         """Take out a node that nothing ends at or passes, and then its parent, as far as that goes."""
         while not node.rows and not node.children and node.parent is not None and node.step is not None:
             parent, step = node.parent, node.step
             assert parent.children is not None
             number = self._numbers[step.name]
             group = parent.children[number]
-            group.drop(step)
+            group.remove(step)
             if not len(group):
                 del parent.children[number]
             node = parent
         if not self.root.children:
             self._numbers.clear()
 
-    def descend(self, reading: Reading, setting: Setting) -> list[Node]:
+    def descend(self, reading: Reading, setting: Setting) -> list[PathNode]:
         """Return the nodes that an event reaches, each once; what ends there accepts it."""
-        terms = self._terms(reading)
+        terms = self._group_values(reading)
         visited = [self.root]
         for node in visited:  # the list grows while it is read: every child that covers the event joins it
             if node.children is not None:
                 for number, group in node.children.items():
                     term = terms.get(number)
                     if term is not None:
-                        visited += group.covering(term, reading, setting)
+                        visited += group.find_covering(term, reading, setting)
         return visited
 
-    def _terms(self, reading: Reading) -> dict[int, tuple[Any, ...]]:
+    def _group_values(self, reading: Reading) -> dict[int, tuple[Any, ...]]:
         """Return what an event says of names, by their numbers: values, or none where a test may ask for more."""
         numbers = self._numbers
         terms: dict[int, tuple[Any, ...]] = {}
@@ -260,7 +262,7 @@ class Tree:
                 terms[number] = values
         return terms
 
-    def nodes(self) -> Iterator[Node]:
+    def iterate_nodes(self) -> Iterator[PathNode]:
         """Yield every node."""
         stack = [self.root]
         while stack:
@@ -270,13 +272,13 @@ class Tree:
                 stack += group
 
 
-class Rows:
+class PathRows:
     """Rows by number: whose they are, and at which node and place of it; numbers of rows that went are used again."""
 
     def __init__(self) -> None:
         """Start without rows."""
         self.ids: list[SubId | None] = []
-        self.nodes: list[Node | None] = []
+        self.nodes: list[PathNode | None] = []
         self._places = array("i")
         self._free: list[int] = []
 
@@ -284,7 +286,7 @@ class Rows:
         """Count the rows that are in use."""
         return len(self.ids) - len(self._free)
 
-    def put(self, id: SubId, node: Node) -> int:
+    def add(self, id: SubId, node: PathNode) -> int:
         """Let a row of this subscription end at a node, and return its number."""
         if node.rows is None:
             node.rows = array("i")
@@ -299,7 +301,7 @@ class Rows:
         node.rows.append(row)
         return row
 
-    def take(self, row: int) -> Node:
+    def remove(self, row: int) -> PathNode:
         """Take a row away and return its node; the node's last row takes its place there."""
         node = self.nodes[row]
         assert node is not None

@@ -29,8 +29,8 @@ from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import TooLarge, Unsupported
 from tidings.lang import render
 from tidings.model import And, Test
-from tidings.papers.classifieds.conjunction_tree import Rows, Tree
-from tidings.papers.classifieds.path_steps import Step, steps_of
+from tidings.papers.classifieds.conjunction_tree import ConjunctionTree, PathRows
+from tidings.papers.classifieds.path_steps import PathStep, to_steps
 from tidings.papers.common.name_order import NameOrder, describe_attribute
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 KIND = "filter-tree"
 
-Paths = list[list[Step]]
+FilterPaths = list[list[PathStep]]
 """A filter as the tree takes it: the steps of each of its conjunctions, in any order."""
 
 
@@ -51,79 +51,79 @@ class FilterTree:
 
     def __init__(self) -> None:
         """Start without filters."""
-        self._tree, self._rows, self._order = Tree(), Rows(), NameOrder()
-        self._held: dict[SubId, list[int]] = {}
-        self._several: set[SubId] = set()
-        self._lock = RLock()
+        self._tree, self._rows, self._order = ConjunctionTree(), PathRows(), NameOrder()
+        self._rows_by_id: dict[SubId, list[int]] = {}
+        self._multi_path_filters: set[SubId] = set()
+        self.lock = RLock()
         forks.guard(self, forks.Level.ALGORITHM)
 
-    def compile_filter(self, tree: Filter) -> Paths:
+    def compile_filter(self, tree: Filter) -> FilterPaths:
         """Return the paths of the filter, or refuse a negation and a normal form that is too large."""
         parts = tree.parts if type(tree) is And else (tree,)
         if all(type(part) is Test for part in parts):  # the usual filter
-            return [steps_of(parts)]  # type: ignore[arg-type]
+            return [to_steps(parts)]  # type: ignore[arg-type]
         try:
             rows = list_conjunctions(tree)
         except TooLarge as problem:
             part = str(render(tree))[:80]
             msg = f"`{KIND}` needs the normal form of `{part}`, and {problem}; use td.Matcher(), which keeps it whole"
             raise Unsupported(msg, kind=KIND, part=part) from problem
-        return [steps_of(_positive(row)) for row in rows]
+        return [to_steps(_require_tests(row)) for row in rows]
 
-    def add_many(self, filters: Iterable[tuple[SubId, Paths]]) -> None:
+    def add_many(self, filters: Iterable[tuple[SubId, FilterPaths]]) -> None:
         """Take filters in; a known id is replaced."""
         batch = dict(filters)
-        with self._lock:
+        with self.lock:
             for id in batch:
-                if id in self._held:
+                if id in self._rows_by_id:
                     self._remove(id)
             for paths in batch.values():
                 for steps in paths:
                     self._order.add(step.name for step in steps)
             total = len(self._rows) + sum(map(len, batch.values()))
             if self._order.is_due(total) and self._order.settle(total):
-                self._build_anew()
+                self._rebuild()
             for id, paths in batch.items():
                 self._add(id, paths)
 
-    def _add(self, id: SubId, paths: Paths) -> None:
-        self._held[id] = [self._rows.put(id, self._tree.insert(self._sorted(steps))) for steps in paths]
+    def _add(self, id: SubId, paths: FilterPaths) -> None:
+        self._rows_by_id[id] = [self._rows.add(id, self._tree.insert(self._sort_steps(steps))) for steps in paths]
         if len(paths) > 1:
-            self._several.add(id)
+            self._multi_path_filters.add(id)
 
-    def _sorted(self, steps: list[Step]) -> list[Step]:
+    def _sort_steps(self, steps: list[PathStep]) -> list[PathStep]:
         ranks = self._order.ranks
         return sorted(steps, key=lambda step: ranks[step.name])
 
-    def _build_anew(self) -> None:
+    def _rebuild(self) -> None:
         """Lay every path into a new tree, by the order as it is now; rows keep their numbers and places."""
-        old, self._tree = self._tree, Tree()
-        for node in old.nodes():
+        old, self._tree = self._tree, ConjunctionTree()
+        for node in old.iterate_nodes():
             if node.rows is not None:
-                moved = self._tree.insert(self._sorted(node.path()))
+                moved = self._tree.insert(self._sort_steps(node.list_steps()))
                 moved.rows = node.rows
                 for row in node.rows:
                     self._rows.nodes[row] = moved
 
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there."""
-        with self._lock:
+        with self.lock:
             self._remove(id)
 
     def _remove(self, id: SubId) -> None:
-        for row in self._held.pop(id):
-            node = self._rows.take(row)
-            self._order.discard([step.name for step in node.path()])
+        for row in self._rows_by_id.pop(id):
+            node = self._rows.remove(row)
+            self._order.discard([step.name for step in node.list_steps()])
             self._tree.prune(node)
-        self._several.discard(id)
+        self._multi_path_filters.discard(id)
 
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading, each once."""
-        with self._lock:
+        with self.lock:
             ids = self._rows.ids
             reached = self._tree.descend(reading, setting)
-            found: list[SubId] = [ids[row] for node in reached if node.rows for row in node.rows]  # type: ignore[misc]
-            return list(dict.fromkeys(found)) if self._several else found
+            matches: list[SubId] = [ids[row] for node in reached if node.rows for row in node.rows]  # type: ignore[misc]
+            return list(dict.fromkeys(matches)) if self._multi_path_filters else matches
 
     def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
         """Return the same for each of many readings."""
@@ -131,19 +131,19 @@ class FilterTree:
 
     def explain(self) -> dict[str, object]:
         """Say what the tree looks like."""
-        with self._lock:
+        with self.lock:
             return {
                 "algorithm": "filter tree (classifieds, section 2.4)",
-                "filters": len(self._held),
+                "filters": len(self._rows_by_id),
                 "paths": len(self._rows),
-                "nodes": sum(1 for _ in self._tree.nodes()),
+                "nodes": sum(1 for _ in self._tree.iterate_nodes()),
                 "names in order": [
                     describe_attribute(name) for name in sorted(self._order.ranks, key=self._order.ranks.__getitem__)
                 ],
             }
 
 
-def _positive(row: tuple[Filter, ...]) -> list[Test]:
+def _require_tests(row: tuple[Filter, ...]) -> list[Test]:
     tests = [part for part in row if isinstance(part, Test)]
     if len(tests) < len(row):
         part = str(render(next(part for part in row if not isinstance(part, Test))))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.model import Filter
 
-FIXED, SET, RANGE, TESTED = "fixed", "sets", "ranges", "tested"
+FIXED, SET, RANGE, OTHER = "fixed", "sets", "ranges", "others"
 """The sorts of steps; each is also the name of the table of `Group` that keeps its nodes."""
 
 ANY = Quantifier.ANY
@@ -26,50 +26,50 @@ NUMBERS = (int, float, bool)
 """Types whose values stand for themselves as float64."""
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """What a path asks of one name: a sort, the key that equal steps share, and the test as the law reads it."""
 
     name: TypedAttribute
-    sort: str
+    kind: str
     key: Any
     test: Filter
 
 
-def step_of(test: Test) -> Step:
+def to_step(test: Test) -> PathStep:
     """Return the step of one test."""
     name, condition = resolve_attribute(test.attribute, test.condition), strip_unit(test.condition)
     kind = type(condition)
     if test.quantifier is ANY:
         if kind is Is:
-            return Step(name, FIXED, condition.value, test)  # type: ignore[union-attr]
+            return PathStep(name, FIXED, condition.value, test)  # type: ignore[union-attr]
         if kind is Range:
             ends = (condition.low, condition.high, condition.low_open, condition.high_open)  # type: ignore[union-attr]
-            return Step(name, RANGE, ends, test)
+            return PathStep(name, RANGE, ends, test)
         if kind is In:
-            return Step(name, SET, frozenset(condition.values), test)  # type: ignore[union-attr]
-    return Step(name, TESTED, (test,), test)
+            return PathStep(name, SET, frozenset(condition.values), test)  # type: ignore[union-attr]
+    return PathStep(name, OTHER, (test,), test)
 
 
-def steps_of(tests: Iterable[Test]) -> list[Step]:
+def to_steps(tests: Iterable[Test]) -> list[PathStep]:
     """Return the steps of a conjunction, one for each name.
 
     Tests that share a name become one step that asks for all of them: the descent leaves a name behind once it has
     taken it, and of an event's several values one may satisfy the first test and another the second.
     """
-    steps = [step_of(test) for test in tests]
+    steps = [to_step(test) for test in tests]
     if len({step.name for step in steps}) == len(steps):
         return steps
-    shared: dict[TypedAttribute, dict[Any, Step]] = {}
+    shared: dict[TypedAttribute, dict[Any, PathStep]] = {}
     for step in steps:
-        shared.setdefault(step.name, {})[step.sort, step.key] = step
-    return [_joined(name, list(parts.values())) for name, parts in shared.items()]
+        shared.setdefault(step.name, {})[step.kind, step.key] = step
+    return [_merge_steps(name, list(parts.values())) for name, parts in shared.items()]
 
 
-def _joined(name: TypedAttribute, steps: list[Step]) -> Step:
+def _merge_steps(name: TypedAttribute, steps: list[PathStep]) -> PathStep:
     if len(steps) == 1:
         return steps[0]
     tests = [step.test for step in steps]
-    return Step(name, TESTED, frozenset(tests), all_of(tests))
+    return PathStep(name, OTHER, frozenset(tests), all_of(tests))
 
 
 def is_exact(number: Any) -> bool:
@@ -77,7 +77,7 @@ def is_exact(number: Any) -> bool:
     return type(number) in NUMBERS and float(number) == number
 
 
-def closed(low: Any, high: Any, low_open: bool, high_open: bool) -> tuple[float, float] | None:
+def close_ends(low: Any, high: Any, low_open: bool, high_open: bool) -> tuple[float, float] | None:
     """Return the closed ends of a range that holds the same float64 numbers; nothing where an end is not exact.
 
     >>> closed(1, 2, False, True)

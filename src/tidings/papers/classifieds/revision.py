@@ -18,7 +18,8 @@ from tidings.algebra.law.typed_attribute import Mismatch, resolve_test, strip_un
 from tidings.kernels.papers.filter_tree import revise
 from tidings.model import In, Is, Point, Quantifier, Range, Test, Within
 from tidings.model.areas import TURN, bounds
-from tidings.papers.classifieds.path_steps import NUMBERS, closed, is_exact
+from tidings.papers.classifieds.path_steps import NUMBERS, close_ends, is_exact
+from tidings.papers.common.interner import Interner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tidings.algebra import Reading
     from tidings.model import Filter
 
-CODED = (str, datetime, Point)
+CODED_TYPES = (str, datetime, Point)
 """Types whose values have codes."""
 
 PLACE = "place"
@@ -38,47 +39,12 @@ LON, LAT = "lon", "lat"
 """A place has a column for each of its coordinates."""
 
 
-class Codes:
-    """A small number for each distinct value in use; numbers that nobody uses any more are given again."""
-
-    def __init__(self) -> None:
-        """Start without values."""
-        self.numbers: dict[Any, int] = {}
-        self._uses: list[int] = []
-        self._free: list[int] = []
-
-    def __len__(self) -> int:
-        """Return how many numbers were ever needed at once."""
-        return len(self._uses)
-
-    def take(self, value: Any) -> int:
-        """Return the number of a value that is used once more."""
-        number = self.numbers.get(value)
-        if number is None:
-            if self._free:
-                number = self._free.pop()
-            else:
-                number = len(self._uses)
-                self._uses.append(0)
-            self.numbers[value] = number
-        self._uses[number] += 1
-        return number
-
-    def give_back(self, value: Any) -> None:
-        """Use a value once less."""
-        number = self.numbers[value]
-        self._uses[number] -= 1
-        if not self._uses[number]:
-            del self.numbers[value]
-            self._free.append(number)
-
-
-class Revision:
+class FinalRevision:
     """Rows of intervals, by number; `set` and `clear` are given the same parts of the same row."""
 
     def __init__(self) -> None:
         """Start without rows."""
-        self._columns, self._codes = Codes(), Codes()
+        self._columns, self._codes = Interner(), Interner()
         self._spans = np.zeros((0, 2), np.int64)
         self._entries = np.zeros((0, 3))
         self._used = 0
@@ -92,7 +58,7 @@ class Revision:
         ends: list[int] = []
         left: list[list[Filter]] = []
         for some in parts:
-            left.append([part for part in some if not self._said(part, flat)])
+            left.append([part for part in some if not self._encode_part(part, flat)])
             ends.append(len(flat) // 3)
         if rows:
             self._write(rows, np.array(ends, np.int64), np.array(flat, np.float64).reshape(-1, 3))
@@ -105,14 +71,14 @@ class Revision:
             self._free.setdefault(length, []).append(start)
         self._spans[row] = 0
         for part in parts:
-            for column in _columns_of(part):
-                self._columns.give_back(column)
-            for value in _coded(part):
-                self._codes.give_back(value)
+            for column in _list_columns(part):
+                self._columns.release(self._columns.numbers[column])
+            for value in _list_coded_values(part):
+                self._codes.release(self._codes.numbers[value])
 
-    def _said(self, part: Filter, entries: list[float]) -> bool:
+    def _encode_part(self, part: Filter, entries: list[float]) -> bool:
         """Write a test as intervals; tell whether they say all of it. Of an area, its bounds are told first."""
-        columns = [self._columns.take(column) for column in _columns_of(part)]
+        columns = [self._columns.take(column) for column in _list_columns(part)]
         if not columns:
             return False
         condition = strip_unit(part.condition)  # type: ignore[union-attr]
@@ -121,7 +87,7 @@ class Revision:
             entries += (columns[0], west, east, columns[1], south, north)
             return False
         if isinstance(condition, Range):
-            entries += (columns[0], *_ends(condition))  # type: ignore[misc]
+            entries += (columns[0], *_close_range(condition))  # type: ignore[misc]
             return True
         values = (condition.value,) if isinstance(condition, Is) else condition.values  # type: ignore[union-attr]
         for at, value in enumerate(values, 1):
@@ -134,13 +100,13 @@ class Revision:
         starts = np.concatenate(([0], ends[:-1]))
         if self._free:
             for row, start, end in zip(rows, starts.tolist(), ends.tolist(), strict=True):
-                self._write_one(row, entries[start:end])
+                self._write_row(row, entries[start:end])
             return
         self._spans[rows, 0], self._spans[rows, 1] = self._used + starts, ends - starts
         self._entries[self._used : self._used + len(entries)] = entries
         self._used += len(entries)
 
-    def _write_one(self, row: int, entries: NDArray[np.float64]) -> None:
+    def _write_row(self, row: int, entries: NDArray[np.float64]) -> None:
         length = len(entries)
         free = self._free.get(length)
         if free:
@@ -154,37 +120,40 @@ class Revision:
     def _grow(self, rows: int, entries: int) -> None:
         """Make room, twice what there was at least."""
         if rows > len(self._spans):
-            self._spans = _grown(self._spans, rows)
+            self._spans = _grow_table(self._spans, rows)
         if entries > len(self._entries):
-            self._entries = _grown(self._entries, entries)
+            self._entries = _grow_table(self._entries, entries)
 
     # Events ------------------------------------------------------------------------------------
 
-    def survivors(self, rows: NDArray[np.int32], reading: Reading) -> NDArray[np.int32] | None:
+    def find_survivors(self, rows: NDArray[np.int32], reading: Reading) -> NDArray[np.int32] | None:
         """Return the rows whose intervals the reading meets; nothing where it has values that intervals cannot hold."""
-        where = np.zeros((max(1, len(self._columns)), 2), np.int64)
+        where = np.zeros((max(1, len(self._columns.values)), 2), np.int64)
         values: list[float] = []
         columns = self._columns.numbers
-        for name, given in reading.values.items():
+        for name, event_values in reading.values.items():
             if name[1] == PLACE:
-                places = [place for place in given if type(place) is Point]
-                for axis, numbers in ((name, LON), _longitudes(places)), ((name, LAT), [place.lat for place in places]):
+                places = [place for place in event_values if type(place) is Point]
+                for axis, numbers in (
+                    ((name, LON), _list_longitudes(places)),
+                    ((name, LAT), [place.lat for place in places]),
+                ):
                     if (column := columns.get(axis)) is not None:
                         where[column] = len(values), len(values) + len(numbers)
                         values += numbers
             column = columns.get(name)
             if column is not None:
                 start = len(values)
-                if not self._coded(given, values):
+                if not self._encode_values(event_values, values):
                     return None
                 where[column] = start, len(values)
-        found: NDArray[np.int32] = revise(rows, self._spans, self._entries, where, np.array(values, np.float64))
-        return found
+        survivors: NDArray[np.int32] = revise(rows, self._spans, self._entries, where, np.array(values, np.float64))
+        return survivors
 
-    def _coded(self, given: tuple[Any, ...], values: list[float]) -> bool:
+    def _encode_values(self, event_values: tuple[Any, ...], values: list[float]) -> bool:
         """Write down values as numbers; tell whether that could be done. What could not be read lies nowhere."""
         codes = self._codes.numbers
-        for value in given:
+        for value in event_values:
             kind = type(value)
             if kind in NUMBERS:
                 if float(value) != value:
@@ -197,38 +166,38 @@ class Revision:
         return True
 
 
-def _longitudes(places: Iterable[Any]) -> list[float]:
+def _list_longitudes(places: Iterable[Any]) -> list[float]:
     """Return longitudes, and each a turn to either side: an area may go on beyond the antimeridian."""
     return [place.lon + turn for place in places for turn in (0.0, -TURN, TURN)]
 
 
-def _columns_of(part: Filter) -> tuple[Any, ...]:
+def _list_columns(part: Filter) -> tuple[Any, ...]:
     """Return the columns of a test that is a union of intervals with exact ends, or of an area's bounds; or none."""
     if type(part) is not Test or part.quantifier is not Quantifier.ANY:
         return ()
     condition, name = strip_unit(part.condition), resolve_test(part)
     kind = type(condition)
     if kind is Range:
-        return (name,) if _ends(condition) else ()  # type: ignore[arg-type]
+        return (name,) if _close_range(condition) else ()  # type: ignore[arg-type]
     if kind is Is:
-        return (name,) if _exact(condition.value) else ()  # type: ignore[union-attr]
+        return (name,) if _is_exact_value(condition.value) else ()  # type: ignore[union-attr]
     if kind is In:
-        return (name,) if all(map(_exact, condition.values)) else ()  # type: ignore[union-attr]
+        return (name,) if all(map(_is_exact_value, condition.values)) else ()  # type: ignore[union-attr]
     return ((name, LON), (name, LAT)) if kind is Within else ()
 
 
-def _exact(value: Any) -> bool:
+def _is_exact_value(value: Any) -> bool:
     """Tell whether a value has a code, or is the same number in float64."""
-    return type(value) in CODED or is_exact(value)
+    return type(value) in CODED_TYPES or is_exact(value)
 
 
-def _ends(span: Range) -> tuple[float, float] | None:
-    return closed(span.low, span.high, span.low_open, span.high_open)
+def _close_range(span: Range) -> tuple[float, float] | None:
+    return close_ends(span.low, span.high, span.low_open, span.high_open)
 
 
-def _coded(part: Filter) -> list[Any]:
+def _list_coded_values(part: Filter) -> list[Any]:
     """Return the values of a test in intervals that have codes."""
-    if not _columns_of(part):
+    if not _list_columns(part):
         return []
     condition = strip_unit(part.condition)  # type: ignore[union-attr]
     values: tuple[Any, ...] = ()
@@ -239,7 +208,7 @@ def _coded(part: Filter) -> list[Any]:
     return [value for value in values if type(value) not in NUMBERS]
 
 
-def _grown(table: NDArray[Any], rows: int) -> NDArray[Any]:
+def _grow_table(table: NDArray[Any], rows: int) -> NDArray[Any]:
     grown = np.zeros((max(rows, 2 * len(table)), table.shape[1]), table.dtype)
     grown[: len(table)] = table
     return grown

@@ -45,8 +45,10 @@ class Interval(NamedTuple):
         """Return what both hold, or nothing."""
         low, high = max(self.low, other.low), min(self.high, other.high)
         ends = 0
-        for one in (self, other):
-            ends |= (one.ends & LOW_OPEN if one.low == low else 0) | (one.ends & HIGH_OPEN if one.high == high else 0)
+        for interval in (self, other):
+            ends |= (interval.ends & LOW_OPEN if interval.low == low else 0) | (
+                interval.ends & HIGH_OPEN if interval.high == high else 0
+            )
         return None if low > high or (low == high and ends) else Interval(low, high, ends)
 
 
@@ -62,22 +64,22 @@ def to_boxes(tree: Filter, kind: str) -> list[dict[TypedAttribute, Interval]]:
     box = _build_plain_box(tree)
     if box is not None:
         return [box]
-    found = []
+    boxes = []
     for row in list_conjunctions(_expand_sets(tree, kind)):
         conjunction = _build_box(row, kind)
         if conjunction is not None:
-            found.append(conjunction)
-    return found
+            boxes.append(conjunction)
+    return boxes
 
 
 def make_unsupported(kind: str, part: Filter, *, has: str, reason: str = "") -> Unsupported:
     """Return the error for a part that a matcher cannot express; `has` says what it can."""
     from tidings.lang import render
 
-    said = render(part)
-    why = reason or f"`{said}` is beyond it"
+    text = render(part)
+    why = reason or f"`{text}` is beyond it"
     msg = f"the matcher `{kind}` {has}; {why}; use td.Matcher(), which takes every filter"
-    return Unsupported(msg, kind=kind, part=said)
+    return Unsupported(msg, kind=kind, part=text)
 
 
 _HAS = "compares numbers and times with ranges and equality, under `and` and `or`"
@@ -137,10 +139,10 @@ def _build_box(row: Iterable[Filter], kind: str) -> dict[TypedAttribute, Interva
             raise make_unsupported(kind, part, has=_HAS)
         assert isinstance(part, Test)
         key, interval = resolve_attribute(part.attribute, part.condition), _to_interval(part.condition)
-        met = None if interval is None else box.get(key, ALL).intersect(interval)
-        if met is None:
+        common = None if interval is None else box.get(key, ALL).intersect(interval)
+        if common is None:
             return None
-        box[key] = met
+        box[key] = common
     return box
 
 

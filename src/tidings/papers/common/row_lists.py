@@ -72,7 +72,7 @@ class RowLists:
 
     def repack(self, extra: NDArray[np.int32]) -> None:
         """Lay the lists into a new pool, with room for `extra` more in each and some free space behind."""
-        held = int(self.sizes.sum()) + int(extra.sum())
-        larger = np.empty(max(64, int(held * SPARE)), np.int32)
+        items = int(self.sizes.sum()) + int(extra.sum())
+        larger = np.empty(max(64, int(items * SPARE)), np.int32)
         self.used[0] = kernels.repack(self.starts, self.sizes, self.capacities, self.pool, extra, larger)
         self.pool = larger

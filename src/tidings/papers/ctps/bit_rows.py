@@ -41,11 +41,11 @@ class BitRows:
         return int(self.bits.shape[1])
 
     @property
-    def few(self) -> int:
+    def max_listed(self) -> int:
         """How many numbers a list may have."""
         return self.words // WORDS_EACH
 
-    def new(self) -> int:
+    def allocate(self) -> int:
         """Return an empty row."""
         if self._free:
             return self._free.pop()
@@ -56,7 +56,7 @@ class BitRows:
         self._used += 1
         return self._used - 1
 
-    def drop(self, row: int) -> None:
+    def release(self, row: int) -> None:
         """Take a row back."""
         self.bits[row] = 0
         self._free.append(row)
@@ -77,45 +77,45 @@ class BitRows:
         return self.bits.nbytes
 
 
-class Node:
+class BitNode:
     """The subscriptions at a node of a tree: a list of their numbers, or a row of the table."""
 
-    __slots__ = ("at", "count", "fresh", "home", "ids", "key", "root", "row")
+    __slots__ = ("count", "home", "key", "listed", "number", "pending", "root", "row")
 
-    def __init__(self, root: Any, home: dict[Any, Node], key: Any) -> None:
+    def __init__(self, root: Any, home: dict[Any, BitNode], key: Any) -> None:
         """Start empty; `home[key]` is where the node is found."""
         self.root, self.home, self.key = root, home, key
-        self.at, self.row, self.count = -1, -1, 0
-        self.ids: array[int] | None = None
-        self.fresh: list[int] = []
+        self.number, self.row, self.count = -1, -1, 0
+        self.listed: array[int] | None = None
+        self.pending: list[int] = []
 
     @property
     def place(self) -> int:
         """The node's row, or a negative number that tells which node has none."""
-        return self.row if self.row >= 0 else -1 - self.at
+        return self.row if self.row >= 0 else -1 - self.number
 
-    def take(self, rows: BitRows) -> None:
+    def commit(self, rows: BitRows) -> None:
         """Put in force what came."""
-        self.count += len(self.fresh)
-        if self.row < 0 and self.count <= rows.few:
-            self.ids = (self.ids or array("i")) + array("i", self.fresh)
+        self.count += len(self.pending)
+        if self.row < 0 and self.count <= rows.max_listed:
+            self.listed = (self.listed or array("i")) + array("i", self.pending)
         else:
             if self.row < 0:
-                self._become_row(rows)
-            set_bits(rows.bits[self.row], np.array(self.fresh, np.int64))
-        self.fresh = []
+                self._promote(rows)
+            set_bits(rows.bits[self.row], np.array(self.pending, np.int64))
+        self.pending = []
 
-    def _become_row(self, rows: BitRows) -> None:
-        self.row = rows.new()
-        if self.ids:
-            set_bits(rows.bits[self.row], np.array(self.ids, np.int64))
-        self.ids = None
+    def _promote(self, rows: BitRows) -> None:
+        self.row = rows.allocate()
+        if self.listed:
+            set_bits(rows.bits[self.row], np.array(self.listed, np.int64))
+        self.listed = None
 
-    def settle(self, rows: BitRows) -> None:
+    def demote(self, rows: BitRows) -> None:
         """Become a list again where the arrays have become too long for so few."""
-        if self.row >= 0 and self.count <= rows.few // 2:
-            self.ids = array("i", bits_of(rows.bits[self.row]).tolist())
-            rows.drop(self.row)
+        if self.row >= 0 and self.count <= rows.max_listed // 2:
+            self.listed = array("i", list_bits(rows.bits[self.row]).tolist())
+            rows.release(self.row)
             self.row = -1
 
     def discard(self, id: int, rows: BitRows) -> bool:
@@ -123,42 +123,42 @@ class Node:
         self.count -= 1
         if self.row >= 0:
             clear_bits(rows.bits[self.row], np.array([id], np.int64))
-        elif self.ids is not None:
-            self.ids.remove(id)
+        elif self.listed is not None:
+            self.listed.remove(id)
         if self.count:
             return False
         if self.row >= 0:
-            rows.drop(self.row)
+            rows.release(self.row)
             self.row = -1
-        self.ids = None
+        self.listed = None
         return True
 
 
-def bits_of(line: NDArray[np.uint64]) -> NDArray[np.int64]:
+def list_bits(line: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return the places of the ones of an array."""
     return np.flatnonzero(np.unpackbits(line.view(np.uint8), bitorder="little"))
 
 
-def operand(nodes: Sequence[Node]) -> array[int]:
+def encode_operand(nodes: Sequence[BitNode]) -> array[int]:
     """Return nodes as the kernel reads them: how many rows and which, how many single numbers and which."""
     rows = [node.row for node in nodes if node.row >= 0]
-    ids = [id for node in nodes if node.ids is not None for id in node.ids]
+    ids = [id for node in nodes if node.listed is not None for id in node.listed]
     return array("i", [len(rows), *rows, len(ids), *ids])
 
 
-class Loading:
+class PendingBits:
     """Bits that wait to be set together: at nodes, at who asks something of a root, in grids with their intervals."""
 
     def __init__(self) -> None:
         """Start empty."""
-        self.touched: list[Node] = []
-        self.asking: dict[Any, list[int]] = {}
-        self.spans: dict[int, tuple[list[int], list[Any]]] = {}
+        self.nodes: list[BitNode] = []
+        self.bits_by_root: dict[Any, list[int]] = {}
+        self.spans_by_grid: dict[int, tuple[list[int], list[Any]]] = {}
         self.bits: list[int] = []
 
-    def note(self, node: Node, bit: int) -> int:
+    def note(self, node: BitNode, bit: int) -> int:
         """Note a bit at a node, and return the node's number."""
-        if not node.fresh:
-            self.touched.append(node)
-        node.fresh.append(bit)
-        return node.at
+        if not node.pending:
+            self.nodes.append(node)
+        node.pending.append(bit)
+        return node.number

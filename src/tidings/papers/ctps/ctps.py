@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.kernels.papers.ctps import clear_bits, match, set_bits
-from tidings.papers.ctps.bit_rows import BitRows, Loading, Node
-from tidings.papers.ctps.concept_roots import Root
-from tidings.papers.ctps.concept_terms import Sort, Terms, pairs_of
-from tidings.papers.ctps.gem import CELLS, Grids
+from tidings.papers.ctps.bit_rows import BitNode, BitRows, PendingBits
+from tidings.papers.ctps.concept_roots import RootIndex
+from tidings.papers.ctps.concept_terms import TermCompiler, TermKind, group_pairs
+from tidings.papers.ctps.gem import CELLS, IntervalGrids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
-    from tidings.papers.ctps.concept_terms import Row, Rows, Term
+    from tidings.papers.ctps.concept_terms import Term, TermRow, TermRows
 
-ROOM = 4096
+MIN_RESULTS = 4096
 """Answers the kernel may give before it is asked to go on, at least."""
 
 
@@ -55,66 +55,68 @@ class Ctps:
 
     def __init__(self, ontology: Ontology, *, cells: int = CELLS) -> None:
         """Start without subscriptions; `cells` is the width T of the grids."""
-        self._terms = Terms("ctps", ontology)
+        self._terms = TermCompiler("ctps", ontology)
         self._cells = cells
-        self._rows, self._grids = BitRows(), Grids(cells)
-        self._roots: dict[TypedAttribute, Root] = {}
-        self._order: list[Root] = []
-        self._spots: list[Root | None] = []  # roots by their number
-        self._free_spots: list[int] = []
-        self._known: dict[TypedAttribute, tuple[int, int]] = {}  # a name's root, and its node's place
-        self._nodes: list[Node | None] = []
+        self._rows, self._grids = BitRows(), IntervalGrids(cells)
+        self._roots: dict[TypedAttribute, RootIndex] = {}
+        self._root_order: list[RootIndex] = []
+        self._roots_by_number: list[RootIndex | None] = []  # roots by their number
+        self._free_roots: list[int] = []
+        self._labels_by_name: dict[TypedAttribute, tuple[int, int]] = {}  # a name's root, and its node's place
+        self._nodes: list[BitNode | None] = []
         self._free_nodes: list[int] = []
-        self._grid_roots: dict[int, tuple[Root, str]] = {}
+        self._grid_roots: dict[int, tuple[RootIndex, str]] = {}
         self._bits: dict[SubId, Any] = {}  # the bit of each subscription, or a tuple of tuples: rows of bits
         self._owner: list[Any] = []
         self._links: list[bytes] = []
         self._free: list[int] = []
-        self._several: dict[int, tuple[int, int]] = {}  # a bit of several: its row's first bit, and how many live
+        self._multi_bit_rows: dict[
+            int, tuple[int, int]
+        ] = {}  # a bit of several: its row's first bit, and how many live
 
-    def compile_filter(self, tree: Filter) -> Rows:
+    def compile_filter(self, tree: Filter) -> TermRows:
         """Return the filter's rows of terms."""
-        return self._terms.rows(tree)
+        return self._terms.compile_rows(tree)
 
     # Changing ----------------------------------------------------------------------------------
 
-    def add_many(self, filters: Iterable[tuple[SubId, Rows]]) -> None:
+    def add_many(self, filters: Iterable[tuple[SubId, TermRows]]) -> None:
         """Take compiled filters in (Algorithm 2); a known id is replaced."""
         latest = dict(filters)
         for id in self._bits.keys() & latest.keys():
             self.remove(id)
         self._widen(len(self._owner) - len(self._free) + sum(map(len, latest.values())))
-        loading = Loading()
+        loading = PendingBits()
         for id, rows in latest.items():
-            if len(rows) == 1 and len(parts := self._parts(rows[0])) == 1:
-                self._bits[id] = self._part(id, parts[0], loading)
+            if len(rows) == 1 and len(parts := self._split_row(rows[0])) == 1:
+                self._bits[id] = self._add_part(id, parts[0], loading)
                 continue
-            taken = [tuple(self._part(id, part, loading) for part in self._parts(row)) for row in rows]
-            self._several.update((bit, (bits[0], len(bits))) for bits in taken for bit in bits)
-            self._bits[id] = tuple(taken)
+            bit_rows = [tuple(self._add_part(id, part, loading) for part in self._split_row(row)) for row in rows]
+            self._multi_bit_rows.update((bit, (bits[0], len(bits))) for bits in bit_rows for bit in bits)
+            self._bits[id] = tuple(bit_rows)
         self._widen(len(self._owner))
-        self._take(loading)
+        self._commit(loading)
 
     def _widen(self, subscriptions: int) -> None:
         if self._rows.widen(subscriptions):
             self._grids.widen(self._rows.words * 64)
             for node in self._nodes:
                 if node is not None:
-                    node.settle(self._rows)
-                    self._placed(node)
+                    node.demote(self._rows)
+                    self._update_label(node)
 
-    def _placed(self, node: Node) -> None:
+    def _update_label(self, node: BitNode) -> None:
         """Tell the events' names where their node is now."""
         if node.home is node.root.names:
-            self._known[node.key] = (node.root.at, node.place)
+            self._labels_by_name[node.key] = (node.root.at, node.place)
 
-    def _parts(self, row: Row) -> list[Row]:
+    def _split_row(self, row: TermRow) -> list[TermRow]:
         """Divide a row so that no part constrains a root twice."""
-        if len(row) < 2 or len({self._terms.root(term.name) for term in row}) == len(row):
+        if len(row) < 2 or len({self._terms.find_root(term.name) for term in row}) == len(row):
             return [row]
         parts: list[dict[TypedAttribute, Term]] = []
         for term in row:
-            root = self._terms.root(term.name)
+            root = self._terms.find_root(term.name)
             part = next((part for part in parts if root not in part), None)
             if part is None:
                 parts.append({root: term})
@@ -122,7 +124,7 @@ class Ctps:
                 part[root] = term
         return [tuple(part.values()) for part in parts]
 
-    def _part(self, id: SubId, part: Row, loading: Loading) -> int:
+    def _add_part(self, id: SubId, part: TermRow, loading: PendingBits) -> int:
         """Give a part a bit, and note it where its terms lead."""
         if self._free:
             bit = self._free.pop()
@@ -133,94 +135,99 @@ class Ctps:
             self._links.append(b"")
         links = []
         for term in part:
-            root = self._entered(term.name)
-            loading.asking.setdefault(root, []).append(bit)
-            if not root.alone:
+            root = self._get_root(term.name)
+            loading.bits_by_root.setdefault(root, []).append(bit)
+            if not root.has_single_name:
                 links.append(loading.note(root.names[term.name], bit))
-            if term.sort is Sort.NUMBER:
+            if term.kind is TermKind.NUMBER:
                 grid = root.grids.get(term.value.scale)
                 if grid is None:
-                    grid = root.grids[term.value.scale] = self._grids.new()
+                    grid = root.grids[term.value.scale] = self._grids.allocate()
                     self._grid_roots[grid] = (root, term.value.scale)
-                ids, spans = loading.spans.setdefault(grid, ([], []))
+                ids, spans = loading.spans_by_grid.setdefault(grid, ([], []))
                 ids.append(bit)
                 spans.append(term.value)
                 links.append(-1 - grid)
             else:
-                links += [loading.note(node, bit) for node in self._value_nodes(root, term)]
+                links += [loading.note(node, bit) for node in self._get_value_nodes(root, term)]
         loading.bits.append(bit)
         self._links[bit] = array("i", links).tobytes()
         return bit
 
-    def _entered(self, name: TypedAttribute) -> Root:
+    def _get_root(self, name: TypedAttribute) -> RootIndex:
         """Find or make the root and node of a name (Algorithm 1, for what is asked)."""
-        if name in self._known:
-            root = self._spots[self._known[name][0]]
+        if name in self._labels_by_name:
+            root = self._roots_by_number[self._labels_by_name[name][0]]
             assert root is not None
             return root
-        top = self._terms.root(name)
-        root = self._roots.get(top) or self._new_root(top, alone=self._terms.is_alone(name))
-        self._known[name] = (root.at, 0 if root.alone else self._node(root, root.names, name).place)
+        top = self._terms.find_root(name)
+        root = self._roots.get(top) or self._make_root(top, has_single_name=self._terms.is_alone(name))
+        self._labels_by_name[name] = (
+            root.at,
+            0 if root.has_single_name else self._get_node(root, root.names, name).place,
+        )
         return root
 
-    def _new_root(self, label: TypedAttribute, *, alone: bool) -> Root:
-        if not self._free_spots:
-            self._free_spots.append(len(self._spots))
-            self._spots.append(None)
-        at = self._free_spots.pop()
-        root = self._roots[label] = self._spots[at] = Root(label, self._rows.new(), at, alone=alone, terms=self._terms)
+    def _make_root(self, label: TypedAttribute, *, has_single_name: bool) -> RootIndex:
+        if not self._free_roots:
+            self._free_roots.append(len(self._roots_by_number))
+            self._roots_by_number.append(None)
+        at = self._free_roots.pop()
+        root = self._roots[label] = self._roots_by_number[at] = RootIndex(
+            label, self._rows.allocate(), at, has_single_name=has_single_name, terms=self._terms
+        )
         return root
 
-    def _value_nodes(self, root: Root, term: Term) -> list[Node]:
-        if term.sort is Sort.CONCEPT:
+    def _get_value_nodes(self, root: RootIndex, term: Term) -> list[BitNode]:
+        if term.kind is TermKind.CONCEPT:
             tree, concept = term.value
-            return [self._node(root, root.concepts.setdefault(tree, {}), concept)]
-        if term.sort is Sort.TEXT:
-            return [self._node(root, root.texts, text) for text in term.value]
-        return [self._node(root, root.exists, None)]
+            return [self._get_node(root, root.concepts.setdefault(tree, {}), concept)]
+        if term.kind is TermKind.TEXT:
+            return [self._get_node(root, root.texts, text) for text in term.value]
+        return [self._get_node(root, root.exists, None)]
 
-    def _node(self, root: Root, home: dict[Any, Node], key: Any) -> Node:
+    def _get_node(self, root: RootIndex, home: dict[Any, BitNode], key: Any) -> BitNode:
         node = home.get(key)
         if node is None:
-            node = home[key] = Node(root, home, key)
+            node = home[key] = BitNode(root, home, key)
             if self._free_nodes:
-                node.at = self._free_nodes.pop()
-                self._nodes[node.at] = node
+                node.number = self._free_nodes.pop()
+                self._nodes[node.number] = node
             else:
-                node.at = len(self._nodes)
+                node.number = len(self._nodes)
                 self._nodes.append(node)
         return node
 
-    def _take(self, loading: Loading) -> None:
+    def _commit(self, loading: PendingBits) -> None:
         """Set all bits of a load."""
-        for node in loading.touched:
-            node.take(self._rows)
-            self._placed(node)
-        for grid, (ids, spans) in loading.spans.items():
+        for node in loading.nodes:
+            node.commit(self._rows)
+            self._update_label(node)
+        for grid, (ids, spans) in loading.spans_by_grid.items():
             self._grids.add(grid, ids, spans, self._rows)
-        for root, bits in loading.asking.items():
-            set_bits(self._rows.bits[root.asked], np.array(bits, np.int64))
+        for root, bits in loading.bits_by_root.items():
+            set_bits(self._rows.bits[root.constrained_row], np.array(bits, np.int64))
         set_bits(self._rows.bits[0], np.array(loading.bits, np.int64))
-        self._settle()
+        self._refresh()
 
-    def _settle(self) -> None:
+    def _refresh(self) -> None:
         """Forget remembered operands; grids come last, when few subscriptions are alive."""
         for root in self._roots.values():
-            root.forget()
-        self._order = sorted(self._roots.values(), key=lambda root: bool(root.grids))
+            root.clear_cache()
+        self._root_order = sorted(self._roots.values(), key=lambda root: bool(root.grids))
 
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there: its bits are cleared where its terms lead, and may be used again."""
-        found = self._bits.pop(id)
-        for bit in (found,) if isinstance(found, int) else [bit for bits in found for bit in bits]:
+        stored = self._bits.pop(id)
+        for bit in (stored,) if isinstance(stored, int) else [bit for bits in stored for bit in bits]:
             at = np.array([bit], np.int64)
             clear_bits(self._rows.bits[0], at)
             for link in array("i", self._links[bit]):
                 self._unlink(link, bit, at)
-            self._several.pop(bit, None)
+            self._multi_bit_rows.pop(bit, None)
             self._owner[bit], self._links[bit] = None, b""
             self._free.append(bit)
-        self._settle()
+        self._refresh()
 
     def _unlink(self, link: int, bit: int, at: NDArray[np.int64]) -> None:
         if link < 0:
@@ -236,18 +243,18 @@ class Ctps:
                 self._nodes[link] = None
                 self._free_nodes.append(link)
                 if node.home is root.names:
-                    del self._known[node.key]
-        clear_bits(self._rows.bits[root.asked], at)
-        self._leave(root)
+                    del self._labels_by_name[node.key]
+        clear_bits(self._rows.bits[root.constrained_row], at)
+        self._release_root(root)
 
-    def _leave(self, root: Root) -> None:
+    def _release_root(self, root: RootIndex) -> None:
         """Forget a root that nobody asks any more."""
         if root.name in self._roots and root.is_empty():
-            self._rows.drop(root.asked)
+            self._rows.release(root.constrained_row)
             del self._roots[root.name]
-            self._known.pop(root.name, None)
-            self._spots[root.at] = None
-            self._free_spots.append(root.at)
+            self._labels_by_name.pop(root.name, None)
+            self._roots_by_number[root.at] = None
+            self._free_roots.append(root.at)
 
     # Matching ----------------------------------------------------------------------------------
 
@@ -258,72 +265,74 @@ class Ctps:
     def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
         """Return the same for each of many readings."""
         del setting
-        found: list[list[SubId]] = []
-        for bits in self.bits_of(readings):
+        matches: list[list[SubId]] = []
+        for bits in self.match_bits(readings):
             ids = bits.tolist()
-            found.append(self._joined(ids) if self._several else list(map(self._owner.__getitem__, ids)))
-        return found
+            matches.append(
+                self._resolve_owners(ids) if self._multi_bit_rows else list(map(self._owner.__getitem__, ids))
+            )
+        return matches
 
-    def bits_of(self, readings: Sequence[Reading]) -> list[NDArray[np.int32]]:
+    def match_bits(self, readings: Sequence[Reading]) -> list[NDArray[np.int32]]:
         """Return the bits that live for each reading: the matching itself, before anybody's id is looked up."""
         code: array[int] = array("i")
         starts, queries = [0], [(0.0, 0.0, 0, 0)]
         for reading in readings:
-            self._program(reading, code, queries)
+            self._encode_event(reading, code, queries)
             starts.append(len(code))
         grids, table = self._grids, np.array(queries)
         spans, ties = np.ascontiguousarray(table[:, :2]), np.ascontiguousarray(table[:, 2:]).astype(np.int64)
         steps, places = np.frombuffer(code, np.int32), np.array(starts, np.int64)
         scratch = np.empty((4, self._rows.words), np.uint64)
-        room = np.empty(max(len(self._owner), ROOM), np.int32)
+        room = np.empty(max(len(self._owner), MIN_RESULTS), np.int32)
         ends = np.zeros(len(readings), np.int64)
-        found: list[NDArray[np.int32]] = []
-        while len(found) < len(readings):
-            first = len(found)
+        results: list[NDArray[np.int32]] = []
+        while len(results) < len(readings):
+            first = len(results)
             after = match(
                 steps, places, first, spans, ties, self._rows.bits, scratch, grids.rows, grids.domains,
                 grids.low, grids.low_tie, grids.high, grids.high_tie, room, ends,
             )  # fmt: skip
             begin = 0
             for end in ends[first:after].tolist():
-                found.append(room[begin:end].copy())
+                results.append(room[begin:end].copy())
                 begin = end
-        return found
+        return results
 
-    def _program(self, reading: Reading, code: array[int], queries: list[tuple[float, float, int, int]]) -> None:
+    def _encode_event(self, reading: Reading, code: array[int], queries: list[tuple[float, float, int, int]]) -> None:
         """Write an event's operands as the kernel reads them (Algorithm 6)."""
-        singles = self._singles(reading)
+        singles = self._collect_singles(reading)
         if singles is None:
-            pairs = pairs_of(reading, self._known)
-            for root in self._order:
-                found = pairs.get(root.at, ())
-                code.append(root.asked)
-                code.append(len(found))
-                for value, places in found:
-                    self._pair(root, value, places, code, queries)
+            pairs = group_pairs(reading, self._labels_by_name)
+            for root in self._root_order:
+                root_pairs = pairs.get(root.at, ())
+                code.append(root.constrained_row)
+                code.append(len(root_pairs))
+                for value, places in root_pairs:
+                    self._encode_pair(root, value, places, code, queries)
             return
-        for root in self._order:
+        for root in self._root_order:
             places = singles[root.at]
-            code.append(root.asked)
+            code.append(root.constrained_row)
             if places:
                 code.append(1)
-                self._pair(root, places.pop(0), places, code, queries)
+                self._encode_pair(root, places.pop(0), places, code, queries)
             else:
                 code.append(0)
 
-    def _singles(self, reading: Reading) -> list[list[Any]] | None:
+    def _collect_singles(self, reading: Reading) -> list[list[Any]] | None:
         """Return for each root its one value and the places of the names it goes by; nothing, if a root has several.
 
         Most events are so, and this is what costs most of a small index. The reader gives one object to all names.
         """
-        found: list[list[Any]] = [[] for _ in self._spots]
-        look_up = self._known.get
+        singles: list[list[Any]] = [[] for _ in self._roots_by_number]
+        look_up = self._labels_by_name.get
         try:
             for name, values in reading.values.items():
                 at = look_up(name)
                 if at is not None:
                     (value,) = values
-                    slot = found[at[0]]
+                    slot = singles[at[0]]
                     if not slot:
                         slot.append(value)
                     elif value is not slot[0]:
@@ -331,45 +340,45 @@ class Ctps:
                     slot.append(at[1])
         except ValueError:
             return None
-        return None if reading.elements else found
+        return None if reading.elements else singles
 
-    def _pair(
+    def _encode_pair(
         self,
-        root: Root,
+        root: RootIndex,
         value: Any,
         places: list[int],
         code: array[int],
         queries: list[tuple[float, float, int, int]],
     ) -> None:
         """Write one pair: the nodes of its names, those of its value, and the grids it is looked up in."""
-        if root.alone:
+        if root.has_single_name:
             code.append(-1)
         elif min(places) >= 0:
             code.append(len(places))
             code.fromlist(places)
             code.append(0)
         else:
-            code += self._mixed(places)
-        code += root.operand_of(value)
+            code += self._encode_mixed(places)
+        code += root.get_operand(value)
         root.write_queries(value, code, queries)
 
-    def _mixed(self, places: list[int]) -> array[int]:
+    def _encode_mixed(self, places: list[int]) -> array[int]:
         """Return names, some of which have a list instead of a row, as the kernel reads them."""
         rows = [place for place in places if place >= 0]
         nodes = [self._nodes[-1 - place] for place in places if place < 0]
-        ids = [id for node in nodes if node is not None and node.ids is not None for id in node.ids]
+        ids = [id for node in nodes if node is not None and node.listed is not None for id in node.listed]
         return array("i", [len(rows), *rows, len(ids), *ids])
 
-    def _joined(self, bits: list[int]) -> list[SubId]:
+    def _resolve_owners(self, bits: list[int]) -> list[SubId]:
         """Return owners, each once, of whose rows one has all its bits here."""
-        found: dict[SubId, None] = {}
+        owners: dict[SubId, None] = {}
         seen: dict[int, int] = {}
         for bit in bits:
-            row, needed = self._several.get(bit, (bit, 1))
+            row, needed = self._multi_bit_rows.get(bit, (bit, 1))
             seen[row] = seen.get(row, 0) + 1
             if seen[row] == needed:
-                found[self._owner[bit]] = None
-        return list(found)
+                owners[self._owner[bit]] = None
+        return list(owners)
 
     def explain(self) -> dict[str, object]:
         """Say how large the index is."""

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.kernels.papers.concept_rows import NOTHING, check_candidates
-from tidings.papers.ctps.concept_terms import Sort, Terms
-from tidings.papers.ctps.term_rows import Columns, Pairs
+from tidings.papers.ctps.concept_terms import TermCompiler, TermKind
+from tidings.papers.ctps.term_rows import EventPairs, TermColumns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
-    from tidings.papers.ctps.concept_terms import Row, Rows, Term
+    from tidings.papers.ctps.concept_terms import Term, TermRow, TermRows
 
 VARIABLE = None
 """The vertex `*`: a variable with a constraint."""
@@ -49,34 +49,34 @@ class GTopss:
 
     def __init__(self, ontology: Ontology) -> None:
         """Start without subscriptions."""
-        self._terms = Terms("g-topss", ontology)
-        self._columns = Columns(self._terms)
+        self._terms = TermCompiler("g-topss", ontology)
+        self._columns = TermColumns(self._terms)
         self._edges: dict[Any, dict[TypedAttribute, array[int]]] = {}
-        self._without = array("i")  # rows without edges: `true`
+        self._unconstrained = array("i")  # rows without edges: `true`
 
-    def compile_filter(self, tree: Filter) -> Rows:
+    def compile_filter(self, tree: Filter) -> TermRows:
         """Return the filter's rows of terms."""
-        return self._terms.rows(tree)
+        return self._terms.compile_rows(tree)
 
-    def add_many(self, filters: Iterable[tuple[SubId, Rows]]) -> None:
+    def add_many(self, filters: Iterable[tuple[SubId, TermRows]]) -> None:
         """Take compiled filters in; a known id is replaced."""
         for id, rows in filters:
             if id in self._columns:
                 self.remove(id)
-            self._columns.add(id, rows, self._entered)
+            self._columns.add(id, rows, self._add_row)
 
-    def _entered(self, at: int, row: Row) -> None:
-        for vertex, label in dict.fromkeys(map(_edge, row)):
-            _put(self._edges.setdefault(vertex, {}).setdefault(label, array("i")), at)
+    def _add_row(self, at: int, row: TermRow) -> None:
+        for vertex, label in dict.fromkeys(map(_to_edge, row)):
+            _insert_sorted(self._edges.setdefault(vertex, {}).setdefault(label, array("i")), at)
         if not row:
-            _put(self._without, at)
+            _insert_sorted(self._unconstrained, at)
 
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there."""
-        self._columns.remove(id, self._left)
+        self._columns.remove(id, self._remove_row)
 
-    def _left(self, at: int) -> None:
-        edges = dict.fromkeys(map(_edge, self._columns.terms_of(at)))
+    def _remove_row(self, at: int) -> None:
+        edges = dict.fromkeys(map(_to_edge, self._columns.terms_of(at)))
         for vertex, label in edges:
             labels = self._edges[vertex]
             del labels[label][bisect_left(labels[label], at)]
@@ -85,23 +85,23 @@ class GTopss:
             if not labels:
                 del self._edges[vertex]
         if not edges:
-            del self._without[bisect_left(self._without, at)]
+            del self._unconstrained[bisect_left(self._unconstrained, at)]
 
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading."""
         del setting
-        pairs = Pairs(reading, self._columns)
-        rows = self._processing_set(pairs)
+        pairs = EventPairs(reading, self._columns)
+        rows = self._collect_candidates(pairs)
         columns = self._columns.arrays()
-        room = np.empty(self._columns.room, np.int32)
-        seen = np.zeros(self._columns.room, np.bool_)
+        room = np.empty(self._columns.capacity, np.int32)
+        seen = np.zeros(self._columns.capacity, np.bool_)
         count = check_candidates(rows, seen, columns, pairs.arrays, room)
         return self._columns.owners(room[:count].tolist())
 
-    def _processing_set(self, pairs: Pairs) -> Any:
+    def _collect_candidates(self, pairs: EventPairs) -> Any:
         """Stage one: the lists of each pair's labels, under its own value and under `*`."""
-        lists = [self._without] if self._without else []
-        names = self._columns.names.things
+        lists = [self._unconstrained] if self._unconstrained else []
+        names = self._columns.names.values
         for _, value, labels in pairs.pairs:
             for vertex in (value, VARIABLE) if isinstance(value, str | bool) else (VARIABLE,):
                 second = self._edges.get(vertex)
@@ -124,12 +124,12 @@ class GTopss:
         }
 
 
-def _edge(term: Term) -> tuple[Any, TypedAttribute]:
-    constant = term.sort is Sort.TEXT and len(term.value) == 1
+def _to_edge(term: Term) -> tuple[Any, TypedAttribute]:
+    constant = term.kind is TermKind.TEXT and len(term.value) == 1
     return (term.value[0] if constant else VARIABLE, term.name)
 
 
-def _put(rows: array[int], at: int) -> None:
+def _insert_sorted(rows: array[int], at: int) -> None:
     """Keep a list ascending; a new row nearly always comes last."""
     if not rows or rows[-1] < at:
         rows.append(at)

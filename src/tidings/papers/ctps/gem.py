@@ -23,7 +23,7 @@ CELLS = 10
 """Columns and rows of a grid (T); the paper prints 5 in its example, and no value for its experiments."""
 
 
-class Grids:
+class IntervalGrids:
     """The grids of all attributes: where their cells are, and the exact ends by subscription."""
 
     def __init__(self, cells: int) -> None:
@@ -32,19 +32,19 @@ class Grids:
         self._free: list[int] = []
         self.rows = np.full((0, cells * cells), -1, np.int32)
         self.domains = np.zeros((0, 2))
-        self._seen: NDArray[np.float64] = np.zeros((0, 2))
+        self._extent: NDArray[np.float64] = np.zeros((0, 2))
         self._counts: list[list[int]] = []  # of each grid: its intervals, and how many when it was last dealt out
         self.low, self.high = np.zeros((0, 64)), np.zeros((0, 64))
         self.low_tie, self.high_tie = np.zeros((0, 64), np.int16), np.zeros((0, 64), np.int16)
 
-    def new(self) -> int:
+    def allocate(self) -> int:
         """Return the number of an empty grid."""
         if self._free:
             return self._free.pop()
         at = len(self.rows)
         self.rows = np.vstack([self.rows, np.full((1, self._cells**2), -1, np.int32)])
         self.domains = np.vstack([self.domains, np.zeros((1, 2))])
-        self._seen = np.vstack([self._seen, [[np.inf, -np.inf]]])
+        self._extent = np.vstack([self._extent, [[np.inf, -np.inf]]])
         self._counts.append([0, 0])
         self._resize(at + 1, self.low.shape[1])
         return at
@@ -69,18 +69,18 @@ class Grids:
         self.low_tie[grid, at] = [span.low_tie for span in spans]
         self.high_tie[grid, at] = [span.high_tie for span in spans]
         finite = [end for pair in ends for end in pair if isfinite(end)]
-        seen, counts = self._seen[grid], self._counts[grid]
+        seen, counts = self._extent[grid], self._counts[grid]
         if finite:
             seen[:] = min(seen[0], *finite), max(seen[1], *finite)
         counts[0] += len(ids)
-        if counts[0] >= 2 * counts[1] and self._domain(seen) != tuple(self.domains[grid]):
+        if counts[0] >= 2 * counts[1] and self._compute_domain(seen) != tuple(self.domains[grid]):
             counts[1] = counts[0]
-            self.domains[grid] = self._domain(seen)
-            self._empty(grid, rows)
+            self.domains[grid] = self._compute_domain(seen)
+            self._release_cells(grid, rows)
             at = np.flatnonzero(~np.isnan(self.low[grid]))
-        self._deal(grid, at, rows)
+        self._distribute(grid, at, rows)
 
-    def _domain(self, seen: NDArray[np.float64]) -> tuple[float, float]:
+    def _compute_domain(self, seen: NDArray[np.float64]) -> tuple[float, float]:
         """Return half the least end, and the cells of one half unit; halves, so that no difference overflows."""
         if not seen[0] < seen[1]:
             return 0.0, 0.0
@@ -89,14 +89,14 @@ class Grids:
             scale = float(np.float64(self._cells) / np.float64(width))
         return (base, scale) if isfinite(scale) else (0.0, 0.0)
 
-    def _deal(self, grid: int, at: NDArray[np.int64], rows: BitRows) -> None:
+    def _distribute(self, grid: int, at: NDArray[np.int64], rows: BitRows) -> None:
         base, scale = self.domains[grid]
         cells = find_cells(self.low[grid, at], self.high[grid, at], base, scale, self._cells)
         order = np.argsort(cells, kind="stable")
-        found, begins = np.unique(cells[order], return_index=True)
-        for cell, ids in zip(found.tolist(), np.split(at[order], begins[1:]), strict=True):
+        used_cells, begins = np.unique(cells[order], return_index=True)
+        for cell, ids in zip(used_cells.tolist(), np.split(at[order], begins[1:]), strict=True):
             if self.rows[grid, cell] < 0:
-                self.rows[grid, cell] = rows.new()
+                self.rows[grid, cell] = rows.allocate()
             set_bits(rows.bits[self.rows[grid, cell]], ids)
 
     def discard(self, grid: int, id: int, rows: BitRows) -> bool:
@@ -110,14 +110,14 @@ class Grids:
         counts[0] -= 1
         if counts[0]:
             return False
-        self._empty(grid, rows)
-        self._seen[grid], self.domains[grid], counts[1] = (np.inf, -np.inf), 0.0, 0
+        self._release_cells(grid, rows)
+        self._extent[grid], self.domains[grid], counts[1] = (np.inf, -np.inf), 0.0, 0
         self._free.append(grid)
         return True
 
-    def _empty(self, grid: int, rows: BitRows) -> None:
+    def _release_cells(self, grid: int, rows: BitRows) -> None:
         for row in self.rows[grid][self.rows[grid] >= 0].tolist():
-            rows.drop(row)
+            rows.release(row)
         self.rows[grid] = -1
 
     @property

@@ -27,8 +27,8 @@ import numpy as np
 
 from tidings.errors import Unsupported
 from tidings.kernels.papers.concept_rows import search_graphs
-from tidings.papers.ctps.concept_terms import Sort, Terms, ancestors
-from tidings.papers.ctps.term_rows import Columns, Pairs
+from tidings.papers.ctps.concept_terms import TermCompiler, TermKind, list_ancestors
+from tidings.papers.ctps.term_rows import EventPairs, TermColumns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,21 +40,21 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
-    from tidings.papers.ctps.concept_terms import Row, Rows, Term
+    from tidings.papers.ctps.concept_terms import Term, TermRow, TermRows
 
 _Name = TypeVar("_Name")
 
-Above: TypeAlias = "dict[_Name, tuple[_Name, ...]]"
+Ancestry: TypeAlias = "dict[_Name, tuple[_Name, ...]]"
 """Of each name or concept, itself and all above it."""
 
-LIMIT = 50_000_000
+MAX_EDGES = 50_000_000
 """Entries that the possible edges of one root and value tree may have."""
 
 
-class _Possible:
+class _EdgeTable:
     """All edges of one root's names to one tree's concepts, and what each may stand for."""
 
-    def __init__(self, names: Above[TypedAttribute], concepts: Above[str], base: int) -> None:
+    def __init__(self, names: Ancestry[TypedAttribute], concepts: Ancestry[str], base: int) -> None:
         """Number the edges from `base` on: name by name, concept by concept."""
         self.base, self.users = base, 0
         self.names = {name: at for at, name in enumerate(names)}
@@ -67,44 +67,44 @@ class _Possible:
         parts = [base + np.add.outer(name, concept).ravel() for name in above_names for concept in above]
         self.implied = np.concatenate(parts).astype(np.int32)
 
-    def edge(self, name: TypedAttribute, concept: str) -> int:
+    def number_of(self, name: TypedAttribute, concept: str) -> int:
         """Return the number of an edge."""
         return self.base + self.names[name] * len(self.concepts) + self.concepts[concept]
 
-    def stands_for(self, name: TypedAttribute, concept: str) -> NDArray[np.int32]:
+    def list_implied(self, name: TypedAttribute, concept: str) -> NDArray[np.int32]:
         """Return the edges that this one may stand for."""
-        at = self.edge(name, concept) - self.base
+        at = self.number_of(name, concept) - self.base
         return self.implied[self.ends[at] : self.ends[at + 1]]
 
 
 class Ops:
     """Subgraph matching over an index of all possible edges."""
 
-    def __init__(self, ontology: Ontology, *, limit: int = LIMIT) -> None:
+    def __init__(self, ontology: Ontology, *, limit: int = MAX_EDGES) -> None:
         """Start without subscriptions; an index of more than `limit` entries is refused."""
-        self._terms, self._limit = Terms("ops", ontology), limit
-        self._columns = Columns(self._terms)
+        self._terms, self._limit = TermCompiler("ops", ontology), limit
+        self._columns = TermColumns(self._terms)
         self._edges = array("i")  # of each term its edge, or -1
-        self._possible: dict[tuple[TypedAttribute, str], _Possible] = {}
+        self._edge_tables: dict[tuple[TypedAttribute, str], _EdgeTable] = {}
         self._used: dict[TypedAttribute, dict[str, None]] = {}  # of each root the trees with possible edges
         self._heights: dict[tuple[TypedAttribute, str], int] = {}
         self._next = 0
 
     # Changing ----------------------------------------------------------------------------------
 
-    def compile_filter(self, tree: Filter) -> Rows:
+    def compile_filter(self, tree: Filter) -> TermRows:
         """Return the filter's rows of terms, or refuse trees whose possible edges are too many."""
-        rows = self._terms.rows(tree)
+        rows = self._terms.compile_rows(tree)
         for row in rows:
             for term in row:
-                if term.sort is Sort.CONCEPT:
+                if term.kind is TermKind.CONCEPT:
                     self._refuse_large(term)
         return rows
 
     def _refuse_large(self, term: Term) -> None:
-        root, label = self._place(term)
+        root, label = self._get_tree_key(term)
         if (root, label) not in self._heights:
-            names, concepts = self._vertices(root, label)
+            names, concepts = self._list_vertices(root, label)
             sizes = [sum(map(len, vertices.values())) for vertices in (names, concepts)]
             self._heights[root, label] = sizes[0] * sizes[1]
         entries = self._heights[root, label]
@@ -115,50 +115,50 @@ class Ops:
             )
             raise Unsupported(msg, kind="ops", part=f"{term.name.name} is a {term.value[1]}")
 
-    def _place(self, term: Term) -> tuple[TypedAttribute, str]:
-        return self._terms.root(term.name), term.value[0]
+    def _get_tree_key(self, term: Term) -> tuple[TypedAttribute, str]:
+        return self._terms.find_root(term.name), term.value[0]
 
-    def _vertices(self, root: TypedAttribute, label: str) -> tuple[Above[TypedAttribute], Above[str]]:
+    def _list_vertices(self, root: TypedAttribute, label: str) -> tuple[Ancestry[TypedAttribute], Ancestry[str]]:
         """Return the names under a root and the concepts of a tree, each with itself and all above."""
-        tree = self._terms.tree(label)
-        names = {name: self._terms.names_above(name) for name in self._terms.names(root)}
-        return names, {concept: ancestors(tree, concept) for concept in tree.names}
+        tree = self._terms.get_tree(label)
+        names = {name: self._terms.list_names_above(name) for name in self._terms.list_names(root)}
+        return names, {concept: list_ancestors(tree, concept) for concept in tree.names}
 
-    def add_many(self, filters: Iterable[tuple[SubId, Rows]]) -> None:
+    def add_many(self, filters: Iterable[tuple[SubId, TermRows]]) -> None:
         """Take compiled filters in; a known id is replaced."""
         for id, rows in filters:
             if id in self._columns:
                 self.remove(id)
-            self._columns.add(id, rows, self._entered)
+            self._columns.add(id, rows, self._add_row)
 
-    def _entered(self, at: int, row: Row) -> None:
-        start = self._columns.start(at)
+    def _add_row(self, at: int, row: TermRow) -> None:
+        start = self._columns.get_start(at)
         self._edges.extend([-1] * (start + len(row) - len(self._edges)))
         for place, term in enumerate(row, start):
-            self._edges[place] = self._edge(term) if term.sort is Sort.CONCEPT else -1
+            self._edges[place] = self._number_edge(term) if term.kind is TermKind.CONCEPT else -1
 
-    def _edge(self, term: Term) -> int:
-        root, label = self._place(term)
-        possible = self._possible.get((root, label))
+    def _number_edge(self, term: Term) -> int:
+        root, label = self._get_tree_key(term)
+        possible = self._edge_tables.get((root, label))
         if possible is None:
-            possible = self._possible[root, label] = _Possible(*self._vertices(root, label), self._next)
+            possible = self._edge_tables[root, label] = _EdgeTable(*self._list_vertices(root, label), self._next)
             self._next += possible.size
             self._used.setdefault(root, {})[label] = None
         possible.users += 1
-        return possible.edge(term.name, term.value[1])
+        return possible.number_of(term.name, term.value[1])
 
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there."""
-        self._columns.remove(id, self._left)
+        self._columns.remove(id, self._remove_row)
 
-    def _left(self, at: int) -> None:
+    def _remove_row(self, at: int) -> None:
         for term in self._columns.terms_of(at):
-            if term.sort is Sort.CONCEPT:
-                place = self._place(term)
-                self._possible[place].users -= 1
-                if not self._possible[place].users:
-                    del self._possible[place], self._used[place[0]][place[1]]
-        if not self._possible:
+            if term.kind is TermKind.CONCEPT:
+                place = self._get_tree_key(term)
+                self._edge_tables[place].users -= 1
+                if not self._edge_tables[place].users:
+                    del self._edge_tables[place], self._used[place[0]][place[1]]
+        if not self._edge_tables:
             self._next = 0
 
     # Matching ----------------------------------------------------------------------------------
@@ -166,32 +166,32 @@ class Ops:
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading."""
         del setting
-        pairs = Pairs(reading, self._columns)
-        implied, ends = self._graph(pairs)
-        room = np.empty(self._columns.room, np.int32)
+        pairs = EventPairs(reading, self._columns)
+        implied, ends = self._collect_edges(pairs)
+        room = np.empty(self._columns.capacity, np.int32)
         edges = np.frombuffer(self._edges, np.int32)
         count = search_graphs(self._columns.arrays(), edges, pairs.arrays, implied, ends, room)
         return self._columns.owners(room[:count].tolist())
 
-    def _graph(self, pairs: Pairs) -> tuple[Any, Any]:
+    def _collect_edges(self, pairs: EventPairs) -> tuple[Any, Any]:
         """Return what each of the event's edges with a concept may stand for."""
         parts: list[NDArray[np.int32]] = []
-        names, tops = self._columns.names.things, self._columns.tops.things
+        names, tops = self._columns.names.values, self._columns.tops.values
         for root, value, labels in pairs.pairs:
             for tree in self._used.get(tops[root], ()) if isinstance(value, str) else ():
-                concept = self._terms.concept(tree, value)
+                concept = self._terms.find_concept(tree, value)
                 if concept is not None:
-                    possible = self._possible[tops[root], tree]
-                    found = [names[label] for label in labels]
-                    parts += [possible.stands_for(name, concept) for name in self._lowest(found)]
+                    possible = self._edge_tables[tops[root], tree]
+                    edge_names = [names[label] for label in labels]
+                    parts += [possible.list_implied(name, concept) for name in self._select_lowest(edge_names)]
         ends = np.cumsum([0, *map(len, parts)], dtype=np.int64)
         return (np.concatenate(parts) if parts else np.zeros(0, np.int32)), ends
 
-    def _lowest(self, names: list[TypedAttribute]) -> list[TypedAttribute]:
+    def _select_lowest(self, names: list[TypedAttribute]) -> list[TypedAttribute]:
         """Return the names of a value that are above no other: the event's own, as far as somebody asks."""
         if len(names) == 1:
             return names
-        above = {each for name in names for each in self._terms.names_above(name)[1:]}
+        above = {each for name in names for each in self._terms.list_names_above(name)[1:]}
         return [name for name in names if name not in above]
 
     def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
@@ -201,13 +201,13 @@ class Ops:
     @property
     def index_bytes(self) -> int:
         """The bytes of the index of possible edges, without the subscriptions."""
-        return sum(each.implied.nbytes + each.ends.nbytes for each in self._possible.values())
+        return sum(each.implied.nbytes + each.ends.nbytes for each in self._edge_tables.values())
 
     def explain(self) -> dict[str, object]:
         """Say how large the index is."""
         return {
             "algorithm": "OPS: subgraph matching, one by one",
             "filters": len(self._columns),
-            "possible edges": sum(each.size for each in self._possible.values()),
+            "possible edges": sum(each.size for each in self._edge_tables.values()),
             "bytes of possible edges": self.index_bytes,
         }

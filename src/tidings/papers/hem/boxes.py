@@ -80,18 +80,20 @@ class RangeMatcher:
 
     def add_many(self, filters: Iterable[tuple[SubId, FilterBoxes]]) -> None:
         """Take filters in; a known id is replaced."""
-        given = dict(filters)
-        rows = self.table.add([box for one in given.values() for box in one.boxes])  # first: it may refuse
-        replaced = [self._filters.pop(id).rows for id in given if id in self._filters]
+        compiled_filters = dict(filters)
+        rows = self.table.add(
+            [box for compiled in compiled_filters.values() for box in compiled.boxes]
+        )  # first: it may refuse
+        replaced = [self._filters.pop(id).rows for id in compiled_filters if id in self._filters]
         self._forget(replaced)
         self._owners += [None] * (self.table.capacity - len(self._owners))
         begin = 0
-        for id, one in given.items():
-            mine = rows[begin : begin + len(one.boxes)]
-            begin += len(mine)
-            self._filters[id] = _StoredFilter(one.tree, mine)
-            self._multi_row_filters += len(mine) > 1
-            for row in mine.tolist():
+        for id, compiled in compiled_filters.items():
+            filter_rows = rows[begin : begin + len(compiled.boxes)]
+            begin += len(filter_rows)
+            self._filters[id] = _StoredFilter(compiled.tree, filter_rows)
+            self._multi_row_filters += len(filter_rows) > 1
+            for row in filter_rows.tolist():
                 self._owners[row] = id
         self.index.insert(self.table, rows)
 
@@ -112,8 +114,8 @@ class RangeMatcher:
         if vector is None:
             return [id for id, kept in self._filters.items() if holds(kept.tree, reading, setting)]
         owners = self._owners
-        found: list[SubId] = [owners[row] for row in self.index.match(self.table, vector).tolist()]
-        return list(dict.fromkeys(found)) if self._multi_row_filters else found
+        ids: list[SubId] = [owners[row] for row in self.index.match(self.table, vector).tolist()]
+        return list(dict.fromkeys(ids)) if self._multi_row_filters else ids
 
     def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
         """Return the same for each of many readings."""

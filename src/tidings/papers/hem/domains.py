@@ -36,13 +36,13 @@ class Domains:
 
     def observe(self, table: RangeTable, rows: NDArray[np.int32]) -> bool:
         """Take note of new rows; tell whether all rows should be laid out again, with `settle` before."""
-        known, columns = self.count, len(table.columns)
-        if columns > known:
-            self._least = np.concatenate([self._least, np.full(columns - known, np.inf)])
-            self._most = np.concatenate([self._most, np.full(columns - known, -np.inf)])
+        previous, columns = self.count, len(table.columns)
+        if columns > previous:
+            self._least = np.concatenate([self._least, np.full(columns - previous, np.inf)])
+            self._most = np.concatenate([self._most, np.full(columns - previous, -np.inf)])
         kernels.widen(to_range_ends(table), rows, columns, self._least, self._most)
-        if columns > known:
-            fresh = self._measure(slice(known, columns))
+        if columns > previous:
+            fresh = self._measure(slice(previous, columns))
             self.domain = kernels.DomainScale(*map(np.concatenate, zip(self.domain, fresh, strict=True)))
         if self._settled_rows == 0:
             self._settled_rows = table.count

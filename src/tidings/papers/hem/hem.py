@@ -137,11 +137,11 @@ class Hem:
 
     def _relink(self, room: int) -> None:
         """Move the head of the list behind the last row there is room for."""
-        held = np.flatnonzero(self._member).astype(np.int32)
+        members = np.flatnonzero(self._member).astype(np.int32)
         self._member = np.concatenate([self._member, np.zeros(room - len(self._member), np.uint8)])
         self._after, self._before = np.zeros(room + 1, np.int32), np.zeros(room + 1, np.int32)
         self._after[room] = self._before[room] = room
-        kernels.link(held, room, self._after, self._before)
+        kernels.link(members, room, self._after, self._before)
         self._out = np.zeros(room + 1, np.int32)
         self._list, self._set = np.empty_like(self._after), np.empty_like(self._member)
 

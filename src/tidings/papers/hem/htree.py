@@ -122,9 +122,9 @@ class HTree:
         self._blocks.extend(table.capacity)
         # Attributes of the tree are compared last: the leaf has said something about them already.
         late = [column for column in range(self._domains.count) if column not in self._indexed]
-        known = set(self._order.tolist())
-        begin = late + self._indexed.tolist() if not known else self._order.tolist()
-        self._order = np.array(begin + [column for column in late if known and column not in known], np.int64)
+        ordered = set(self._order.tolist())
+        begin = late + self._indexed.tolist() if not ordered else self._order.tolist()
+        self._order = np.array(begin + [column for column in late if ordered and column not in ordered], np.int64)
         room, wide = table.capacity, -(-len(table.lows) // 4) * 4
         if self._bounds.shape[0] < room or self._bounds.shape[1] < wide:
             larger = _allocate_aligned((room, wide, 2))
@@ -179,10 +179,10 @@ class HTree:
         """Return the rows that hold the vector, each once."""
         del table  # the ends are here, too, each row's side by side
         shape = self._build_shape(self._indexed)
-        found: NDArray[np.int32] = kernels.match(
+        rows: NDArray[np.int32] = kernels.match(
             shape, self._tree, _to_bucket_lists(self._leaves), self._bounds, self._order, vector
         )
-        return found
+        return rows
 
     def explain(self, table: RangeTable) -> dict[str, object]:
         """Say how the tree has grown."""

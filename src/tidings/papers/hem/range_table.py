@@ -73,7 +73,7 @@ class RangeTable:
 
     def add(self, boxes: Sequence[Box]) -> NDArray[np.int32]:
         """Put boxes into rows, and return which."""
-        known = len(self.columns)
+        previous = len(self.columns)
         for box in boxes:
             for key in box:
                 if key not in self.columns:
@@ -81,7 +81,7 @@ class RangeTable:
         try:
             self._reserve(len(boxes))
         except TidingsError:  # there is no room for the new attributes, so they are not known
-            for key in list(self.columns)[known:]:
+            for key in list(self.columns)[previous:]:
                 del self.columns[key]
             raise
         again = min(len(boxes), len(self._free))
@@ -109,9 +109,9 @@ class RangeTable:
             return
         sizes = [len(box) for box in boxes]
         cells = np.array([interval for box in boxes for interval in box.values()])
-        held = np.repeat(rows, sizes)
-        self.lows[places, held], self.highs[places, held] = cells[:, 0], cells[:, 1]
-        self.ends[places, held] = cells[:, 2].astype(np.uint8) | WANTED
+        cell_rows = np.repeat(rows, sizes)
+        self.lows[places, cell_rows], self.highs[places, cell_rows] = cells[:, 0], cells[:, 1]
+        self.ends[places, cell_rows] = cells[:, 2].astype(np.uint8) | WANTED
 
     def _reserve(self, more: int) -> None:
         """Make room for rows and attributes to come."""

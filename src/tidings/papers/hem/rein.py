@@ -89,14 +89,14 @@ class Rein:
 
     def _fill(self, table: RangeTable, rows: NDArray[np.int32], columns: int) -> None:
         lists = self._lists
-        given = (to_range_ends(table), self._domains.domain, self._buckets)
+        arguments = (to_range_ends(table), self._domains.domain, self._buckets)
         if 2 * columns * len(rows) > len(lists.pool) // 8:  # many: find out what goes where, and move nothing twice
             self._repack(table, rows, np.zeros_like(lists.sizes))
-            kernels.fill(*given, rows, columns, lists.arrays, lists.keys, self._places)
+            kernels.fill(*arguments, rows, columns, lists.arrays, lists.keys, self._places)
             return
         begin = 0
         while True:
-            begin = kernels.insert(*given, rows, columns, lists.arrays, lists.keys, self._places, begin)
+            begin = kernels.insert(*arguments, rows, columns, lists.arrays, lists.keys, self._places, begin)
             if begin == len(rows):
                 return
             self._repack(table, rows[begin:], lists.sizes // 4)
@@ -121,10 +121,10 @@ class Rein:
         """Return the rows that hold the vector, each once."""
         del table  # the buckets have all that is compared
         lists = self._lists
-        found: NDArray[np.int32] = kernels.match(
+        rows: NDArray[np.int32] = kernels.match(
             lists.arrays, lists.keys, self._domains.domain, self._buckets, vector, self._free
         )
-        return found
+        return rows
 
     def explain(self, table: RangeTable) -> dict[str, object]:
         """Say how much there is to mark."""

@@ -82,7 +82,7 @@ class Tama:
     def _widen(self, wide: int) -> None:
         """Number the blocks of places anew: there are more attributes."""
         blocks, had = self._blocks, self._width
-        for name in ("starts", "sizes", "rooms"):
+        for name in ("starts", "sizes", "capacities"):
             old = getattr(blocks, name)
             new = np.zeros((len(old) // had if had else 0, wide), old.dtype)
             new[:, :had] = old.reshape(len(new), had)
@@ -91,40 +91,40 @@ class Tama:
 
     def _fill(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         cells, blocks, columns = self._cells, self._blocks, self._domains.count
-        given = (to_range_ends(table), self._domains.domain, self._finest, rows, columns)
+        arguments = (to_range_ends(table), self._domains.domain, self._finest, rows, columns)
         if len(rows) * columns * 4 > len(cells.pool) // 8:  # many: find out what goes where, and move nothing twice
             self._repack(table, rows, np.zeros_like(cells.sizes))
-            kernels.fill(*given, _to_bucket_lists(cells), _to_bucket_lists(blocks), self._width)
+            kernels.fill(*arguments, _to_bucket_lists(cells), _to_bucket_lists(blocks), self._width)
             return
         begin = 0
         while (
-            begin := kernels.insert(*given, _to_bucket_lists(cells), _to_bucket_lists(blocks), self._width, begin)
+            begin := kernels.insert(*arguments, _to_bucket_lists(cells), _to_bucket_lists(blocks), self._width, begin)
         ) < len(rows):
             self._repack(table, rows[begin:], cells.sizes // 4)
 
     def _repack(self, table: RangeTable, rows: NDArray[np.int32], spare: NDArray[np.int32]) -> None:
         """Give each cell room for those of the rows that belong in it, and some to spare; each row, for its places."""
         places = np.zeros_like(self._blocks.sizes)
-        given = (to_range_ends(table), self._domains.domain, self._finest, rows, self._domains.count)
-        kernels.tally(*given, spare, places, self._width)
+        arguments = (to_range_ends(table), self._domains.domain, self._finest, rows, self._domains.count)
+        kernels.tally(*arguments, spare, places, self._width)
         self._cells.repack(spare)
         self._blocks.repack(places)
 
     def delete(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         """Forget rows that the table still has."""
-        given = (to_range_ends(table), self._domains.domain, self._finest, rows, self._domains.count)
-        kernels.delete(*given, _to_bucket_lists(self._cells), _to_bucket_lists(self._blocks), self._width)
+        arguments = (to_range_ends(table), self._domains.domain, self._finest, rows, self._domains.count)
+        kernels.delete(*arguments, _to_bucket_lists(self._cells), _to_bucket_lists(self._blocks), self._width)
         self._wanted[rows] = 1
         self._domains.shrink(table.count - len(rows))
 
     def match(self, table: RangeTable, vector: NDArray[np.float64]) -> NDArray[np.int32]:
         """Return the rows that hold the vector, each once; as printed, also some that do not."""
-        found: NDArray[np.int32] = kernels.match(
+        rows: NDArray[np.int32] = kernels.match(
             _to_bucket_lists(self._cells), self._domains.domain, self._finest, vector, self._wanted
         )
-        if self._exact and len(found):
-            found = kernels.check_rows(to_range_ends(table), vector, found)
-        return found
+        if self._exact and len(rows):
+            rows = kernels.check_rows(to_range_ends(table), vector, rows)
+        return rows
 
     def explain(self, table: RangeTable) -> dict[str, object]:
         """Say how many cells the rows lie in."""

@@ -35,16 +35,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import PatternError
-from tidings.papers.p_topss.state_graph import Graph
-from tidings.papers.p_topss.step_layout import Layout, refuse
-from tidings.papers.p_topss.tracks import Tally, Track
+from tidings.papers.p_topss.state_graph import PaperGraph
+from tidings.papers.p_topss.step_layout import StepLayout, refuse
+from tidings.papers.p_topss.tracks import MachineTally, Track
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from tidings.model.patterns import NamedFilter, Pattern
-    from tidings.papers.p_topss.state_graph import State
-    from tidings.papers.p_topss.time_lists import Lists
+    from tidings.papers.p_topss.state_graph import PaperState
+    from tidings.papers.p_topss.time_lists import TimeLists
 
     Key = tuple[Any, ...]
     Signature = frozenset[tuple[str, ...]]
@@ -68,8 +68,8 @@ class PaperMachine:
         self._numbers: dict[Any, int] = {}  # primitive filters, with the attributes that give the key
         self._symbols: dict[str, int] = {}  # the number of each name's filter
         self._attributes: list[tuple[str, ...]] = []
-        self._groups: dict[Signature, _Group] = {}
-        self._tally = Tally(expire)
+        self._groups: dict[Signature, _KeyGroup] = {}
+        self._tally = MachineTally(expire)
         self._names: set[str] = set()
 
     # Subscriptions -----------------------------------------------------------------------------
@@ -78,24 +78,24 @@ class PaperMachine:
         """Add a subscription, before the first event; what the paper has not raises `Unsupported`."""
         if self._tally.begun:
             refuse("subscription after the first event", name)
-        self._refuse_known(name, pattern)
-        Layout(pattern)  # refuses before anything is changed
+        self._refuse_duplicate(name, pattern)
+        StepLayout(pattern)  # refuses before anything is changed
         self._names.add(name)
-        symbols = {used: self._symbol(pattern[used]) for used in pattern.used()}
+        symbols = {used: self._number_filter(pattern[used]) for used in pattern.list_filters()}
         signature = frozenset(self._attributes[symbol] for symbol in symbols.values())
-        group = self._groups.setdefault(signature, _Group(signature))
+        group = self._groups.setdefault(signature, _KeyGroup(signature))
         group.graph.add(name, pattern, symbols=symbols)
 
-    def _refuse_known(self, name: str, pattern: Pattern) -> None:
+    def _refuse_duplicate(self, name: str, pattern: Pattern) -> None:
         if name in self._names:
             msg = f"there is a subscription `{name}` already"
             raise PatternError(msg)
-        for used in pattern.used():
+        for used in pattern.list_filters():
             if self._named.get(used, pattern[used]) != pattern[used]:
                 msg = f"`{used}` means another filter in an earlier subscription; give it another name"
                 raise PatternError(msg)
 
-    def _symbol(self, named: NamedFilter) -> int:
+    def _number_filter(self, named: NamedFilter) -> int:
         attributes = tuple(attribute for attribute, _ in sorted(named.variables, key=lambda pair: pair[1]))
         number = self._numbers.setdefault((named.filter, attributes), len(self._numbers))
         if number == len(self._attributes):
@@ -111,15 +111,15 @@ class PaperMachine:
         """Take the next event: the filters it satisfies, its time, and its values where patterns have variables."""
         self._tally.begun = True
         symbols = {self._symbols[name] for name in names if name in self._symbols}
-        found: dict[tuple[str, Key], PaperMatch] = {}
+        matches: dict[tuple[str, Key], PaperMatch] = {}
         for group in self._groups.values():
-            for key, attributes in group.keys(values or {}):
+            for key, attributes in group.find_keys(values or {}):
                 mine = [symbol for symbol in symbols if self._attributes[symbol] in attributes]
-                track = group.track(key, self._tally)
+                track = group.get_track(key, self._tally)
                 for state, lists in track.step(mine, time):
-                    for match in _told(state, lists, key):
-                        found.setdefault((match.subscription, key), match)
-        return list(found.values())
+                    for match in _iterate_matches(state, lists, key):
+                        matches.setdefault((match.subscription, key), match)
+        return list(matches.values())
 
     # Figures -----------------------------------------------------------------------------------
 
@@ -146,9 +146,9 @@ class PaperMachine:
     @property
     def instances(self) -> int:
         """Instances alive, children's included, initial states not."""
-        return sum(track.instances() for group in self._groups.values() for track in group.tracks.values())
+        return sum(track.count_instances() for group in self._groups.values() for track in group.tracks.values())
 
-    def lists(self) -> list[dict[str, tuple[int, ...]]]:
+    def list_times(self) -> list[dict[str, tuple[int, ...]]]:
         """Return the time lists of the instances alive, each by the primitive filters that lead to its states."""
         tracks = [track for group in self._groups.values() for track in group.tracks.values()]
         names = {number: name for name, number in reversed(self._symbols.items())}
@@ -159,35 +159,37 @@ class PaperMachine:
                 if state.symbol is not None
             }
             for track in tracks
-            for instance in track.alive()
+            for instance in track.iterate_instances()
         ]
 
 
-def _told(state: State, lists: Lists, key: Key) -> Iterator[PaperMatch]:
+def _iterate_matches(state: PaperState, lists: TimeLists, key: Key) -> Iterator[PaperMatch]:
     plain = tuple(value for _, value in key)
     for ending in state.ends:
-        times = tuple((called, tuple(sorted(lists[one]))) for one, called in ending.called if one in lists)
+        times = tuple(
+            (called, tuple(sorted(lists[reached]))) for reached, called in ending.step_names if reached in lists
+        )
         yield PaperMatch(ending.name, times, plain)
 
 
-class _Group:
+class _KeyGroup:
     """The subscriptions that take their keys from the same attributes; one track for each key."""
 
     def __init__(self, signature: Signature) -> None:
-        self.graph, self.tracks = Graph(), dict[Any, Track]()
+        self.graph, self.tracks = PaperGraph(), dict[Any, Track]()
         self._signature = signature
 
-    def keys(self, values: Mapping[str, Any]) -> list[tuple[Key, set[tuple[str, ...]]]]:
+    def find_keys(self, values: Mapping[str, Any]) -> list[tuple[Key, set[tuple[str, ...]]]]:
         """Return the keys whose substream the event belongs to, each with the attributes that carry it."""
-        found: dict[Key, set[tuple[str, ...]]] = {}
+        keys: dict[Key, set[tuple[str, ...]]] = {}
         for attributes in self._signature:
-            given = [values.get(attribute) for attribute in attributes]
-            if all(isinstance(value, str | int | float) for value in given):
+            key_values = [values.get(attribute) for attribute in attributes]
+            if all(isinstance(value, str | int | float) for value in key_values):
                 # A boolean equals only booleans: Python's `True == 1` must not.
-                found.setdefault(tuple((isinstance(value, bool), value) for value in given), set()).add(attributes)
-        return list(found.items())
+                keys.setdefault(tuple((isinstance(value, bool), value) for value in key_values), set()).add(attributes)
+        return list(keys.items())
 
-    def track(self, key: Key, tally: Tally) -> Track:
+    def get_track(self, key: Key, tally: MachineTally) -> Track:
         track = self.tracks.get(key)
         if track is None:
             track = self.tracks[key] = Track(self.graph.root, {}, tally)

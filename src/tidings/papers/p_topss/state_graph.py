@@ -16,43 +16,43 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.model.patterns import Both, Either, Elapsed, Gap, Moment, Sequence, Step, Timed
-from tidings.papers.p_topss.step_layout import Layout
+from tidings.papers.p_topss.step_layout import StepLayout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tidings.model.patterns import Pattern
-    from tidings.papers.p_topss.step_layout import Path, Placed
+    from tidings.papers.p_topss.step_layout import Path, PlacedCondition
 
 _NOW, _THEN = Moment("now"), Moment("then")
 
 
 # Compared by identity: a state is a place in the graph, and the key of time lists.
 @dataclass(eq=False, slots=True)
-class State:
+class PaperState:
     """One state: what leads in, what leads on, and the time conditions that end here (`rules`)."""
 
     symbol: int | None = None
     waits: bool = False
-    rules: frozenset[Rule] = frozenset()
-    edges: dict[int, list[State]] = field(default_factory=dict)
-    gates: list[Gate] = field(default_factory=list)
-    ends: list[Ending] = field(default_factory=list)
+    rules: frozenset[TimeRule] = frozenset()
+    edges: dict[int, list[PaperState]] = field(default_factory=dict)
+    gates: list[BooleanGate] = field(default_factory=list)
+    ends: list[MatchEnding] = field(default_factory=list)
     final: bool = False
     sharers: int = 0
     timed: bool = False
     """Whether it has a time list: a condition refers to it or depends on it."""
-    refs: list[State] = field(default_factory=list)
-    dependents: list[State] = field(default_factory=list)
-    carried: set[State] = field(default_factory=set)
+    refs: list[PaperState] = field(default_factory=list)
+    dependents: list[PaperState] = field(default_factory=list)
+    kept_lists: set[PaperState] = field(default_factory=set)
     """The states whose time lists a later condition may still ask for; the others are cleaned up here."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class TimeRule:
     """A condition that depends on the state that has it: `bounds` are those of its own time minus the reference's."""
 
-    reference: State
+    reference: PaperState
     bounds: Elapsed
 
     def holds(self, now: int, then: int) -> bool:
@@ -61,69 +61,69 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PairCondition:
     """A condition between two machines of one Boolean machine (case 4): neither of the two comes first."""
 
-    reference: State
-    dependent: State
+    reference: PaperState
+    dependent: PaperState
     bounds: Elapsed
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class MachineLeaf:
     """A child state machine, by its initial state."""
 
-    root: State
+    root: PaperState
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class BooleanBranch:
     """A node of a Boolean machine: all of its parts (`every`) or any one; with the conditions between the parts."""
 
-    every: bool
+    is_and: bool
     parts: tuple[Tree, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[PairCondition, ...]
 
 
-Tree: TypeAlias = Leaf | Branch
+Tree: TypeAlias = MachineLeaf | BooleanBranch
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class BooleanGate:
     """A link whose label is a Boolean machine."""
 
     tree: Tree
-    target: State
+    target: PaperState
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class MatchEnding:
     """A subscription that is matched at a state, and what it calls the states that have time lists."""
 
     name: str
-    called: tuple[tuple[State, str], ...]
+    step_names: tuple[tuple[PaperState, str], ...]
 
 
-class Graph:
+class PaperGraph:
     """All state machines as one graph that grows from one initial state."""
 
     def __init__(self) -> None:
         """Start with the initial state alone."""
-        self.root = State()
+        self.root = PaperState()
         self.states = 0
         self.states_unmerged = 0
         self.states_shared = 0
 
     def add(self, name: str, pattern: Pattern, *, symbols: Mapping[str, int]) -> None:
         """Add a subscription; `symbols` numbers its primitive filters by name."""
-        _Building(self, Layout(pattern), symbols).build(name)
+        _GraphBuilder(self, StepLayout(pattern), symbols).build(name)
 
-    def link(self, before: State, symbol: int, *, waits: bool, rules: frozenset[Rule]) -> State:
+    def get_state(self, before: PaperState, symbol: int, *, waits: bool, rules: frozenset[TimeRule]) -> PaperState:
         """Return the state behind `before`, an equivalent one when there is one."""
         behind = before.edges.setdefault(symbol, [])
-        state = next((one for one in behind if one.waits == waits and one.rules == rules), None)
+        state = next((candidate for candidate in behind if candidate.waits == waits and candidate.rules == rules), None)
         if state is None:
-            state = State(symbol, waits, rules)
+            state = PaperState(symbol, waits, rules)
             behind.append(state)
             self.states += 1
         state.sharers += 1
@@ -131,137 +131,137 @@ class Graph:
         self.states_shared += state.sharers == 2
         return state
 
-    def gate(self, before: State, tree: Tree, *, waits: bool) -> State:
+    def add_gate(self, before: PaperState, tree: Tree, *, waits: bool) -> PaperState:
         """Return a new state behind a Boolean machine."""
-        state = State(None, waits, sharers=1)
-        before.gates.append(Gate(tree, state))
+        state = PaperState(None, waits, sharers=1)
+        before.gates.append(BooleanGate(tree, state))
         self.states += 1
         self.states_unmerged += 1
         return state
 
 
-class _Building:
+class _GraphBuilder:
     """One subscription on its way into the graph."""
 
-    def __init__(self, graph: Graph, layout: Layout, symbols: Mapping[str, int]) -> None:
+    def __init__(self, graph: PaperGraph, layout: StepLayout, symbols: Mapping[str, int]) -> None:
         self._graph, self._layout, self._symbols = graph, layout, symbols
-        self._made: dict[Path, State] = {}  # the state of each step
+        self._states: dict[Path, PaperState] = {}  # the state of each step
         self._order: list[
-            tuple[int, Path, State]
+            tuple[int, Path, PaperState]
         ] = []  # states, each with the last step that leads there, and its path
 
     def build(self, name: str) -> None:
         """Add the states and mark the last."""
-        last = self._chain(self._graph.root, ())
-        self._carry()
-        called = [(self._made[path], self._layout.nodes[path]) for path in self._layout.steps]
-        known = tuple((state, step.called) for state, step in called if state.timed and isinstance(step, Step))
-        last.ends.append(Ending(name, known))
+        last = self._build_chain(self._graph.root, ())
+        self._mark_kept_lists()
+        called = [(self._states[path], self._layout.nodes[path]) for path in self._layout.steps]
+        names = tuple((state, step.name) for state, step in called if state.timed and isinstance(step, Step))
+        last.ends.append(MatchEnding(name, names))
         last.final = True
 
-    def _chain(self, before: State, path: Path) -> State:
+    def _build_chain(self, before: PaperState, path: Path) -> PaperState:
         """Build the machine of a sequence behind a state; return its last state."""
-        parts, gaps = self._terms(path)
+        parts, gaps = self._split_sequence(path)
         for part, gap in zip(parts, [*gaps, None], strict=True):
             waits = gap is Gap.LATER
             node = self._layout.nodes[part]
             if isinstance(node, Step):
-                before = self._step(before, part, waits=waits, symbol=self._symbols[node.filter])
+                before = self._build_step(before, part, waits=waits, symbol=self._symbols[node.filter])
             else:
-                tree = self._tree(part)
-                before = self._graph.gate(before, tree, waits=waits)
-                self._order.append((self._layout.last_below(part), part, before))
+                tree = self._build_tree(part)
+                before = self._graph.add_gate(before, tree, waits=waits)
+                self._order.append((self._layout.find_last_step(part), part, before))
         return before
 
-    def _step(self, before: State, path: Path, *, waits: bool, symbol: int) -> State:
-        rules = frozenset(self._rule(placed) for placed in self._placed_at(path))
-        state = self._graph.link(before, symbol, waits=waits, rules=rules)
-        self._made[path] = state
+    def _build_step(self, before: PaperState, path: Path, *, waits: bool, symbol: int) -> PaperState:
+        rules = frozenset(self._build_rule(placed) for placed in self._list_conditions(path))
+        state = self._graph.get_state(before, symbol, waits=waits, rules=rules)
+        self._states[path] = state
         self._order.append((self._layout.steps.index(path), path, state))
         for rule in rules:
             _relate(rule.reference, state)
         return state
 
-    def _tree(self, path: Path) -> Tree:
+    def _build_tree(self, path: Path) -> Tree:
         """Build the Boolean machine of a node, with the state machines below it."""
-        path = self._bare(path)
+        path = self._strip_timed(path)
         node = self._layout.nodes[path]
         if not isinstance(node, Both | Either):
-            root = State()
-            self._chain(root, path).final = True
-            return Leaf(root)
-        parts = tuple(self._tree((*path, number)) for number in range(len(node.parts)))
-        pairs = tuple(self._pair(placed) for placed in self._placed_at(path))
-        return Branch(isinstance(node, Both), parts, pairs)
+            root = PaperState()
+            self._build_chain(root, path).final = True
+            return MachineLeaf(root)
+        parts = tuple(self._build_tree((*path, number)) for number in range(len(node.parts)))
+        pairs = tuple(self._build_pair(placed) for placed in self._list_conditions(path))
+        return BooleanBranch(isinstance(node, Both), parts, pairs)
 
-    def _terms(self, path: Path) -> tuple[list[Path], list[Gap]]:
+    def _split_sequence(self, path: Path) -> tuple[list[Path], list[Gap]]:
         """Return the operands of a sequence and what joins them; a sequence inside a sequence is written out."""
-        path = self._bare(path)
+        path = self._strip_timed(path)
         node = self._layout.nodes[path]
         if not isinstance(node, Sequence):
             return [path], []
-        parts, gaps = self._terms((*path, 0))
+        parts, gaps = self._split_sequence((*path, 0))
         for number, joint in enumerate(node.joints, start=1):
-            more, between = self._terms((*path, number))
+            more, between = self._split_sequence((*path, number))
             parts, gaps = parts + more, [*gaps, joint.gap, *between]
         return parts, gaps
 
-    def _bare(self, path: Path) -> Path:
+    def _strip_timed(self, path: Path) -> Path:
         """Return the path of what is timed: conditions are placed by their steps."""
         while isinstance(self._layout.nodes[path], Timed):
             path = (*path, 0)
         return path
 
-    def _placed_at(self, path: Path) -> list[Placed]:
-        return [placed for placed in self._layout.placed if placed.at == path]
+    def _list_conditions(self, path: Path) -> list[PlacedCondition]:
+        return [placed for placed in self._layout.conditions if placed.at == path]
 
-    def _rule(self, placed: Placed) -> Rule:
+    def _build_rule(self, placed: PlacedCondition) -> TimeRule:
         step = self._layout.nodes[placed.dependent]
         assert isinstance(step, Step)
-        as_written = step.called == placed.condition.late.label
-        bounds = _bounds(placed.condition) if as_written else _turned(placed.condition)
-        return Rule(self._made[placed.reference], bounds)
+        as_written = step.name == placed.condition.late.label
+        bounds = _strip_labels(placed.condition) if as_written else _reverse(placed.condition)
+        return TimeRule(self._states[placed.reference], bounds)
 
-    def _pair(self, placed: Placed) -> Pair:
-        reference, dependent = self._made[placed.reference], self._made[placed.dependent]
+    def _build_pair(self, placed: PlacedCondition) -> PairCondition:
+        reference, dependent = self._states[placed.reference], self._states[placed.dependent]
         _relate(reference, dependent)
-        return Pair(reference, dependent, _absolute(placed.condition))
+        return PairCondition(reference, dependent, _to_case_4(placed.condition))
 
-    def _carry(self) -> None:
+    def _mark_kept_lists(self) -> None:
         """Mark on every state the lists that conditions behind it refer to."""
-        for placed in self._layout.placed:
+        for placed in self._layout.conditions:
             # Each child of an `and` has its own view of its master's times, so all keep it until the `and` joins them.
-            until = placed.at if placed.case == 4 else self._layout.joining(placed)
-            end = self._layout.last_below(until) + (until != placed.dependent)
+            until = placed.at if placed.case == 4 else self._layout.find_joining(placed)
+            end = self._layout.find_last_step(until) + (until != placed.dependent)
             for path in (placed.reference, placed.dependent) if placed.case == 4 else (placed.reference,):
                 first = self._layout.steps.index(path)
                 for number, where, state in self._order:
                     if first <= number < end and where != until:
-                        state.carried.add(self._made[path])
+                        state.kept_lists.add(self._states[path])
 
 
-def _relate(reference: State, dependent: State) -> None:
+def _relate(reference: PaperState, dependent: PaperState) -> None:
     reference.timed = dependent.timed = True
     if reference not in dependent.refs:
         dependent.refs.append(reference)
         reference.dependents.append(dependent)
 
 
-def _bounds(condition: Elapsed) -> Elapsed:
+def _strip_labels(condition: Elapsed) -> Elapsed:
     """Return the condition without its labels, so that subscriptions with other labels share it."""
     return replace(condition, late=_NOW, early=_THEN)
 
 
-def _turned(condition: Elapsed) -> Elapsed:
+def _reverse(condition: Elapsed) -> Elapsed:
     """Return the condition for a difference taken the other way round."""
     if condition.absolute:
-        return _bounds(condition)
+        return _strip_labels(condition)
     low = None if condition.high is None else -condition.high
     high = None if condition.low is None else -condition.low
     return Elapsed(_NOW, _THEN, low, high, low_open=condition.high_open, high_open=condition.low_open)
 
 
-def _absolute(condition: Elapsed) -> Elapsed:
+def _to_case_4(condition: Elapsed) -> Elapsed:
     """Return case 4 as printed: `-T <= t(reference) - t(dependent) < T`, lower end included, whatever was meant."""
     assert condition.high is not None
     return Elapsed(_NOW, _THEN, -condition.high, condition.high, high_open=condition.high_open)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedCondition:
     """A time condition, its case of Table 3, and the paths of its steps.
 
     `at` is where it is evaluated: the dependent step, or in case 4 the `and` or `or` that joins both machines.
@@ -38,7 +38,7 @@ class Placed:
     dependent: Path
 
 
-class Layout:
+class StepLayout:
     """The paths of a pattern's nodes, its steps in order, and its conditions in their places."""
 
     def __init__(self, pattern: Pattern) -> None:
@@ -48,67 +48,67 @@ class Layout:
         for node in self.nodes.values():
             _refuse_beyond_the_paper(node)
         self.steps: list[Path] = [path for path, node in self.nodes.items() if isinstance(node, Step)]
-        self.placed: list[Placed] = [
-            self._placed(condition, path)
+        self.conditions: list[PlacedCondition] = [
+            self._place_condition(condition, path)
             for path, node in self.nodes.items()
             if isinstance(node, Timed)
             for condition in node.conditions
         ]
 
-    def last_below(self, path: Path) -> int:
+    def find_last_step(self, path: Path) -> int:
         """Return the number of the last step at or below a node."""
         return max(number for number, step in enumerate(self.steps) if step[: len(path)] == path)
 
-    def joining(self, placed: Placed) -> Path:
+    def find_joining(self, placed: PlacedCondition) -> Path:
         """Return the outermost `and` around a condition's dependent step that its reference is not in, or the step."""
         paths = [placed.dependent[:end] for end in range(len(placed.dependent))]
         apart = [path for path in paths if placed.reference[: len(path)] != path]
         return next((path for path in apart if isinstance(self.nodes[path], Both)), placed.dependent)
 
-    def _called(self, label: str) -> Path:
-        found = [path for path in self.steps if _name(self.nodes[path]) == label]
-        if len(found) != 1:
-            msg = f"a time condition's label means exactly one step; `{label}` means {len(found)}"
+    def _find_step(self, label: str) -> Path:
+        paths = [path for path in self.steps if _get_label(self.nodes[path]) == label]
+        if len(paths) != 1:
+            msg = f"a time condition's label means exactly one step; `{label}` means {len(paths)}"
             raise PatternError(msg)
-        return found[0]
+        return paths[0]
 
-    def _placed(self, condition: Elapsed, written: Path) -> Placed:
-        late, early = self._called(condition.late.label), self._called(condition.early.label)
+    def _place_condition(self, condition: Elapsed, written: Path) -> PlacedCondition:
+        late, early = self._find_step(condition.late.label), self._find_step(condition.early.label)
         if late == early:
             refuse("condition on one step", condition.late.label)
-        joint = _common(late, early)
+        joint = _find_common_prefix(late, early)
         if isinstance(self.nodes[joint], Sequence):
             reference, dependent = sorted((late, early))
-            placed = Placed(condition, self._case(reference, dependent), dependent, reference, dependent)
+            placed = PlacedCondition(condition, self._find_case(reference, dependent), dependent, reference, dependent)
         else:
             _refuse_lower(condition)
-            placed = Placed(condition, 4, joint, early, late)
-        if self._branches(placed.at) != self._branches(written):
+            placed = PlacedCondition(condition, 4, joint, early, late)
+        if self._list_branches(placed.at) != self._list_branches(written):
             refuse("condition across a branch of `or`", condition.late.label)
         return placed
 
-    def _case(self, reference: Path, dependent: Path) -> int:
+    def _find_case(self, reference: Path, dependent: Path) -> int:
         """Tell cases 1, 2, 3 and 5 apart by the machines of two steps that have an order."""
-        ours, theirs = self._machine(reference), self._machine(dependent)
+        ours, theirs = self._find_machine(reference), self._find_machine(dependent)
         if ours == theirs:
             return 1
         if theirs[: len(ours)] == ours:
             return 2
         return 3 if ours[: len(theirs)] == theirs else 5
 
-    def _machine(self, path: Path) -> Path:
+    def _find_machine(self, path: Path) -> Path:
         """Return the path of the state machine that holds a step: the nearest part of `and` or `or`, or the root."""
         ends = range(len(path), 0, -1)
         return next((path[:end] for end in ends if isinstance(self.nodes[path[: end - 1]], Both | Either)), ())
 
-    def _branches(self, path: Path) -> list[Path]:
+    def _list_branches(self, path: Path) -> list[Path]:
         """Return the branches of `or` that a node lies in."""
         return [path[: end + 1] for end in range(len(path)) if isinstance(self.nodes[path[:end]], Either)]
 
 
-def refuse(what: str, part: str) -> NoReturn:
+def refuse(feature: str, part: str) -> NoReturn:
     """Refuse what the paper's machine has not."""
-    msg = f"`p-topss` has no {what}: `{part}`; td.Detector() has"
+    msg = f"`p-topss` has no {feature}: `{part}`; td.Detector() has"
     raise Unsupported(msg, kind="p-topss", part=part)
 
 
@@ -118,14 +118,14 @@ def _walk(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
         yield from _walk(part, (*path, number))
 
 
-def _name(node: Node) -> str:
+def _get_label(node: Node) -> str:
     assert isinstance(node, Step)
-    return node.called
+    return node.name
 
 
-def _common(one: Path, two: Path) -> Path:
-    length = next(i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
-    return one[:length]
+def _find_common_prefix(first: Path, second: Path) -> Path:
+    length = next(i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
+    return first[:length]
 
 
 def _refuse_lower(condition: Elapsed) -> None:
@@ -138,7 +138,7 @@ def _refuse_absence_and_joins(pattern: Pattern) -> None:
     if pattern.absence:
         refuse("absence", " ".join(pattern.absence.without))
     keys = set(pattern.key_variables())
-    for name in pattern.used():
+    for name in pattern.list_filters():
         for _, variable in pattern[name].variables:
             if variable not in keys:
                 refuse("variable that only some steps share", f"${variable}")
@@ -147,7 +147,7 @@ def _refuse_absence_and_joins(pattern: Pattern) -> None:
 def _refuse_beyond_the_paper(node: Node) -> None:
     match node:
         case Repeat(step, _, _):
-            refuse("repetition", step.called)
+            refuse("repetition", step.name)
         case Timed(_, _, within) if within is not None:
             refuse("`within`", f"{within} us")
         case Sequence(_, joints):

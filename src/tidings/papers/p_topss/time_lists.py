@@ -16,44 +16,44 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, TypeAlias
 
-from tidings.papers.p_topss.state_graph import State
+from tidings.papers.p_topss.state_graph import PaperState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tidings.papers.p_topss.state_graph import Pair
+    from tidings.papers.p_topss.state_graph import PairCondition
 
-Entry: TypeAlias = dict[State, frozenset[int]]
+CompatibilitySets: TypeAlias = dict[PaperState, frozenset[int]]
 """For each state that an arrival was compared with, the times that satisfied the conditions."""
 
-Lists: TypeAlias = dict[State, dict[int, Entry]]
+TimeLists: TypeAlias = dict[PaperState, dict[int, CompatibilitySets]]
 """The time list of each state."""
 
 
-def entered(state: State, lists: Lists, *, time: int, left: State) -> Lists | None:
+def enter_state(state: PaperState, lists: TimeLists, *, time: int, left: PaperState) -> TimeLists | None:
     """Return the lists after a primary link from the state `left`; nothing when a condition forbids it."""
-    entry = _compatible(state, lists, time)
+    entry = _find_compatible(state, lists, time)
     if entry is None or not state.timed:
         return None if entry is None else lists
     moved = {**lists, state: {time: entry}}
     # Printed is the state that is left. The one entered finds the same and, where no condition joins the two, more.
-    seen: set[State] = set()
+    seen: set[PaperState] = set()
     prune(moved, left, seen=seen)
     prune(moved, state, seen=seen)
     return moved if all(moved.values()) else None
 
 
-def renewed(state: State, lists: Lists, *, time: int) -> Lists | None:
+def renew_state(state: PaperState, lists: TimeLists, *, time: int) -> TimeLists | None:
     """Return the lists after a secondary link: one more time in the state's own list, and no pruning."""
-    entry = _compatible(state, lists, time)
+    entry = _find_compatible(state, lists, time)
     if entry is None or state not in lists:
         return None if entry is None else lists
     return {**lists, state: {**lists[state], time: entry}}
 
 
-def _compatible(state: State, lists: Lists, time: int) -> Entry | None:
+def _find_compatible(state: PaperState, lists: TimeLists, time: int) -> CompatibilitySets | None:
     """Evaluate the conditions that depend on a state; nothing when one is satisfied by no time of its list."""
-    entry: Entry = {}
+    entry: CompatibilitySets = {}
     for rule in state.rules:
         times = lists.get(rule.reference, {})
         matched = frozenset(then for then in times if rule.holds(time, then))
@@ -64,7 +64,7 @@ def _compatible(state: State, lists: Lists, time: int) -> Entry | None:
     return entry
 
 
-def prune(lists: Lists, state: State, *, seen: set[State]) -> None:
+def prune(lists: TimeLists, state: PaperState, *, seen: set[PaperState]) -> None:
     """Update the lists around a state, and go on to its neighbours (Prune), until nothing changes.
 
     States that the instance has not reached, and lists that were cleaned up, are passed over.
@@ -73,14 +73,14 @@ def prune(lists: Lists, state: State, *, seen: set[State]) -> None:
     if state not in lists:
         return
     for reference in state.refs:
-        if reference in lists and (_keep(lists, reference, by=state) or reference not in seen):
+        if reference in lists and (_drop_unreferenced(lists, reference, by=state) or reference not in seen):
             prune(lists, reference, seen=seen)
     for dependent in state.dependents:
         if dependent in lists and (_narrow(lists, dependent, to=state) or dependent not in seen):
             prune(lists, dependent, seen=seen)
 
 
-def _keep(lists: Lists, reference: State, *, by: State) -> bool:
+def _drop_unreferenced(lists: TimeLists, reference: PaperState, *, by: PaperState) -> bool:
     """Keep the times of a list that a dependent list points to; tell whether some went."""
     sets = [entry.get(reference) for entry in lists[by].values()]
     if None in sets:  # case 4: not evaluated yet
@@ -93,16 +93,16 @@ def _keep(lists: Lists, reference: State, *, by: State) -> bool:
     return True
 
 
-def _narrow(lists: Lists, dependent: State, *, to: State) -> bool:
+def _narrow(lists: TimeLists, dependent: PaperState, *, to: PaperState) -> bool:
     """Narrow the compatibility sets to what is in the list; an entry with an empty set goes (not printed)."""
-    there, before, changed = lists[to], lists[dependent], False
-    after: dict[int, Entry] = {}
+    times_in_list, before, changed = lists[to], lists[dependent], False
+    after: dict[int, CompatibilitySets] = {}
     for time, entry in before.items():
         times = entry.get(to)
-        if times is None or there.keys() >= times:
+        if times is None or times_in_list.keys() >= times:
             after[time] = entry
             continue
-        changed, left = True, times & there.keys()
+        changed, left = True, times & times_in_list.keys()
         if left:
             after[time] = {**entry, to: left}
     if changed:
@@ -110,7 +110,7 @@ def _narrow(lists: Lists, dependent: State, *, to: State) -> bool:
     return changed
 
 
-def cleaned(lists: Lists, wanted: set[State]) -> Lists:
+def drop_unneeded(lists: TimeLists, wanted: set[PaperState]) -> TimeLists:
     """Return the lists that a later condition refers to, without what points to the others."""
     if lists.keys() <= wanted:
         return lists
@@ -124,9 +124,9 @@ def cleaned(lists: Lists, wanted: set[State]) -> Lists:
     }
 
 
-def joined(parts: Sequence[Lists], pairs: Iterable[Pair]) -> Lists | None:
+def merge_parts(parts: Sequence[TimeLists], pairs: Iterable[PairCondition]) -> TimeLists | None:
     """Return the lists of an `and` whose parts have these, case 4's conditions evaluated; nothing when one fails."""
-    together: Lists = reduce(_together, parts)
+    together: TimeLists = reduce(_merge_lists, parts)
     lists = {**together}
     for pair in pairs:
         then = lists.get(pair.reference, {})
@@ -134,23 +134,26 @@ def joined(parts: Sequence[Lists], pairs: Iterable[Pair]) -> Lists | None:
             time: {**entry, pair.reference: frozenset(other for other in then if pair.bounds.holds(other, time))}
             for time, entry in lists.get(pair.dependent, {}).items()
         }
-    return settled(lists)
+    return prune_all(lists)
 
 
-def _together(one: Lists, two: Lists) -> Lists:
+def _merge_lists(first: TimeLists, second: TimeLists) -> TimeLists:
     """Join two children's lists; of those that both have from their master, what both kept."""
     both = {
-        state: {time: _met(one[state][time], two[state][time]) for time in one[state].keys() & two[state].keys()}
-        for state in one.keys() & two.keys()
+        state: {
+            time: _merge_entries(first[state][time], second[state][time])
+            for time in first[state].keys() & second[state].keys()
+        }
+        for state in first.keys() & second.keys()
     }
-    return {**one, **two, **both}
+    return {**first, **second, **both}
 
 
-def _met(one: Entry, two: Entry) -> Entry:
-    return {**one, **two, **{state: one[state] & two[state] for state in one.keys() & two.keys()}}
+def _merge_entries(first: CompatibilitySets, second: CompatibilitySets) -> CompatibilitySets:
+    return {**first, **second, **{state: first[state] & second[state] for state in first.keys() & second.keys()}}
 
 
-def settled(lists: Lists) -> Lists | None:
+def prune_all(lists: TimeLists) -> TimeLists | None:
     """Prune around every state; nothing when a list is left empty."""
     lists = {
         state: {time: entry for time, entry in entries.items() if all(entry.values())}
@@ -161,24 +164,24 @@ def settled(lists: Lists) -> Lists | None:
     return lists if all(lists.values()) else None
 
 
-def expired(lists: Lists, since: int) -> Lists | None:
+def drop_expired(lists: TimeLists, since: int) -> TimeLists | None:
     """Return the lists without times before `since`; nothing when a list is left empty."""
     if all(time >= since for entries in lists.values() for time in entries):
         return lists
     recent = {
         state: {time: entry for time, entry in entries.items() if time >= since} for state, entries in lists.items()
     }
-    return settled(recent)
+    return prune_all(recent)
 
 
-def covers(one: Lists, two: Lists) -> bool:
+def covers(outer: TimeLists, inner: TimeLists) -> bool:
     """Tell whether the first lists have every entry of the second, so that they lead to all its matches."""
     return all(
-        state in one
+        state in outer
         and all(
-            time in one[state]
-            and all(one[state][time].get(reference, frozenset()) >= times for reference, times in entry.items())
+            time in outer[state]
+            and all(outer[state][time].get(reference, frozenset()) >= times for reference, times in entry.items())
             for time, entry in entries.items()
         )
-        for state, entries in two.items()
+        for state, entries in inner.items()
     )

@@ -30,10 +30,16 @@ import numpy as np
 from tidings import forks
 from tidings.algebra import holds
 from tidings.kernels.papers.counting import POSTED, AttributeMarks, EventSegments, PostingLists, RowCounters, match
-from tidings.papers.posets.distinct_predicates import Predicates
+from tidings.papers.posets.distinct_predicates import DistinctPredicates
 from tidings.papers.posets.interval_index import IntervalIndex, as_numpy
-from tidings.papers.posets.postings import Blocks, Postings, lengthen
-from tidings.papers.posets.predicate_rows import PredicateRow, needed, odd, to_rows, to_segments
+from tidings.papers.posets.postings import BlockAllocator, PostingPool, lengthen
+from tidings.papers.posets.predicate_rows import (
+    PredicateRow,
+    find_required_attribute,
+    is_inverted,
+    to_rows,
+    to_segments,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,7 +64,7 @@ class Counting:
     def __init__(self, *, access: bool = True) -> None:
         """Start without filters; `access` turns the elimination phase on."""
         self._access = access
-        self._predicates, self._lists, self._ranges = Predicates(), Postings(), IntervalIndex()
+        self._predicates, self._lists, self._ranges = DistinctPredicates(), PostingPool(), IntervalIndex()
         self._attrs: dict[TypedAttribute, int] = {}
         self._attr_uses: list[int] = []
         self._attr_keys: list[TypedAttribute] = []
@@ -67,7 +73,7 @@ class Counting:
         self._owners: list[SubId] = []
         self._required_counts, self._first = array("B"), array("i")
         self._free_rows: list[int] = []
-        self._blocks = Blocks()
+        self._blocks = BlockAllocator()
         self._items, self._places = array("i"), array("i")
         self._deferred: dict[int, tuple[int, ...]] = {}  # of a row: predicates to ask when all others hold
         self._rows_of: dict[SubId, tuple[int, ...] | int] = {}
@@ -78,7 +84,7 @@ class Counting:
         self._marks = AttributeMarks(np.zeros(0, np.int64), np.zeros(0, np.int64))
         self._clock = np.array([0, 0, 1], np.int64)
         self._min_required = MAX_COUNTED  # of the needs of rows that are counted; it may be too low, never too high
-        self._lock = RLock()  # the counters serve one call at a time
+        self.lock = RLock()  # the counters serve one call at a time
         forks.guard(self, forks.Level.ALGORITHM)
 
     # Filters in and out ------------------------------------------------------------------------
@@ -89,7 +95,7 @@ class Counting:
 
     def add_many(self, filters: Iterable[tuple[SubId, tuple[PredicateRow, ...]]]) -> None:
         """Take compiled filters in; a known id is replaced."""
-        with self._lock:
+        with self.lock:
             for id, rows in filters:
                 if id in self._rows_of:
                     self._remove(id)
@@ -101,7 +107,7 @@ class Counting:
 
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there."""
-        with self._lock:
+        with self.lock:
             self._remove(id)
 
     def _remove(self, id: SubId) -> None:
@@ -118,16 +124,16 @@ class Counting:
             self._required_counts.append(0)
             self._first.append(0)
         self._owners[number] = id
-        known = [self._open_list(self._predicates.equality(said)) for said in row.equalities]
-        asked = [self._open_list(self._predicates.question(said)) for said in row.evaluated]
-        by_index = not (self._access and known) and bool(row.ranges)
+        equalities = [self._open_list(self._predicates.add_equality(predicate)) for predicate in row.equalities]
+        asked = [self._open_list(self._predicates.add_evaluated(predicate)) for predicate in row.evaluated]
+        by_index = not (self._access and equalities) and bool(row.ranges)
         if self._access:
-            filed = self._choose_access(known, asked) if not by_index else []
+            filed = self._choose_access(equalities, asked) if not by_index else []
         else:
-            room = MAX_COUNTED - len(known) - len(row.ranges)
-            filed = known = known + asked[:room]
+            room = MAX_COUNTED - len(equalities) - len(row.ranges)
+            filed = equalities = equalities + asked[:room]
             asked = asked[room:]
-        items = [(POSTED, pred) for pred in dict.fromkeys([*filed, *known])]
+        items = [(POSTED, pred) for pred in dict.fromkeys([*filed, *equalities])]
         for key, low, high, opens in row.ranges:
             attr = self._number_attribute(key)
             entry = self._ranges.add(attr, low, high, opens=opens, row=number if by_index else -1)
@@ -144,11 +150,11 @@ class Counting:
         self._lists.open(pred)
         return pred
 
-    def _choose_access(self, known: list[int], asked: list[int]) -> list[int]:
+    def _choose_access(self, equalities: list[int], asked: list[int]) -> list[int]:
         """Return the access predicate: the equality with the fewest rows, else what has to be asked."""
-        if known:
-            return [min(known, key=self._lists.count.__getitem__)]
-        positive = [pred for pred in asked if needed(self._predicates.asked[pred]) is not None]
+        if equalities:
+            return [min(equalities, key=self._lists.count.__getitem__)]
+        positive = [pred for pred in asked if find_required_attribute(self._predicates.evaluated[pred]) is not None]
         return [min(positive or asked, key=lambda pred: -self._lists.count[pred])]
 
     def _store_row(self, number: int, items: list[tuple[int, int]], filed: list[int]) -> None:
@@ -163,7 +169,7 @@ class Counting:
             self._places[at] = -1
             if attr == POSTED and ref in filed:
                 self._places[at] = place = self._lists.add(ref, entered, second)
-                if not place and ref in self._predicates.asked:
+                if not place and ref in self._predicates.evaluated:
                     self._predicates.watch(ref)
 
     def _remove_row(self, number: int) -> None:
@@ -191,7 +197,7 @@ class Counting:
         """Take a row out of a predicate's list; the last row there moves to its place and is told so."""
         moved = self._lists.remove(pred, place)
         if not self._lists.count[pred]:
-            if pred in self._predicates.asked:
+            if pred in self._predicates.evaluated:
                 self._predicates.unwatch(pred)
             return
         for at in self._item_range(self._items[moved] if self._access else moved):
@@ -225,11 +231,11 @@ class Counting:
 
     def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
         """Return the same for each of many readings."""
-        found: list[list[SubId]] = []
-        with self._lock:
+        matches: list[list[SubId]] = []
+        with self.lock:
             for start in range(0, len(readings), BATCH_EVENTS):
-                found += self._match_batch(readings[start : start + BATCH_EVENTS], setting)
-        return found
+                matches += self._match_batch(readings[start : start + BATCH_EVENTS], setting)
+        return matches
 
     def _match_batch(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
         memos: list[dict[int, bool]] = [{} for _ in readings]
@@ -254,7 +260,7 @@ class Counting:
         for pred in self._deferred[row]:
             true = memo.get(pred)
             if true is None:
-                memo[pred] = true = holds(self._predicates.asked[pred], reading, setting)
+                memo[pred] = true = holds(self._predicates.evaluated[pred], reading, setting)
             if not true:
                 return False
         return True
@@ -267,7 +273,7 @@ class Counting:
         attrs, segments_first, odds = array("i"), array("q", (0,)), array("B")
         low, low_side, high, high_side = array("d"), array("b"), array("d"), array("b")
         for reading, memo in zip(readings, memos, strict=True):
-            hits.extend(self._predicates.hits(reading, setting, memo))
+            hits.extend(self._predicates.find_satisfied(reading, setting, memo))
             hits_first.append(len(hits))
             strange = False
             for key, values in reading.values.items():
@@ -275,7 +281,7 @@ class Counting:
                 if attr is None or not values:
                     continue
                 for segment in to_segments(values):
-                    strange = strange or odd(segment)
+                    strange = strange or is_inverted(segment)
                     attrs.append(attr)
                     low.append(segment[0])
                     low_side.append(segment[1])
@@ -307,10 +313,10 @@ class Counting:
         listed = [as_numpy(column, np.int32) for column in (kept.first, kept.count, kept.pool, kept.seconds)]
         lists = PostingLists(listed[0], listed[1], listed[2], listed[3], self._stamps)
         every = np.arange(len(entries.rows) if events.odd.any() else 0, dtype=np.int32)
-        found: tuple[NDArray[np.int32], NDArray[np.int64]] = match(
+        matches: tuple[NDArray[np.int32], NDArray[np.int64]] = match(
             self._ranges.tree, entries, every, rows, lists, events, self._marks, self._access, self._clock
         )
-        return found
+        return matches
 
     def explain(self) -> dict[str, object]:
         """Tell how many rows and distinct predicates there are, and how they are found."""
@@ -320,8 +326,8 @@ class Counting:
             "elimination": "by an access predicate" if self._access else "none",
             "filters": len(self._rows_of),
             "rows": rows,
-            "distinct predicates": self._predicates.distinct,
-            "of them asked of the law": len(self._predicates.asked),
+            "distinct predicates": self._predicates.count,
+            "of them asked of the law": len(self._predicates.evaluated),
             "ranges": self._ranges.summarize(),
         }
 

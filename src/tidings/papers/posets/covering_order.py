@@ -119,13 +119,13 @@ class Siblings:
             if needs & ~node.required_attributes:
                 continue
             for key in (None, *node.keys):
-                yield from (one for one in group.get(key, ()) if one.may_cover(node))
+                yield from (candidate for candidate in group.get(key, ()) if candidate.may_cover(node))
 
     def iterate_covered(self, node: CoverNode) -> Iterator[CoverNode]:
         """Yield the nodes that this one may cover."""
         for needs, group in self.groups.items():
             if not node.required_attributes & ~needs:
-                yield from (one for nodes in group.values() for one in nodes if node.may_cover(one))
+                yield from (candidate for nodes in group.values() for candidate in nodes if node.may_cover(candidate))
 
 
 class CoverDecider:
@@ -151,14 +151,14 @@ class CoverDecider:
 
     def find_present(self, reading: Reading) -> int:
         """Return the bits of the attributes that an event has."""
-        bits, found = self._bits, 0
+        bits, present = self._bits, 0
         for key, values in reading.values.items():
             if values:
-                found |= bits.get(key[0], 0)
+                present |= bits.get(key[0], 0)
         for name, parts in reading.elements.items():
             if parts:
-                found |= bits.get(name, 0)
-        return found
+                present |= bits.get(name, 0)
+        return present
 
     def _find_required(self, tree: Filter) -> int:
         """Return the bits of the attributes without which the filter accepts nothing."""
@@ -168,10 +168,10 @@ class CoverDecider:
             case And(parts):
                 return _unite_bits(map(self._find_required, parts))
             case Or(parts):
-                found = ALL_ATTRIBUTES
+                common = ALL_ATTRIBUTES
                 for part in parts:
-                    found &= self._find_required(part)
-                return found
+                    common &= self._find_required(part)
+                return common
             case Not():
                 return 0
 
@@ -183,10 +183,10 @@ class CoverDecider:
 
 
 def _unite_bits(needs: Iterable[int]) -> int:
-    found = 0
+    united = 0
     for bits in needs:
-        found |= bits
-    return found
+        united |= bits
+    return united
 
 
 def _list_tests(tree: Filter) -> list[Test]:
@@ -202,12 +202,12 @@ def _find_keys(tree: Filter) -> frozenset[Key]:
 
 def _find_spans(tree: Filter) -> dict[str, tuple[Any, Any]]:
     """Return the numbers that an attribute may have, where one test alone says so."""
-    found: dict[str, tuple[Any, Any] | None] = {}
+    spans: dict[str, tuple[Any, Any] | None] = {}
     for test in _list_tests(tree):
         match test.condition:
             case Range(low, high) if type(low if high is None else high) in (int, float):
                 span = (-INFINITE if low is None else low, INFINITE if high is None else high)
-                found[test.attribute] = None if test.attribute in found else span
+                spans[test.attribute] = None if test.attribute in spans else span
             case _:
-                found[test.attribute] = None
-    return {name: span for name, span in found.items() if span is not None}
+                spans[test.attribute] = None
+    return {name: span for name, span in spans.items() if span is not None}

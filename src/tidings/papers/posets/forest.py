@@ -55,7 +55,7 @@ class WalkResult:
     approximate: bool = False
 
 
-def _stopped_clock() -> float:
+def _read_no_clock() -> float:
     return 0.0
 
 
@@ -115,11 +115,11 @@ class Forest:
     def _insert_node(self, node: CoverNode) -> CoverNode:
         """Put a node under one that covers it, and under it what it covers; return the node that stands for it."""
         brood, parent, covers = self._roots, None, self._coverage.covers
-        while above := next((one for one in brood.iterate_covering(node) if covers(one, node)), None):
+        while above := next((candidate for candidate in brood.iterate_covering(node) if covers(candidate, node)), None):
             if node.may_cover(above) and covers(node, above):
                 return above  # they accept the same events
             parent, brood = above, above.children
-        for child in [one for one in brood.iterate_covered(node) if covers(node, one)]:
+        for child in [candidate for candidate in brood.iterate_covered(node) if covers(node, candidate)]:
             brood.remove(child)
             self._attach(child, node)
             node.interfaces_below.update(child.interfaces_below)
@@ -140,26 +140,26 @@ class Forest:
 
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading."""
-        found: list[SubId] = []
+        ids: list[SubId] = []
         present = self._coverage.find_present(reading)
         waiting = deque([self._roots])
         while waiting:
             for node in waiting.popleft().iterate_present(present):
                 if holds(node.tree, reading, setting):
-                    found += node.subscribers
+                    ids += node.subscribers
                     if node.children:
                         waiting.append(node.children)
-        return found
+        return ids
 
     def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
         """Return the same for each of many readings."""
         return [self.match(reading, setting) for reading in readings]
 
     def match_until(
-        self, reading: Reading, setting: Setting, *, deadline: float, clock: Callable[[], float] = _stopped_clock
+        self, reading: Reading, setting: Setting, *, deadline: float, clock: Callable[[], float] = _read_no_clock
     ) -> WalkResult:
         """Return the ids, and those that may be, once `clock()` has reached the deadline."""
-        found: list[SubId] = []
+        ids: list[SubId] = []
         tests, late, present = 0, False, self._coverage.find_present(reading)
         arrived: dict[CoverNode, int] = {}
         waiting = deque([self._roots])
@@ -172,10 +172,10 @@ class Forest:
                     tests += 1
                     if not holds(node.tree, reading, setting):
                         continue
-                found += node.subscribers
+                ids += node.subscribers
                 if node.children:
                     waiting.append(node.children)
-        return WalkResult(found, tests, late)
+        return WalkResult(ids, tests, late)
 
     def route(
         self,
@@ -184,7 +184,7 @@ class Forest:
         *,
         skip: SkipMode = SkipMode.SUBTREES,
         deadline: float = 1.0,
-        clock: Callable[[], float] = _stopped_clock,
+        clock: Callable[[], float] = _read_no_clock,
     ) -> WalkResult:
         """Return the interfaces of the filters that accept the reading: Algorithm 6."""
         forward: set[Hashable] = set()
@@ -198,12 +198,12 @@ class Forest:
                 if skip is SkipMode.SUBTREES and self._adds_nothing(node, forward):
                     continue
                 late = late or clock() >= deadline
-                known = skip is not SkipMode.NOTHING and node.interfaces.keys() <= forward
-                if not (late or known):
+                is_covered = skip is not SkipMode.NOTHING and node.interfaces.keys() <= forward
+                if not (late or is_covered):
                     tests += 1
                     if not holds(node.tree, reading, setting):
                         continue
-                if not known:
+                if not is_covered:
                     forward.update(node.interfaces)
                 if len(forward) >= len(self._interfaces):  # Imax: nothing can be added
                     return WalkResult(list(forward), tests, late)

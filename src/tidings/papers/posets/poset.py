@@ -51,29 +51,29 @@ class Poset(Forest):
 
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading."""
-        found: list[SubId] = []
+        ids: list[SubId] = []
         arrived: dict[CoverNode, int] = {}
         present = self._coverage.find_present(reading)
         waiting = deque([self._roots])
         while waiting:
             for node in waiting.popleft().iterate_present(present):
                 if self._is_due(node, arrived) and holds(node.tree, reading, setting):
-                    found += node.subscribers
+                    ids += node.subscribers
                     if node.children:
                         waiting.append(node.children)
-        return found
+        return ids
 
     def _insert_node(self, node: CoverNode) -> CoverNode:
         """Link a node to its direct covers and to what it covers directly; return the node that stands for it."""
         parents = self._find_direct_covers(node)
-        for one in parents:
-            if node.may_cover(one) and self._coverage.covers(node, one):
-                return one  # they accept the same events
+        for cover in parents:
+            if node.may_cover(cover) and self._coverage.covers(node, cover):
+                return cover  # they accept the same events
         children = self._find_directly_covered(node, parents)
         for child in children:
             if not child.parents:
                 self._roots.remove(child)
-            for parent in [one for one in parents if one in child.parents]:
+            for parent in [cover for cover in parents if cover in child.parents]:
                 self._unlink(parent, child)  # the way now leads through the new node
             self._link(node, child)
         for parent in parents:
@@ -83,59 +83,61 @@ class Poset(Forest):
         return node
 
     def _find_direct_covers(self, node: CoverNode) -> list[CoverNode]:
-        known: dict[CoverNode, bool] = {}
+        decided: dict[CoverNode, bool] = {}
 
         def covering(nodes: Iterator[CoverNode]) -> list[CoverNode]:
-            found = []
-            for one in nodes:
-                if one not in known:
-                    known[one] = self._coverage.covers(one, node)
-                if known[one]:
-                    found.append(one)
-            return found
+            covers = []
+            for candidate in nodes:
+                if candidate not in decided:
+                    decided[candidate] = self._coverage.covers(candidate, node)
+                if decided[candidate]:
+                    covers.append(candidate)
+            return covers
 
         direct: dict[CoverNode, None] = {}
         seen: set[CoverNode] = set()
         waiting = deque(covering(self._roots.iterate_covering(node)))
         while waiting:
-            one = waiting.popleft()
-            if one in seen:
+            candidate = waiting.popleft()
+            if candidate in seen:
                 continue
-            seen.add(one)
-            closer = covering(one.children.iterate_covering(node))
+            seen.add(candidate)
+            closer = covering(candidate.children.iterate_covering(node))
             if not closer:
-                direct[one] = None
+                direct[candidate] = None
             waiting.extend(closer)
         return list(direct)
 
     def _find_directly_covered(self, node: CoverNode, parents: list[CoverNode]) -> list[CoverNode]:
         """Return what the node covers, of what stands below its covers, without what stands below that."""
-        start = min(parents, key=lambda one: sum(1 for _ in one.children)).children if parents else self._roots
-        found: dict[CoverNode, None] = {}
+        start = (
+            min(parents, key=lambda candidate: sum(1 for _ in candidate.children)).children if parents else self._roots
+        )
+        covered: dict[CoverNode, None] = {}
         seen: set[CoverNode] = set()
         waiting = deque(start)
         while waiting:
-            one = waiting.popleft()
-            if one in seen:
+            candidate = waiting.popleft()
+            if candidate in seen:
                 continue
-            seen.add(one)
-            if node.may_cover(one) and self._coverage.covers(node, one):
-                found[one] = None
+            seen.add(candidate)
+            if node.may_cover(candidate) and self._coverage.covers(node, candidate):
+                covered[candidate] = None
             else:
-                waiting.extend(one.children)
-        return [one for one in found if not self._is_below(one, found)]
+                waiting.extend(candidate.children)
+        return [candidate for candidate in covered if not self._is_below(candidate, covered)]
 
     def _is_below(self, node: CoverNode, others: dict[CoverNode, None]) -> bool:
         """Tell whether one of some nodes stands above a node."""
         seen: set[CoverNode] = set()
         waiting = deque(node.parents)
         while waiting:
-            one = waiting.popleft()
-            if one in others:
+            ancestor = waiting.popleft()
+            if ancestor in others:
                 return True
-            if one not in seen:
-                seen.add(one)
-                waiting.extend(one.parents)
+            if ancestor not in seen:
+                seen.add(ancestor)
+                waiting.extend(ancestor.parents)
         return False
 
     def _link(self, parent: CoverNode, child: CoverNode) -> None:

@@ -15,7 +15,7 @@ def lengthen(pool: array[int], length: int) -> None:
         pool.frombytes(bytes(pool.itemsize * (length - len(pool))))
 
 
-class Blocks:
+class BlockAllocator:
     """Where blocks begin in pools of one growing length; the pools are the caller's."""
 
     def __init__(self) -> None:
@@ -38,14 +38,14 @@ class Blocks:
             self._free.setdefault(length, []).append(start)
 
 
-class Postings:
+class PostingPool:
     """For each of many lists, the rows in it, and beside each row a second number."""
 
     def __init__(self) -> None:
         """Start without lists."""
         self.first, self.count, self.pool, self.seconds = array("i"), array("i"), array("i"), array("i")
         self._sizes = array("i")
-        self._blocks = Blocks()
+        self._blocks = BlockAllocator()
 
     def open(self, at: int) -> None:
         """Begin an empty list; its number is the next one, or that of a list that was emptied."""

@@ -52,13 +52,13 @@ def to_rows(tree: Filter) -> tuple[PredicateRow, ...]:
     """Return the conjunctions of a filter that can hold at all; one too large for that is a single predicate."""
     parts = tree.parts if isinstance(tree, And) else (tree,)
     if all(type(part) is Test for part in parts):  # the usual filter
-        given: Sequence[Sequence[Filter]] = (parts,)
+        conjunctions: Sequence[Sequence[Filter]] = (parts,)
     else:
         try:
-            given = list_conjunctions(tree)
+            conjunctions = list_conjunctions(tree)
         except TooLarge:
-            given = ((tree,),)
-    return tuple(row for literals in given if (row := _to_row(literals)) is not None)
+            conjunctions = ((tree,),)
+    return tuple(row for literals in conjunctions if (row := _to_row(literals)) is not None)
 
 
 def _to_row(literals: Sequence[Filter]) -> PredicateRow | None:
@@ -73,10 +73,10 @@ def _to_row(literals: Sequence[Filter]) -> PredicateRow | None:
         condition, key = strip_unit(literal.condition), resolve_attribute(literal.attribute, literal.condition)
         if type(condition) is Is:
             equalities[key, condition.value] = None
-        elif type(condition) is Range and (found := _to_range_predicate(key, condition)):
-            if found[1] == found[2] and found[3]:
+        elif type(condition) is Range and (interval := _to_range_predicate(key, condition)):
+            if interval[1] == interval[2] and interval[3]:
                 return None  # `(2 .. 2)` holds no point
-            ranges[found] = None
+            ranges[interval] = None
         elif type(condition) is In:
             equalities[key, *condition.values] = None
         else:
@@ -120,26 +120,26 @@ def to_segments(values: Sequence[Any]) -> list[Segment]:
     A range of no width, which only the conversion of units can leave, stays as it is: see `odd`.
     """
     if len(values) == 1:
-        one = _segment(values[0])
-        return [] if one is None else [one]
-    found = sorted(one for value in values if (one := _segment(value)) is not None)
-    if any(map(odd, found)):
-        return found
-    apart: list[Segment] = []
-    for one in found:
-        if apart and one[:2] <= apart[-1][2:]:
-            apart[-1] = (*apart[-1][:2], *max(apart[-1][2:], one[2:]))
+        segment = _to_segment(values[0])
+        return [] if segment is None else [segment]
+    segments = sorted(segment for value in values if (segment := _to_segment(value)) is not None)
+    if any(map(is_inverted, segments)):
+        return segments
+    merged: list[Segment] = []
+    for segment in segments:
+        if merged and segment[:2] <= merged[-1][2:]:
+            merged[-1] = (*merged[-1][:2], *max(merged[-1][2:], segment[2:]))
         else:
-            apart.append(one)
-    return apart
+            merged.append(segment)
+    return merged
 
 
-def odd(segment: Segment) -> bool:
+def is_inverted(segment: Segment) -> bool:
     """Tell whether a segment ends before it begins; the law still compares its ends."""
     return segment[:2] > segment[2:]
 
 
-def _segment(value: Any) -> Segment | None:
+def _to_segment(value: Any) -> Segment | None:
     if type(value) is not Range:
         spot = _nearest_float(value)
         return None if spot is None else (*spot, *spot)
@@ -150,11 +150,11 @@ def _segment(value: Any) -> Segment | None:
     return low[0], low[1] or int(value.low_open), high[0], high[1] or -int(value.high_open)
 
 
-def needed(literal: Filter) -> TypedAttribute | None:
+def find_required_attribute(literal: Filter) -> TypedAttribute | None:
     """Return the attribute without which a predicate cannot hold, if there is one, as the predicate reads it."""
     return resolve_test(literal) if type(literal) is Test and type(literal.condition) is not IsNull else None
 
 
-def present(key: TypedAttribute | None, reading: Reading) -> bool:
+def has_attribute(key: TypedAttribute | None, reading: Reading) -> bool:
     """Tell whether an event has the attribute that is needed."""
     return key is None or bool(reading.values.get(key)) or bool(reading.elements.get(key.name))

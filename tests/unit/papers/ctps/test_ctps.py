@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.matchers.concept_worlds import answers, check_steps, events, matcher, steps
+from tests.unit.papers.ctps.concept_worlds import answers, check_steps, events, matcher, steps
 
 import tidings as td
 from tidings.bench.workloads import workload

@@ -28,7 +28,7 @@ def visited(matcher, event):
 
 
 def nodes(matcher):
-    return sum(1 for _ in tree_of(matcher).nodes())
+    return sum(1 for _ in tree_of(matcher).iterate_nodes())
 
 
 def filled(filters, kind=KIND):
@@ -81,7 +81,7 @@ def printed(tree, node, terms, counted, limit):
             raise OverflowError
         (name, value), tail = terms[0], terms[1:]
         printed(tree, node, tail, counted, limit)
-        for child in tree.children(node, name):
+        for child in tree.list_children(node, name):
             if child.step.key == value:
                 printed(tree, child, tail, counted, limit)
 
@@ -89,7 +89,7 @@ def printed(tree, node, terms, counted, limit):
 def test_algorithm_1_as_printed_never_ends():
     tree = tree_of(filled(FIGURE_2))
     name = TypedAttribute("n1", "text")
-    assert list(tree.children(tree.root, name))
+    assert list(tree.list_children(tree.root, name))
     with pytest.raises(OverflowError):
         printed(tree, tree.root, [(name, "A")], [], 10_000)
 
@@ -231,7 +231,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 5), st.none() | FILTERS), max_size=25)
 @settings(max_examples=60)
 @given(steps=STEPS, events=st.lists(EVENTS, max_size=4))
 def test_coming_and_going_leaves_no_trace(kind, steps, events):
-    with mock.patch.object(name_order, "FEW", 2):  # look at the order of names from the second filter on
+    with mock.patch.object(name_order, "MIN_PATHS", 2):  # look at the order of names from the second filter on
         matcher, kept = td.Matcher(kind), {}
         for id, text in steps:
             if text is not None:
@@ -244,9 +244,9 @@ def test_coming_and_going_leaves_no_trace(kind, steps, events):
         assert sorted(matcher.match(event)) == sorted(brute.match(event)) == sorted(fresh.match(event))
     one, two = matcher.backend.algorithm, fresh.backend.algorithm
     assert (len(one._rows), one._order.counts) == (len(two._rows), two._order.counts)
-    assert all(node.rows or node.children for node in tree_of(matcher).nodes() if node.step)
+    assert all(node.rows or node.children for node in tree_of(matcher).iterate_nodes() if node.step)
 
 
 def test_a_step_is_the_test_of_its_path():
-    [step] = visited(filled({1: "a = 1"}), {"a": 1})[-1].path()
+    [step] = visited(filled({1: "a = 1"}), {"a": 1})[-1].list_steps()
     assert isinstance(step.test, Test)

@@ -11,7 +11,7 @@ import tidings as td
 from tidings.algebra.law.typed_attribute import TypedAttribute
 from tidings.bench.workloads import workload
 from tidings.kernels.papers.filter_tree import revise
-from tidings.papers.classifieds.candidates_tree import NAMES, CandidatesTree
+from tidings.papers.classifieds.candidates_tree import TREE_NAMES, CandidatesTree
 from tidings.papers.common.name_order import MIN_PATHS
 from tidings.testing.strategies import cases
 
@@ -30,7 +30,7 @@ def inside(matcher) -> CandidatesTree:
 
 def candidates(matcher, event):
     setting = matcher.make_setting()
-    rows = inside(matcher).candidates(matcher.current_view().reader.read(event, setting.now), setting)
+    rows = inside(matcher).find_candidates(matcher.current_view().reader.read(event, setting.now), setting)
     return sorted(inside(matcher)._rows.ids[row] for row in rows.tolist())
 
 
@@ -42,13 +42,13 @@ def padded(filters, **more):
 
 def test_the_most_frequent_fixed_names_make_the_tree():
     matcher = filled(padded({f"p{at}": f"price < {at} and age > 1" for at in range(5 * MIN_PATHS)}))
-    assert matcher.explain().to_dict()["names in the tree"] == ["make as text", "model as text"][:NAMES]
+    assert matcher.explain().to_dict()["names in the tree"] == ["make as text", "model as text"][:TREE_NAMES]
 
 
 def test_more_names_make_the_tree_where_two_reach_too_few():
     filters = {at: f"n{at % 10} = {at} and n{(at + 1) % 10} = 1" for at in range(20 * MIN_PATHS)}
     matcher = filled(filters)
-    assert NAMES < len(matcher.explain().to_dict()["names in the tree"]) < 10
+    assert TREE_NAMES < len(matcher.explain().to_dict()["names in the tree"]) < 10
     assert candidates(matcher, {}) == []
     assert matcher.match({"n3": 43, "n4": 1}) == [43]
 
@@ -112,12 +112,12 @@ def test_everything_goes_when_everyone_leaves():
     for id in list(matcher)[:-1]:
         matcher.remove(id)
     algorithm = inside(matcher)
-    assert (len(algorithm._rows), len(algorithm._asked)) == (2, 1)
+    assert (len(algorithm._rows), len(algorithm._law_parts)) == (2, 1)
     a, color, spot = TypedAttribute("a", "number"), TypedAttribute("color", "text"), TypedAttribute("spot", "place")
     assert set(algorithm._revision._columns.numbers) == {a, color, (spot, "lon"), (spot, "lat")}
     assert set(algorithm._revision._codes.numbers) == {"red", "blue"}
     matcher.remove("or")
-    assert (len(algorithm._rows), algorithm._asked, algorithm._held, algorithm._several) == (0, {}, {}, 0)
+    assert (len(algorithm._rows), algorithm._law_parts, algorithm._filters, algorithm._multi_row_filters) == (0, {}, {}, 0)
     assert algorithm._order.counts == {}
 
 
@@ -159,7 +159,7 @@ def test_it_agrees_with_the_engine_on_the_classifieds():
     assert [set(ids) for ids in matcher.match_many(ads).by_event()] == [
         set(ids) for ids in engine.match_many(ads).by_event()
     ]
-    assert matcher.explain().to_dict()["names in the tree"] == ["make as text", "model as text"][:NAMES]
+    assert matcher.explain().to_dict()["names in the tree"] == ["make as text", "model as text"][:TREE_NAMES]
 
 
 @pytest.mark.parametrize("kind", [KIND, "filter-tree"])

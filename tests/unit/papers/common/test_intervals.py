@@ -35,7 +35,7 @@ def holds(interval, value):
 
 @given(INTERVALS, INTERVALS)
 def test_two_intervals_meet_in_what_both_hold(one, other):
-    met = one.met(other)
+    met = one.intersect(other)
     for value in POINTS:
         assert holds(met, value) == (holds(one, value) and holds(other, value))
 

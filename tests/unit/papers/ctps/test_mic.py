@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.matchers.concept_worlds import ONTOLOGY, answers, check_steps, events, matcher, steps
+from tests.unit.papers.ctps.concept_worlds import ONTOLOGY, answers, check_steps, events, matcher, steps
 
 from tidings.bench.workloads import workload
 from tidings.errors import Unsupported

@@ -56,7 +56,7 @@ def filled(kind, texts, **options):
     """Return a matcher with these filters, and how it reads an event."""
     trees = {id: parse(text) for id, text in texts.items()}
     made = kind(SETTING.ontology, **options)
-    made.add_many((id, made.compiled(tree)) for id, tree in trees.items())
+    made.add_many((id, made.compile_filter(tree)) for id, tree in trees.items())
     made.check()
     return made, lambda event: readings_of(trees.values(), [event])[0]
 
@@ -81,7 +81,7 @@ def test_answers_agree_with_brute_force_whatever_comes_and_goes(kind, steps, eve
     held = set()
     for id, tree in steps:
         if tree is not None:
-            made.add_many([(id, made.compiled(tree))])
+            made.add_many([(id, made.compile_filter(tree))])
             brute.add_many([(id, tree)])
             held.add(id)
         elif id in held:
@@ -184,7 +184,7 @@ def test_a_subtree_is_left_out_only_when_all_interfaces_below_are_found():
 class AsPrinted(Forest):
     """Leaves a node out when its own interfaces are in the result, whatever is below it."""
 
-    def _nothing_new(self, node, forward):
+    def _adds_nothing(self, node, forward):
         return node.interfaces.keys() <= forward
 
 
