@@ -13,23 +13,28 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "tidings"
 
-IRREGULAR = set(
-    "begun bent bound bought broken brought built caught chosen come cut dealt done drawn driven fallen fed felt found"
-    " forgotten frozen given gone grown heard held hidden kept known laid led left lent lost made meant met mown paid"
-    " proven put read ridden risen run said seen sent set shaken shown shut sought spent split spread sprung stood stuck"
-    " struck sworn swept taken taught thought thrown told understood won worn woven written foretold torn".split()
-)
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+IRREGULAR = _words("""
+    begun bent bound bought broken brought built caught chosen come cut dealt done drawn driven fallen fed felt found
+    forgotten frozen given gone grown heard held hidden kept known laid led left lent lost made meant met mown paid
+    proven put read ridden risen run said seen sent set shaken shown shut sought spent split spread sprung stood stuck
+    struck sworn swept taken taught thought thrown told understood won worn woven written foretold torn
+""")
 """Past participles that do not end in -ed."""
 
-ALSO_VERBS = set("come cut put read run set shut split spread".split())
+ALSO_VERBS = _words("come cut put read run set shut split spread")
 """Participles that are verbs as well: `read_csv`, `run_batch`, `split_rows`; alone they are verbs too."""
 
-NO_PARTICIPLE = set("feed seed need embed speed exceed proceed shed bed red seeded unused".split())
+NO_PARTICIPLE = _words("feed seed need embed speed exceed proceed shed bed red seeded unused")
 """Words in -ed that are no participles, or adjectives of the field."""
 
-BANNED = set(
-    "told one found given there held known here what foretold crossed dealt turned passed taken heard said meant".split()
-)
+BANNED = _words("""
+    told one found given there held known here what foretold crossed dealt turned passed taken heard said meant
+""")
 """Variables that name nothing of the field; a noun says what is in them."""
 
 

@@ -21,10 +21,10 @@ from tidings.model.values import (
     Point,
     Quantity,
     Range,
-    check_text,
-    check_value,
     check_float,
     check_int,
+    check_text,
+    check_value,
     to_utc,
 )
 

@@ -266,7 +266,9 @@ class AttributeReader:
     def _read_input(self, derived: str, source: str, fields: Mapping[str, Any], now: datetime) -> Any:
         """Return the single value of a derived attribute's input, coerced to its kind where that is known."""
         if source in self._ontology.derived_attributes:
-            return self._ontology.derived_attributes[source].value(lambda s: self._read_input(source, s, fields, now), now)
+            return self._ontology.derived_attributes[source].value(
+                lambda s: self._read_input(source, s, fields, now), now
+            )
         raw_values = [
             raw for leaf in self._collect_leaves(source, fields) for raw in flatten(leaf) if not is_missing(raw)
         ]

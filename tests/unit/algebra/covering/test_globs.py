@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tidings.algebra.covering.globs import excludes, to_glob, includes
+from tidings.algebra.covering.globs import excludes, includes, to_glob
 from tidings.model import TextOp, TextTest
 from tidings.model.text_tests import text_test
 
