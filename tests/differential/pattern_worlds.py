@@ -70,7 +70,7 @@ class _Listed:
     """The matches of one key, listed once for all modes."""
 
     def __init__(self, part, until):
-        self.reached, self.listed = part.reached, list(part.embeddings(until))
+        self.find_last_event, self.listed = part.find_last_event, list(part.embeddings(until))
 
     def embeddings(self, _until):
         return self.listed
