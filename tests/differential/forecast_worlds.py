@@ -158,7 +158,8 @@ def labels_of(course, pattern, events):
     """Return the label of each event, by the names of the filters that it satisfies."""
     found = []
     for event in events:
-        satisfied = [name for name in pattern.list_filters() if td.evaluate(pattern[name].filter, {"kind": event["kind"]})]
+        seen = {"kind": event["kind"]}
+        satisfied = [name for name in pattern.list_filters() if td.evaluate(pattern[name].filter, seen)]
         found.append(course.labels.index("+".join(sorted(satisfied)) or "*"))
     return found
 

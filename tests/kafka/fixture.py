@@ -108,7 +108,7 @@ class Kafka:
 
     def _producer(self):
         if self._made is None:
-            java = self._spark._jvm
+            java = self._spark._jvm  # noqa: SLF001 - Kafka's own classes, in the session's Java
             settings = java.java.util.HashMap()
             settings["bootstrap.servers"] = self.servers
             as_they_are = java.org.apache.kafka.common.serialization.ByteArraySerializer
@@ -126,14 +126,14 @@ class Kafka:
         if unknown := told.keys() - {"key", "value", "partition", "timestamp", "headers"}:
             msg = f"a record has no {sorted(unknown)}"
             raise ValueError(msg)
-        make = self._spark._jvm.org.apache.kafka.clients.producer.ProducerRecord
+        make = self._spark._jvm.org.apache.kafka.clients.producer.ProducerRecord  # noqa: SLF001 - Kafka's own classes, in the session's Java
         time, headers = _millis(told.get("timestamp")), self._headers(told.get("headers"))
         return make(topic, told.get("partition"), time, _bytes(told.get("key")), _bytes(told.get("value")), headers)
 
     def _headers(self, headers):
         if headers is None:
             return None
-        java = self._spark._jvm
+        java = self._spark._jvm  # noqa: SLF001 - Kafka's own classes, in the session's Java
         made = java.java.util.ArrayList()
         for name, value in headers.items() if isinstance(headers, Mapping) else headers:
             made.append(java.org.apache.kafka.common.header.internals.RecordHeader(name, _bytes(value)))

@@ -38,7 +38,7 @@ def watched(matcher, write, look):
             while not over.is_set() and not wrong:
                 wrong.extend(look())
                 next(looks)
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001 - handed to the thread of the test
             wrong.append(problem)
 
     readers = [Thread(target=read) for _ in range(READERS)]

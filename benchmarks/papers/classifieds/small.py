@@ -93,8 +93,8 @@ def worst(names: tuple[int, ...], say: Callable[[str], None]) -> tuple[Chart, di
         say(f"worst case: {count} names, {2**count - 1:,} filters")
         matcher = td.Matcher("filter-tree")
         matcher.add_many(every_subset(count).items())
-        tree = matcher.backend._algorithm._tree
-        ranks = matcher.backend._algorithm._order.ranks
+        tree = matcher.backend.algorithm.tree
+        ranks = matcher.backend.algorithm.name_order.ranks
         order = tuple(sorted(ranks, key=ranks.__getitem__))
         printed.append(calls_as_printed(tree, tree.root, order))
         setting = Setting(td.Ontology(), CARS.matcher().now)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidings.algebra.law.typed_attribute import TypedAttribute
-    from tidings.papers.classifieds.conjunction_tree import Node, Tree
+    from tidings.papers.classifieds.conjunction_tree import ConjunctionTree, PathNode
 
 CARS = workload("classifieds")
 """Car ads against saved searches: the paper's own use."""
@@ -127,12 +127,12 @@ def full_event(names: int) -> dict[str, Any]:
     return {f"n{at}": 1 for at in range(names)}
 
 
-def calls_as_printed(tree: Tree, node: Node, terms: tuple[TypedAttribute, ...]) -> int:
+def calls_as_printed(tree: ConjunctionTree, node: PathNode, terms: tuple[TypedAttribute, ...]) -> int:
     """Count the calls of DESCENT that Algorithm 1 makes below a node, its `while` read as `if`."""
     if not terms:
         return 0
     head, tail = terms[0], terms[1:]
-    children = list(tree.children(node, head))
+    children = list(tree.list_children(node, head))
     return 1 + calls_as_printed(tree, node, tail) + sum(1 + calls_as_printed(tree, child, tail) for child in children)
 
 

@@ -19,7 +19,7 @@ from tidings.bench.harness.timing import Figure, repeated, scaled, seconds_of
 from tidings.errors import TidingsError
 from tidings.papers.hem.hem import Hem
 from tidings.papers.hem.htree import HTree
-from tidings.papers.hem.range_table import Table
+from tidings.papers.hem.range_table import RangeTable
 from tidings.papers.hem.rein import Rein
 from tidings.papers.hem.tama import Tama
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from benchmarks.papers.hem.workload import Ranges
-    from tidings.papers.hem.boxes import Core
+    from tidings.papers.hem.boxes import RangeIndex
 
 HEM, LINKED, REIN, TAMA, HTREE, ENGINE = "HEM", "HEM, linked", "REIN", "TAMA", "H-Tree", "Tidings engine"
 """Who is measured; `HEM, linked` has its candidates in the paper's linked list, the other in an array."""
 
-INDEXES: dict[str, Callable[[], Core]] = {
+INDEXES: dict[str, Callable[[], RangeIndex]] = {
     HEM: Hem,
     LINKED: lambda: Hem(candidates="linked"),
     REIN: Rein,
@@ -61,7 +61,7 @@ class Taken:
 
 def taken(name: str, ranges: Ranges, *, repeat: int) -> Taken | None:
     """Measure an index; nothing, if it refuses so many subscriptions."""
-    table = Table.of(ranges.lows, ranges.highs, ranges.ends)
+    table = RangeTable.from_ends(ranges.lows, ranges.highs, ranges.ends)
     rows = np.arange(ranges.count, dtype=np.int32)
     _warm(name, ranges)
     core = INDEXES[name]()
@@ -84,14 +84,14 @@ def _by_processor(work: Callable[[], object], repeat: int) -> list[float]:
 def _warm(name: str, ranges: Ranges) -> None:
     """Compile, on a few rows."""
     few = slice(0, 500)
-    table = Table.of(ranges.lows[:, few].copy(), ranges.highs[:, few].copy(), ranges.ends[:, few].copy())
+    table = RangeTable.from_ends(ranges.lows[:, few].copy(), ranges.highs[:, few].copy(), ranges.ends[:, few].copy())
     core, rows = INDEXES[name](), np.arange(table.rows, dtype=np.int32)
     core.insert(table, rows)
     core.match(table, ranges.events[0])
     core.delete(table, rows[:10].copy())
 
 
-def _checked(name: str, core: Core, table: Table, ranges: Ranges) -> float:
+def _checked(name: str, core: RangeIndex, table: RangeTable, ranges: Ranges) -> float:
     """Hold answers to the scan; return the false positives of an approximate index as a share of what it found."""
     found = extra = 0
     for event in ranges.events[:CHECKED]:
@@ -145,13 +145,13 @@ def _events(events: NDArray[np.float64], names: list[str]) -> Any:
 
 def plans_taken(ranges: Ranges, *, repeat: int) -> dict[str, Figure]:
     """Measure HEM by its near-optimal plan, by the optimal one, and by the optimal one with the search for it."""
-    table = Table.of(ranges.lows, ranges.highs, ranges.ends)
+    table = RangeTable.from_ends(ranges.lows, ranges.highs, ranges.ends)
     rows = np.arange(ranges.count, dtype=np.int32)
     fast, best = Hem(), Hem(plan="optimal")
     fast.insert(table, rows)
     best.insert(table, rows)
     best.match(table, ranges.events[0])
-    plans = [tuple(part.copy() for part in best.planned(event)) for event in ranges.events]
+    plans = [tuple(part.copy() for part in best.plan(event)) for event in ranges.events]
     work = {
         "near-optimal": lambda: [fast.match(table, event) for event in ranges.events],
         "optimal, without its search": lambda: [

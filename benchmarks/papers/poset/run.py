@@ -20,7 +20,7 @@ from tidings.matcher import Matcher
 from tidings.matcher.algorithm import Algorithm
 from tidings.matcher.brute import Brute
 from tidings.papers.posets.counting import Counting
-from tidings.papers.posets.forest import Forest, Skip
+from tidings.papers.posets.forest import Forest, SkipMode
 from tidings.papers.posets.poset import Poset
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def market(n: int, nested: float, *, seed: int, posets: int) -> Market:
             continue
         made[name] = one = make()
         begin = perf_counter()
-        one.add_many((at, one.compiled(tree)) for at, tree in enumerate(trees))
+        one.add_many((at, one.compile_filter(tree)) for at, tree in enumerate(trees))
         build[name] = Figure("us a filter", ((perf_counter() - begin) / n * 1e6,))
     engine = Matcher()
     engine.add_many(enumerate(trees))
@@ -225,15 +225,15 @@ def by_interfaces(scale: Scale, facts: dict[str, float], *, seed: int, say: Call
         made = Forest(SETTING.ontology, interfaces=owners)
         made.add_many(enumerate(one.trees))
         wanted = [{owners[id] for id in ids} for ids in one.made["counting"].match_many(one.readings, SETTING)]
-        for skip in Skip:
+        for skip in SkipMode:
             found = [made.route(reading, SETTING, skip=skip) for reading in one.readings]
             assert [set(route.ids) for route in found] == wanted
             tests.add(skip.value, count, Figure("tests an event", (mean(route.tests for route in found),)))
             walk = partial(_routes, made, one.readings, skip)
             time.add(skip.value, count, timed(walk, len(one.readings)))
-    for skip in (Skip.TESTS, Skip.SUBTREES):
-        facts[f"skip_{skip.value}_of_time"] = time.total(skip.value) / time.total(Skip.NOTHING.value)
-        facts[f"skip_{skip.value}_of_tests"] = tests.total(skip.value) / tests.total(Skip.NOTHING.value)
+    for skip in (SkipMode.TESTS, SkipMode.SUBTREES):
+        facts[f"skip_{skip.value}_of_time"] = time.total(skip.value) / time.total(SkipMode.NOTHING.value)
+        facts[f"skip_{skip.value}_of_tests"] = tests.total(skip.value) / tests.total(SkipMode.NOTHING.value)
     x = "interfaces"
     return [
         Chart(
@@ -255,7 +255,7 @@ def by_interfaces(scale: Scale, facts: dict[str, float], *, seed: int, say: Call
     ]
 
 
-def _routes(made: Forest, readings: list[Any], skip: Skip) -> None:
+def _routes(made: Forest, readings: list[Any], skip: SkipMode) -> None:
     for reading in readings:
         made.route(reading, SETTING, skip=skip)
 

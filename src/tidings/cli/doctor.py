@@ -92,7 +92,7 @@ def check_package(name: str, wanted: str) -> MachineCheck:
     module, works = PROBES[name]
     try:
         right = works(import_module(module))
-    except Exception as problem:  # whatever a broken library raises is the finding
+    except Exception as problem:  # noqa: BLE001 - whatever a broken library raises is the finding
         finding = f"{version} does not work: {type(problem).__name__}: {problem}"
         return MachineCheck("core", name, Status.WRONG, finding, f"pip install --force-reinstall '{name}{wanted}'")
     if not right:
@@ -110,7 +110,7 @@ def _check_matching() -> MachineCheck:
         searches = Matcher()
         searches.add("s1", "make = 'ford' and price < 9000 and name matches /^f/")
         right = searches.match({"make": "ford", "price": 8500, "name": "focus"}) == ["s1"]
-    except Exception as problem:  # likewise
+    except Exception as problem:  # noqa: BLE001 - likewise
         return MachineCheck(
             "core",
             "tidings",

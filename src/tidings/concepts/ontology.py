@@ -99,7 +99,9 @@ class Ontology:
         parts = read_parts(table, base=Path(base or "."))
         trees = table.get("trees", {})
         ontology = cls.__new__(cls)
-        ontology._assemble(parts, named=frozenset(trees if isinstance(trees, dict) else ()))
+        ontology._assemble(  # noqa: SLF001 - of the instance just made
+            parts, named=frozenset(trees if isinstance(trees, dict) else ())
+        )
         return ontology
 
     def to_dict(self) -> dict[str, Any]:

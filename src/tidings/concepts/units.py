@@ -78,14 +78,14 @@ class Units:
     486
     """
 
-    __slots__ = ("_folded", "_lines", "_measures", "aliases", "currencies")
+    __slots__ = ("_folded", "_lines", "aliases", "currencies", "measures")
 
     def __init__(self, aliases: Mapping[str, str] | None = None, currencies: Currencies | None = None) -> None:
         """Hold the tables; whether the aliases lead anywhere is seen when they are used."""
         self.aliases = dict(aliases or {})
         self.currencies = currencies
         self._folded = {fold(name): name for name in (*self.aliases, *(currencies or ()))}
-        self._measures: dict[str, Measure] = {}
+        self.measures: dict[str, Measure] = {}
         self._lines: dict[tuple[str, str], tuple[int, int, int]] = {}
 
     def __reduce__(self) -> tuple[type[Units], tuple[dict[str, str], Currencies | None]]:
@@ -130,9 +130,9 @@ class Units:
 
     def measure(self, unit: str) -> Measure:
         """Return what the unit is, or refuse one that is not known."""
-        measure = self._measures.get(unit)
+        measure = self.measures.get(unit)
         if measure is None:
-            measure = _remember(self._measures, unit, self._resolve(unit, ()))
+            measure = _remember(self.measures, unit, self._resolve(unit, ()))
         return measure
 
     def _line(self, unit: str, to: str) -> tuple[int, int, int]:

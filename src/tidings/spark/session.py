@@ -132,7 +132,7 @@ def is_java_running() -> bool:
     """Tell whether this process has already started Spark's Java, which outlives its sessions."""
     from pyspark import SparkContext
 
-    return SparkContext._gateway is not None
+    return SparkContext._gateway is not None  # noqa: SLF001 - PySpark has no public way to tell
 
 
 def _launch_java(settings: Mapping[str, str], log: str | Path) -> None:
@@ -144,7 +144,7 @@ def _launch_java(settings: Mapping[str, str], log: str | Path) -> None:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     with Path(log).open("ab") as output:
         gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
-    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001 - nor to hand a gateway over
 
 
 def require_java() -> None:

@@ -159,4 +159,4 @@ def test_what_is_remembered_stays_bounded():
     for power in range(1, 10):
         for unit in ("m", "s", "kg", "A", "K"):
             units.measure(f"{unit}^{power}")
-    assert len(units._measures) <= 4096
+    assert len(units.measures) <= 4096

@@ -1,14 +1,17 @@
-"""The baselines: a compiled scan, writing the answer down, every expression in turn, the law on a sample."""
+"""The baselines: a compiled scan, writing the answer down, every expression in turn, the law on a sample.
+
+Baselines and peers have one protocol, so that one loop times and checks both.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tidings.bench.harness.conjunction_columns import conjunctions_of
+from tidings.bench.harness.conjunction_columns import encode_conjunctions
+from tidings.bench.workloads import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,53 +20,71 @@ if TYPE_CHECKING:
 
     from tidings.bench.harness.conjunction_columns import Conjunctions
     from tidings.bench.workloads import Workload
+    from tidings.bench.workloads.base import Pair
+    from tidings.kernels.array_types import FloatArray, Int32Array, IntArray
+
+
+class MatchCounter(Protocol):
+    """Counts matches: made from subscriptions, handed prepared events, then timed."""
+
+    def prepare_events(self, events: pa.Table) -> Any:
+        """Return events in the counter's own form; not timed."""
+
+    def count_matches(self, prepared: Any) -> IntArray:
+        """Return how many subscriptions each event satisfies."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
-    """Who matched: event `e` has the rows from `starts[e]` up to `starts[e + 1]`."""
+class MatchPairs:
+    """Matches as flat arrays: event `e` has the rows from `starts[e]` up to `starts[e + 1]`."""
 
-    starts: NDArray[np.int64]
-    rows: NDArray[np.int32]
+    starts: IntArray
+    rows: Int32Array
 
     @property
-    def counts(self) -> NDArray[np.int64]:
-        """How many rows each event has."""
+    def counts(self) -> IntArray:
+        """The number of rows of each event."""
         return np.diff(self.starts)
 
 
 class Scan:
-    """The early-exit scan of `kernels.baselines`, one event after the other."""
+    """The early-exit scan of `kernels.papers.baselines`, one event after the other."""
 
     def __init__(self, columns: pa.Table) -> None:
-        """Encode the subscriptions and make room for an answer."""
-        self.conjunctions: Conjunctions = conjunctions_of(columns)
+        """Encode the subscriptions and allocate the answer of one event."""
+        self.conjunctions: Conjunctions = encode_conjunctions(columns)
         self._out = np.empty(len(self.conjunctions), np.int32)
 
-    def cells(self, events: pa.Table) -> NDArray[np.float64]:
-        """Encode events; not part of what is timed."""
-        return self.conjunctions.cells(events)
+    def prepare_events(self, events: pa.Table) -> FloatArray:
+        """Encode events as a matrix of cells, a row for each event."""
+        return self.conjunctions.encode_events(events)
 
-    def rows(self, cells: NDArray[np.float64]) -> NDArray[np.int32]:
+    def find_rows(self, cells: FloatArray) -> Int32Array:
         """Return the rows that one event satisfies."""
         from tidings.kernels.papers import baselines as kernels
 
-        held = self.conjunctions
-        if held.parts is None:
-            count = kernels.scan(held.starts, held.columns, held.lows, held.highs, cells, self._out)
+        table = self.conjunctions
+        if table.parts is None:
+            count = kernels.scan(table.starts, table.columns, table.lows, table.highs, cells, self._out)
         else:
-            count = kernels.scan_sets(held.starts, held.columns, held.parts, held.lows, held.highs, cells, self._out)
-        return held.decided(self._out[:count], cells)
+            count = kernels.scan_sets(
+                table.starts, table.columns, table.parts, table.lows, table.highs, cells, self._out
+            )
+        return table.filter_by_area(self._out[:count], cells)
 
-    def pairs(self, cells: NDArray[np.float64]) -> Pairs:
-        """Return the rows of each event of a matrix."""
-        found = [self.rows(event).copy() for event in cells]
-        starts = np.concatenate(([0], np.cumsum([len(rows) for rows in found]))).astype(np.int64)
-        return Pairs(starts, np.concatenate(found) if found else np.empty(0, np.int32))
+    def find_pairs(self, prepared: FloatArray) -> MatchPairs:
+        """Return the rows of each event."""
+        rows = [self.find_rows(event).copy() for event in prepared]
+        starts = np.concatenate(([0], np.cumsum([len(part) for part in rows]))).astype(np.int64)
+        return MatchPairs(starts, np.concatenate(rows) if rows else np.empty(0, np.int32))
+
+    def count_matches(self, prepared: FloatArray) -> IntArray:
+        """Return how many rows each event satisfies."""
+        return self.find_pairs(prepared).counts
 
 
-def written(pairs: Pairs) -> None:
-    """Write the answer down, as a matcher must in any case."""
+def write_pairs(pairs: MatchPairs) -> None:
+    """Write the answer down, as every matcher must."""
     from tidings.kernels.papers import baselines as kernels
 
     kernels.write_pairs(pairs.starts, pairs.rows)
@@ -72,7 +93,7 @@ def written(pairs: Pairs) -> None:
 class Expressions:
     """Every text expression of a sample, compiled, and tested against every title in turn."""
 
-    def __init__(self, pairs: list[tuple[str, Any]], attribute: str) -> None:
+    def __init__(self, pairs: list[Pair], attribute: str) -> None:
         """Compile the expressions."""
         from tidings.lang import parse
         from tidings.model import Test, TextTest
@@ -81,28 +102,35 @@ class Expressions:
         self._attribute = attribute
         self._tests: list[Callable[[str], bool]] = []
         for _, filter in pairs:
-            tree = parse(filter)
+            tree = parse(filter) if isinstance(filter, str) else filter
             assert isinstance(tree, Test)
             assert isinstance(tree.condition, TextTest)
             self._tests.append(text_test(tree.condition))
 
-    def counts(self, events: list[dict[str, Any]]) -> NDArray[np.int64]:
+    def prepare_events(self, events: pa.Table) -> list[dict[str, Any]]:
+        """Return the events as mappings."""
+        return rows_of(events)
+
+    def count_matches(self, prepared: list[dict[str, Any]]) -> IntArray:
         """Return how many expressions each event satisfies."""
-        return np.array([self._count(event[self._attribute]) for event in events], np.int64)
+        return np.array([self._count(event[self._attribute]) for event in prepared], np.int64)
 
     def _count(self, text: str) -> int:
         return sum(test(text) for test in self._tests)
 
 
 class Law:
-    """`evaluate`, asked of every filter of a sample: the brute-force matcher."""
+    """`evaluate` on every filter of a sample: the brute-force matcher."""
 
-    def __init__(self, workload: Workload, pairs: list[tuple[str, Any]]) -> None:
+    def __init__(self, workload: Workload, pairs: list[Pair]) -> None:
         """Bind the filters."""
         self._matcher = workload.matcher("brute")
         self._matcher.add_many(pairs)
 
-    def counts(self, events: list[dict[str, Any]]) -> NDArray[np.int64]:
+    def prepare_events(self, events: pa.Table) -> list[dict[str, Any]]:
+        """Return the events as mappings."""
+        return rows_of(events)
+
+    def count_matches(self, prepared: list[dict[str, Any]]) -> IntArray:
         """Return how many filters each event satisfies."""
-        found = self._matcher.match_many(events)
-        return np.bincount(found.event_index, minlength=len(events))
+        return np.bincount(self._matcher.match_many(prepared).event_index, minlength=len(prepared))

@@ -1,8 +1,11 @@
 """Subscriptions in columns as flat arrays, for the scans that matchers are compared with.
 
-A condition becomes closed intervals of float64 in a column: an open end is the next number, a word is its place
-in the attribute's vocabulary, an area is its bounding box (and an exact test of the pairs that are left). This
-is exact for integers below 2**53 and for all floats.
+A condition becomes closed intervals of float64 in a column: an open end is the next number, a word is its code in the
+attribute's vocabulary, an area is its bounding box (and an exact test of the rows that are left). This is exact for
+integers below 2**53 and for all floats.
+
+    row r       literals starts[r] .. starts[r + 1]        each on the column columns[i]
+    literal i   intervals parts[i] .. parts[i + 1]         lows[j] <= value <= highs[j]
 """
 
 from __future__ import annotations
@@ -11,110 +14,112 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.bench.workloads.parameter_forms import attributes_of, lists_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from tidings.kernels.array_types import FloatArray, Int32Array, IntArray
 
 LON, LAT = "lon", "lat"
 
 
 @dataclass(frozen=True, slots=True)
-class Areas:
-    """The areas of one attribute: row `rows[i]` asks for the shape `shapes[which[i]]`."""
+class AreaConditions:
+    """The areas of one attribute: row `r` asks for `shapes[shape_of_row[r]]`, or for none where that is -1."""
 
     attribute: str
-    of_row: NDArray[np.int32]  # -1: the row asks for none
-    shapes: NDArray[Any]
+    shape_of_row: Int32Array
+    shapes: NDArray[np.object_]
 
 
 @dataclass(frozen=True, slots=True)
 class Conjunctions:
-    """Row `r` has the literals from `starts[r]` on, literal `i` the intervals from `parts[i]` on."""
+    """Conjunctions of literals, a literal being one or more intervals on a column; see the module for the arrays."""
 
-    names: tuple[str, ...]  # the columns: attributes, and `spot.lon`, `spot.lat` for places
-    starts: NDArray[np.int64]
-    columns: NDArray[np.int32]
-    parts: NDArray[np.int64] | None  # nothing where every literal has one interval
-    lows: NDArray[np.float64]
-    highs: NDArray[np.float64]
+    names: tuple[str, ...]  # of the columns: attributes, and `spot.lon`, `spot.lat` for places
+    starts: IntArray
+    columns: Int32Array
+    parts: IntArray | None  # None where every literal has one interval
+    lows: FloatArray
+    highs: FloatArray
     vocabularies: dict[str, dict[str, float]]
-    areas: tuple[Areas, ...]
+    areas: tuple[AreaConditions, ...]
 
     def __len__(self) -> int:
-        """Count the rows."""
+        """Return the number of rows."""
         return len(self.starts) - 1
 
-    def cells(self, events: pa.Table) -> NDArray[np.float64]:
-        """Return the events as a matrix, a row for each; NaN is absent or unknown to every subscription."""
+    def encode_events(self, events: pa.Table) -> FloatArray:
+        """Return the events as a matrix, a row for each; NaN is absent, or a word that no subscription has."""
         cells = np.full((events.num_rows, len(self.names)), np.nan)
         for place, name in enumerate(self.names):
-            values = _values(events, name)
+            values = _find_values(events, name)
             if values is not None:
-                cells[:, place] = self._coded(name, values)
+                cells[:, place] = self._encode(name, values)
         return cells
 
-    def _coded(self, name: str, values: Any) -> NDArray[np.float64]:
+    def _encode(self, name: str, values: Any) -> FloatArray:
         vocabulary = self.vocabularies.get(name)
         if vocabulary is None:
-            return _floats(values)
+            return _to_floats(values)
         return np.array([vocabulary.get(word, np.nan) for word in values.to_pylist()], np.float64)
 
-    def decided(self, rows: NDArray[np.int32], cells: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Keep the rows whose areas hold the event's place; their bounding boxes do already."""
+    def filter_by_area(self, rows: Int32Array, cells: FloatArray) -> Int32Array:
+        """Return those of the rows whose areas contain the event's place; their bounding boxes do already."""
         import shapely
 
         for areas in self.areas:
-            asked = areas.of_row[rows]
+            shape = areas.shape_of_row[rows]
             lon, lat = (cells[self.names.index(f"{areas.attribute}.{axis}")] for axis in (LON, LAT))
-            held = shapely.intersects_xy(areas.shapes[np.maximum(asked, 0)], lon, lat)
-            rows = rows[(asked < 0) | held]
+            inside = shapely.intersects_xy(areas.shapes[np.maximum(shape, 0)], lon, lat)
+            rows = rows[(shape < 0) | inside]
         return rows
 
 
 @dataclass(frozen=True, slots=True)
 class _Literals:
-    """One column's literals: their rows, and their intervals, `sizes` many each."""
+    """The literals of one column: their rows, and their intervals; literal `i` has `sizes[i]` of them."""
 
     column: int
-    rows: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    lows: NDArray[np.float64]
-    highs: NDArray[np.float64]
+    rows: IntArray
+    sizes: IntArray
+    lows: FloatArray
+    highs: FloatArray
 
 
-def conjunctions_of(table: pa.Table) -> Conjunctions:
-    """Encode a table of subscriptions."""
+def encode_conjunctions(table: pa.Table) -> Conjunctions:
+    """Encode a table of subscriptions in columns."""
     names: list[str] = []
     literals: list[_Literals] = []
     vocabularies: dict[str, dict[str, float]] = {}
-    areas: list[Areas] = []
-    for name, said in attributes_of(table.column_names).items():
-        if "is" in said:
-            literals.append(_equality(len(names), name, table.column(said["is"]), vocabularies))
+    areas: list[AreaConditions] = []
+    for name, operators in attributes_of(table.column_names).items():
+        if "is" in operators:
+            literals.append(_encode_equality(len(names), name, table.column(operators["is"]), vocabularies))
             names.append(name)
-        if any(end in said for end in ("from", "to", "above", "below")):
+        if any(end in operators for end in ("from", "to", "above", "below")):
             place = names.index(name) if name in names else len(names)
-            literals.append(_ranges(place, table, said))
+            literals.append(_encode_ranges(place, table, operators))
             names += [name] if place == len(names) else []
-        if "within" in said:
-            areas.append(_areas(name, table.column(said["within"])))
-            literals += _boxes(len(names), areas[-1])
+        if "within" in operators:
+            areas.append(_encode_areas(name, table.column(operators["within"])))
+            literals += _encode_boxes(len(names), areas[-1])
             names += [f"{name}.{LON}", f"{name}.{LAT}"]
-    return _assembled(table.num_rows, names, literals, vocabularies=vocabularies, areas=areas)
+    return _assemble(table.num_rows, names, literals, vocabularies=vocabularies, areas=areas)
 
 
-def _assembled(
+def _assemble(
     n: int,
     names: list[str],
     literals: list[_Literals],
     *,
     vocabularies: dict[str, dict[str, float]],
-    areas: list[Areas],
+    areas: list[AreaConditions],
 ) -> Conjunctions:
-    """Bring the literals of each row together, in the order of the columns."""
+    """Sort the literals by row; those of a row keep the order of the columns."""
     rows = np.concatenate([literal.rows for literal in literals])
     columns = np.concatenate([np.full(len(literal.rows), literal.column, np.int32) for literal in literals])
     sizes = np.concatenate([literal.sizes for literal in literals])
@@ -128,31 +133,31 @@ def _assembled(
         begins = np.cumsum(sizes) - sizes
         parts = np.concatenate(([0], np.cumsum(sizes[order]))).astype(np.int64)
         within = np.arange(parts[-1]) - np.repeat(parts[:-1], sizes[order])
-        moved = np.repeat(begins[order], sizes[order]) + within
-        lows, highs = lows[moved], highs[moved]
+        order_of_intervals = np.repeat(begins[order], sizes[order]) + within
+        lows, highs = lows[order_of_intervals], highs[order_of_intervals]
     return Conjunctions(tuple(names), starts, columns[order], parts, lows, highs, vocabularies, tuple(areas))
 
 
-def _there(column: Any) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = np.flatnonzero(column.is_valid().to_numpy())
-    return found
+def _find_valid(column: Any) -> IntArray:
+    rows: IntArray = np.flatnonzero(column.is_valid().to_numpy())
+    return rows
 
 
-def _floats(column: Any) -> NDArray[np.float64]:
+def _to_floats(column: Any) -> FloatArray:
     """Return numbers or truth values as floats, NaN for null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     numbers = pc.cast(column, pa.float64())
-    found: NDArray[np.float64] = np.asarray(pc.fill_null(numbers, float("nan")).to_numpy())
-    return found
+    floats: FloatArray = np.asarray(pc.fill_null(numbers, float("nan")).to_numpy())
+    return floats
 
 
-def _equality(place: int, name: str, column: Any, vocabularies: dict[str, dict[str, float]]) -> _Literals:
+def _encode_equality(place: int, name: str, column: Any, vocabularies: dict[str, dict[str, float]]) -> _Literals:
     import pyarrow as pa
     import pyarrow.types as t
 
-    rows = _there(column)
+    rows = _find_valid(column)
     if t.is_list(column.type):
         column = lists_of(column)
         sizes = np.diff(column.offsets.to_numpy())[rows].astype(np.int64)
@@ -166,29 +171,29 @@ def _equality(place: int, name: str, column: Any, vocabularies: dict[str, dict[s
         vocabularies[name] = {word: float(at) for at, word in enumerate(coded.dictionary.to_pylist())}
         codes = coded.indices.to_numpy().astype(np.float64)
     else:
-        codes = _floats(values)
+        codes = _to_floats(values)
     return _Literals(place, rows, sizes, codes, codes)
 
 
-def _ranges(place: int, table: pa.Table, said: dict[str, str]) -> _Literals:
+def _encode_ranges(place: int, table: pa.Table, operators: dict[str, str]) -> _Literals:
     n = table.num_rows
     lows, highs = np.full(n, -np.inf), np.full(n, np.inf)
-    given = np.zeros(n, np.bool_)
-    for end, column in said.items():
+    has_range = np.zeros(n, np.bool_)
+    for end, column in operators.items():
         if end in ("is", "within"):
             continue
-        values = _floats(table.column(column))
-        there = ~np.isnan(values)
-        given |= there
+        values = _to_floats(table.column(column))
+        valid = ~np.isnan(values)
+        has_range |= valid
         if end in ("from", "above"):
-            lows[there] = np.nextafter(values[there], np.inf) if end == "above" else values[there]
+            lows[valid] = np.nextafter(values[valid], np.inf) if end == "above" else values[valid]
         else:
-            highs[there] = np.nextafter(values[there], -np.inf) if end == "below" else values[there]
-    rows = np.flatnonzero(given)
+            highs[valid] = np.nextafter(values[valid], -np.inf) if end == "below" else values[valid]
+    rows = np.flatnonzero(has_range)
     return _Literals(place, rows, np.ones(len(rows), np.int64), lows[rows], highs[rows])
 
 
-def _areas(name: str, column: Any) -> Areas:
+def _encode_areas(name: str, column: Any) -> AreaConditions:
     import pyarrow as pa
     import shapely
 
@@ -197,24 +202,24 @@ def _areas(name: str, column: Any) -> Areas:
     coded = coded if isinstance(coded, pa.DictionaryArray) else coded.dictionary_encode()
     shapes = np.asarray(shapely.from_wkt(coded.dictionary.to_pylist()))
     shapely.prepare(shapes)
-    of_row = coded.indices.fill_null(-1).to_numpy().astype(np.int32)
-    return Areas(name, of_row, shapes)
+    shape_of_row = coded.indices.fill_null(-1).to_numpy().astype(np.int32)
+    return AreaConditions(name, shape_of_row, shapes)
 
 
-def _boxes(place: int, areas: Areas) -> list[_Literals]:
+def _encode_boxes(place: int, areas: AreaConditions) -> list[_Literals]:
     import shapely
 
-    rows = np.flatnonzero(areas.of_row >= 0)
-    boxes = shapely.bounds(areas.shapes)[areas.of_row[rows]]
-    one = np.ones(len(rows), np.int64)
+    rows = np.flatnonzero(areas.shape_of_row >= 0)
+    boxes = shapely.bounds(areas.shapes)[areas.shape_of_row[rows]]
+    sizes = np.ones(len(rows), np.int64)
     return [
-        _Literals(place, rows, one, boxes[:, 0], boxes[:, 2]),
-        _Literals(place + 1, rows, one, boxes[:, 1], boxes[:, 3]),
+        _Literals(place, rows, sizes, boxes[:, 0], boxes[:, 2]),
+        _Literals(place + 1, rows, sizes, boxes[:, 1], boxes[:, 3]),
     ]
 
 
-def _values(events: pa.Table, name: str) -> Any:
-    """Return a column of events, reaching into places; nothing where events have none."""
+def _find_values(events: pa.Table, name: str) -> Any:
+    """Return a column of events, or a coordinate of a column of places; None where events have no such column."""
     import pyarrow.compute as pc
 
     if name in events.column_names:

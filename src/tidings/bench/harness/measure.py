@@ -1,7 +1,7 @@
-"""What one matcher takes: to build, to match one event and a batch, to insert and to delete.
+"""The figures of one matcher: to build, to match one event and a batch, to insert and to delete.
 
-`ids` of matches are made when they are asked for, so matching is timed without them and `to_arrow` by itself.
-A slow matcher gets fewer events, as many as fit the budget, and the result says how many.
+Ids of matches are made on demand, so matching is timed without them and `to_arrow` by itself. A slow matcher gets
+fewer events, as many as fit the budget, and the note of its result says how many.
 """
 
 from __future__ import annotations
@@ -10,27 +10,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tidings.bench.harness import process_memory as memory
+from tidings.bench.harness import process_memory
 from tidings.bench.harness.results import BATCH, Result, Role
-from tidings.bench.harness.subscription_forms import loaded, spare, subscriptions_for, texts_for
-from tidings.bench.harness.timing import Figure, repeated, scaled, seconds_of
-from tidings.matcher import Matcher
+from tidings.bench.harness.subscription_forms import count_spare, load_matcher, make_subscriptions
+from tidings.bench.harness.timing import Figure, grow_to_fit, measure_seconds, time_repeats, to_figure
+from tidings.bench.workloads import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
 
-    from tidings.bench.harness.subscription_forms import Subscriptions
+    from tidings.bench.harness.subscription_forms import WorkloadSubscriptions
     from tidings.bench.workloads import Workload
+    from tidings.kernels.array_types import IntArray
+    from tidings.matcher import Matcher
 
 BATCH_SIZE = 1024
 """Events in a batch."""
-
-GROWTH = 8
-"""How much larger the next batch is, while it is found out how many events fit."""
 
 US = 1e6
 """Microseconds in a second."""
@@ -38,7 +36,11 @@ US = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What to measure and how long to take for it; `budget_s` is for each figure."""
+    """What to measure, and how much work to spend on it.
+
+    `budget_s` limits each figure, or in the scoreboard each subject. Answers to the first `checked` events are
+    compared where ids or a peer's counts are checked; `warm_up` subscriptions are loaded first, which compiles kernels.
+    """
 
     events: int = BATCH_SIZE
     repeat: int = 5
@@ -47,117 +49,112 @@ class Settings:
     from_text: bool = False
     memory: bool = True
     peers: bool = True
+    checked: int = 64
+    warm_up: int = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A matcher's result, its answer to the first events, and the matcher itself."""
+class MeasuredMatcher:
+    """A matcher's result, its number of matches for each of the first events, and the matcher itself."""
 
     result: Result
-    counts: NDArray[np.int64]
+    counts: IntArray
     matcher: Matcher
 
 
-def measured(
+def measure_matcher(
     workload: Workload, n: int, *, kind: str | None, settings: Settings, say: Callable[[str], None]
-) -> Measured:
-    """Measure a matcher of this kind on `n` subscriptions of a workload."""
-    extra = spare(n)
+) -> MeasuredMatcher:
+    """Measure a matcher of this kind on `n` subscriptions of a workload; `say` is called with each step."""
+    spare = count_spare(n)
     say(f"{n:,} subscriptions")
-    material = subscriptions_for(workload, n + extra, kind=kind, seed=settings.seed)
-    kept, more = material.cut(0, n), material.cut(n, n + extra)
+    subscriptions = make_subscriptions(workload, n + spare, kind=kind, seed=settings.seed)
+    loaded, inserted = subscriptions.slice(0, n), subscriptions.slice(n, n + spare)
     name = workload.matcher(kind).kind
     say(f"{name}: warming up")
-    loaded(workload, material.cut(0, min(n, 200)).given, kind=kind).match_many(workload.events(8, settings.seed))
+    few = subscriptions.slice(0, min(n, settings.warm_up))
+    load_matcher(workload, few.source, kind=kind).match_many(workload.events(8, settings.seed))
     say(f"{name}: building")
-    matcher, figures = _built(workload, kept, kind=kind, settings=settings)
+    matcher, figures = _time_building(workload, loaded, kind=kind, settings=settings)
     say(f"{name}: matching")
-    events = _fitting(matcher, workload.events(settings.events, settings.seed), settings)
-    counts = _matched(matcher, events, figures, settings=settings)
+    events = _select_events(matcher, workload.events(settings.events, settings.seed), settings)
+    counts = _time_matching(matcher, events, figures, settings=settings)
     say(f"{name}: inserting and deleting")
-    _changed(matcher, more, figures, settings=settings)
-    if settings.from_text and kept.form != "text":
+    _time_changes(matcher, inserted, figures, settings=settings)
+    if settings.from_text and loaded.form != "text":
         say(f"{name}: building from text")
-        texts = texts_for(workload, n, seed=settings.seed)
-        figures["build_text"] = Figure("s", (seconds_of(lambda: loaded(workload, texts.given, kind=kind)),))
-    note = f"built from {kept.form}"
-    note += f" (columns refused: {kept.refusal:.80})" if kept.refusal else ""
+        texts = workload.texts(n, settings.seed)
+        figures["build_text"] = Figure("s", (measure_seconds(lambda: load_matcher(workload, texts, kind=kind)),))
+    note = f"built from {loaded.form}"
+    note += f" (columns refused: {loaded.refusal:.80})" if loaded.refusal else ""
     note += f"; {events.num_rows} events" if events.num_rows < settings.events else ""
     if settings.memory:
         say(f"{name}: measuring memory")
-        found = memory.measured(workload.key, n, kind=kind, seed=settings.seed)
-        if found is not None:
-            figures["bytes"] = Figure("B", (found.beside_ids(n),))
-            note += f"; bytes: {memory.METHOD}"
+        memory = process_memory.measure_matcher_memory(workload.key, n, kind=kind, seed=settings.seed)
+        if memory is not None:
+            figures["bytes"] = Figure("B", (memory.per_subscription(n),))
+            note += f"; bytes: {process_memory.METHOD}"
     result = Result(workload.key, n, name, Role.MATCHER, events.num_rows, figures, note=note)
-    return Measured(result, counts, matcher)
+    return MeasuredMatcher(result, counts, matcher)
 
 
-def _built(
-    workload: Workload, kept: Subscriptions, *, kind: str | None, settings: Settings
+def _time_building(
+    workload: Workload, subscriptions: WorkloadSubscriptions, *, kind: str | None, settings: Settings
 ) -> tuple[Matcher, dict[str, Figure]]:
-    found: list[Matcher] = []
+    built: list[Matcher] = []
 
     def build() -> None:
-        found.clear()  # the one before goes first, or two lie in memory
-        found.append(loaded(workload, kept.given, kind=kind))
+        built.clear()  # the matcher of the repeat before goes first, or two are in memory
+        built.append(load_matcher(workload, subscriptions.source, kind=kind))
 
     repeat = min(3, settings.repeat)
-    seconds = repeated(build, repeat=repeat, budget_s=settings.budget_s, warm_up=False)
-    return found[0], {f"build_{kept.form}": scaled(seconds, "s")}
+    seconds = time_repeats(build, repeat=repeat, budget_s=settings.budget_s, warm_up=False)
+    return built[0], {f"build_{subscriptions.form}": to_figure(seconds, "s")}
 
 
-def _fitting(matcher: Matcher, events: pa.Table, settings: Settings) -> pa.Table:
-    """Return as many of the events as the matcher does within the budget, repeats and all.
-
-    Batches grow until that is known: one event alone says little of a matcher whose work is mostly per batch.
-    """
+def _select_events(matcher: Matcher, events: pa.Table, settings: Settings) -> pa.Table:
+    """Return as many of the events as the matcher handles within the budget, all repeats included."""
     matcher.match_many(events.slice(0, 1))
-    allowed, size = settings.budget_s / (settings.repeat + 1), 1
-    while size < events.num_rows:
-        some = events.slice(0, size)
-        once = seconds_of(lambda some=some: matcher.match_many(some))  # type: ignore[misc]
-        if once * GROWTH > allowed:
-            return events.slice(0, max(size, int(size * allowed / once)))
-        size = min(events.num_rows, size * GROWTH)
-    return events
+    allowed_s = settings.budget_s / (settings.repeat + 1)
+    size, seconds = grow_to_fit(
+        lambda count: matcher.match_many(events.slice(0, count)), events.num_rows, allowed_s=allowed_s
+    )
+    return events if size >= events.num_rows else events.slice(0, max(size, int(size * allowed_s / seconds)))
 
 
-def _matched(
-    matcher: Matcher, events: pa.Table, figures: dict[str, Figure], *, settings: Settings
-) -> NDArray[np.int64]:
-    """Time events one by one and in batches, and return how many subscriptions each has."""
-    from tidings.bench.workloads import rows_of
-
-    limits = {"repeat": settings.repeat, "budget_s": settings.budget_s}
-    count = events.num_rows
+def _time_matching(matcher: Matcher, events: pa.Table, figures: dict[str, Figure], *, settings: Settings) -> IntArray:
+    """Time events one by one and in batches, and return how many subscriptions each event matches."""
+    repeat, budget_s, count = settings.repeat, settings.budget_s, events.num_rows
     batches = [events.slice(at, BATCH_SIZE) for at in range(0, count, BATCH_SIZE)]
-    seconds = repeated(lambda: [matcher.match_many(batch) for batch in batches], **limits)  # type: ignore[arg-type]
+    seconds = time_repeats(
+        lambda: [matcher.match_many(batch) for batch in batches], repeat=repeat, budget_s=budget_s
+    )
     rows = rows_of(events)
-    alone = repeated(lambda: [matcher.match(row) for row in rows], **limits)  # type: ignore[arg-type]
-    figures["single"] = scaled(alone, "us", by=US / count)
-    figures[BATCH] = scaled(seconds, "us", by=US / count)
-    # A result may keep the ids it made, so each repeat gets its own; two batches are enough to tell.
+    single = time_repeats(lambda: [matcher.match(row) for row in rows], repeat=repeat, budget_s=budget_s)
+    figures["single"] = to_figure(single, "us", by=US / count)
+    figures[BATCH] = to_figure(seconds, "us", by=US / count)
+    # A result may cache the ids it made, so each repeat gets its own; two batches are enough to tell.
     some = batches[:2]
-    arrows = [seconds_of(matcher.match_many(batch).to_arrow) for _ in range(settings.repeat) for batch in some]
-    figures["to_arrow"] = scaled(arrows, "us", by=US / some[0].num_rows)
-    found = [matcher.match_many(batch) for batch in batches]
-    counts = [np.bincount(one.event_index, minlength=batch.num_rows) for one, batch in zip(found, batches, strict=True)]
-    whole: NDArray[np.int64] = np.concatenate(counts)
+    arrows = [measure_seconds(matcher.match_many(batch).to_arrow) for _ in range(repeat) for batch in some]
+    figures["to_arrow"] = to_figure(arrows, "us", by=US / some[0].num_rows)
+    counts = [np.bincount(matcher.match_many(batch).event_index, minlength=batch.num_rows) for batch in batches]
+    whole: IntArray = np.concatenate(counts)
     figures["matches"] = Figure("", (float(whole.mean()),))
     return whole
 
 
-def _changed(matcher: Matcher, more: Subscriptions, figures: dict[str, Figure], *, settings: Settings) -> None:
-    """Time inserting some more in bulk and deleting them again, which leaves everything as it was."""
-    ids = more.ids
+def _time_changes(
+    matcher: Matcher, spare: WorkloadSubscriptions, figures: dict[str, Figure], *, settings: Settings
+) -> None:
+    """Time inserting spare subscriptions in bulk and deleting them again, which restores the matcher."""
+    ids = spare.ids
     inserts: list[float] = []
     deletes: list[float] = []
     for _ in range(settings.repeat + 1):
-        inserts.append(seconds_of(lambda: matcher.add_many(more.given)))
-        deletes.append(seconds_of(lambda: matcher.remove_many(ids)))
+        inserts.append(measure_seconds(lambda: matcher.add_many(spare.source)))
+        deletes.append(measure_seconds(lambda: matcher.remove_many(ids)))
         if sum(inserts) + sum(deletes) > settings.budget_s:
             break
     warm = 1 if len(inserts) > 1 else 0
-    figures["insert"] = scaled(inserts[warm:], "us", by=US / len(ids))
-    figures["delete"] = scaled(deletes[warm:], "us", by=US / len(ids))
+    figures["insert"] = to_figure(inserts[warm:], "us", by=US / len(ids))
+    figures["delete"] = to_figure(deletes[warm:], "us", by=US / len(ids))

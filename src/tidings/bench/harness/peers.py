@@ -1,17 +1,17 @@
-"""What else a Python user could take: mokaccino, a join in DuckDB, a scan of columns in NumPy.
+"""Peers, which a Python user could take instead: mokaccino, a join in DuckDB, a scan of columns in NumPy.
 
-Each takes the subscriptions it can say (none has polygons), on one thread, and answers with the matches of each
-event, which must be right. Packages are imported when a peer is made; one that is not installed is left out.
+Each takes the subscriptions it can express (none has polygons), on one thread, and counts the matches of each event;
+the counts are checked. Packages are imported when a peer is made; one that is not installed is left out.
 """
 
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.bench.harness.conjunction_columns import conjunctions_of
+from tidings.bench.harness.conjunction_columns import encode_conjunctions
 from tidings.bench.workloads import rows_of
 from tidings.bench.workloads.parameter_forms import attributes_of, parameters
 
@@ -19,56 +19,48 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
-    from numpy.typing import NDArray
+
+    from tidings.bench.harness.baselines import MatchCounter
+    from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 
 
-class Peer(Protocol):
-    """A way to match: made from columns, prepared with events, then timed."""
-
-    def prepared(self, events: pa.Table) -> Any:
-        """Bring events into the peer's own form; not timed."""
-
-    def counts(self, prepared: Any) -> NDArray[np.int64]:
-        """Return how many subscriptions each event satisfies."""
-
-
-def sayable(columns: pa.Table) -> pa.Table:
-    """Return the subscriptions that peers can take: those without an area."""
+def select_expressible(columns: pa.Table) -> pa.Table:
+    """Return the subscriptions that peers can express: those without an area."""
     import pyarrow.compute as pc
 
-    for given in parameters(columns.column_names):
-        if given.says == "within":
-            columns = columns.filter(pc.is_null(columns.column(given.column))).drop_columns(given.column)
+    for parameter in parameters(columns.column_names):
+        if parameter.says == "within":
+            columns = columns.filter(pc.is_null(columns.column(parameter.column))).drop_columns(parameter.column)
     return columns
 
 
-class Numpy:
-    """For every attribute two arrays of ends; an event is compared with all of them, a column at a time."""
+class NumpyPeer:
+    """Two arrays of bounds for every attribute; an event is compared with all of them, a column at a time."""
 
     def __init__(self, columns: pa.Table) -> None:
-        """Lay the ends out by attribute; where a subscription has no range, it reaches from end to end."""
-        self._held = held = conjunctions_of(columns)
-        shape = (len(held.names), len(held))
+        """Lay the bounds out by attribute; where a subscription has no range, it is unbounded."""
+        self._conjunctions = table = encode_conjunctions(columns)
+        shape = (len(table.names), len(table))
         self._lows, self._highs = np.full(shape, -np.inf), np.full(shape, np.inf)
-        rows = np.repeat(np.arange(len(held)), np.diff(held.starts))
-        self._lows[held.columns, rows], self._highs[held.columns, rows] = held.lows, held.highs
+        rows = np.repeat(np.arange(len(table)), np.diff(table.starts))
+        self._lows[table.columns, rows], self._highs[table.columns, rows] = table.lows, table.highs
 
-    def prepared(self, events: pa.Table) -> Any:
+    def prepare_events(self, events: pa.Table) -> FloatArray:
         """Return the events as a matrix."""
-        return self._held.cells(events)
+        return self._conjunctions.encode_events(events)
 
-    def counts(self, prepared: Any) -> NDArray[np.int64]:
+    def count_matches(self, prepared: FloatArray) -> IntArray:
         """Compare event by event."""
-        return np.array([np.count_nonzero(self._alive(event)) for event in prepared], np.int64)
+        return np.array([np.count_nonzero(self._match(event)) for event in prepared], np.int64)
 
-    def _alive(self, event: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _match(self, event: FloatArray) -> BoolArray:
         alive = np.ones(self._lows.shape[1], np.bool_)
         for value, low, high in zip(event, self._lows, self._highs, strict=True):
             alive &= (low <= value) & (value <= high)
         return alive
 
 
-class Duckdb:
+class DuckdbPeer:
     """One SQL join of events and subscriptions, on one thread."""
 
     def __init__(self, columns: pa.Table) -> None:
@@ -77,24 +69,28 @@ class Duckdb:
 
         self._base = duckdb.connect()
         self._base.execute("SET threads = 1")
-        self._base.register("given", columns)
-        self._base.execute("CREATE TABLE subs AS SELECT * FROM given")
-        self._base.unregister("given")
+        self._copy_table("CREATE TABLE subs", columns)
         tests = [
-            test for name, said in attributes_of(columns.column_names).items() for test in _sql(columns, name, said)
+            test
+            for name, operators in attributes_of(columns.column_names).items()
+            for test in _build_tests(columns, name, operators)
         ]
         self._query = f"SELECT e._event, count(*) FROM events e JOIN subs s ON {' AND '.join(tests)} GROUP BY 1"  # noqa: S608 - our own names
 
-    def prepared(self, events: pa.Table) -> Any:
-        """Copy the events into the database."""
+    def _copy_table(self, create: str, table: pa.Table) -> None:
+        self._base.register("source", table)
+        self._base.execute(f"{create} AS SELECT * FROM source")
+        self._base.unregister("source")
+
+    def prepare_events(self, events: pa.Table) -> int:
+        """Copy the events into the database, and return how many there are."""
         import pyarrow as pa
 
-        self._base.register("given", events.append_column("_event", pa.array(np.arange(events.num_rows))))
-        self._base.execute("CREATE OR REPLACE TABLE events AS SELECT * FROM given")
-        self._base.unregister("given")
-        return events.num_rows
+        numbers = pa.array(np.arange(events.num_rows))
+        self._copy_table("CREATE OR REPLACE TABLE events", events.append_column("_event", numbers))
+        return int(events.num_rows)
 
-    def counts(self, prepared: Any) -> NDArray[np.int64]:
+    def count_matches(self, prepared: int) -> IntArray:
         """Run the join."""
         counts = np.zeros(prepared, np.int64)
         for event, count in self._base.execute(self._query).fetchall():
@@ -105,20 +101,21 @@ class Duckdb:
 _SIGNS = {"from": ">=", "above": ">", "to": "<=", "below": "<"}
 
 
-def _sql(columns: pa.Table, name: str, said: dict[str, str]) -> list[str]:
+def _build_tests(columns: pa.Table, name: str, operators: dict[str, str]) -> list[str]:
+    """Return the SQL tests of one attribute; `operators` map what a column says to the column's name."""
     import pyarrow.types as t
 
     tests = []
-    for says, column in said.items():
-        if says == "is" and t.is_list(columns.schema.field(column).type):
+    for operator, column in operators.items():
+        if operator == "is" and t.is_list(columns.schema.field(column).type):
             test = f'list_contains(s."{column}", e."{name}")'
         else:
-            test = f'e."{name}" {_SIGNS.get(says, "=")} s."{column}"'
+            test = f'e."{name}" {_SIGNS.get(operator, "=")} s."{column}"'
         tests.append(f'(s."{column}" IS NULL OR {test})')
     return tests
 
 
-class Mokaccino:
+class MokaccinoPeer:
     """The percolator of that package: values are text, ranges are comparisons of integers."""
 
     def __init__(self, columns: pa.Table) -> None:
@@ -126,27 +123,27 @@ class Mokaccino:
         import mokaccino
 
         self._percolator = mokaccino.Percolator()
-        given = [(one.attribute, one.says, one.column) for one in parameters(columns.column_names)]
+        asked = parameters(columns.column_names)
         for batch in columns.to_batches(max_chunksize=10_000):
             for row in batch.to_pylist():
                 parts = [
-                    self._query(mokaccino.Query, attribute, says, row[column])
-                    for attribute, says, column in given
-                    if row[column] is not None
+                    self._build_query(mokaccino.Query, parameter.attribute, parameter.says, row[parameter.column])
+                    for parameter in asked
+                    if row[parameter.column] is not None
                 ]
                 self._percolator.add_query(parts[0] if len(parts) == 1 else mokaccino.Query.from_and(parts))
 
     @staticmethod
-    def _query(query: Any, attribute: str, says: str, value: Any) -> Any:
+    def _build_query(query: Any, attribute: str, operator: str, value: Any) -> Any:
         makers = {"from": query.from_kge, "above": query.from_kgt, "to": query.from_kle, "below": query.from_klt}
-        if says in makers:
-            return makers[says](attribute, value)
+        if operator in makers:
+            return makers[operator](attribute, value)
         if not isinstance(value, list):
             return query.from_kv(attribute, str(value))
-        several = [query.from_kv(attribute, str(one)) for one in value]
+        several = [query.from_kv(attribute, str(item)) for item in value]
         return several[0] if len(several) == 1 else query.from_or(several)
 
-    def prepared(self, events: pa.Table) -> Any:
+    def prepare_events(self, events: pa.Table) -> list[Any]:
         """Return the events as documents."""
         import mokaccino
 
@@ -159,18 +156,22 @@ class Mokaccino:
             documents.append(document)
         return documents
 
-    def counts(self, prepared: Any) -> NDArray[np.int64]:
+    def count_matches(self, prepared: list[Any]) -> IntArray:
         """Percolate document by document."""
         return np.array([len(self._percolator.percolate_list(document)) for document in prepared], np.int64)
 
 
-PEERS: dict[str, Callable[[Any], Peer]] = {"numpy": Numpy, "duckdb": Duckdb, "mokaccino": Mokaccino}
+PEERS: dict[str, Callable[[pa.Table], MatchCounter]] = {
+    "numpy": NumpyPeer,
+    "duckdb": DuckdbPeer,
+    "mokaccino": MokaccinoPeer,
+}
 """Peers by the name of their package."""
 
 LINEAR = ("numpy", "duckdb")
-"""These visit every subscription, so what fewer of them take may be scaled."""
+"""These visit every subscription, so the time of fewer subscriptions may be scaled."""
 
 
-def installed(name: str) -> bool:
-    """Tell whether a peer's package is there."""
+def is_installed(name: str) -> bool:
+    """Tell whether a peer's package is installed."""
     return find_spec(name) is not None

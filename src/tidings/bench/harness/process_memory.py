@@ -1,8 +1,9 @@
-"""Bytes for each subscription, measured in a process of its own.
+"""Memory of processes: what this one holds, what the machine can give, and bytes per subscription of a matcher.
 
-The child builds and drops a small matcher first, so that libraries and compiled code are there already; then it
-reads its anonymous resident memory before and after building the real one and matching a batch, garbage collected
-and freed pages given back both times. The text of the ids is taken off: it is the user's. Linux only.
+A matcher is measured in a process of its own. The child builds and drops a small matcher first, so that libraries and
+compiled code are loaded; then it reads its anonymous resident memory before and after building the real one and
+matching a batch, garbage collected and freed pages returned both times. The text of the ids is subtracted: it is the
+user's. Linux only; elsewhere nothing is measured.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tidings.bench.harness.subscription_forms import load_matcher, make_subscriptions
+from tidings.bench.workloads import workload as find_workload
 from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
@@ -25,25 +28,26 @@ if TYPE_CHECKING:
     from tidings.matcher import Matcher
 
 METHOD = "anonymous resident memory of a child process after building and one batch, ids' text taken off"
-"""How it is measured, for reports."""
+"""How memory is measured, for notes beside the figures."""
 
 STATUS = Path("/proc/self/status")
+MACHINE_MEMORY = Path("/proc/meminfo")
 
 
 @dataclass(frozen=True, slots=True)
-class Bytes:
-    """What a matcher takes, in all and for the text of its ids."""
+class MatcherMemory:
+    """Bytes of a matcher: in all, and of the text of its ids."""
 
     whole: int
     ids: int
 
-    def beside_ids(self, n: int) -> float:
-        """Return the bytes of one subscription beside the text of its id."""
+    def per_subscription(self, n: int) -> float:
+        """Return the bytes of one of `n` subscriptions, without the text of its id."""
         return (self.whole - self.ids) / n
 
 
-def measured(key: str, n: int, *, kind: str | None, seed: int) -> Bytes | None:
-    """Return what a matcher of `n` subscriptions takes, or nothing where the system does not tell."""
+def measure_matcher_memory(key: str, n: int, *, kind: str | None, seed: int) -> MatcherMemory | None:
+    """Return the memory of a matcher of `n` subscriptions; nothing where the system does not report it."""
     if not STATUS.exists():
         return None
     order = json.dumps({"key": key, "n": n, "kind": kind, "seed": seed})
@@ -54,39 +58,58 @@ def measured(key: str, n: int, *, kind: str | None, seed: int) -> Bytes | None:
     if done.returncode:
         msg = f"measuring the memory of `{key}` failed: {done.stderr.strip()[-300:]}"
         raise TidingsError(msg)
-    return Bytes(**json.loads(done.stdout.splitlines()[-1]))
+    return MatcherMemory(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def _child(key: str, n: int, kind: str | None, seed: int) -> dict[str, int]:
-    from tidings.bench.workloads import workload
-
-    chosen = workload(key)
-    _built(chosen, min(n, 500), kind, seed)
-    before = _resident()
-    kept, ids = _built(chosen, n, kind, seed)
-    after = _resident()
-    del kept
-    return {"whole": after - before, "ids": ids}
+def _measure_in_child(key: str, n: int, kind: str | None, seed: int) -> dict[str, int]:
+    workload = find_workload(key)
+    _build_and_match(workload, min(n, 500), kind, seed)
+    before = settle_resident_memory()
+    matcher = _build_and_match(workload, n, kind, seed)
+    ids = sum(len(str(id).encode()) for id in matcher)
+    return {"whole": settle_resident_memory() - before, "ids": ids}
 
 
-def _built(workload: Workload, n: int, kind: str | None, seed: int) -> tuple[Matcher, int]:
-    """Return a matcher that has answered a batch, and the bytes of its ids' text."""
-    from tidings.bench.harness.subscription_forms import loaded, subscriptions_for
-
-    made = loaded(workload, subscriptions_for(workload, n, kind=kind, seed=seed).given, kind=kind)
-    made.match_many(workload.events(16, seed))
-    return made, sum(len(str(id).encode()) for id in made)
+def _build_and_match(workload: Workload, n: int, kind: str | None, seed: int) -> Matcher:
+    matcher = load_matcher(workload, make_subscriptions(workload, n, kind=kind, seed=seed).source, kind=kind)
+    matcher.match_many(workload.events(16, seed))
+    return matcher
 
 
-def _resident() -> int:
+# Reading ---------------------------------------------------------------------------------------
+
+
+def settle_resident_memory() -> int:
+    """Collect garbage, return freed pages, and return the anonymous resident memory; 0 where it is not reported."""
     gc.collect()
-    with suppress(OSError, AttributeError):  # another C library; what it keeps is counted
+    with suppress(OSError, AttributeError):  # another C library has no such call; what it caches is counted
         ctypes.CDLL(None).malloc_trim(0)
-    found: dict[str, Any] = dict(
-        line.split(":", 1) for line in STATUS.read_text(encoding="utf-8").splitlines() if ":" in line
-    )
-    return int(found["RssAnon"].split()[0]) * 1024
+    return read_status("RssAnon")
+
+
+def read_status(name: str) -> int:
+    """Return a line of this process's status in bytes: `VmSize`, `RssAnon`, `VmHWM`; 0 where it is not reported."""
+    return _read_bytes(STATUS, name)
+
+
+def read_available_memory() -> int:
+    """Return how much memory the machine can still give; a terabyte where it is not reported."""
+    return _read_bytes(MACHINE_MEMORY, "MemAvailable") or 2**40
+
+
+def compute_allowance(most: int | None = None) -> int:
+    """Return how much one forked process may take: most of what is free, less what it may copy of this process."""
+    free = int(0.8 * (read_available_memory() - read_status("RssAnon")))
+    return max(2**30, free if most is None else min(free, most))
+
+
+def _read_bytes(path: Path, name: str) -> int:
+    if not path.exists():
+        return 0
+    lines = path.read_text(encoding="utf-8").splitlines()
+    line = next((line for line in lines if line.startswith(f"{name}:")), f"{name}: 0 kB")
+    return int(line.split()[1]) * 1024
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(_child(**json.loads(sys.argv[1]))) + "\n")
+    sys.stdout.write(json.dumps(_measure_in_child(**json.loads(sys.argv[1]))) + "\n")

@@ -1,4 +1,7 @@
-"""Results as tables that a person reads: a column for each matcher, baseline and peer, a row for each figure."""
+"""Results as tables for people: a column for each matcher, baseline and peer, a row for each figure.
+
+The scoreboard, studies and claims write their numbers with the same functions.
+"""
 
 from __future__ import annotations
 
@@ -13,85 +16,84 @@ if TYPE_CHECKING:
     from tidings.bench.harness.timing import Figure
 
 
-def sizes(results: Sequence[Result]) -> dict[int, list[Result]]:
+def group_by_size(results: Sequence[Result]) -> dict[int, list[Result]]:
     """Return the results of each size; baselines and peers follow the matchers that were measured with them."""
-    found: dict[int, list[Result]] = {}
+    groups: dict[int, list[Result]] = {}
     n = 0
     for result in results:
         n = result.n if result.role is Role.MATCHER else n
-        found.setdefault(n, []).append(result)
-    return found
+        groups.setdefault(n, []).append(result)
+    return groups
 
 
-def table(results: Sequence[Result]) -> list[list[str]]:
-    """Return the results of one size as a heading and rows of words; what nobody measured is left out."""
+def build_table(results: Sequence[Result]) -> list[list[str]]:
+    """Return the results of one size as a heading and rows of text; a figure that no result has gets no row."""
     n = results[0].n
-    rows = [["", *(_heading(result, n) for result in results)]]
+    rows = [["", *(_format_heading(result, n) for result in results)]]
     for name, label in FIGURES.items():
         if any(name in result.figures for result in results):
             figures = [result.figures.get(name) for result in results]
-            rows.append([label, *(_cell(name, figure) if figure else "" for figure in figures)])
-    for mine in results:
-        if mine.ratios:
-            ratios = [mine.ratios.get(other.subject) for other in results]
-            rows.append([f"times {mine.subject}", *(times(ratio) if ratio else "" for ratio in ratios)])
+            rows.append([label, *(_format_cell(name, figure) if figure else "" for figure in figures)])
+    for result in results:
+        if result.ratios:
+            ratios = [result.ratios.get(other.subject) for other in results]
+            rows.append([f"times {result.subject}", *(format_ratio(ratio) if ratio else "" for ratio in ratios)])
     return rows
 
 
-def notes(results: Sequence[Result]) -> list[str]:
-    """Return what must be known beside the figures."""
+def list_notes(results: Sequence[Result]) -> list[str]:
+    """Return the notes of the results, each with its subject."""
     return [f"{result.subject}: {result.note}" for result in results if result.note]
 
 
-def _heading(result: Result, n: int) -> str:
+def _format_heading(result: Result, n: int) -> str:
     name = result.subject if result.role is Role.MATCHER else f"{result.subject} ({result.role})"
     return name if result.n == n else f"{name} at {result.n:,}"
 
 
-def _cell(name: str, figure: Figure) -> str:
-    """Write a figure; of a build that was made only once, say so, for nothing tells how sure it is."""
+def _format_cell(name: str, figure: Figure) -> str:
+    """Write a figure; a build that ran only once is marked, since nothing says how sure it is."""
     once = name.startswith("build") and len(figure.repeats) == 1
-    return f"{shown(figure)} (1 run)" if once else shown(figure)
+    return f"{format_figure(figure)} (1 run)" if once else format_figure(figure)
 
 
-def shown(figure: Figure) -> str:
-    """Write a figure with its unit, and how far repeats lie apart.
+def format_figure(figure: Figure) -> str:
+    """Write a figure with its unit and the spread of its repeats.
 
     >>> from tidings.bench.harness.timing import Figure
-    >>> shown(Figure("us", (120.0, 123.4, 130.0)))
+    >>> format_figure(Figure("us", (120.0, 123.4, 130.0)))
     '123 us +-4%'
     """
-    apart = f" +-{figure.spread:.0%}" if len(figure.repeats) > 1 else ""
-    return f"{number(figure.median)}{' ' if figure.unit else ''}{figure.unit}{apart}"
+    spread = f" +-{figure.spread:.0%}" if len(figure.repeats) > 1 else ""
+    return f"{format_number(figure.median)}{' ' if figure.unit else ''}{figure.unit}{spread}"
 
 
-def number(value: float) -> str:
-    """Write a number with three digits that matter, and thousands apart.
+def format_number(value: float) -> str:
+    """Write a number with three significant digits, and thousands apart.
 
-    >>> number(1234567.0), number(12.345), number(0.00123)
+    >>> format_number(1234567.0), format_number(12.345), format_number(0.00123)
     ('1,234,567', '12.3', '0.00123')
     """
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def times(ratio: float) -> str:
-    """Write how many times longer."""
-    return f"{number(ratio)}x"
+def format_ratio(ratio: float) -> str:
+    """Write a ratio of two times: `2.5x`."""
+    return f"{format_number(ratio)}x"
 
 
-def plain(rows: list[list[str]]) -> str:
-    """Lay a table out with spaces."""
+def format_plain(rows: list[list[str]]) -> str:
+    """Lay out a table with spaces."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join(lines)
 
 
-def headline(results: Sequence[Result]) -> str:
-    """Say in one line what a table is of."""
+def format_headline(results: Sequence[Result]) -> str:
+    """Summarize the results of one size in a line: workload, size, matches, and the first subject's time."""
     first = results[0]
-    per_event = first.figures["matches"].median if "matches" in first.figures else 0.0
-    took = first.figures[BATCH]
+    matches = first.figures["matches"].median if "matches" in first.figures else 0.0
     return (
-        f"{first.workload}, {first.n:,} subscriptions, {number(per_event)} matches an event:"
-        f" {first.subject} {shown(took)} an event"
+        f"{first.workload}, {first.n:,} subscriptions, {format_number(matches)} matches an event:"
+        f" {first.subject} {format_figure(first.figures[BATCH])} an event"
     )

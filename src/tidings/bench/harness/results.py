@@ -1,4 +1,4 @@
-"""What a run found: a result for each matcher, baseline and peer, kept as JSON lines."""
+"""Results of a run: one for each matcher, baseline and peer, kept as JSON lines with the circumstances of the run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 BATCH = "batch"
-"""The figure that ratios are made of: time per event in batches."""
+"""The figure that ratios are computed from: time per event in batches."""
 
 FIGURES = {
     "build_columns": "build, columns",
@@ -33,11 +33,11 @@ FIGURES = {
     "insert": "insert / row",
     "delete": "delete / row",
 }
-"""Every figure and what a table calls it, in order."""
+"""Every figure with its label in tables, in the order of the rows."""
 
 
 class Role(StrEnum):
-    """What a result is of."""
+    """What kind of subject a result belongs to."""
 
     MATCHER = "matcher"
     BASELINE = "baseline"
@@ -46,11 +46,11 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one matcher, baseline or peer did with `n` subscriptions.
+    """The figures of one matcher, baseline or peer with `n` subscriptions.
 
-    `ratios` say how many times longer the others took for an event in a batch. `note` says what a reader must
-    know to trust the figures: a sample, fewer subscriptions, how memory was measured. A peer whose answers differ
-    from the scan's is not `right`, and no ratio is made of its time.
+    `ratios` give, for each other subject, how many times longer it took for an event in a batch. `note` is what a
+    reader must know to trust the figures: a sample, fewer subscriptions, how memory was measured. `right` is false
+    for a peer whose answers differ from the scan's; no ratio is computed from its time.
     """
 
     workload: str
@@ -78,16 +78,16 @@ class Result:
         }
 
     @classmethod
-    def of(cls, said: dict[str, Any]) -> Result:
-        """Read what `to_dict` returned."""
-        figures = {name: Figure.of(figure) for name, figure in said["figures"].items()}
-        role, ratios = Role(said["role"]), dict(said["ratios"])
-        about = (said["workload"], said["n"], said["subject"], role, said["events"])
-        return cls(*about, figures, ratios, said["note"], said["right"])
+    def from_dict(cls, record: dict[str, Any]) -> Result:
+        """Rebuild a result from `to_dict`; other keys, such as `run`, are ignored."""
+        figures = {name: Figure.from_dict(figure) for name, figure in record["figures"].items()}
+        role, ratios = Role(record["role"]), dict(record["ratios"])
+        subject = (record["workload"], record["n"], record["subject"], role, record["events"])
+        return cls(*subject, figures, ratios, record["note"], record["right"])
 
 
-def circumstances(command: str, **settings: Any) -> dict[str, Any]:
-    """Return what a figure means nothing without: machine, date, command and versions."""
+def describe_run(command: str, **settings: Any) -> dict[str, Any]:
+    """Return the circumstances that a figure is meaningless without: machine, date, command and versions."""
     from tidings import __version__
 
     packages = ("numpy", "numba", "pyarrow", "mokaccino", "duckdb")
@@ -95,15 +95,15 @@ def circumstances(command: str, **settings: Any) -> dict[str, Any]:
         "command": command,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": __version__,
-        "machine": machine(),
+        "machine": describe_machine(),
         "python": platform.python_version(),
-        "packages": {name: version for name in packages if (version := _version(name))},
+        "packages": {name: version for name in packages if (version := _find_version(name))},
         **settings,
     }
 
 
-def machine() -> str:
-    """Name the processor and count its cores and memory."""
+def describe_machine() -> str:
+    """Return the processor's name with the numbers of its cores and its memory."""
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -116,14 +116,14 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores{memory}"
 
 
-def _version(name: str) -> str | None:
+def _find_version(name: str) -> str | None:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
 
 
-def write(results: Iterable[Result], path: Path, *, run: dict[str, Any]) -> None:
+def write_results(results: Iterable[Result], path: Path, *, run: dict[str, Any]) -> None:
     """Write the results, a line of JSON each, with the circumstances of the run in every one."""
     lines = [json.dumps({**result.to_dict(), "run": run}, ensure_ascii=False) for result in results]
     try:
@@ -134,11 +134,11 @@ def write(results: Iterable[Result], path: Path, *, run: dict[str, Any]) -> None
         raise FileError(msg) from problem
 
 
-def read(path: Path) -> list[Result]:
-    """Read a file of results."""
+def read_results(path: Path) -> list[Result]:
+    """Read a file written by `write_results`."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-        return [Result.of(json.loads(line)) for line in lines if line.strip()]
+        return [Result.from_dict(json.loads(line)) for line in lines if line.strip()]
     except OSError as problem:
         msg = f"cannot read `{path}`: {problem.strerror}"
         raise FileError(msg) from problem

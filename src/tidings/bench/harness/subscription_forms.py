@@ -1,4 +1,4 @@
-"""Subscriptions in the form that a matcher takes fastest: columns where it takes them, else text or trees."""
+"""A workload's subscriptions in the form that a matcher loads fastest: columns where it takes them, else text or trees."""
 
 from __future__ import annotations
 
@@ -6,66 +6,75 @@ import gc
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
+
     from tidings.bench.workloads import Workload
+    from tidings.bench.workloads.base import Pair
     from tidings.matcher import Matcher
+
+SubscriptionSource: TypeAlias = "pa.Table | list[Pair]"
+"""Anything of a workload that `add_many` takes: a table of columns or of text, or pairs of an id and a filter."""
 
 
 @dataclass(frozen=True, slots=True)
-class Subscriptions:
-    """What `add_many` is given: a table or a list of pairs; `form` is `columns`, `text` or `filters`.
+class WorkloadSubscriptions:
+    """Subscriptions to load, and their form: `columns`, `text` or `filters`.
 
-    Where columns would have been faster, `refusal` is what the matcher said to them.
+    Where the matcher refused columns, which load fastest, `refusal` is its message.
     """
 
     form: str
-    given: Any
+    source: SubscriptionSource
     refusal: str = ""
 
     def __len__(self) -> int:
-        """Count them."""
-        return len(self.given)
+        """Return how many subscriptions there are."""
+        return len(self.source)
 
-    def cut(self, begin: int, end: int) -> Subscriptions:
-        """Return those from `begin` up to `end`."""
-        if isinstance(self.given, list):
-            return replace(self, given=self.given[begin:end])
-        return replace(self, given=self.given.slice(begin, end - begin))
+    def slice(self, begin: int, end: int) -> WorkloadSubscriptions:
+        """Return the subscriptions from `begin` up to `end`."""
+        return replace(self, source=slice_source(self.source, begin, end))
 
     @property
     def ids(self) -> list[str]:
-        """Their ids."""
-        if isinstance(self.given, list):
-            return [id for id, _ in self.given]
-        found: list[str] = self.given.column("id").to_pylist()
-        return found
+        """The ids of the subscriptions."""
+        if isinstance(self.source, list):
+            return [id for id, _ in self.source]
+        ids: list[str] = self.source.column("id").to_pylist()
+        return ids
 
 
-def spare(n: int) -> int:
+def slice_source(source: SubscriptionSource, begin: int, end: int) -> SubscriptionSource:
+    """Return the subscriptions from `begin` up to `end`, in the form they have."""
+    return source[begin:end] if isinstance(source, list) else source.slice(begin, end - begin)
+
+
+def count_spare(n: int) -> int:
     """Return how many subscriptions are made beyond `n`, to be inserted and deleted: one in twenty, 50,000 at most."""
     return max(10, min(n // 20, 50_000))
 
 
-def subscriptions_for(workload: Workload, n: int, *, kind: str | None, seed: int) -> Subscriptions:
+def make_subscriptions(workload: Workload, n: int, *, kind: str | None, seed: int) -> WorkloadSubscriptions:
     """Make `n` subscriptions of a workload in the fastest form that a matcher of this kind takes."""
     if workload.make_columns is None:
-        with unwatched():
+        with pause_gc():
             pairs = list(workload.pairs(n, seed))
-        return Subscriptions("text" if isinstance(pairs[0][1], str) else "filters", pairs)
-    refusal = refused_columns(workload, kind=kind)
+        return WorkloadSubscriptions("text" if isinstance(pairs[0][1], str) else "filters", pairs)
+    refusal = find_refusal(workload, kind=kind)
     if not refusal:
-        return Subscriptions("columns", workload.columns(n, seed))
-    return Subscriptions("text", workload.texts(n, seed), refusal)
+        return WorkloadSubscriptions("columns", workload.columns(n, seed))
+    return WorkloadSubscriptions("text", workload.texts(n, seed), refusal)
 
 
-def refused_columns(workload: Workload, *, kind: str | None) -> str:
-    """Return what a matcher of this kind says to a table of columns, shown two rows; nothing if it takes them."""
+def find_refusal(workload: Workload, *, kind: str | None) -> str:
+    """Return the message with which a matcher of this kind refuses a table of two rows; empty if it takes columns."""
     try:
         workload.matcher(kind).add_many(workload.columns(2, 0))
     except TidingsError as problem:
@@ -73,26 +82,21 @@ def refused_columns(workload: Workload, *, kind: str | None) -> str:
     return ""
 
 
-def loaded(workload: Workload, given: Any, *, kind: str | None) -> Matcher:
+def load_matcher(workload: Workload, source: SubscriptionSource, *, kind: str | None) -> Matcher:
     """Return a new matcher with these subscriptions."""
-    made = workload.matcher(kind)
-    made.add_many(given)
-    return made
+    matcher = workload.matcher(kind)
+    matcher.add_many(source)
+    return matcher
 
 
-def texts_for(workload: Workload, n: int, *, seed: int) -> Subscriptions:
-    """Make the same subscriptions as text, whatever else they could be."""
-    return Subscriptions("text", workload.texts(n, seed))
-
-
-def sampled(workload: Workload, n: int, *, first: int, seed: int) -> list[tuple[str, Any]]:
-    """Return the first few of `n` pairs; of pairs made as they are asked for, no others are made."""
+def take_sample(workload: Workload, n: int, *, first: int, seed: int) -> list[Pair]:
+    """Return the first few of `n` pairs; pairs that are generated lazily are generated no further."""
     return list(islice(workload.pairs(n, seed), first))
 
 
 @contextmanager
-def unwatched() -> Iterator[None]:
-    """Make many objects without the collector looking through them again and again."""
+def pause_gc() -> Iterator[None]:
+    """Disable the garbage collector while many objects are made: each collection would traverse all of them."""
     was = gc.isenabled()
     gc.disable()
     try:

@@ -1,38 +1,38 @@
-"""A run: a workload at one or more sizes, its baselines, the peers that can do it, and the matchers, all compared.
+"""`bench`: a workload at one or more sizes, with its baselines, the peers that can do it, and the matchers.
 
-The matches of each event must be the same for matcher and baseline, or the run ends with an error; where a peer is
-wrong, its result says so.
+The number of matches of each event must be the same for matcher and baseline, or the run ends with an error; where a
+peer is wrong, its result says so.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.bench.harness import peers as others
-from tidings.bench.harness.baselines import Expressions, Law, Scan, written
-from tidings.bench.harness.measure import US, Measured, Settings, measured
+from tidings.bench.harness import peers
+from tidings.bench.harness.baselines import Expressions, Law, Scan, write_pairs
+from tidings.bench.harness.measure import US, MeasuredMatcher, Settings, measure_matcher
 from tidings.bench.harness.results import BATCH, Result, Role
-from tidings.bench.harness.subscription_forms import sampled, spare
-from tidings.bench.harness.timing import Figure, repeated, scaled, seconds_of
-from tidings.bench.workloads import Baseline, rows_of, workload
+from tidings.bench.harness.subscription_forms import count_spare, take_sample
+from tidings.bench.harness.timing import Figure, count_fitting, measure_seconds, time_repeats, to_figure
+from tidings.bench.workloads import Baseline
+from tidings.bench.workloads import workload as find_workload
 from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     import pyarrow as pa
-    from numpy.typing import NDArray
 
+    from tidings.bench.harness.baselines import MatchCounter
     from tidings.bench.workloads import Workload
+    from tidings.kernels.array_types import IntArray
 
 SAMPLE = 2000
-"""Filters that are asked one by one are so many at most; their time is scaled to all."""
-
-CHECKED = 64
-"""A peer's answers to so many events are checked."""
+"""Filters that are evaluated one by one are so many at most; their time is scaled to all."""
 
 
 def bench(
@@ -43,167 +43,182 @@ def bench(
     settings: Settings | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Result]:
-    """Measure the matchers of these kinds on a workload at these sizes; the usual one, if none is named."""
-    chosen, kinds = workload(key), list(kinds)
-    results: list[Result] = []
-    for n in sizes:
-        results += _at(chosen, n, kinds, settings=settings or Settings(), say=say)
-    return results
+    """Measure matchers on a workload at these sizes, the usual matcher where no kinds are named.
 
-
-def _at(
-    chosen: Workload, n: int, kinds: list[str | None], *, settings: Settings, say: Callable[[str], None]
-) -> list[Result]:
-    scanned = chosen.baseline is Baseline.SCAN
-    judges = (_baselines if scanned else _sample)(chosen, n, settings=settings, say=say)
-    rivals = _peers(chosen, n, settings=settings, say=say) if settings.peers and scanned else []
-    beside = [result for result, _ in judges] + rivals
-    mine: list[Result] = []
-    for kind in kinds:
-        found = measured(chosen, n, kind=kind, settings=settings, say=say)
-        if scanned:
-            _agree(found.result.subject, found.counts, *judges[0])
-        else:
-            _agree_on_sample(found, *judges[0], chosen, settings=settings)
-        mine.append(replace(found.result, ratios=_ratios(found.result, beside)))
-        del found  # or two matchers lie in memory
-    return [*mine, *beside]
-
-
-# Baselines -------------------------------------------------------------------------------------
-
-
-def _baselines(
-    chosen: Workload, n: int, *, settings: Settings, say: Callable[[str], None]
-) -> list[tuple[Result, NDArray[np.int64]]]:
-    """Measure the scan and, where matches are many, writing them down."""
-    say("scan: encoding")
-    scan = Scan(chosen.columns(n + spare(n), settings.seed).slice(0, n))
-    cells = scan.cells(chosen.events(settings.events, settings.seed))
-    scan.pairs(cells[:1])
-    say("scan: matching")
-    once = seconds_of(lambda: scan.pairs(cells[:1]))
-    fits = max(1, min(len(cells), int(settings.budget_s / max(once, 1e-9))))
-    pairs = scan.pairs(cells[:fits])
-    few = cells[: max(1, fits // settings.repeat)]
-    seconds = repeated(lambda: scan.pairs(few), repeat=settings.repeat, budget_s=settings.budget_s, warm_up=False)
-    figures = {BATCH: scaled(seconds, "us", by=US / len(few)), "matches": Figure("", (float(pairs.counts.mean()),))}
-    note = "early-exit scan of all conjunctions, event by event"
-    found = [(Result(chosen.key, n, "scan", Role.BASELINE, len(few), figures, note=note), pairs.counts)]
-    if chosen.writes:
-        seconds = repeated(lambda: written(pairs), repeat=2 * settings.repeat, budget_s=settings.budget_s)
-        figures = {BATCH: scaled(seconds, "us", by=US / fits)}
-        note = "knows the matches and only writes (event, row)"
-        found.append((Result(chosen.key, n, "write", Role.BASELINE, fits, figures, note=note), pairs.counts))
-    return found
-
-
-def _sample(
-    chosen: Workload, n: int, *, settings: Settings, say: Callable[[str], None]
-) -> list[tuple[Result, NDArray[np.int64]]]:
-    """Ask a sample of the filters one by one, and scale the time to all of them."""
-    name = "every expression" if chosen.baseline is Baseline.EXPRESSIONS else "law"
-    size = min(n, SAMPLE)
-    say(f"{name}: {size:,} filters")
-    whole = n + spare(n)
-    pairs = sampled(chosen, whole, first=size, seed=settings.seed)
-    asked = Expressions(pairs, "title") if chosen.baseline is Baseline.EXPRESSIONS else Law(chosen, pairs)
-    rows = rows_of(chosen.events(settings.events, settings.seed))
-    once = seconds_of(lambda: asked.counts(rows[:1]))
-    rows = rows[: max(1, min(len(rows), int(settings.budget_s / (settings.repeat + 1) / max(once, 1e-9))))]
-    counts = asked.counts(rows)
-    seconds = repeated(lambda: asked.counts(rows), repeat=settings.repeat, budget_s=settings.budget_s, warm_up=False)
-    figures = {
-        BATCH: scaled(seconds, "us", by=US / len(rows) * n / size),
-        "matches": Figure("", (float(counts.mean()) * n / size,)),
-    }
-    note = f"{size:,} filters and {len(rows):,} events, scaled to all filters" if size < n else f"{len(rows):,} events"
-    return [(Result(chosen.key, n, name, Role.BASELINE, len(rows), figures, note=note), counts)]
-
-
-# Peers -----------------------------------------------------------------------------------------
-
-
-def _peers(chosen: Workload, n: int, *, settings: Settings, say: Callable[[str], None]) -> list[Result]:
-    found = []
-    whole: pa.Table | None = None
-    for name, most in chosen.peers.items():
-        if not others.installed(name):
-            continue
-        if whole is None:
-            whole = others.sayable(chosen.columns(n + spare(n), settings.seed).slice(0, n))
-        say(f"{name}: loading {min(most, len(whole)):,} subscriptions")
-        found.append(_peer(chosen, name, whole.slice(0, min(most, len(whole))), settings=settings, say=say))
-    return found
-
-
-def _peer(chosen: Workload, name: str, columns: pa.Table, *, settings: Settings, say: Callable[[str], None]) -> Result:
-    made: list[others.Peer] = []
-    build = seconds_of(lambda: made.append(others.PEERS[name](columns)))
-    peer, events = made[0], chosen.events(settings.events, settings.seed)
-    say(f"{name}: matching")
-    one = peer.prepared(events.slice(0, 1))
-    peer.counts(one)
-    once = seconds_of(lambda: peer.counts(one))
-    events = events.slice(0, max(1, min(len(events), int(settings.budget_s / (settings.repeat + 1) / max(once, 1e-9)))))
-    ready = peer.prepared(events)
-    counts = peer.counts(ready)
-    seconds = repeated(lambda: peer.counts(ready), repeat=settings.repeat, budget_s=settings.budget_s, warm_up=False)
-    figures = {
-        "build_columns": Figure("s", (build,)),
-        BATCH: scaled(seconds, "us", by=US / len(events)),
-        "matches": Figure("", (float(counts.mean()),)),
-    }
-    wrong, checked = _mistakes(counts, columns, events)
-    note = f"one thread; wrong on {wrong} of {checked} events, so no ratio" if wrong else "one thread"
-    return Result(chosen.key, len(columns), name, Role.PEER, len(events), figures, note=note, right=not wrong)
-
-
-def _mistakes(counts: NDArray[np.int64], columns: pa.Table, events: pa.Table) -> tuple[int, int]:
-    """Return on how many events a peer is wrong, of how many that were looked at.
-
-    That ends no run. mokaccino 0.9.1 misses matches where one percolator has queries with `<` and others with `>=`
-    on one field (seen with that package alone), as `classifieds` does; with both in every query it is right.
+    `say` is called with each step. An answer that differs from the baseline's raises `TidingsError`.
     """
-    scan = Scan(columns)
-    right = scan.pairs(scan.cells(events.slice(0, CHECKED))).counts
-    return int(np.count_nonzero(counts[: len(right)] != right)), len(right)
+    run = _Run(find_workload(key), settings or Settings(), say)
+    kinds = list(kinds)
+    return [result for n in sizes for result in run.measure_size(n, kinds)]
+
+
+@dataclass(frozen=True, slots=True)
+class _TimedCounts:
+    """Matches of each answered event, and the seconds of each repeat over the first `events` of them."""
+
+    counts: IntArray
+    events: int
+    seconds: list[float]
+
+    def to_figures(self, scale: float = 1.0) -> dict[str, Figure]:
+        """Return time and matches of an event, both multiplied by `scale`, which makes up for a sample."""
+        return {
+            BATCH: to_figure(self.seconds, "us", by=US / self.events * scale),
+            "matches": Figure("", (float(self.counts.mean()) * scale,)),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One workload under one set of settings."""
+
+    workload: Workload
+    settings: Settings
+    say: Callable[[str], None]
+
+    def measure_size(self, n: int, kinds: list[str | None]) -> list[Result]:
+        """Measure baselines, peers and matchers at one size; results of the matchers come first."""
+        is_scan = self.workload.baseline is Baseline.SCAN
+        baselines, counts = self._measure_scan(n) if is_scan else self._measure_sample(n)
+        others = baselines + (self._measure_peers(n) if self.settings.peers and is_scan else [])
+        results: list[Result] = []
+        for kind in kinds:
+            measured = measure_matcher(self.workload, n, kind=kind, settings=self.settings, say=self.say)
+            own = measured.counts if is_scan else self._count_in_sample(measured, len(counts))
+            _require_same(measured.result.subject, own, baselines[0], counts)
+            results.append(replace(measured.result, ratios=_compute_ratios(measured.result, others)))
+            del measured  # or two matchers are in memory
+        return [*results, *others]
+
+    def _time_counter(self, counter: MatchCounter, *, allowed_s: float, slices: int = 1) -> _TimedCounts:
+        """Count the matches of as many events as fit `allowed_s`, then time one of so many slices of them, repeated."""
+        events = self.workload.events(self.settings.events, self.settings.seed)
+        first = counter.prepare_events(events.slice(0, 1))
+        counter.count_matches(first)
+        once_s = measure_seconds(lambda: counter.count_matches(first))
+        fitting = count_fitting(once_s, events.num_rows, allowed_s=allowed_s)
+        prepared = counter.prepare_events(events.slice(0, fitting))
+        counts = counter.count_matches(prepared)
+        count = max(1, fitting // slices)
+        timed = prepared if count == fitting else counter.prepare_events(events.slice(0, count))
+        repeat, budget_s = self.settings.repeat, self.settings.budget_s
+        work = partial(counter.count_matches, timed)
+        return _TimedCounts(counts, count, time_repeats(work, repeat=repeat, budget_s=budget_s, warm_up=False))
+
+    @property
+    def _share_s(self) -> float:
+        """The time of one repeat when the budget holds all repeats and one run before them."""
+        return self.settings.budget_s / (self.settings.repeat + 1)
+
+    def _make_columns(self, n: int) -> pa.Table:
+        """Return the subscriptions that a matcher of `n` gets, which are drawn together with its spare ones."""
+        return self.workload.columns(n + count_spare(n), self.settings.seed).slice(0, n)
+
+    # Baselines -------------------------------------------------------------------------------------
+
+    def _measure_scan(self, n: int) -> tuple[list[Result], IntArray]:
+        """Measure the scan and, where matches are many, writing them down."""
+        settings, key = self.settings, self.workload.key
+        self.say("scan: encoding")
+        scan = Scan(self._make_columns(n))
+        self.say("scan: matching")
+        # Every event that fits is checked, and the repeats share the events among them: scans are slow.
+        timed = self._time_counter(scan, allowed_s=settings.budget_s, slices=settings.repeat)
+        note = "early-exit scan of all conjunctions, event by event"
+        results = [Result(key, n, "scan", Role.BASELINE, timed.events, timed.to_figures(), note=note)]
+        if self.workload.writes:
+            count = len(timed.counts)
+            events = self.workload.events(settings.events, settings.seed).slice(0, count)
+            pairs = scan.find_pairs(scan.prepare_events(events))
+            seconds = time_repeats(
+                lambda: write_pairs(pairs), repeat=2 * settings.repeat, budget_s=settings.budget_s
+            )
+            figures = {BATCH: to_figure(seconds, "us", by=US / count)}
+            note = "knows the matches and only writes (event, row)"
+            results.append(Result(key, n, "write", Role.BASELINE, count, figures, note=note))
+        return results, timed.counts
+
+    def _measure_sample(self, n: int) -> tuple[list[Result], IntArray]:
+        """Evaluate a sample of the filters one by one, and scale the time to all of them."""
+        is_text = self.workload.baseline is Baseline.EXPRESSIONS
+        name = "every expression" if is_text else "law"
+        size = min(n, SAMPLE)
+        self.say(f"{name}: {size:,} filters")
+        pairs = take_sample(self.workload, n + count_spare(n), first=size, seed=self.settings.seed)
+        counter: MatchCounter = Expressions(pairs, "title") if is_text else Law(self.workload, pairs)
+        timed = self._time_counter(counter, allowed_s=self._share_s)
+        events = f"{timed.events:,} events"
+        note = f"{size:,} filters and {events}, scaled to all filters" if size < n else events
+        figures = timed.to_figures(n / size)
+        return [Result(self.workload.key, n, name, Role.BASELINE, timed.events, figures, note=note)], timed.counts
+
+    def _count_in_sample(self, measured: MeasuredMatcher, most: int) -> IntArray:
+        """Return how many of the sampled subscriptions the matcher finds for each event."""
+        ids = {f"s{number}" for number in range(min(measured.result.n, SAMPLE))}
+        events = self.workload.events(self.settings.events, self.settings.seed)
+        events = events.slice(0, min(most, measured.result.events))
+        counts = np.zeros(events.num_rows, np.int64)
+        for event, id in measured.matcher.match_many(events):
+            counts[event] += id in ids
+        return counts
+
+    # Peers -----------------------------------------------------------------------------------------
+
+    def _measure_peers(self, n: int) -> list[Result]:
+        results: list[Result] = []
+        names = [name for name in self.workload.peers if peers.is_installed(name)]
+        columns = peers.select_expressible(self._make_columns(n)) if names else None
+        for name in names:
+            size = min(self.workload.peers[name], len(columns))
+            self.say(f"{name}: loading {size:,} subscriptions")
+            results.append(self._measure_peer(name, columns.slice(0, size)))
+        return results
+
+    def _measure_peer(self, name: str, columns: pa.Table) -> Result:
+        built: list[MatchCounter] = []
+        build_s = measure_seconds(lambda: built.append(peers.PEERS[name](columns)))
+        self.say(f"{name}: matching")
+        timed = self._time_counter(built[0], allowed_s=self._share_s)
+        figures = {"build_columns": Figure("s", (build_s,)), **timed.to_figures()}
+        wrong, checked = self._count_mistakes(timed, columns)
+        note = f"one thread; wrong on {wrong} of {checked} events, so no ratio" if wrong else "one thread"
+        key, n = self.workload.key, len(columns)
+        return Result(key, n, name, Role.PEER, timed.events, figures, note=note, right=not wrong)
+
+    def _count_mistakes(self, timed: _TimedCounts, columns: pa.Table) -> tuple[int, int]:
+        """Return on how many events a peer differs from the scan, of how many that were checked.
+
+        That ends no run. mokaccino 0.9.1 misses matches where one percolator has queries with `<` and others with `>=`
+        on one field (seen with that package alone), as `classifieds` does; with both in every query it is right.
+        """
+        scan = Scan(columns)
+        events = self.workload.events(self.settings.events, self.settings.seed)
+        right = scan.count_matches(scan.prepare_events(events.slice(0, min(timed.events, self.settings.checked))))
+        return int(np.count_nonzero(timed.counts[: len(right)] != right)), len(right)
 
 
 # Comparing -------------------------------------------------------------------------------------
 
 
-def _agree(subject: str, counts: NDArray[np.int64], judge: Result, right: NDArray[np.int64]) -> None:
-    """Refuse a run in which two answers differ."""
+def _require_same(subject: str, counts: IntArray, baseline: Result, right: IntArray) -> None:
+    """Raise an error if two subjects disagree on how many matches an event has."""
     size = min(len(counts), len(right))
     wrong = np.flatnonzero(counts[:size] != right[:size])
     if len(wrong):
         event = int(wrong[0])
         msg = (
-            f"`{subject}` and `{judge.subject}` disagree on {len(wrong):,} of {size:,} events of `{judge.workload}`:"
-            f" event {event} has {counts[event]:,} and {right[event]:,} matches; figures of a wrong answer mean nothing"
+            f"`{subject}` and `{baseline.subject}` disagree on {len(wrong):,} of {size:,} events of"
+            f" `{baseline.workload}`: event {event} has {counts[event]:,} and {right[event]:,} matches;"
+            " figures of a wrong answer mean nothing"
         )
         raise TidingsError(msg)
 
 
-def _agree_on_sample(
-    found: Measured, sample: Result, right: NDArray[np.int64], chosen: Workload, *, settings: Settings
-) -> None:
-    """Hold the matcher's matches among the sampled subscriptions to the baseline's."""
-    size = min(found.result.n, SAMPLE)
-    known = {f"s{number}" for number in range(size)}
-    events = chosen.events(settings.events, settings.seed).slice(0, min(len(right), found.result.events))
-    counts = np.zeros(events.num_rows, np.int64)
-    for event, id in found.matcher.match_many(events):
-        counts[event] += id in known
-    _agree(found.result.subject, counts, sample, right)
-
-
-def _ratios(mine: Result, beside: list[Result]) -> dict[str, float]:
-    """Say how many times longer the others take for an event; what visits every subscription is scaled to as many."""
-    own = mine.figures[BATCH].median
-    found = {}
-    for other in beside:
-        if other.right and (other.n == mine.n or other.subject in others.LINEAR):
-            found[other.subject] = other.figures[BATCH].median * mine.n / other.n / own
-    return found
+def _compute_ratios(result: Result, others: list[Result]) -> dict[str, float]:
+    """Return how many times longer the others take for an event; a subject that is linear in n is scaled to it."""
+    own = result.figures[BATCH].median
+    return {
+        other.subject: other.figures[BATCH].median * result.n / other.n / own
+        for other in others
+        if other.right and (other.n == result.n or other.subject in peers.LINEAR)
+    }

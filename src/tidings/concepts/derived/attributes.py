@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 from tidings.concepts.derived.expression import (
     Call,
+    Constant,
     Expression,
-    Literal,
     Name,
     Now,
     iterate_names,
@@ -90,7 +90,7 @@ class Derived:
 
 def _evaluate(expression: Expression, lookup: Lookup, now: datetime) -> Any:
     match expression:
-        case Literal(value):
+        case Constant(value):
             return value
         case Now():
             return to_utc(now)

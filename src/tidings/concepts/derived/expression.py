@@ -46,7 +46,7 @@ _GRAMMAR = r"""
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class Constant:
     """A number or a text."""
 
     value: int | float | str
@@ -77,7 +77,7 @@ class Call:
     at: int = field(default=0, compare=False)
 
 
-Expression: TypeAlias = Literal | Now | Name | Call
+Expression: TypeAlias = Constant | Now | Name | Call
 
 
 def parse(text: str) -> Expression:
@@ -154,9 +154,9 @@ def _build(tree: Any, text: str, depth: int) -> Expression:
         raise OntologyError(point_at(text, at, msg))
     match tree.data:
         case "number":
-            return Literal(_number(str(tree.children[0]), text, at), at)
+            return Constant(_number(str(tree.children[0]), text, at), at)
         case "text":
-            return Literal(_unquote(str(tree.children[0])), at)
+            return Constant(_unquote(str(tree.children[0])), at)
         case "name":
             words = [str(word) for word in tree.children]
             return Now(at) if words[0].lower() == "now" and len(words) == 1 else Name(_join_words(words), at)

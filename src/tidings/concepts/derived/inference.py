@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.concepts.derived.expression import Call, Expression, Literal, Name, Now, point_at
+from tidings.concepts.derived.expression import Call, Constant, Expression, Name, Now, point_at
 from tidings.concepts.derived.functions import FUNCTIONS, OPERATORS, Type
 from tidings.concepts.spelling import did_you_mean
 from tidings.errors import OntologyError
@@ -40,7 +40,7 @@ class _Walk:
 
     def type_of(self, part: Expression) -> Type:
         match part:
-            case Literal(value):
+            case Constant(value):
                 return Type.TEXT if isinstance(value, str) else Type.NUMBER
             case Now():
                 return Type.TIME

@@ -8,11 +8,12 @@ changes; it compares by content and pickles.
 from __future__ import annotations
 
 from bisect import bisect_right
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from tidings.concepts.mistakes import refuse
 from tidings.concepts.spelling import did_you_mean
-from tidings.concepts.taxonomies.numbering import Numbering, find_circle, invert_links, number_nodes
+from tidings.concepts.taxonomies.numbering import find_circle, invert_links, number_nodes
 from tidings.concepts.taxonomies.synonyms import SEVERAL, Spellings, drop_shadowed, merge_synonyms
 from tidings.errors import AmbiguousConcept, UnknownConcept
 
@@ -50,10 +51,11 @@ class Tree:
         self._children = invert_links(links)
         self._parents = links
         self.dropped = tuple(dropped)
-        self._number(number_nodes(links, self._children), synonyms or {})
-
-    def _number(self, numbering: Numbering, synonyms: Mapping[str, Sequence[str]]) -> None:
+        numbering = number_nodes(links, self._children)
         self._names, self._edges = numbering.order, numbering.edges
+        self._set_synonyms(synonyms or {})
+
+    def _set_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> None:
         self._synonyms = drop_shadowed(self._names, synonyms)
         self._spellings = Spellings(self._names, self._synonyms)
 
@@ -82,9 +84,8 @@ class Tree:
         refuse(
             [f"`{word}` is given as a synonym of `{name}`, but it is a concept of its own" for name, word in clashes]
         )
-        other = Tree.__new__(Tree)
-        other._children, other._parents, other.dropped = self._children, self._parents, self.dropped
-        other._number(Numbering(self._names, self._edges), merge_synonyms(self._synonyms, own))
+        other = copy(self)  # shares the links and the depth-first order, which synonyms do not change
+        other._set_synonyms(merge_synonyms(self._synonyms, own))  # noqa: SLF001 - of the instance just made
         return other
 
     @property

@@ -32,7 +32,7 @@ MOST = 4096
 
 BLOCK = 1 << 20
 
-_compared: set[tuple[Any, ...]] = set()
+compared_files: set[tuple[Any, ...]] = set()
 
 
 def compute_checksums(chunks: Iterable[Any]) -> dict[str, str]:
@@ -48,18 +48,19 @@ def is_intact(whole: mmap.mmap, entry: Mapping[str, Any], status: os.stat_result
     """Tell whether a mapped file has the checksum of its entry; `status` is the file's, from before it was mapped."""
     name = FAST if FAST in entry else NAMING
     key = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, entry[name]
-    if key in _compared:
+    if key in compared_files:
         return True
-    if _compute_checksum(whole, name) != entry[name]:
+    if compute_checksum(whole, name) != entry[name]:
         return False
     if time.time_ns() - status.st_ctime_ns > RACY:
-        if len(_compared) >= MOST:
-            _compared.clear()
-        _compared.add(key)
+        if len(compared_files) >= MOST:
+            compared_files.clear()
+        compared_files.add(key)
     return True
 
 
-def _compute_checksum(whole: mmap.mmap, name: str) -> str:
+def compute_checksum(whole: mmap.mmap, name: str) -> str:
+    """Return the checksum of a mapped file by the named hash."""
     digest = xxhash.xxh3_128() if name == FAST else hashlib.sha256()
     with memoryview(whole) as view:
         for start in range(0, len(view), BLOCK):

@@ -77,18 +77,18 @@ class CandidatesTree:
     def __init__(self, names: int = TREE_NAMES, most: int = MAX_TREE_NAMES) -> None:
         """Start without filters; `names` make the tree, and more, up to `most`, where these reach too few filters."""
         self._min_names, self._max_names = names, most
-        self._filters: dict[SubId, FilterRows] = {}
-        self._order = NameOrder()
+        self.filters: dict[SubId, FilterRows] = {}
+        self.name_order = NameOrder()
         self._names: dict[TypedAttribute, int] = {}  # those that make the tree, each with its place in the order
         self.lock = RLock()
         forks.guard(self, forks.Level.ALGORITHM)
         self._reset()
 
     def _reset(self) -> None:
-        self._tree, self._rows, self._revision = ConjunctionTree(), PathRows(), FinalRevision()
+        self.tree, self.path_rows, self.revision = ConjunctionTree(), PathRows(), FinalRevision()
         self._rows_of: dict[SubId, list[int]] = {}
-        self._law_parts: dict[int, Filter] = {}
-        self._multi_row_filters = 0  # subscriptions of more than one row
+        self.law_parts: dict[int, Filter] = {}
+        self.multi_row_filters = 0  # subscriptions of more than one row
 
     def compile_filter(self, tree: Filter) -> FilterRows:
         """Return the filter with its conjunctions; one of too many is a single part of a single one."""
@@ -107,23 +107,23 @@ class CandidatesTree:
         batch = dict(filters)
         with self.lock:
             for id in batch:
-                if id in self._filters:
+                if id in self.filters:
                     self._remove(id)
             for compiled in batch.values():
-                self._order.add(_iterate_fixed_names(compiled))
-            total = len(self._filters) + len(batch)
-            if self._order.is_due(total):
-                self._order.settle(total)
-                names = self._choose_names({**self._filters, **batch}.values())
+                self.name_order.add(_iterate_fixed_names(compiled))
+            total = len(self.filters) + len(batch)
+            if self.name_order.is_due(total):
+                self.name_order.settle(total)
+                names = self._choose_names({**self.filters, **batch}.values())
                 if names != self._names:
-                    self._names, batch = names, {**self._filters, **batch}
+                    self._names, batch = names, {**self.filters, **batch}
                     self._reset()
-            self._filters.update(batch)
+            self.filters.update(batch)
             self._insert_rows(batch)
 
     def _choose_names(self, filters: Iterable[FilterRows]) -> dict[TypedAttribute, int]:
         """Return the names that make the tree, in order: the most frequent ones, as many as reach nearly all rows."""
-        order = self._order.sort_by_frequency()
+        order = self.name_order.sort_by_frequency()
         ranks = {name: at for at, name in enumerate(order)}
         first = [0] * len(order)  # how many rows have this as their most frequent name
         for compiled in filters:
@@ -143,16 +143,16 @@ class CandidatesTree:
         for id, compiled in batch.items():
             for literals in compiled.rows:
                 steps, rest = self._split(literals)
-                ends.setdefault(self._tree.insert(steps), []).append(_PlacedRow(id, rest))
+                ends.setdefault(self.tree.insert(steps), []).append(_PlacedRow(id, rest))
         placed = [row_to_place for ones in ends.values() for row_to_place in ones]
-        rows = [self._rows.add(row_to_place.id, node) for node, ones in ends.items() for row_to_place in ones]
+        rows = [self.path_rows.add(row_to_place.id, node) for node, ones in ends.items() for row_to_place in ones]
         for row, row_to_place, asked in zip(
-            rows, placed, self._revision.set_many(rows, [row_to_place.rest for row_to_place in placed]), strict=True
+            rows, placed, self.revision.set_many(rows, [row_to_place.rest for row_to_place in placed]), strict=True
         ):
             self._rows_of.setdefault(row_to_place.id, []).append(row)
             if asked:
-                self._law_parts[row] = all_of(asked)
-        self._multi_row_filters += sum(len(compiled.rows) > 1 for compiled in batch.values())
+                self.law_parts[row] = all_of(asked)
+        self.multi_row_filters += sum(len(compiled.rows) > 1 for compiled in batch.values())
 
     def _split(self, literals: tuple[Filter, ...]) -> tuple[list[PathStep], list[Filter]]:
         """Return the path of a conjunction, in order, and what remains of it."""
@@ -173,19 +173,19 @@ class CandidatesTree:
         """Forget a filter that is there."""
         with self.lock:
             self._remove(id)
-            if not self._filters:
+            if not self.filters:
                 self._names = {}
                 self._reset()
 
     def _remove(self, id: SubId) -> None:
-        compiled, rows = self._filters.pop(id), self._rows_of.pop(id, [])
-        self._order.discard(_iterate_fixed_names(compiled))
-        self._multi_row_filters -= len(rows) > 1
+        compiled, rows = self.filters.pop(id), self._rows_of.pop(id, [])
+        self.name_order.discard(_iterate_fixed_names(compiled))
+        self.multi_row_filters -= len(rows) > 1
         # Which conjunction a row is does not matter: together they give back what together they took.
         for row, literals in zip(rows, compiled.rows, strict=True):
-            self._law_parts.pop(row, None)
-            self._tree.prune(self._rows.remove(row))
-            self._revision.clear(row, self._split(literals)[1])
+            self.law_parts.pop(row, None)
+            self.tree.prune(self.path_rows.remove(row))
+            self.revision.clear(row, self._split(literals)[1])
 
     # Events ------------------------------------------------------------------------------------
 
@@ -193,25 +193,25 @@ class CandidatesTree:
         """Return the ids of the filters that accept the reading, each once."""
         with self.lock:
             ids = self._match_rows(reading, setting)
-            return list(dict.fromkeys(ids)) if self._multi_row_filters else ids
+            return list(dict.fromkeys(ids)) if self.multi_row_filters else ids
 
     def _match_rows(self, reading: Reading, setting: Setting) -> list[Any]:
-        ids, candidates = self._rows.ids, self.find_candidates(reading, setting)
+        ids, candidates = self.path_rows.ids, self.find_candidates(reading, setting)
         if not len(candidates):
             return []
-        kept = self._revision.find_survivors(candidates, reading)
+        kept = self.revision.find_survivors(candidates, reading)
         if kept is None:
-            filters = self._filters
+            filters = self.filters
             near = dict.fromkeys(ids[row] for row in candidates.tolist())
             return [id for id in near if holds(filters[id].whole, reading, setting)]
-        asked = self._law_parts
+        asked = self.law_parts
         if not asked:
             return [ids[row] for row in kept.tolist()]
         return [ids[row] for row in kept.tolist() if row not in asked or holds(asked[row], reading, setting)]
 
     def find_candidates(self, reading: Reading, setting: Setting) -> np.ndarray[Any, np.dtype[np.int32]]:
         """Return the rows that the first phase selects."""
-        reached = self._tree.descend(reading, setting)
+        reached = self.tree.descend(reading, setting)
         joined = bytearray().join([node.rows for node in reached if node.rows is not None])
         return np.frombuffer(joined, np.int32)
 
@@ -224,12 +224,12 @@ class CandidatesTree:
         with self.lock:
             return {
                 "algorithm": "candidates tree (classifieds, section 2.6)",
-                "filters": len(self._filters),
-                "rows": len(self._rows),
+                "filters": len(self.filters),
+                "rows": len(self.path_rows),
                 "names in the tree": list(map(describe_attribute, self._names)),
-                "nodes": sum(1 for _ in self._tree.iterate_nodes()),
-                "asked for each event": len(self._tree.root.rows or ()),
-                "rows with a part for the law": len(self._law_parts),
+                "nodes": sum(1 for _ in self.tree.iterate_nodes()),
+                "asked for each event": len(self.tree.root.rows or ()),
+                "rows with a part for the law": len(self.law_parts),
             }
 
 

@@ -51,7 +51,7 @@ class FilterTree:
 
     def __init__(self) -> None:
         """Start without filters."""
-        self._tree, self._rows, self._order = ConjunctionTree(), PathRows(), NameOrder()
+        self.tree, self.path_rows, self.name_order = ConjunctionTree(), PathRows(), NameOrder()
         self._rows_by_id: dict[SubId, list[int]] = {}
         self._multi_path_filters: set[SubId] = set()
         self.lock = RLock()
@@ -79,31 +79,31 @@ class FilterTree:
                     self._remove(id)
             for paths in batch.values():
                 for steps in paths:
-                    self._order.add(step.name for step in steps)
-            total = len(self._rows) + sum(map(len, batch.values()))
-            if self._order.is_due(total) and self._order.settle(total):
+                    self.name_order.add(step.name for step in steps)
+            total = len(self.path_rows) + sum(map(len, batch.values()))
+            if self.name_order.is_due(total) and self.name_order.settle(total):
                 self._rebuild()
             for id, paths in batch.items():
                 self._add(id, paths)
 
     def _add(self, id: SubId, paths: FilterPaths) -> None:
-        self._rows_by_id[id] = [self._rows.add(id, self._tree.insert(self._sort_steps(steps))) for steps in paths]
+        self._rows_by_id[id] = [self.path_rows.add(id, self.tree.insert(self._sort_steps(steps))) for steps in paths]
         if len(paths) > 1:
             self._multi_path_filters.add(id)
 
     def _sort_steps(self, steps: list[PathStep]) -> list[PathStep]:
-        ranks = self._order.ranks
+        ranks = self.name_order.ranks
         return sorted(steps, key=lambda step: ranks[step.name])
 
     def _rebuild(self) -> None:
         """Lay every path into a new tree, by the order as it is now; rows keep their numbers and places."""
-        old, self._tree = self._tree, ConjunctionTree()
+        old, self.tree = self.tree, ConjunctionTree()
         for node in old.iterate_nodes():
             if node.rows is not None:
-                moved = self._tree.insert(self._sort_steps(node.list_steps()))
+                moved = self.tree.insert(self._sort_steps(node.list_steps()))
                 moved.rows = node.rows
                 for row in node.rows:
-                    self._rows.nodes[row] = moved
+                    self.path_rows.nodes[row] = moved
 
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there."""
@@ -112,16 +112,16 @@ class FilterTree:
 
     def _remove(self, id: SubId) -> None:
         for row in self._rows_by_id.pop(id):
-            node = self._rows.remove(row)
-            self._order.discard([step.name for step in node.list_steps()])
-            self._tree.prune(node)
+            node = self.path_rows.remove(row)
+            self.name_order.discard([step.name for step in node.list_steps()])
+            self.tree.prune(node)
         self._multi_path_filters.discard(id)
 
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading, each once."""
         with self.lock:
-            ids = self._rows.ids
-            reached = self._tree.descend(reading, setting)
+            ids = self.path_rows.ids
+            reached = self.tree.descend(reading, setting)
             matches: list[SubId] = [ids[row] for node in reached if node.rows for row in node.rows]  # type: ignore[misc]
             return list(dict.fromkeys(matches)) if self._multi_path_filters else matches
 
@@ -132,14 +132,13 @@ class FilterTree:
     def explain(self) -> dict[str, object]:
         """Say what the tree looks like."""
         with self.lock:
+            ranks = self.name_order.ranks
             return {
                 "algorithm": "filter tree (classifieds, section 2.4)",
                 "filters": len(self._rows_by_id),
-                "paths": len(self._rows),
-                "nodes": sum(1 for _ in self._tree.iterate_nodes()),
-                "names in order": [
-                    describe_attribute(name) for name in sorted(self._order.ranks, key=self._order.ranks.__getitem__)
-                ],
+                "paths": len(self.path_rows),
+                "nodes": sum(1 for _ in self.tree.iterate_nodes()),
+                "names in order": [describe_attribute(name) for name in sorted(ranks, key=ranks.__getitem__)],
             }
 
 

@@ -44,10 +44,10 @@ class FinalRevision:
 
     def __init__(self) -> None:
         """Start without rows."""
-        self._columns, self._codes = Interner(), Interner()
+        self.columns, self.codes = Interner(), Interner()
         self._spans = np.zeros((0, 2), np.int64)
         self._entries = np.zeros((0, 3))
-        self._used = 0
+        self.used = 0
         self._free: dict[int, list[int]] = {}
 
     # Rows --------------------------------------------------------------------------------------
@@ -72,13 +72,13 @@ class FinalRevision:
         self._spans[row] = 0
         for part in parts:
             for column in _list_columns(part):
-                self._columns.release(self._columns.numbers[column])
+                self.columns.release(self.columns.numbers[column])
             for value in _list_coded_values(part):
-                self._codes.release(self._codes.numbers[value])
+                self.codes.release(self.codes.numbers[value])
 
     def _encode_part(self, part: Filter, entries: list[float]) -> bool:
         """Write a test as intervals; tell whether they say all of it. Of an area, its bounds are told first."""
-        columns = [self._columns.take(column) for column in _list_columns(part)]
+        columns = [self.columns.take(column) for column in _list_columns(part)]
         if not columns:
             return False
         condition = strip_unit(part.condition)  # type: ignore[union-attr]
@@ -91,20 +91,20 @@ class FinalRevision:
             return True
         values = (condition.value,) if isinstance(condition, Is) else condition.values  # type: ignore[union-attr]
         for at, value in enumerate(values, 1):
-            number = value if type(value) in NUMBERS else self._codes.take(value)
+            number = value if type(value) in NUMBERS else self.codes.take(value)
             entries += (columns[0] if at == len(values) else -1 - columns[0], number, number)
         return True
 
     def _write(self, rows: Sequence[int], ends: NDArray[np.int64], entries: NDArray[np.float64]) -> None:
-        self._grow(max(rows) + 1, self._used + len(entries))
+        self._grow(max(rows) + 1, self.used + len(entries))
         starts = np.concatenate(([0], ends[:-1]))
         if self._free:
             for row, start, end in zip(rows, starts.tolist(), ends.tolist(), strict=True):
                 self._write_row(row, entries[start:end])
             return
-        self._spans[rows, 0], self._spans[rows, 1] = self._used + starts, ends - starts
-        self._entries[self._used : self._used + len(entries)] = entries
-        self._used += len(entries)
+        self._spans[rows, 0], self._spans[rows, 1] = self.used + starts, ends - starts
+        self._entries[self.used : self.used + len(entries)] = entries
+        self.used += len(entries)
 
     def _write_row(self, row: int, entries: NDArray[np.float64]) -> None:
         length = len(entries)
@@ -112,8 +112,8 @@ class FinalRevision:
         if free:
             start = free.pop()
         else:
-            start = self._used
-            self._used += length
+            start = self.used
+            self.used += length
         self._spans[row] = start, length
         self._entries[start : start + length] = entries
 
@@ -128,9 +128,9 @@ class FinalRevision:
 
     def find_survivors(self, rows: NDArray[np.int32], reading: Reading) -> NDArray[np.int32] | None:
         """Return the rows whose intervals the reading meets; nothing where it has values that intervals cannot hold."""
-        where = np.zeros((max(1, len(self._columns.values)), 2), np.int64)
+        where = np.zeros((max(1, len(self.columns.values)), 2), np.int64)
         values: list[float] = []
-        columns = self._columns.numbers
+        columns = self.columns.numbers
         for name, event_values in reading.values.items():
             if name[1] == PLACE:
                 places = [place for place in event_values if type(place) is Point]
@@ -152,7 +152,7 @@ class FinalRevision:
 
     def _encode_values(self, event_values: tuple[Any, ...], values: list[float]) -> bool:
         """Write down values as numbers; tell whether that could be done. What could not be read lies nowhere."""
-        codes = self._codes.numbers
+        codes = self.codes.numbers
         for value in event_values:
             kind = type(value)
             if kind in NUMBERS:

@@ -40,7 +40,7 @@ class NameOrder:
         self.counts: dict[TypedAttribute, int] = {}
         self.ranks: dict[TypedAttribute, int] = {}
         self._next = 0
-        self._settled_at = MIN_PATHS // 2
+        self.settled_at = MIN_PATHS // 2
 
     def add(self, names: Iterable[TypedAttribute]) -> None:
         """Count the names of a path that comes."""
@@ -61,18 +61,18 @@ class NameOrder:
             if not counts[name]:
                 del counts[name], self.ranks[name]
         if not counts:
-            self._next, self._settled_at = 0, MIN_PATHS // 2
+            self._next, self.settled_at = 0, MIN_PATHS // 2
 
     def is_due(self, paths: int) -> bool:
         """Tell whether there are twice as many paths as when the order was settled."""
-        return paths >= 2 * self._settled_at
+        return paths >= 2 * self.settled_at
 
     def settle(self, paths: int) -> bool:
         """Order the names by their counts now; tell whether that changes the order."""
         before = sorted(self.ranks, key=self.ranks.__getitem__)
         now = self.sort_by_frequency()
         self.ranks = {name: at for at, name in enumerate(now)}
-        self._next, self._settled_at = len(now), paths
+        self._next, self.settled_at = len(now), paths
         return before != now
 
     def sort_by_frequency(self) -> list[TypedAttribute]:

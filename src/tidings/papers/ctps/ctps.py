@@ -57,7 +57,7 @@ class Ctps:
         """Start without subscriptions; `cells` is the width T of the grids."""
         self._terms = TermCompiler("ctps", ontology)
         self._cells = cells
-        self._rows, self._grids = BitRows(), IntervalGrids(cells)
+        self.bit_rows, self.grids = BitRows(), IntervalGrids(cells)
         self._roots: dict[TypedAttribute, RootIndex] = {}
         self._root_order: list[RootIndex] = []
         self._roots_by_number: list[RootIndex | None] = []  # roots by their number
@@ -67,7 +67,7 @@ class Ctps:
         self._free_nodes: list[int] = []
         self._grid_roots: dict[int, tuple[RootIndex, str]] = {}
         self._bits: dict[SubId, Any] = {}  # the bit of each subscription, or a tuple of tuples: rows of bits
-        self._owner: list[Any] = []
+        self.owners: list[Any] = []
         self._links: list[bytes] = []
         self._free: list[int] = []
         self._multi_bit_rows: dict[
@@ -85,7 +85,7 @@ class Ctps:
         latest = dict(filters)
         for id in self._bits.keys() & latest.keys():
             self.remove(id)
-        self._widen(len(self._owner) - len(self._free) + sum(map(len, latest.values())))
+        self._widen(len(self.owners) - len(self._free) + sum(map(len, latest.values())))
         loading = PendingBits()
         for id, rows in latest.items():
             if len(rows) == 1 and len(parts := self._split_row(rows[0])) == 1:
@@ -94,15 +94,15 @@ class Ctps:
             bit_rows = [tuple(self._add_part(id, part, loading) for part in self._split_row(row)) for row in rows]
             self._multi_bit_rows.update((bit, (bits[0], len(bits))) for bits in bit_rows for bit in bits)
             self._bits[id] = tuple(bit_rows)
-        self._widen(len(self._owner))
+        self._widen(len(self.owners))
         self._commit(loading)
 
     def _widen(self, subscriptions: int) -> None:
-        if self._rows.widen(subscriptions):
-            self._grids.widen(self._rows.words * 64)
+        if self.bit_rows.widen(subscriptions):
+            self.grids.widen(self.bit_rows.words * 64)
             for node in self._nodes:
                 if node is not None:
-                    node.demote(self._rows)
+                    node.demote(self.bit_rows)
                     self._update_label(node)
 
     def _update_label(self, node: BitNode) -> None:
@@ -128,10 +128,10 @@ class Ctps:
         """Give a part a bit, and note it where its terms lead."""
         if self._free:
             bit = self._free.pop()
-            self._owner[bit] = id
+            self.owners[bit] = id
         else:
-            bit = len(self._owner)
-            self._owner.append(id)
+            bit = len(self.owners)
+            self.owners.append(id)
             self._links.append(b"")
         links = []
         for term in part:
@@ -142,7 +142,7 @@ class Ctps:
             if term.kind is TermKind.NUMBER:
                 grid = root.grids.get(term.value.scale)
                 if grid is None:
-                    grid = root.grids[term.value.scale] = self._grids.allocate()
+                    grid = root.grids[term.value.scale] = self.grids.allocate()
                     self._grid_roots[grid] = (root, term.value.scale)
                 ids, spans = loading.spans_by_grid.setdefault(grid, ([], []))
                 ids.append(bit)
@@ -174,7 +174,7 @@ class Ctps:
             self._roots_by_number.append(None)
         at = self._free_roots.pop()
         root = self._roots[label] = self._roots_by_number[at] = RootIndex(
-            label, self._rows.allocate(), at, has_single_name=has_single_name, terms=self._terms
+            label, self.bit_rows.allocate(), at, has_single_name=has_single_name, terms=self._terms
         )
         return root
 
@@ -201,13 +201,13 @@ class Ctps:
     def _commit(self, loading: PendingBits) -> None:
         """Set all bits of a load."""
         for node in loading.nodes:
-            node.commit(self._rows)
+            node.commit(self.bit_rows)
             self._update_label(node)
         for grid, (ids, spans) in loading.spans_by_grid.items():
-            self._grids.add(grid, ids, spans, self._rows)
+            self.grids.add(grid, ids, spans, self.bit_rows)
         for root, bits in loading.bits_by_root.items():
-            set_bits(self._rows.bits[root.constrained_row], np.array(bits, np.int64))
-        set_bits(self._rows.bits[0], np.array(loading.bits, np.int64))
+            set_bits(self.bit_rows.bits[root.constrained_row], np.array(bits, np.int64))
+        set_bits(self.bit_rows.bits[0], np.array(loading.bits, np.int64))
         self._refresh()
 
     def _refresh(self) -> None:
@@ -221,36 +221,36 @@ class Ctps:
         stored = self._bits.pop(id)
         for bit in (stored,) if isinstance(stored, int) else [bit for bits in stored for bit in bits]:
             at = np.array([bit], np.int64)
-            clear_bits(self._rows.bits[0], at)
+            clear_bits(self.bit_rows.bits[0], at)
             for link in array("i", self._links[bit]):
                 self._unlink(link, bit, at)
             self._multi_bit_rows.pop(bit, None)
-            self._owner[bit], self._links[bit] = None, b""
+            self.owners[bit], self._links[bit] = None, b""
             self._free.append(bit)
         self._refresh()
 
     def _unlink(self, link: int, bit: int, at: NDArray[np.int64]) -> None:
         if link < 0:
             root, scale = self._grid_roots[-1 - link]
-            if self._grids.discard(-1 - link, bit, self._rows):
+            if self.grids.discard(-1 - link, bit, self.bit_rows):
                 del root.grids[scale], self._grid_roots[-1 - link]
         else:
             node = self._nodes[link]
             assert node is not None
             root = node.root
-            if node.discard(bit, self._rows):
+            if node.discard(bit, self.bit_rows):
                 del node.home[node.key]
                 self._nodes[link] = None
                 self._free_nodes.append(link)
                 if node.home is root.names:
                     del self._labels_by_name[node.key]
-        clear_bits(self._rows.bits[root.constrained_row], at)
+        clear_bits(self.bit_rows.bits[root.constrained_row], at)
         self._release_root(root)
 
     def _release_root(self, root: RootIndex) -> None:
         """Forget a root that nobody asks any more."""
         if root.name in self._roots and root.is_empty():
-            self._rows.release(root.constrained_row)
+            self.bit_rows.release(root.constrained_row)
             del self._roots[root.name]
             self._labels_by_name.pop(root.name, None)
             self._roots_by_number[root.at] = None
@@ -269,7 +269,7 @@ class Ctps:
         for bits in self.match_bits(readings):
             ids = bits.tolist()
             matches.append(
-                self._resolve_owners(ids) if self._multi_bit_rows else list(map(self._owner.__getitem__, ids))
+                self._resolve_owners(ids) if self._multi_bit_rows else list(map(self.owners.__getitem__, ids))
             )
         return matches
 
@@ -280,17 +280,17 @@ class Ctps:
         for reading in readings:
             self._encode_event(reading, code, queries)
             starts.append(len(code))
-        grids, table = self._grids, np.array(queries)
+        grids, table = self.grids, np.array(queries)
         spans, ties = np.ascontiguousarray(table[:, :2]), np.ascontiguousarray(table[:, 2:]).astype(np.int64)
         steps, places = np.frombuffer(code, np.int32), np.array(starts, np.int64)
-        scratch = np.empty((4, self._rows.words), np.uint64)
-        room = np.empty(max(len(self._owner), MIN_RESULTS), np.int32)
+        scratch = np.empty((4, self.bit_rows.words), np.uint64)
+        room = np.empty(max(len(self.owners), MIN_RESULTS), np.int32)
         ends = np.zeros(len(readings), np.int64)
         results: list[NDArray[np.int32]] = []
         while len(results) < len(readings):
             first = len(results)
             after = match(
-                steps, places, first, spans, ties, self._rows.bits, scratch, grids.rows, grids.domains,
+                steps, places, first, spans, ties, self.bit_rows.bits, scratch, grids.rows, grids.domains,
                 grids.low, grids.low_tie, grids.high, grids.high_tie, room, ends,
             )  # fmt: skip
             begin = 0
@@ -377,7 +377,7 @@ class Ctps:
             row, needed = self._multi_bit_rows.get(bit, (bit, 1))
             seen[row] = seen.get(row, 0) + 1
             if seen[row] == needed:
-                owners[self._owner[bit]] = None
+                owners[self.owners[bit]] = None
         return list(owners)
 
     def explain(self) -> dict[str, object]:
@@ -385,11 +385,11 @@ class Ctps:
         return {
             "algorithm": "CTPS: bit arrays on concept trees",
             "filters": len(self._bits),
-            "bits": len(self._owner) - len(self._free),
+            "bits": len(self.owners) - len(self._free),
             "roots": len(self._roots),
             "nodes": len(self._nodes) - len(self._free_nodes),
             "grids": len(self._grid_roots),
             "cells of a grid": f"{self._cells} x {self._cells}",
-            "bytes of bit arrays": self._rows.nbytes,
-            "bytes of ends": self._grids.nbytes,
+            "bytes of bit arrays": self.bit_rows.nbytes,
+            "bytes of ends": self.grids.nbytes,
         }

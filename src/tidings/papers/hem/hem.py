@@ -51,10 +51,10 @@ class Hem:
         """Start empty."""
         self._linked = candidates == "linked"
         self._plan = plan
-        self._domains = Domains()
-        self._lists = RowLists(0)
+        self.domains = Domains()
+        self.lists = RowLists(0)
         self._places = np.zeros((0, 0), np.int32)
-        self._closed = np.zeros((0, 0))
+        self.closed_ends = np.zeros((0, 0))
         self._low_counts = np.zeros((0, kernels.BUCKETS), np.int64)
         self._high_counts = np.zeros((0, kernels.BUCKETS), np.int64)
         self._constrained = np.zeros(0, np.int64)
@@ -63,17 +63,17 @@ class Hem:
         self._after, self._before = np.zeros(1, np.int32), np.zeros(1, np.int32)
         self._list, self._set = self._after, self._member
         self._out = np.zeros(1, np.int32)
-        self._theta, self._order, self._methods = np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.theta, self._order, self._methods = np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64)
 
     # Rows --------------------------------------------------------------------------------------
 
     def insert(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         """Index rows: a cell on each attribute, the counts of their ends, and a link in the list of all."""
         self._grow(table)
-        if self._domains.observe(table, rows):
-            self._domains.settle(table)
+        if self.domains.observe(table, rows):
+            self.domains.settle(table)
             everything = np.flatnonzero(table.alive[: table.rows]).astype(np.int32)
-            self._lists = RowLists(len(self._lists.starts))
+            self.lists = RowLists(len(self.lists.starts))
             self._low_counts[:], self._high_counts[:], self._constrained[:] = 0, 0, 0
             self._index(table, everything)
         else:
@@ -87,44 +87,44 @@ class Hem:
         for m in range(len(self._constrained)):  # a filter that replaces these may have brought attributes to the table
             mine = rows[(table.ends[m, rows] & WANTED) != 0]
             if len(mine):
-                self._lists.remove(self._find_cells(table, m, mine), mine, self._places[m])
+                self.lists.remove(self._find_cells(table, m, mine), mine, self._places[m])
                 self._count(table, m, mine, by=-1)
         kernels.unlink(rows, self._after, self._before)
         self._member[rows] = 0
         self._rows -= len(rows)
-        self._domains.shrink(self._rows)
+        self.domains.shrink(self._rows)
 
     def _index(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         for m in range(len(table.columns)):
-            kernels.close_ends(to_range_ends(table), rows, m, self._closed)
+            kernels.close_ends(to_range_ends(table), rows, m, self.closed_ends)
             mine = rows[(table.ends[m, rows] & WANTED) != 0]
             if len(mine):
-                self._lists.push(self._find_cells(table, m, mine), mine, self._places[m])
+                self.lists.push(self._find_cells(table, m, mine), mine, self._places[m])
                 self._count(table, m, mine, by=1)
 
     def _find_cells(self, table: RangeTable, m: int, rows: NDArray[np.int32]) -> NDArray[np.int32]:
         cells = np.empty(len(rows), np.int32)
-        kernels.find_cells(to_range_ends(table), rows, self._domains.domain, m, cells)
+        kernels.find_cells(to_range_ends(table), rows, self.domains.domain, m, cells)
         return cells
 
     def _count(self, table: RangeTable, m: int, rows: NDArray[np.int32], *, by: int) -> None:
-        about = to_range_ends(table), rows, self._domains.domain, m
+        about = to_range_ends(table), rows, self.domains.domain, m
         self._constrained[m] += by * kernels.count_ends(*about, by, self._low_counts, self._high_counts)
 
     def _grow(self, table: RangeTable) -> None:
         """Follow the table: more attributes, more rows."""
         columns, room = len(table.columns), table.capacity
         if columns > len(self._constrained):
-            self._lists.extend(columns * kernels.CELLS)
+            self.lists.extend(columns * kernels.CELLS)
             more = columns - len(self._constrained)
             self._low_counts = np.vstack([self._low_counts, np.zeros((more, kernels.BUCKETS), np.int64)])
             self._high_counts = np.vstack([self._high_counts, np.zeros((more, kernels.BUCKETS), np.int64)])
             self._constrained = np.concatenate([self._constrained, np.zeros(more, np.int64)])
-            self._theta = np.zeros(columns)
+            self.theta = np.zeros(columns)
             self._order, self._methods = np.zeros(columns, np.int64), np.zeros(columns, np.int64)
         if (columns, room) != self._places.shape:
             self._places = grow(self._places, (columns, room))
-            self._closed = self._grow_closed_ends(columns, room)
+            self.closed_ends = self._grow_closed_ends(columns, room)
         if room > len(self._member):
             self._relink(room)
 
@@ -132,7 +132,7 @@ class Hem:
         """Return the closed ends with more attributes and rows, which reach from end to end until they ask for less."""
         closed = np.empty((columns, 2 * room))
         closed[:, 0::2], closed[:, 1::2] = -np.inf, np.inf
-        closed[: self._closed.shape[0], : self._closed.shape[1]] = self._closed
+        closed[: self.closed_ends.shape[0], : self.closed_ends.shape[1]] = self.closed_ends
         return closed
 
     def _relink(self, room: int) -> None:
@@ -150,8 +150,8 @@ class Hem:
     def plan(self, vector: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the order of the attributes for an event, and the method for each (0 is by triangles)."""
         counts = self._low_counts, self._high_counts, self._constrained, self._rows
-        plan = self._theta, self._order, self._methods
-        kernels.plan_event(vector, self._domains.domain, *counts, self._plan == "optimal", *plan)
+        plan = self.theta, self._order, self._methods
+        kernels.plan_event(vector, self.domains.domain, *counts, self._plan == "optimal", *plan)
         return self._order, self._methods
 
     def match(self, table: RangeTable, vector: NDArray[np.float64]) -> NDArray[np.int32]:
@@ -162,7 +162,7 @@ class Hem:
         self, table: RangeTable, vector: NDArray[np.float64], order: NDArray[np.int64], methods: NDArray[np.int64]
     ) -> NDArray[np.int32]:
         """Carry a plan out."""
-        index = self._closed, self._domains.domain, self._lists.starts, self._lists.sizes, self._lists.pool
+        index = self.closed_ends, self.domains.domain, self.lists.starts, self.lists.sizes, self.lists.pool
         if self._linked:
             whole, work = (self._after, self._member), (self._list, self._set)
             count = kernels.match_linked(*index, vector, order, methods, *whole, *work, self._out)
@@ -172,8 +172,8 @@ class Hem:
 
     def explain(self, table: RangeTable) -> dict[str, object]:
         """Say how large the grids are, and how full."""
-        used = int(np.count_nonzero(self._lists.sizes))
-        memory = table.nbytes + self._lists.nbytes + self._places.nbytes + self._after.nbytes * 2
+        used = int(np.count_nonzero(self.lists.sizes))
+        memory = table.nbytes + self.lists.nbytes + self._places.nbytes + self._after.nbytes * 2
         return {
             "grid": f"{kernels.TAU} x {2 * kernels.TAU} for each attribute",
             "cells in use": used,

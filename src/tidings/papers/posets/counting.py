@@ -64,8 +64,8 @@ class Counting:
     def __init__(self, *, access: bool = True) -> None:
         """Start without filters; `access` turns the elimination phase on."""
         self._access = access
-        self._predicates, self._lists, self._ranges = DistinctPredicates(), PostingPool(), IntervalIndex()
-        self._attrs: dict[TypedAttribute, int] = {}
+        self.predicates, self._lists, self.range_index = DistinctPredicates(), PostingPool(), IntervalIndex()
+        self.attribute_numbers: dict[TypedAttribute, int] = {}
         self._attr_uses: list[int] = []
         self._attr_keys: list[TypedAttribute] = []
         self._free_attrs: list[int] = []
@@ -75,7 +75,7 @@ class Counting:
         self._free_rows: list[int] = []
         self._blocks = BlockAllocator()
         self._items, self._places = array("i"), array("i")
-        self._deferred: dict[int, tuple[int, ...]] = {}  # of a row: predicates to ask when all others hold
+        self.deferred: dict[int, tuple[int, ...]] = {}  # of a row: predicates to ask when all others hold
         self._rows_of: dict[SubId, tuple[int, ...] | int] = {}
         self._always: dict[SubId, None] = {}
         self._multi_row_filters = 0  # subscriptions of several rows
@@ -124,8 +124,8 @@ class Counting:
             self._required_counts.append(0)
             self._first.append(0)
         self._owners[number] = id
-        equalities = [self._open_list(self._predicates.add_equality(predicate)) for predicate in row.equalities]
-        asked = [self._open_list(self._predicates.add_evaluated(predicate)) for predicate in row.evaluated]
+        equalities = [self._open_list(self.predicates.add_equality(predicate)) for predicate in row.equalities]
+        asked = [self._open_list(self.predicates.add_evaluated(predicate)) for predicate in row.evaluated]
         by_index = not (self._access and equalities) and bool(row.ranges)
         if self._access:
             filed = self._choose_access(equalities, asked) if not by_index else []
@@ -136,10 +136,10 @@ class Counting:
         items = [(POSTED, pred) for pred in dict.fromkeys([*filed, *equalities])]
         for key, low, high, opens in row.ranges:
             attr = self._number_attribute(key)
-            entry = self._ranges.add(attr, low, high, opens=opens, row=number if by_index else -1)
+            entry = self.range_index.add(attr, low, high, opens=opens, row=number if by_index else -1)
             items.append((attr, entry))
         if left := [pred for pred in asked if pred not in filed]:
-            self._deferred[number] = tuple(left)
+            self.deferred[number] = tuple(left)
         self._required_counts[number] = need = len(row.ranges) + (0 if self._access else len(filed))
         self._clock[2] = max(self._clock[2], need + 1)
         self._min_required = min(self._min_required, need or MAX_COUNTED)
@@ -154,7 +154,7 @@ class Counting:
         """Return the access predicate: the equality with the fewest rows, else what has to be asked."""
         if equalities:
             return [min(equalities, key=self._lists.count.__getitem__)]
-        positive = [pred for pred in asked if find_required_attribute(self._predicates.evaluated[pred]) is not None]
+        positive = [pred for pred in asked if find_required_attribute(self.predicates.evaluated[pred]) is not None]
         return [min(positive or asked, key=lambda pred: -self._lists.count[pred])]
 
     def _store_row(self, number: int, items: list[tuple[int, int]], filed: list[int]) -> None:
@@ -169,21 +169,21 @@ class Counting:
             self._places[at] = -1
             if attr == POSTED and ref in filed:
                 self._places[at] = place = self._lists.add(ref, entered, second)
-                if not place and ref in self._predicates.evaluated:
-                    self._predicates.watch(ref)
+                if not place and ref in self.predicates.evaluated:
+                    self.predicates.watch(ref)
 
     def _remove_row(self, number: int) -> None:
         for at in self._item_range(number):
             attr, ref, place = self._items[at], self._items[at + 1], self._places[at]
             if attr != POSTED:
-                self._ranges.remove(ref)
+                self.range_index.remove(ref)
                 self._release_attribute(attr)
                 continue
             if place >= 0:
                 self._remove_posting(ref, place)
-            self._predicates.release(ref)
-        for pred in self._deferred.pop(number, ()):
-            self._predicates.release(pred)
+            self.predicates.release(ref)
+        for pred in self.deferred.pop(number, ()):
+            self.predicates.release(pred)
         self._blocks.give(self._first[number], 2 + 2 * self._items[self._first[number] + 1])
         self._owners[number] = -1
         self._free_rows.append(number)
@@ -197,8 +197,8 @@ class Counting:
         """Take a row out of a predicate's list; the last row there moves to its place and is told so."""
         moved = self._lists.remove(pred, place)
         if not self._lists.count[pred]:
-            if pred in self._predicates.evaluated:
-                self._predicates.unwatch(pred)
+            if pred in self.predicates.evaluated:
+                self.predicates.unwatch(pred)
             return
         for at in self._item_range(self._items[moved] if self._access else moved):
             if self._items[at] == POSTED and self._items[at + 1] == pred:
@@ -207,20 +207,20 @@ class Counting:
 
     def _number_attribute(self, key: TypedAttribute) -> int:
         """Return the number of an attribute as it is read, for one more range."""
-        attr = self._attrs.get(key)
+        attr = self.attribute_numbers.get(key)
         if attr is None:
             attr = self._free_attrs.pop() if self._free_attrs else len(self._attr_uses)
             if attr == len(self._attr_uses):
                 self._attr_uses.append(0)
                 self._attr_keys.append(key)
-            self._attrs[key], self._attr_keys[attr] = attr, key
+            self.attribute_numbers[key], self._attr_keys[attr] = attr, key
         self._attr_uses[attr] += 1
         return attr
 
     def _release_attribute(self, attr: int) -> None:
         self._attr_uses[attr] -= 1
         if not self._attr_uses[attr]:
-            del self._attrs[self._attr_keys[attr]]
+            del self.attribute_numbers[self._attr_keys[attr]]
             self._free_attrs.append(attr)
 
     # Matching ----------------------------------------------------------------------------------
@@ -249,18 +249,18 @@ class Counting:
         self, rows: list[int], reading: Reading, setting: Setting, memo: dict[int, bool]
     ) -> list[SubId]:
         """Return whose rows these are, once what they still have to ask is asked."""
-        if self._deferred:
+        if self.deferred:
             rows = [
-                row for row in rows if row not in self._deferred or self._evaluate_deferred(row, reading, setting, memo)
+                row for row in rows if row not in self.deferred or self._evaluate_deferred(row, reading, setting, memo)
             ]
         owners = [*self._always, *map(self._owners.__getitem__, rows)]
         return list(dict.fromkeys(owners)) if self._multi_row_filters else owners
 
     def _evaluate_deferred(self, row: int, reading: Reading, setting: Setting, memo: dict[int, bool]) -> bool:
-        for pred in self._deferred[row]:
+        for pred in self.deferred[row]:
             true = memo.get(pred)
             if true is None:
-                memo[pred] = true = holds(self._predicates.evaluated[pred], reading, setting)
+                memo[pred] = true = holds(self.predicates.evaluated[pred], reading, setting)
             if not true:
                 return False
         return True
@@ -273,11 +273,11 @@ class Counting:
         attrs, segments_first, odds = array("i"), array("q", (0,)), array("B")
         low, low_side, high, high_side = array("d"), array("b"), array("d"), array("b")
         for reading, memo in zip(readings, memos, strict=True):
-            hits.extend(self._predicates.find_satisfied(reading, setting, memo))
+            hits.extend(self.predicates.find_satisfied(reading, setting, memo))
             hits_first.append(len(hits))
             strange = False
             for key, values in reading.values.items():
-                attr = self._attrs.get(key)
+                attr = self.attribute_numbers.get(key)
                 if attr is None or not values:
                     continue
                 for segment in to_segments(values):
@@ -302,9 +302,9 @@ class Counting:
         )
 
     def _count_rows(self, events: EventSegments) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        entries = self._ranges.get_entries()
+        entries = self.range_index.get_entries()
         self._counts = _at_least(self._counts, len(self._owners))
-        self._stamps = _at_least(self._stamps, len(self._predicates))
+        self._stamps = _at_least(self._stamps, len(self.predicates))
         self._marks = AttributeMarks(*(_at_least(mark, len(self._attr_uses)) for mark in self._marks))
         rows = RowCounters(
             self._counts, as_numpy(self._required_counts, np.uint8), self._min_required, as_numpy(self._items, np.int32)
@@ -314,7 +314,7 @@ class Counting:
         lists = PostingLists(listed[0], listed[1], listed[2], listed[3], self._stamps)
         every = np.arange(len(entries.rows) if events.odd.any() else 0, dtype=np.int32)
         matches: tuple[NDArray[np.int32], NDArray[np.int64]] = match(
-            self._ranges.tree, entries, every, rows, lists, events, self._marks, self._access, self._clock
+            self.range_index.tree, entries, every, rows, lists, events, self._marks, self._access, self._clock
         )
         return matches
 
@@ -326,9 +326,9 @@ class Counting:
             "elimination": "by an access predicate" if self._access else "none",
             "filters": len(self._rows_of),
             "rows": rows,
-            "distinct predicates": self._predicates.count,
-            "of them asked of the law": len(self._predicates.evaluated),
-            "ranges": self._ranges.summarize(),
+            "distinct predicates": self.predicates.count,
+            "of them asked of the law": len(self.predicates.evaluated),
+            "ranges": self.range_index.summarize(),
         }
 
 

@@ -71,7 +71,7 @@ class Forest:
         self._roots = Siblings()
         self._nodes: dict[Filter, CoverNode] = {}
         self._node_of: dict[SubId, CoverNode] = {}
-        self._interfaces: dict[Hashable, int] = {}
+        self.interface_counts: dict[Hashable, int] = {}
 
     # Filters in and out ------------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ class Forest:
     def _count(self, node: CoverNode, interface: Hashable, step: int) -> None:
         """Note an interface at a node and on the way up."""
         _step(node.interfaces, interface, step)
-        _step(self._interfaces, interface, step)
+        _step(self.interface_counts, interface, step)
         above: CoverNode | None = node
         while above is not None:
             _step(above.interfaces_below, interface, step)
@@ -205,7 +205,7 @@ class Forest:
                         continue
                 if not is_covered:
                     forward.update(node.interfaces)
-                if len(forward) >= len(self._interfaces):  # Imax: nothing can be added
+                if len(forward) >= len(self.interface_counts):  # Imax: nothing can be added
                     return WalkResult(list(forward), tests, late)
                 if node.children:
                     waiting.append(node.children)

@@ -32,7 +32,7 @@ class Poset(Forest):
 
     def _count(self, node: CoverNode, interface: Hashable, step: int) -> None:
         """Note an interface at the node; what lies below is not counted, since it would count twice."""
-        for counts in (node.interfaces, self._interfaces):
+        for counts in (node.interfaces, self.interface_counts):
             counts[interface] = counts.get(interface, 0) + step
             if not counts[interface]:
                 del counts[interface]

@@ -174,7 +174,7 @@ class Player:
                 read=lambda: self._wait_until_read(session),
                 report=self._print,
             )
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001 - raised again by the thread that waits
             self.problem = problem
         with suppress(*SPARK_ERRORS):
             if (query := self._wait_for_query(session)) is not None:

@@ -7,7 +7,7 @@ import pytest
 
 import tidings as td
 
-SHOP = td.Ontology.load(Path(__file__).parents[3] / "examples" / "ontology.toml")
+SHOP = td.Ontology.load(Path(__file__).parents[4] / "examples" / "ontology.toml")
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
 
 JOHN_SELLS = {  # CTPS, section 3.2: nine pairs

@@ -159,9 +159,9 @@ def test_a_snapshot_with_the_old_checksums_alone_is_compared_with_those_and_save
 
 def test_a_file_is_compared_once_in_a_process_and_again_when_it_has_changed(saved, monkeypatch):
     monkeypatch.setattr(checksums, "RACY", -1)
-    monkeypatch.setattr(checksums, "_compared", set())
-    read, real = [], checksums._compute_checksum
-    monkeypatch.setattr(checksums, "_compute_checksum", lambda whole, name: read.append(name) or real(whole, name))
+    monkeypatch.setattr(checksums, "compared_files", set())
+    read, real = [], checksums.compute_checksum
+    monkeypatch.setattr(checksums, "compute_checksum", lambda whole, name: read.append(name) or real(whole, name))
     for _ in range(3):
         td.Matcher.open(saved)
     assert read == ["xxh3", "xxh3"]
@@ -172,7 +172,7 @@ def test_a_file_is_compared_once_in_a_process_and_again_when_it_has_changed(save
     monkeypatch.setattr(checksums, "MOST", 1)
     _flip(_file(saved), 70)
     td.Matcher.open(saved)
-    assert len(checksums._compared) <= 2
+    assert len(checksums.compared_files) <= 2
 
 
 def test_a_missing_file_is_named(saved):

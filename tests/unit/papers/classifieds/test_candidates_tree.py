@@ -31,7 +31,7 @@ def inside(matcher) -> CandidatesTree:
 def candidates(matcher, event):
     setting = matcher.make_setting()
     rows = inside(matcher).find_candidates(matcher.current_view().reader.read(event, setting.now), setting)
-    return sorted(inside(matcher)._rows.ids[row] for row in rows.tolist())
+    return sorted(inside(matcher).path_rows.ids[row] for row in rows.tolist())
 
 
 def padded(filters, **more):
@@ -112,23 +112,28 @@ def test_everything_goes_when_everyone_leaves():
     for id in list(matcher)[:-1]:
         matcher.remove(id)
     algorithm = inside(matcher)
-    assert (len(algorithm._rows), len(algorithm._law_parts)) == (2, 1)
+    assert (len(algorithm.path_rows), len(algorithm.law_parts)) == (2, 1)
     a, color, spot = TypedAttribute("a", "number"), TypedAttribute("color", "text"), TypedAttribute("spot", "place")
-    assert set(algorithm._revision._columns.numbers) == {a, color, (spot, "lon"), (spot, "lat")}
-    assert set(algorithm._revision._codes.numbers) == {"red", "blue"}
+    assert set(algorithm.revision.columns.numbers) == {a, color, (spot, "lon"), (spot, "lat")}
+    assert set(algorithm.revision.codes.numbers) == {"red", "blue"}
     matcher.remove("or")
-    assert (len(algorithm._rows), algorithm._law_parts, algorithm._filters, algorithm._multi_row_filters) == (0, {}, {}, 0)
-    assert algorithm._order.counts == {}
+    assert (len(algorithm.path_rows), algorithm.law_parts, algorithm.filters, algorithm.multi_row_filters) == (
+        0,
+        {},
+        {},
+        0,
+    )
+    assert algorithm.name_order.counts == {}
 
 
 def test_rows_that_went_leave_their_room_to_those_that_come():
     matcher = filled({at: f"a < {at} and b = 'x{at}'" for at in range(50)})
-    revision = inside(matcher)._revision
-    used = revision._used
+    revision = inside(matcher).revision
+    used = revision.used
     for at in range(50):
         matcher.remove(at)
         matcher.add(100 + at, f"a > {at} and b = 'y{at}'")
-    assert (revision._used, len(revision._codes)) == (used, 50)
+    assert (revision.used, len(revision.codes)) == (used, 50)
     assert matcher.match({"a": 30, "b": "y7"}) == [107]
 
 
@@ -137,7 +142,7 @@ def test_rows_that_went_leave_their_room_to_those_that_come():
 def test_it_agrees_with_brute_however_many_names_make_the_tree(case, names):
     brute, matcher = (td.Matcher("brute", **case.world.keywords) for _ in range(2))
     tree = CandidatesTree(names, names)
-    tree._order._settled_at = 1  # choose names for the first filters already
+    tree.name_order.settled_at = 1  # choose names for the first filters already
     matcher.backend.algorithm = tree
     matcher.add_many(enumerate(case.filters))
     brute.add_many(enumerate(case.filters))

@@ -19,7 +19,7 @@ KIND = "filter-tree"
 
 
 def tree_of(matcher):
-    return matcher.backend.algorithm._tree
+    return matcher.backend.algorithm.tree
 
 
 def visited(matcher, event):
@@ -178,7 +178,7 @@ def test_removing_takes_the_empty_nodes_with_it():
     for id, left in (("A1", 7), ("A2", 6), ("A4", 4), ("A3", 3), ("A5", 2), ("A6", 1)):
         matcher.remove(id)
         assert nodes(matcher) == left
-    root, order = tree_of(matcher).root, matcher.backend.algorithm._order
+    root, order = tree_of(matcher).root, matcher.backend.algorithm.name_order
     assert (root.children, order.counts, order.ranks) == ({}, {}, {})
 
 
@@ -243,7 +243,7 @@ def test_coming_and_going_leaves_no_trace(kind, steps, events):
     for event in events:
         assert sorted(matcher.match(event)) == sorted(brute.match(event)) == sorted(fresh.match(event))
     one, two = matcher.backend.algorithm, fresh.backend.algorithm
-    assert (len(one._rows), one._order.counts) == (len(two._rows), two._order.counts)
+    assert (len(one.path_rows), one.name_order.counts) == (len(two.path_rows), two.name_order.counts)
     assert all(node.rows or node.children for node in tree_of(matcher).iterate_nodes() if node.step)
 
 

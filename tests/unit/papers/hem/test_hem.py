@@ -109,12 +109,12 @@ def test_the_rate_of_an_event_follows_rows_that_come_and_go():
     event = np.array([0.1])
     hem.plan(event)
     share = 1 - len(scan(table, event)) / 4000
-    assert hem._theta[0] == pytest.approx(share, abs=0.02)
+    assert hem.theta[0] == pytest.approx(share, abs=0.02)
     gone = np.flatnonzero(table.lows[0] > 0.1).astype(np.int32)  # all that begin above the event's value
     hem.delete(table, gone)
     table.discard(gone)
     hem.plan(event)
-    assert hem._theta[0] == pytest.approx(0.0, abs=0.02)
+    assert hem.theta[0] == pytest.approx(0.0, abs=0.02)
     assert sorted(hem.match(table, event).tolist()) == scan(table, event)
 
 
@@ -142,26 +142,26 @@ def test_the_cell_of_a_range_uses_the_whole_grid():
     table = RangeTable.from_ends(lows, highs, np.zeros((1, 3), np.uint8))
     hem = Hem()
     hem.insert(table, np.arange(3, dtype=np.int32))
-    rows = [number // (2 * kernels.TAU) for number in np.flatnonzero(hem._lists.sizes)]
+    rows = [number // (2 * kernels.TAU) for number in np.flatnonzero(hem.lists.sizes)]
     assert rows == [0, kernels.TAU // 2, kernels.TAU - 1]
 
 
 def test_algorithm_1_ends_where_a_row_of_the_triangle_ends():
     """Line 17 runs to column 2 tau - i of row i, which is one past the row's last cell: it is not to be visited."""
     hem, _, _ = filled(10, m=1)
-    sizes = np.ones_like(hem._lists.sizes)
+    sizes = np.ones_like(hem.lists.sizes)
     for row in range(kernels.TAU):
         begin = row * 2 * kernels.TAU
         sizes[begin + row : begin + 2 * kernels.TAU - row] = 0  # the triangle is empty, and all around it is row 0
-    starts, pool, member = np.zeros_like(hem._lists.starts), np.zeros_like(hem._lists.pool), np.ones(10, np.uint8)
+    starts, pool, member = np.zeros_like(hem.lists.starts), np.zeros_like(hem.lists.pool), np.ones(10, np.uint8)
     for value in (0.0, 0.5, 1.0):
-        kernels.match_by_triangle(starts, sizes, pool, hem._closed, hem._domains.domain, 0, value, member)
+        kernels.match_by_triangle(starts, sizes, pool, hem.closed_ends, hem.domains.domain, 0, value, member)
         assert member.all()
 
 
 def test_no_cell_lies_outside_the_triangle():
     hem, _, _ = filled(5000, m=1, delta=0.01)
-    for number in np.flatnonzero(hem._lists.sizes).tolist():
+    for number in np.flatnonzero(hem.lists.sizes).tolist():
         row, column = divmod(number, 2 * kernels.TAU)
         assert row <= column <= 2 * kernels.TAU - 1 - row
 

@@ -117,13 +117,14 @@ def test_counting_agrees_with_brute_force_whatever_comes_and_goes(access, waitin
                 brute.remove(id)
                 held.discard(id)
             assert found(counting, filters, events) == found(brute, filters, events)
-            counting._ranges.check()
+            counting.range_index.check()
         for id in held:
             counting.remove(id)
         assert found(counting, filters, events) == [set()] * len(events)
         left = counting.explain()
         assert (left["rows"], left["distinct predicates"], left["ranges"]["waiting"]) == (0, 0, 0)
-        assert [len(left) for left in (counting._attrs, counting._deferred, counting._predicates.tables)] == [0, 0, 0]
+        tables = (counting.attribute_numbers, counting.deferred, counting.predicates.tables)
+        assert [len(table) for table in tables] == [0, 0, 0]
     finally:
         interval_index.MAX_WAITING = kept
 
@@ -235,7 +236,7 @@ def test_a_million_is_not_needed_to_build_the_tree():
         counting.remove(at)
         brute.remove(at)
     assert found(counting, trees, events) == found(brute, trees, events)
-    counting._ranges.check()
+    counting.range_index.check()
 
 
 @pytest.mark.parametrize("ends", range(1, 40))
@@ -284,4 +285,4 @@ def test_many_filters_of_few_numbers_agree_with_brute_force(access, waiting, see
         counting.remove(at)
         brute.remove(at)
     assert found(counting, trees, events) == found(brute, trees, events)
-    counting._ranges.check()
+    counting.range_index.check()

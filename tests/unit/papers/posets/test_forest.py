@@ -99,7 +99,7 @@ def test_answers_agree_with_brute_force_whatever_comes_and_goes(kind, steps, eve
                 assert not routed.approximate
     for id in held:
         made.remove(id)
-    assert made.explain()["nodes"] == made.explain()["roots"] == len(made._interfaces) == 0
+    assert made.explain()["nodes"] == made.explain()["roots"] == len(made.interface_counts) == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -193,7 +193,9 @@ def test_nodes_and_subtrees_that_add_nothing_are_not_tested():
     interfaces = {"first": "east", "upper": "east", "deep": "east", "other": "north"}
     made, read = filled(Forest, texts, interfaces=interfaces)
     event = read({"b": 1, "a": 3})
-    tests = [made.route(event, SETTING, skip=skip).tests for skip in (SkipMode.NOTHING, SkipMode.TESTS, SkipMode.SUBTREES)]
+    tests = [
+        made.route(event, SETTING, skip=skip).tests for skip in (SkipMode.NOTHING, SkipMode.TESTS, SkipMode.SUBTREES)
+    ]
     assert tests[0] > tests[1] >= tests[2]
 
 

@@ -24,7 +24,7 @@ def searches(*filters):
 def fresh_worker(monkeypatch):
     """A process that has opened nothing yet."""
     monkeypatch.setattr(worker_store, "MATCHERS", OpenCache(worker_store.MATCHERS.size))
-    monkeypatch.setattr(checksums, "_compared", set())
+    monkeypatch.setattr(checksums, "compared_files", set())
 
 
 def damage(folder):
@@ -49,8 +49,8 @@ def version(folder):
 
 @pytest.mark.parametrize("made", [snapshot, version])
 def test_a_worker_refuses_a_damaged_file_and_reads_a_whole_one_once(made, tmp_path, fresh_worker, monkeypatch):
-    place, read, real = made(tmp_path / "kept"), [], checksums._compute_checksum
-    monkeypatch.setattr(checksums, "_compute_checksum", lambda whole, name: read.append(name) or real(whole, name))
+    place, read, real = made(tmp_path / "kept"), [], checksums.compute_checksum
+    monkeypatch.setattr(checksums, "compute_checksum", lambda whole, name: read.append(name) or real(whole, name))
     for _ in range(3):
         assert sum(len(place.open(shard)) for shard in range(place.shards)) == 50
     assert len(read) == place.shards

@@ -55,7 +55,7 @@ class MonitorGroup:
         for number, watch in enumerate(self.monitors):
             try:
                 tell(watch)
-            except Exception as problem:  # a monitor may fail in any way, and the pipeline continues
+            except Exception as problem:  # noqa: BLE001 - a monitor may fail in any way, and the pipeline continues
                 self._warn_once(number, f"{type(watch).__name__} failed: {type(problem).__name__}: {problem}")
 
     def _warn_once(self, number: int, text: str) -> None:

@@ -127,7 +127,8 @@ class SnapshotFeed:
         except SnapshotError as problem:
             if not position:
                 raise
-            return Changes([ChangeStep(None, problem=problem)], position)  # being replaced: the last version stays in force
+            # It is being replaced: the last version stays in force.
+            return Changes([ChangeStep(None, problem=problem)], position)
         return Changes([], {"snapshot": checksum})
 
 

@@ -92,7 +92,7 @@ def read_safely(path: str, table: TargetTable, read: FileReader) -> Iterator[pa.
         for batch in read(path, table):
             yield batch
             done += batch.num_rows
-    except Exception as problem:  # whatever a broken file makes a reader raise, the query goes on
+    except Exception as problem:  # noqa: BLE001 - whatever a broken file makes a reader raise, the query goes on
         after = f" after {done} rows" if done else ""
         reason = f"the file cannot be read{after}: {_get_first_line(problem)}"
         yield table.build_refusals([(reason, _to_json({"file": path}))])
