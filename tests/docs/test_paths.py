@@ -1,0 +1,170 @@
+"""Every file, module and name of the code that the documents mention exists.
+
+Documents for users are held to paths, links and dotted names such as `tidings.testing.checks`. Documents about the code
+are held to more: there `lang.filters.notations.parse`, too, is a name of ours, and so is each `snake_case` word.
+"""
+
+import ast
+import functools
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "tidings"
+PACKAGES = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists())
+
+ABOUT_CODE = [
+    ROOT / "CONTRIBUTING.md",
+    *(ROOT / "docs" / name for name in ("architecture.md", "glossary.md", "papers.md")),
+    *sorted((ROOT / "docs" / "decisions").glob("*.md")),
+    *sorted((PACKAGE / "papers").rglob("*.md")),
+]
+FOR_USERS = [
+    ROOT / "README.md",
+    *(path for path in sorted((ROOT / "docs").glob("*.md")) if path not in ABOUT_CODE),
+    *sorted((ROOT / "docs" / "guide").glob("*.md")),
+    *sorted((ROOT / "benchmarks").rglob("README.md")),
+]
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+every_document = pytest.mark.parametrize("document", ABOUT_CODE + FOR_USERS, ids=name_of)
+every_document_about_code = pytest.mark.parametrize("document", ABOUT_CODE, ids=name_of)
+
+
+# --- what the documents mention -------------------------------------------------------------------
+
+
+def read(document):
+    return document.read_text(encoding="utf-8")
+
+
+def code_words(text):
+    """The words inside backticks, outside of blocks of code."""
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    return [word for span in re.findall(r"`([^`]+)`", prose) for word in span.split()]
+
+
+def paths(text):
+    """Paths that begin in a folder of the repository or of the package: `src/...`, `engine/segment.py`, `lang/`."""
+    folders = "src|docs|tests|benchmarks|examples|tools|" + "|".join(PACKAGES)
+    in_code = [word for word in code_words(text) if re.fullmatch(rf"(?:{folders})/[\w./-]*\w/?|(?:{folders})/", word)]
+    anywhere = re.findall(r"(?<![\w./-])(?:src/[\w/.-]*\w|(?:\w+/)+\w+\.py)(?!\w)", text)
+    return sorted(path for path in {*in_code, *anywhere} if not re.search(r"[A-Z]{2,}$", path))  # `papers/KEY`
+
+
+def dotted_names(text):
+    """Names that begin with `tidings.`, unless they are those of files."""
+    found = re.findall(r"(?<![\w/.-])tidings((?:\.[A-Za-z_]\w*)+)(?!\w)", text)
+    return sorted({name[1:] for name in found if not re.search(r"\.(json|toml|md|py)$", name)})
+
+
+def module_names(text):
+    """Names that begin with a package of ours: `lang.filters.notations.parse`."""
+    words = {re.sub(r"\(.*\)$", "", word) for word in code_words(text)}
+    return sorted(word for word in words if re.fullmatch(rf"(?:{'|'.join(PACKAGES)})(?:\.[A-Za-z_]\w*)+", word))
+
+
+# --- what exists ----------------------------------------------------------------------------------
+
+
+@functools.cache
+def tree_of(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def members(node):
+    """What a module or class defines or imports by name, with the nodes of classes and functions."""
+    for child in ast.walk(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef):
+            yield child.name, child
+        elif isinstance(child, ast.Name | ast.Attribute) and isinstance(child.ctx, ast.Store):
+            yield (child.id if isinstance(child, ast.Name) else child.attr), None
+        elif isinstance(child, ast.alias):
+            yield (child.asname or child.name), None
+
+
+def resolves(dotted):
+    """Whether a dotted name leads from the package over folders and modules to something that is defined there."""
+    folder, parts = PACKAGE, dotted.split(".")
+    while parts and (folder / parts[0]).is_dir():
+        folder, parts = folder / parts[0], parts[1:]
+    file = folder / f"{parts[0]}.py" if parts else folder / "__init__.py"
+    file, parts = (file, parts[1:]) if file.exists() else (folder / "__init__.py", parts)
+    node = tree_of(file)
+    for position, part in enumerate(parts):
+        defined = dict(members(node))
+        if part not in defined:
+            return False
+        node = defined[part]
+        if node is None:
+            return position == len(parts) - 1
+    return True
+
+
+@functools.cache
+def words_of_code():
+    files = [*ROOT.glob("Makefile"), *ROOT.glob("pyproject.toml"), *ROOT.glob("tests/conftest.py")]
+    files += [
+        path for folder in ("src", "benchmarks", "tools") for path in (ROOT / folder).rglob("*") if path.is_file()
+    ]
+    kept = (path for path in files if path.suffix in {"", ".py", ".toml", ".lark", ".json"})
+    return {word for path in kept for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
+
+
+@every_document
+def test_paths_lead_to_files(document):
+    bases = (ROOT, PACKAGE, document.parent, ROOT / "benchmarks")  # the last: studies, such as `papers/poset`
+    missing = [path for path in paths(read(document)) if not any((base / path).exists() for base in bases)]
+    assert not missing
+
+
+@every_document
+def test_links_lead_somewhere(document):
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", read(document))
+    local = [target for target in targets if not re.match(r"[a-z]+:", target)]
+    assert not [target for target in local if not (document.parent / target).exists()]
+
+
+@every_document
+def test_dotted_names_are_defined(document):
+    assert not [name for name in dotted_names(read(document)) if not resolves(name)]
+
+
+@every_document_about_code
+def test_names_of_modules_are_defined(document):
+    assert not [name for name in module_names(read(document)) if not resolves(name)]
+
+
+@every_document_about_code
+def test_identifiers_are_those_of_the_code(document):
+    words = {word.strip(".,:;()") for word in code_words(read(document))}
+    written = {word for word in words if re.fullmatch(r"[a-z]{2,}_\w+|[A-Z]{2,}_\w+|(?:[A-Z][a-z]+){2,}", word)}
+    unknown = sorted(written - words_of_code())
+    assert not unknown
+
+
+# --- the map and the glossary ---------------------------------------------------------------------
+
+
+def test_the_picture_of_layers_is_the_contract():
+    contracts = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    (layers,) = (contract["layers"] for contract in contracts if contract["id"] == "layers")
+    contract = [re.findall(r"\w+", layer) for layer in layers if "__main__" not in layer]
+    picture = re.search(r"```\n(.*?)```", read(ROOT / "docs" / "architecture.md"), re.DOTALL)[1]
+    drawn = [re.findall(r"\w+", re.match(r" *(\w+(?: \| \w+)*)", line)[1]) for line in picture.splitlines()]
+    assert drawn == contract
+
+
+def test_the_glossary_has_each_word_once():
+    rows = re.findall(r"^\| \*([^*]+)\* \| ([^|]+) \|", read(ROOT / "docs" / "glossary.md"), re.MULTILINE)
+    words = [word for word, _ in rows]
+    assert len(words) > 20
+    assert len(words) == len(set(words))
+    assert not [word for word, meaning in rows if meaning.count(". ")]
