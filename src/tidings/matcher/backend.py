@@ -1,6 +1,6 @@
 """The protocols that a `Matcher` stands on: what keeps subscriptions in force and finds those that events satisfy.
 
-Three classes satisfy `Backend`: `engine.Engine` (indexed segments), `matcher.algorithm_store.AlgorithmStore` (an
+Three classes satisfy `Backend`: `engine.engine.Engine` (indexed segments), `matcher.algorithm_store.AlgorithmStore` (an
 algorithm of a paper, with the written filters beside it) and `matcher.live.sharded_store.ShardedStore` (an engine for
 each shard of a live folder). Filters reach a backend bound and counted (`matcher.admission`); a stage collects them,
 and `commit` puts the whole stage in force at once.

@@ -179,7 +179,7 @@ class TreeForest:
 def _write_tokens(
     trees: Iterable[tuple[int, TreeNode]],
 ) -> tuple[NDArray[np.uint32], NDArray[np.int32], NDArray[np.int64]]:
-    """Write trees as the tokens of `tree_code.cons`: slots, tokens, and where each tree's tokens start."""
+    """Write trees as the tokens of `tree_code.cons_trees`: slots, tokens, and where each tree's tokens start."""
     slots: list[int] = []
     starts, tokens = [0], list[int]()
     emit = tokens.append

@@ -46,7 +46,7 @@ def fill_hash(
     first: IntArray, second: IntArray, cluster: IntArray, mask: Int, table_first: CodeArray, table_second: CodeArray,
     table_cluster: CodeArray, base: Int,
 ) -> None:  # fmt: skip
-    """Enter the keys of one group into its table (linear probing; `keys.cluster_of` looks them up)."""
+    """Enter the keys of one group into its table (linear probing; `keys.find_cluster` looks them up)."""
     for i in range(len(first)):
         # The same hash as in `keys.find_cluster`; keys are distinct, so nothing is compared here.
         at = (first[i] * np.int64(2654435761) + second[i] * np.int64(40503)) & mask

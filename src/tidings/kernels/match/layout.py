@@ -62,7 +62,7 @@ class IndexRows(NamedTuple):
 
 
 class EventCells(NamedTuple):
-    """The codes of events: `cell[event, column]`, see `kernels.literals`; `plain` events have no `SEVERAL` cell."""
+    """The codes of events: `cell[event, column]`, see `literals`; `plain` events have no `SEVERAL` cell."""
 
     cell: CodeArray
     plain: ByteArray

@@ -88,7 +88,7 @@ def decide_area(
 
 @jit_inline
 def _decide_circle(lon: Float, lat: Float, center_lon: Float, center_lat: Float, limit: Float) -> Int:
-    """Decide a place near a centre, by the same steps as `algebra.law.evaluate.distance_m`."""
+    """Decide a place near a centre, by the same steps as `algebra.law.evaluate.compute_distance_m`."""
     lat1, lat2 = math.radians(center_lat), math.radians(lat)
     up, along = math.sin((lat2 - lat1) / 2), math.sin(math.radians(lon - center_lon) / 2)
     haversine = up * up + math.cos(lat1) * math.cos(lat2) * (along * along)

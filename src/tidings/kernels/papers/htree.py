@@ -4,7 +4,7 @@ A node of level `l` has `2 * eta + 1` children, by cells of the attribute `index
 by their centre; then those of wide rows, which are in each cell they reach; and one for rows that reach everywhere. A
 leaf is the sequence of children down to it. A row's leaves are a product, so its code has for each level eight bits:
 the first child (four bits) and how many. `leaf_of` gives existing leaves a number, and list `number` has its rows;
-list `row` of `blocks` has the places of a row in its leaves, in the order of `leaves_of`.
+list `row` of `blocks` has the places of a row in its leaves, in the order of `list_leaves`.
 
 Narrow and wide are decided in fine cells, which are integers: `find_cell` keeps the order of values, and all else is
 integer arithmetic, so no row can slip through between two cells.

@@ -95,7 +95,7 @@ class Lines:
         self.drained = False
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the lines without their ends; of one that is too long the first bytes, as `TooLong`."""
+        """Yield the lines without their ends; of one that is too long the first bytes, as `LongLine`."""
         rest, size = b"", 0  # a size above zero is that of a line whose bytes are let go
         for chunk in self._chunks():
             if size:

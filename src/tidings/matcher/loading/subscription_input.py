@@ -1,6 +1,6 @@
 """Subscriptions as they come: pairs, triples with a notation, a mapping, or Arrow columns `id` and `filter`.
 
-Tables that say their filters by a column for each parameter are read in `matcher.parameters`.
+Tables that say their filters by a column for each parameter are read in `matcher.loading.parameter_table`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The candidates tree: two-phase matching, a tree of few names and a final revision of what it finds.
 
-"Streaming matching of events" (Schitinin, Tsesko, 2016), section 2.6. A few of the most frequently used names make
-the tree (`tree`): two, and more only where these reach too few filters. Of them only tests of fixed values are in it:
-it does not pay to put into a tree what hardly any two filters share, such as prices and polygons. What ends at the
-nodes that an event reaches are candidates. In the final revision the rest of each candidate is decided: intervals by
-a kernel over flat rows (`revision`), and then whatever is no interval, such as areas and negations, by the law.
+"Streaming matching of events" (Schitinin, Tsesko, 2016), section 2.6. A few of the most frequently used names make the
+tree (`conjunction_tree`): two, and more only where these reach too few filters. Of them only tests of fixed values are
+in it: it does not pay to put into a tree what hardly any two filters share, such as prices and polygons. What ends at
+the nodes that an event reaches are candidates. In the final revision the rest of each candidate is decided: intervals
+by a kernel over flat rows (`revision`), and then whatever is no interval, such as areas and negations, by the law.
 
 Which names make the tree is decided when filters come, each time their number has doubled; all are then laid out
 anew. A filter is taken through its normal form, a row for each conjunction. One whose normal form has more than
@@ -15,7 +15,7 @@ Insert and delete: O(tests), laying out anew included when spread over the filte
 + candidates). Space: O(tests). It expresses everything that the language has. An event with a range, or with an
 integer that float64 does not have, has all its candidates decided by the law.
 
-The paper does not say how many names, nor what becomes of filters that use none of them (docs/papers.md).
+The paper does not say how many names, nor what becomes of filters that use none of them (README.md here).
 """
 
 from __future__ import annotations

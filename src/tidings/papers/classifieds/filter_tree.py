@@ -1,8 +1,8 @@
 """The filter tree: whole conjunctions as paths of one tree, which an event descends.
 
-"Streaming matching of events" (Schitinin, Tsesko, 2016), sections 2.3 to 2.5; the tree itself is `tree`. A filter
-is brought into normal form, each of its conjunctions becomes a path, and the nodes that an event reaches name the
-filters that accept it. Names are ordered by how many paths use them, the most frequent first. The order is settled
+"Streaming matching of events" (Schitinin, Tsesko, 2016), sections 2.3 to 2.5; the tree itself is `conjunction_tree`. A
+filter is brought into normal form, each of its conjunctions becomes a path, and the nodes that an event reaches name
+the filters that accept it. Names are ordered by how many paths use them, the most frequent first. The order is settled
 when filters come, each time the number of paths has doubled; the tree is then built anew, from its own nodes.
 
 Insert and delete: O(steps) look-ups, building anew included when spread over the filters that came. Match: O(nodes
@@ -13,7 +13,7 @@ It cannot express a negated test: `not p` accepts an event that lacks the attrib
 that are there. (`a != x` asks for the attribute and is a step like others.) Nor a filter whose normal form is too
 large. Both are refused.
 
-Corrected (docs/papers.md): Algorithm 1 never advances, and visits a node once for each subset of the terms left
+Corrected (README.md here): Algorithm 1 never advances, and visits a node once for each subset of the terms left
 out; two tests of one name need one step, since the descent drops a name once taken; an event's value that is a
 range cannot be found by hash. The paper's nodes are immutable so that descents and updates may meet; here a lock
 parts them, as only one of them could run at a time anyway.

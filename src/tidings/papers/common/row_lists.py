@@ -1,4 +1,4 @@
-"""Many growable lists of row numbers in one pool of memory; the kernels are in `kernels.buckets`."""
+"""Many growable lists of row numbers in one pool of memory; the kernels are in `kernels.papers.buckets`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SPARE = 1.25
 
 
 class RowLists:
-    """Lists of int32, each known by its number; see `kernels.buckets` for the layout."""
+    """Lists of int32, each known by its number; see `kernels.papers.buckets` for the layout."""
 
     def __init__(self, count: int) -> None:
         """Start with so many empty lists."""

@@ -7,7 +7,7 @@ goes by. A reading has every value under each name that filters ask for, its own
 the steps of the walk up the attribute tree, made by the reader already. Names and roots are attributes as filters read
 them: one that is asked for as text and as a number is two names, and the names above it are two as well.
 
-Numbers and times are exact: a number is a float and a tie (`key_of`), which order as the numbers do, beyond 2**53 too.
+Numbers and times are exact: a number is a float and a tie (`to_key`), which order as the numbers do, beyond 2**53 too.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ ends of what is still alive; memory O(n/8) bytes for each node or cell that has 
 
 It has no `not`, `!=`, text tests, ranges of text, places, ages, comparisons or arrays of records, and refuses them.
 
-Corrected (docs/papers.md#ctps): roots that an event lacks (Algorithm 6 keeps their subscriptions); several names or
+Corrected (README.md here): roots that an event lacks (Algorithm 6 keeps their subscriptions); several names or
 values under one root (each clears what the other found): the pairs of a root are joined before what asks dies; value
 trees belong to the root that uses them (m2 is filled by value and read by attribute); ends are kept (Algorithm 5);
 part D reads row y of column r (Algorithm 9, line 19); no domain is assumed; a filter that constrains a root twice has

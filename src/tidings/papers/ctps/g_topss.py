@@ -15,7 +15,7 @@ so nearly all of them where every subscription has the same few roots.
 
 It has no `not`, `!=`, text tests, ranges of text, places, ages, comparisons or arrays of records, and refuses them.
 
-Corrected (docs/papers.md#ctps): a set of texts is a variable edge; a constraint may be met by any of several values.
+Corrected (README.md here): a set of texts is a variable edge; a constraint may be met by any of several values.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ adding, so it grows with the square of the trees' size. Beyond `limit` stored en
 
 It has no `not`, `!=`, text tests, ranges of text, places, ages, comparisons or arrays of records, and refuses them.
 
-Corrected (docs/papers.md#ctps): a constraint that several values satisfy counts once; of the names a value goes by
+Corrected (README.md here): a constraint that several values satisfy counts once; of the names a value goes by
 only the lowest are looked up.
 """
 

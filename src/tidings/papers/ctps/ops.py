@@ -14,7 +14,7 @@ subscriptions. An index beyond `limit` entries is refused.
 
 It has no `not`, `!=`, text tests, ranges of text, places, ages, comparisons or arrays of records, and refuses them.
 
-Corrected (docs/papers.md#ctps): two edges of a subscription may be mapped to one edge of the event, since one value
+Corrected (README.md here): two edges of a subscription may be mapped to one edge of the event, since one value
 may satisfy two constraints (a homomorphism, not an isomorphism).
 """
 

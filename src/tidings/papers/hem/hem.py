@@ -10,7 +10,7 @@ N rows, M attributes. Insert, delete: O(M). Match: O(N) to begin with all candid
 that are walked, and the candidates that are left for the rest. Space: O(N M).
 
 Cannot express: anything but ranges and equality of numbers and times under `and` and `or` (see `intervals`).
-Corrected (docs/papers.md): the height of a cell in Formula 3, the end of Algorithm 1's second loop, Theorem 4 on
+Corrected (README.md here): the height of a cell in Formula 3, the end of Algorithm 1's second loop, Theorem 4 on
 `[v, v)`, theta for "matching rate" in 4.3.3, and domains, which nobody has to declare here.
 """
 

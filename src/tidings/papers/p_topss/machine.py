@@ -1,8 +1,8 @@
 """P-ToPSS: the matching machine of "Predictive Publish/Subscribe Matching", as printed: a baseline.
 
 Muthusamy, Liu, Jacobsen, DEBS 2010, sections 4 and 5.1. Each pattern is a state machine; parts under `and` and `or`
-are Boolean machines whose children are state machines (`p_topss_graph`); conditions go by time lists
-(`p_topss_times`). An instance is one way to have come so far: a state and its own time lists (Table 2).
+are Boolean machines whose children are state machines (`state_graph`); conditions go by time lists
+(`time_lists`). An instance is one way to have come so far: a state and its own time lists (Table 2).
 
 At an event an instance takes the primary link of every next step the event satisfies; when its state ends a term it
 also stays, and takes the secondary link when the event satisfies the state's own step. The initial state is always
@@ -24,7 +24,7 @@ Chosen, where the paper is silent or says two things:
 - Self links are not counted as transitions; every subscription is added before the first event.
 - Unless `expire` is given, no time is ever forgotten.
 
-Known to differ from `definition` (tests/unit/patterns/test_p_topss.py): the secondary link renews a step's time
+Known to differ from `definition` (tests/unit/papers/p_topss): the secondary link renews a step's time
 without the steps that must stand just before it; one event may serve two children of `and`; `x , (b and c)` never
 matches; case 4 takes every condition for an absolute one, and includes its lower end.
 """

@@ -3,7 +3,7 @@
 Tarkoma's text on poset routing, section 3.7: the counter algorithm, with a preliminary elimination phase, hash tables
 for equality and interval trees for ranges. A filter is a disjunction of conjunctions; each conjunction is a row, and
 equal predicates are stored once. An event looks its values up: equal values by hash, ranges by the interval index of
-`stabbing`; what no index knows is asked of the law, at most once for each event.
+`interval_index`; what no index knows is asked of the law, at most once for each event.
 
 Elimination, before anything is counted: a row with an equality is filed under one of them, the one with the fewest
 rows (its access predicate), and only when that holds is the row counted, over its own list of predicates, up to the
@@ -15,7 +15,7 @@ predicates alone gain nothing by it (measured); where predicates have to be aske
 
 Cost: match O(values + log n for each range attribute + rows counted + predicates asked); add and remove
 O(predicates), amortised O(log n) for each range; space O(predicates of all rows). It expresses everything: a filter
-too large for a normal form is one asked predicate. See docs/papers.md#poset.
+too large for a normal form is one asked predicate. See README.md here.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ For routing, many subscriptions belong to few interfaces: `route` returns interf
 and skips tests of nodes (or whole subtrees) that can add none. With a deadline, what is left when it passes is added
 unasked: false positives, never a miss.
 
-Corrected (docs/papers.md#poset): a node may be left out altogether only when the interfaces of its whole subtree are in
+Corrected (README.md here): a node may be left out altogether only when the interfaces of its whole subtree are in
 the result, not its own alone; "the remaining nodes" are those below nodes that did not fail.
 
 Cost: match O(nodes tested), at worst all; add O(depth times siblings that may cover), each some ten microseconds, so

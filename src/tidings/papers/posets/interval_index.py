@@ -1,8 +1,8 @@
 """Range predicates of many rows, found by value: the counting matcher's interval index, with inserts and deletes.
 
-Entries lie in flat arrays, one slot each; most are also in a sorted tree (`kernels.counting` says how), the newest wait
-beside it and are compared one by one. When too many wait, or too many in the tree are gone, the next match builds the
-tree again: O(log n) a change on average, no Python object for an entry. Ends are float64, exactly.
+Entries lie in flat arrays, one slot each; most are also in a sorted tree (`kernels.papers.counting` says how), the
+newest wait beside it and are compared one by one. When too many wait, or too many in the tree are gone, the next match
+builds the tree again: O(log n) a change on average, no Python object for an entry. Ends are float64, exactly.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ has matched, since one that does not match hides it (Property 3.13): so it is te
 in a forest. Placing a node costs more: all its covers are sought, and all below them that it covers.
 
 Cost: match O(nodes all of whose covers match, and their children); add O(filters) at worst; space O(covering pairs).
-Like the forest it knows only `covers` and `holds`, so it expresses everything. See docs/papers.md.
+Like the forest it knows only `covers` and `holds`, so it expresses everything. See README.md here.
 """
 
 from __future__ import annotations

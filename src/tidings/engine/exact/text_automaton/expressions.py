@@ -26,7 +26,7 @@ KEPT = 16384
 
 
 def _make_options(*, ignoring_case: bool) -> Any:
-    """Return the options of `model.text`, which defines what an expression means, but without captures."""
+    """Return the options of `model.text_tests`, which defines what an expression means, but without captures."""
     import re2
 
     options = re2.Options()
