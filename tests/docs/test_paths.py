@@ -150,6 +150,31 @@ def test_identifiers_are_those_of_the_code(document):
     assert not unknown
 
 
+# --- docstrings and comments ----------------------------------------------------------------------
+
+
+@functools.cache
+def commentary(path):
+    """The docstrings and comments of a module."""
+    source = path.read_text(encoding="utf-8")
+    texts = [node.value for node in ast.walk(tree_of(path)) if isinstance(node, ast.Constant)]
+    comments = re.findall(r"# (.*)$", source, re.MULTILINE)
+    return "\n\n".join([*(text for text in texts if isinstance(text, str) and len(text) > 20), *comments])
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_docstrings_and_comments_name_what_exists(package):
+    missing = []
+    for path in sorted((PACKAGE / package).rglob("*.py")):
+        text = commentary(path)
+        names = [name for name in module_names(text) if not name.startswith("spark.") and not name.endswith(".py")]
+        missing += [(name_of(path), name) for name in {*names, *dotted_names(text)} if not resolves(name)]
+        paths = re.findall(r"(?<![\w./-])(?:docs|tests|src|benchmarks)/[\w./-]*\w", text)
+        stale = (name for name in paths if not any(ROOT.glob(f"{name}*")) and "KEY" not in name)
+        missing += [(name_of(path), name) for name in stale]
+    assert not missing
+
+
 # --- the map and the glossary ---------------------------------------------------------------------
 
 
