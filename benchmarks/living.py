@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.timing import machine
+from tidings.bench.harness.results import describe_machine
 from tidings.bench.workloads import workload
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def main() -> None:
     events = work.event_rows(64, 2)
     for event in events:
         matcher.match(event)
-    print(f"living: {count:,} subscriptions; {machine()}")
+    print(f"living: {count:,} subscriptions; {describe_machine()}")
     names = work.columns(count, 1).column("id").to_pylist()
     random.Random(1).shuffle(names)
     _report("nothing merged", timed_calls(matcher, events, names, calls=given.calls // share // 10), "(baseline)")

@@ -1,7 +1,7 @@
-"""How many filters a second are read: `python -m benchmarks.parse`.
+"""How many filters a second are parsed: `python -m benchmarks.parse`.
 
 Typical saved searches in text notation (seeded, 1 to 6 predicates, some with `or`, `not`, sets and polygons),
-on one core. The baseline in the same run is the grammar alone. "First time" empties the store of known
+on one core. The baseline in the same run is the grammar alone. "First time" empties the cache of
 predicates before each repetition; "loaded before" is what a second load of similar searches costs.
 """
 
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks.timing import machine, timed
+from tidings.bench.harness.result_tables import format_rate
+from tidings.bench.harness.results import describe_machine
+from tidings.bench.harness.timing import time_work
 from tidings.bench.workloads import saved_searches
 from tidings.lang import parse, render
 from tidings.lang.filters.fast_text import FAST_PARSER, parse_fast
@@ -21,9 +23,8 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--filters", type=int, default=20_000)
     options.add_argument("--quick", action="store_true", help="a tenth of the work, for a smoke test")
-    given = options.parse_args()
-    count = given.filters // 10 if given.quick else given.filters
-    report(count)
+    arguments = options.parse_args()
+    report(arguments.filters // 10 if arguments.quick else arguments.filters)
 
 
 def report(count: int) -> None:
@@ -33,23 +34,23 @@ def report(count: int) -> None:
     trees = [parse(text) for text in texts]
     jsons = [render(tree, notation="json") for tree in trees]
 
-    def first_time() -> None:
+    def parse_first_time() -> None:
         FAST_PARSER.cache.clear()
         _parse_all(texts, "text")
 
     rows = {
-        "text, first time": (timed(first_time), len(texts)),
-        "text, loaded before": (timed(lambda: _parse_all(texts, "text")), len(texts)),
-        "text, grammar alone (baseline)": (timed(lambda: [parse_text(text) for text in slow], repeat=3), len(slow)),
-        "json": (timed(lambda: _parse_all(jsons, "json"), repeat=3), len(jsons)),
-        "render text": (timed(lambda: [render(tree) for tree in trees], repeat=3), len(trees)),
+        "text, first time": (time_work(parse_first_time), len(texts)),
+        "text, loaded before": (time_work(lambda: _parse_all(texts, "text")), len(texts)),
+        "text, grammar alone (baseline)": (time_work(lambda: [parse_text(text) for text in slow], repeat=3), len(slow)),
+        "json": (time_work(lambda: _parse_all(jsons, "json"), repeat=3), len(jsons)),
+        "render text": (time_work(lambda: [render(tree) for tree in trees], repeat=3), len(trees)),
     }
     left = sum(parse_fast(text) is None for text in texts)
     base = rows["text, grammar alone (baseline)"]
     base_rate = base[1] / base[0].median
-    print(f"parse: {count:,} saved searches, {left:,} of them left to the grammar; {machine()}")
+    print(f"parse: {count:,} saved searches, {left:,} of them left to the grammar; {describe_machine()}")
     for name, (timing, amount) in rows.items():
-        print(f"  {name:<32} {timing.rate(amount)}   {amount / timing.median / base_rate:6.1f}x the grammar")
+        print(f"  {name:<32} {format_rate(timing, amount)}   {amount / timing.median / base_rate:6.1f}x the grammar")
 
 
 def _parse_all(sources: list[str], notation: str) -> None:

@@ -7,10 +7,19 @@ from dataclasses import asdict
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tidings.bench.harness.charts import draw
-from tidings.bench.harness.forked_process import Ended
-from tidings.bench.harness.result_tables import number
-from tidings.bench.harness.scoreboard import ENGINE, READ, Entry, chart, markdown, short, summary, workload_table
+from tidings.bench.harness.charts import draw_charts
+from tidings.bench.harness.forked_process import Ending
+from tidings.bench.harness.result_tables import format_number
+from tidings.bench.harness.scoreboard import (
+    ENGINE,
+    READ,
+    Entry,
+    build_chart,
+    build_summary,
+    build_workload_table,
+    format_markdown,
+    format_size,
+)
 from tidings.bench.workloads import workload
 from tidings.errors import FileError, MissingExtra, TidingsError
 
@@ -19,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LONG = 200
-"""A reason is cut here: a polygon has many corners. The JSON has it whole."""
+"""Longest reason on the page, in characters: a polygon has many corners. The JSON has all of it."""
 
 HOW = """\
 Every matcher of `td.matchers()` and peers from PyPI, on the workloads of `tidings bench list`: `make scoreboard`.
@@ -47,61 +56,60 @@ Every matcher of `td.matchers()` and peers from PyPI, on the workloads of `tidin
 def write_page(
     entries: Sequence[Entry], out: Path, *, run: dict[str, Any], say: Callable[[str], None]
 ) -> Iterator[Path]:
-    """Write `scoreboard.md` and what it shows; yield the files."""
+    """Write `scoreboard.md`, the JSON and the plots; yield the files."""
     folder = out / "scoreboard"
-    groups = {
-        key: [one for one in entries if one.workload == key] for key in dict.fromkeys(e.workload for e in entries)
-    }
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(entry.workload, []).append(entry)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        pictures = _pictures(groups, folder, say)
+        plots = _draw_plots(groups, folder, say)
         page, whole = out / "scoreboard.md", folder / "scoreboard.json"
-        page.write_text(_page(entries, groups, pictures), encoding="utf-8")
-        said = {"written": run, "entries": [asdict(one) for one in entries]}
-        whole.write_text(json.dumps(said, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        page.write_text(_build_page(entries, groups, plots), encoding="utf-8")
+        record = {"written": run, "entries": [asdict(entry) for entry in entries]}
+        whole.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     except OSError as problem:
         msg = f"cannot write the scoreboard to `{out}`: {problem}"
         raise FileError(msg) from problem
-    yield from (page, whole, *pictures.values())
+    yield from (page, whole, *plots.values())
 
 
-def _pictures(groups: dict[str, list[Entry]], folder: Path, say: Callable[[str], None]) -> dict[str, Path]:
-    charts = {key: chart(some, title=f"{key}: {_description(key)}") for key, some in groups.items()}
+def _draw_plots(groups: dict[str, list[Entry]], folder: Path, say: Callable[[str], None]) -> dict[str, Path]:
+    charts = {key: build_chart(some, title=f"{key}: {_describe_workload(key)}") for key, some in groups.items()}
     try:
-        return {key: draw([one], folder)[0] for key, one in charts.items() if one.lines}
+        return {key: draw_charts([chart], folder)[0] for key, chart in charts.items() if chart.lines}
     except MissingExtra as problem:
         say(f"note: no plots; {problem}")
         return {}
 
 
-def _page(entries: Sequence[Entry], groups: dict[str, list[Entry]], pictures: dict[str, Path]) -> str:
-    budgets = sorted({one.budget_s for one in entries if one.who not in (ENGINE, READ)})
+def _build_page(entries: Sequence[Entry], groups: dict[str, list[Entry]], plots: dict[str, Path]) -> str:
+    budgets = sorted({entry.budget_s for entry in entries if entry.who not in (ENGINE, READ)})
     how = HOW.format(
         budget=" or ".join(f"{budget:g} s" for budget in budgets) or "as long as it takes",
-        busy=_busy(entries),
-        events=f"{max((one.events for one in entries), default=0):,}",
+        busy=_describe_load(entries),
+        events=f"{max((entry.events for entry in entries), default=0):,}",
     )
-    parts = ["# Scoreboard", how.rstrip(), *_circumstances(entries)]
-    parts += ["## At the largest size", markdown(summary(entries))]
+    parts = ["# Scoreboard", how.rstrip(), *_describe_runs(entries)]
+    parts += ["## At the largest size", format_markdown(build_summary(entries))]
     for key, some in groups.items():
-        parts += [f"## {key}", _headline(key, some), markdown(workload_table(some))]
-        parts += ["\n".join(f"- {line}" for line in _reasons(some))] if _reasons(some) else []
-        if key in pictures:  # none without matplotlib
-            parts.append(
-                f"![{key}: time of an event over the number of subscriptions](scoreboard/{pictures[key].name})"
-            )
+        parts += [f"## {key}", _format_headline(key, some), format_markdown(build_workload_table(some))]
+        reasons = _list_reasons(some)
+        parts += ["\n".join(f"- {line}" for line in reasons)] if reasons else []
+        if key in plots:  # none without matplotlib
+            parts.append(f"![{key}: time of an event over the number of subscriptions](scoreboard/{plots[key].name})")
     return "\n\n".join(parts) + "\n"
 
 
-def _busy(entries: Sequence[Entry]) -> str:
-    """Say how much of a core the measured work got: of a busy machine, figures are rough."""
-    shares = [one.took.median / one.wall for one in entries if one.took and one.wall]
+def _describe_load(entries: Sequence[Entry]) -> str:
+    """Say how much of a core the measured work got: figures of a busy machine are rough."""
+    shares = [entry.event_time.median / entry.wall for entry in entries if entry.event_time and entry.wall]
     return f"While it was measured, work had {min(1.0, median(shares)):.0%} of a core (median)." if shares else ""
 
 
-def _circumstances(entries: Sequence[Entry]) -> list[str]:
-    """Say where, when, with what and by which command; entries of several runs have several."""
-    runs = [one.run for one in entries if one.run]
+def _describe_runs(entries: Sequence[Entry]) -> list[str]:
+    """Return dates, machines, versions and commands of the runs that the entries come from."""
+    runs = [entry.run for entry in entries if entry.run]
     days = sorted({run["date"][:10] for run in runs})
     when = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
     versions = dict.fromkeys(
@@ -112,42 +120,42 @@ def _circumstances(entries: Sequence[Entry]) -> list[str]:
     )
     machines = dict.fromkeys(run["machine"] for run in runs)
     commands = dict.fromkeys(run["command"] for run in runs)
-    lines = [f"{when}; {'; '.join(machines)}.", *(f"{one}." for one in versions)]
+    lines = [f"{when}; {'; '.join(machines)}.", *(f"{version}." for version in versions)]
     lines += ["Made tiny, to see that it runs: figures mean little."] if any(run.get("quick") for run in runs) else []
     return ["\n".join(lines), "```sh\n" + "\n".join(commands) + "\n```"]
 
 
-def _headline(key: str, some: list[Entry]) -> str:
-    engine = [one for one in some if one.who == ENGINE and one.took]
-    matches = ", ".join(f"{number(one.matches)} at {short(one.n)}" for one in engine)
-    read = [one.read_us for one in some if one.read_us is not None]
-    words = [_description(key), f"Matches an event: {matches}"] if matches else [_description(key)]
-    words += [f"Reading an event, which papers' matchers are spared: {number(median(read))} us"] if read else []
+def _format_headline(key: str, some: list[Entry]) -> str:
+    engine = [entry for entry in some if entry.who == ENGINE and entry.event_time]
+    matches = ", ".join(f"{format_number(entry.matches)} at {format_size(entry.n)}" for entry in engine)
+    read = [entry.read_us for entry in some if entry.read_us is not None]
+    words = [_describe_workload(key), f"Matches an event: {matches}"] if matches else [_describe_workload(key)]
+    words += [f"Reading an event, which papers' matchers are spared: {format_number(median(read))} us"] if read else []
     return ". ".join(words) + "."
 
 
-def _description(key: str) -> str:
+def _describe_workload(key: str) -> str:
     try:
         return workload(key).description
     except TidingsError:  # its data are not here
         return key
 
 
-def _reasons(some: list[Entry]) -> list[str]:
-    """Say why there is no figure, of each who once for each way to end; filters differ by size, so do the words."""
-    told: dict[tuple[str, Ended], list[Entry]] = {}
-    for one in some:
-        if one.wrong or one.ended in (Ended.CANNOT, Ended.FAILED, Ended.DIED, Ended.MEMORY):
-            told.setdefault((one.who, one.ended), []).append(one)
-    return [_told(who, "wrong" if ones[0].wrong else str(ended), ones) for (who, ended), ones in told.items()]
+def _list_reasons(some: list[Entry]) -> list[str]:
+    """Return a line for each subject and ending without a figure: the sizes, and the reason at the first of them."""
+    groups: dict[tuple[str, Ending], list[Entry]] = {}
+    for entry in some:
+        if entry.wrong or entry.ended in (Ending.CANNOT, Ending.FAILED, Ending.DIED, Ending.MEMORY):
+            groups.setdefault((entry.who, entry.ended), []).append(entry)
+    lines = []
+    for (who, ended), entries in groups.items():
+        sizes = ", ".join(format_size(entry.n) for entry in entries)
+        lines.append(f"`{who}` at {sizes}, {'wrong' if entries[0].wrong else ended}: {_shorten_reason(entries[0])}")
+    return lines
 
 
-def _told(who: str, how: str, ones: list[Entry]) -> str:
-    return f"`{who}` at {', '.join(short(one.n) for one in ones)}, {how}: {_reason(ones[0])}"
-
-
-def _reason(entry: Entry) -> str:
-    """Of a failure the last line says what happened; of a refusal the first."""
+def _shorten_reason(entry: Entry) -> str:
+    """Return the line that says what happened: the last of a failure, the first of a refusal."""
     lines = entry.reason.strip().splitlines() or [""]
-    line = lines[-1] if entry.ended is Ended.FAILED else lines[0]
+    line = lines[-1] if entry.ended is Ending.FAILED else lines[0]
     return line if len(line) <= LONG else f"{line[:LONG]} ..."

@@ -21,7 +21,7 @@ import numpy as np
 import tidings as td
 from benchmarks.forecasts.plain import Plain
 from benchmarks.patterns.run import heading
-from tidings.bench.harness.timing import Figure, seconds_of
+from tidings.bench.harness.timing import Figure, measure_seconds
 from tidings.bench.workloads.composites import Stream, composites, publications, uniform_stream
 from tidings.lang import WrittenPattern
 from tidings.model.patterns import Mode
@@ -123,10 +123,10 @@ def measured(case: Case, *, repeat: int, quick: bool) -> None:
         piece = table.slice(turn * events, events)
         found: list[td.Detections] = []
         taking = partial(taken, detector, piece, found)
-        ours.append(seconds_of(taking, process_time) / events)
+        ours.append(measure_seconds(taking, process_time) / events)
         told = len(found[0].forecasts)
         some = names[turn * events : turn * events + few]
-        plain.append(seconds_of(partial(loop.take, some), process_time) / few)
+        plain.append(measure_seconds(partial(loop.take, some), process_time) / few)
     mine, other = Figure("s", tuple(ours)), Figure("s", tuple(plain))
     must, aim = (f"{n:,}" if n else "" for n in (case.must, case.aim))
     print(
@@ -161,7 +161,7 @@ def training(*, repeat: int, quick: bool) -> None:
     learner = td.Detector()
     learner.add_many(written(composites(count, seed=SEED)))
     td.train(learner, table.slice(0, 1_000))
-    seconds = Figure("s", tuple(seconds_of(lambda: td.train(learner, table), process_time) for _ in range(repeat)))
+    seconds = Figure("s", tuple(measure_seconds(lambda: td.train(learner, table), process_time) for _ in range(repeat)))
     told = f"training, {events:,} events, {count:,} patterns"
     print(f"{told:<52}{seconds.median:>10.1f} s {seconds.spread:>7.0%} {'60 s':>9} {'20 s':>10}")
 

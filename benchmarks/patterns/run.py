@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 import tidings as td
 from benchmarks.patterns.cases import CASES, SEED, Case, abc
 from benchmarks.patterns.plain import Plain
-from benchmarks.timing import machine
-from tidings.bench.harness.timing import Figure, seconds_of
+from tidings.bench.harness.results import describe_machine
+from tidings.bench.harness.timing import Figure, measure_seconds
 from tidings.bench.workloads.composites import composites
 from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.model.patterns import Mode
@@ -82,9 +82,8 @@ def heading(what: str = "patterns") -> str:
     git = ["git", "describe", "--always", "--dirty"]
     done = subprocess.run(git, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)  # noqa: S603 - ours
     command = " ".join([f"python -m benchmarks.{what}.run", *sys.argv[1:]])
-    return (
-        f"{what}: {machine()}, one core, {datetime.now(UTC):%Y-%m-%d}, {done.stdout.strip() or 'no git'}\n  {command}"
-    )
+    commit = done.stdout.strip() or "no git"
+    return f"{what}: {describe_machine()}, one core, {datetime.now(UTC):%Y-%m-%d}, {commit}\n  {command}"
 
 
 # The table -------------------------------------------------------------------------------------
@@ -113,11 +112,13 @@ def measured(case: Case, *, repeat: int) -> Measured:
     for turn in range(repeat + 1):
         piece = events.slice(case.few + turn * case.many, case.many)
         lists = _lists(piece.slice(0, case.few))
-        ours.append(seconds_of(lambda piece=piece: counts.append(len(detector.detect_many(piece))), time.process_time))
-        loops.append(seconds_of(lambda lists=lists: plain.take(*lists), time.process_time))
+        ours.append(
+            measure_seconds(lambda piece=piece: counts.append(len(detector.detect_many(piece))), time.process_time)
+        )
+        loops.append(measure_seconds(lambda lists=lists: plain.take(*lists), time.process_time))
         if paper is not None:
             some = _lists(piece.slice(0, case.paper))
-            papers.append(seconds_of(lambda some=some: _fed(paper, *some), time.process_time))
+            papers.append(measure_seconds(lambda some=some: _fed(paper, *some), time.process_time))
     return Measured(
         case,
         _each(ours[1:], case.many),
@@ -206,8 +207,10 @@ def compiling(n: int) -> None:
         texts = [render_pattern(one) for one in patterns]
         detector_of(patterns[:2], mode)
         parsed: list[Pattern] = []
-        reading = seconds_of(lambda texts=texts, into=parsed: into.extend(map(parse_pattern, texts)), time.process_time)
-        adding = seconds_of(lambda parsed=parsed, mode=mode: detector_of(parsed, mode), time.process_time)
+        reading = measure_seconds(
+            lambda texts=texts, into=parsed: into.extend(map(parse_pattern, texts)), time.process_time
+        )
+        adding = measure_seconds(lambda parsed=parsed, mode=mode: detector_of(parsed, mode), time.process_time)
         whole, arrays = _bytes(texts, mode)
         print(f"| {title} | {reading:.2f} s | {adding:.2f} s | {whole / n:,.0f} B | {arrays / n:,.0f} B |", flush=True)
 

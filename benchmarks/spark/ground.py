@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.timing import machine
 from tidings import spark as ts
+from tidings.bench.harness.results import describe_machine
 from tidings.bench.workloads import workload
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def heading(what: str) -> str:
     """Say what was measured, on what, when, with which code and by which command."""
     called = Path(sys.argv[0])
     command = " ".join([f"python -m benchmarks.spark.{called.stem}", *sys.argv[1:]])
-    return f"{what}; {machine()}, {CORES} cores, {datetime.now(UTC):%Y-%m-%d}, {_commit()}\n  {command}"
+    return f"{what}; {describe_machine()}, {CORES} cores, {datetime.now(UTC):%Y-%m-%d}, {_commit()}\n  {command}"
 
 
 def _commit() -> str:

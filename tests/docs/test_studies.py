@@ -14,10 +14,10 @@ import pytest
 
 from tidings.bench.harness.claims import read_claims
 from tidings.bench.harness.studies import Scale, Study
-from tidings.bench.harness.study_files import Place, studies
+from tidings.bench.harness.study_files import StudyFolder, list_studies
 
 ROOT = Path(__file__).parents[2]
-PLACES = studies(ROOT)
+PLACES = list_studies(ROOT)
 FOLDERS = sorted(path for path in (ROOT / "benchmarks" / "papers").iterdir() if (path / "__init__.py").exists())
 
 
@@ -105,8 +105,10 @@ def test_every_study_is_run_small():
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.key)
-def test_a_tiny_run_draws_lines_and_has_every_fact_that_its_claims_name(place: Place, monkeypatch: pytest.MonkeyPatch):
-    study = place.study()
+def test_a_tiny_run_draws_lines_and_has_every_fact_that_its_claims_name(
+    place: StudyFolder, monkeypatch: pytest.MonkeyPatch
+):
+    study = place.load()
     SMALL[place.key](importlib.import_module(study.__module__), monkeypatch)
     said: list[str] = []
     found = study(Scale.QUICK, seed=1, say=said.append)

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import AttributeReader, Reading, Setting, collect_requirements
-from tidings.bench.harness.timing import Figure, repeated, scaled
+from tidings.bench.harness.timing import Figure, time_repeats, to_figure
 from tidings.bench.workloads import workload
 from tidings.concepts import Ontology
 from tidings.engine.events.event_source import ReadEvents
@@ -56,14 +56,16 @@ def world(n: int, *, height: int, events: int, seed: int, pairs: list[tuple[str,
     assert chosen.make_ontology is not None
     ontology = chosen.make_ontology()
     given: list[tuple[str, Any]] = list(chosen.pairs(n, seed)) if pairs is None else pairs
-    reader = AttributeReader(collect_requirements([tree for _, tree in given], schema=None, ontology=ontology), ontology)
+    reader = AttributeReader(
+        collect_requirements([tree for _, tree in given], schema=None, ontology=ontology), ontology
+    )
     rows = chosen.event_rows(events, seed)
     return World(ontology, given, [reader.read(row, NOW) for row in rows], rows, Setting(ontology, NOW))
 
 
 def own_seconds(work: Callable[[], object], *, repeat: int, budget_s: float = 10.0) -> list[float]:
     """Return the processor's seconds of up to `repeat` runs; once the budget is spent, no more are made."""
-    return repeated(work, repeat=repeat, budget_s=budget_s, warm_up=False, clock=time.process_time)
+    return time_repeats(work, repeat=repeat, budget_s=budget_s, warm_up=False, clock=time.process_time)
 
 
 def built(kind: str, made: World) -> Algorithm:
@@ -95,7 +97,7 @@ def milliseconds(kept: Algorithm, made: World, *, repeat: int) -> Figure:
     """Return the time of a thousand events, read beforehand, with the ids of all matches."""
     kept.match_many(made.readings[:5], made.setting)
     seconds = own_seconds(lambda: kept.match_many(made.readings, made.setting), repeat=repeat)
-    return scaled(seconds, "ms", by=1e3 * EVENTS / len(made.readings))
+    return to_figure(seconds, "ms", by=1e3 * EVENTS / len(made.readings))
 
 
 def in_turn(all_kept: Iterable[tuple[float, Algorithm, World]], *, repeat: int) -> dict[float, Figure]:
@@ -152,11 +154,11 @@ def engine_taken(made: World, *, repeat: int) -> EngineTaken:
     for arrivals in (ReadEvents(made.readings, made.setting), _Ready(made.readings, made.setting)):
         found(arrivals, state)
         seconds = own_seconds(lambda arrivals=arrivals: found(arrivals, state), repeat=repeat)  # type: ignore[misc]
-        ways.append(scaled(seconds, "ms", by=by))
+        ways.append(to_figure(seconds, "ms", by=by))
     return EngineTaken(ways[0], ways[1], public_taken(engine, made, repeat=1))
 
 
 def public_taken(matcher: Matcher, made: World, *, repeat: int) -> Figure:
     """Return the time of `match_many`, which reads the events."""
     seconds = own_seconds(lambda: matcher.match_many(made.events), repeat=repeat)
-    return scaled(seconds, "ms", by=1e3 * EVENTS / len(made.events))
+    return to_figure(seconds, "ms", by=1e3 * EVENTS / len(made.events))

@@ -17,7 +17,7 @@ from benchmarks.papers.ctps.measured import (
     world,
 )
 from benchmarks.papers.ctps.workload import rated
-from tidings.bench.harness.process_memory import measured
+from tidings.bench.harness.process_memory import measure_matcher_memory
 from tidings.bench.harness.studies import Chart, Line, Scale, Study
 from tidings.bench.harness.timing import Figure
 from tidings.errors import TidingsError
@@ -130,7 +130,7 @@ def _over_subscriptions(found: _Found, made: World, height: int, sizes: Sizes, *
     found.put(f"8-{height}", ENGINE, n, taken.readings)
     found.put(f"8-{height}", ENGINE_COLUMNS, n, taken.columns)
     if n == sizes.most:
-        whole = measured(f"concepts:height={height}", n, kind=None, seed=seed)
+        whole = measure_matcher_memory(f"concepts:height={height}", n, kind=None, seed=seed)
         figure = None if whole is None else Figure("MB", (whole.whole / 1e6,))
         found.put(f"7-{height}", "engine (resident, with what was written)", n, figure)
         found.facts[f"engine_public_ms_{height}"] = taken.public.median

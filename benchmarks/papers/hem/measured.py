@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.papers.hem.workload import BATCH, accepted
-from tidings.bench.harness.timing import Figure, repeated, scaled, seconds_of
+from tidings.bench.harness.timing import Figure, measure_seconds, time_repeats, to_figure
 from tidings.errors import TidingsError
 from tidings.papers.hem.hem import Hem
 from tidings.papers.hem.htree import HTree
@@ -66,19 +66,20 @@ def taken(name: str, ranges: Ranges, *, repeat: int) -> Taken | None:
     _warm(name, ranges)
     core = INDEXES[name]()
     try:
-        insert = seconds_of(lambda: core.insert(table, rows), time.process_time)
+        insert = measure_seconds(lambda: core.insert(table, rows), time.process_time)
     except (MemoryError, TidingsError):
         return None
     extra = _checked(name, core, table, ranges)
     seconds = _by_processor(lambda: [core.match(table, event) for event in ranges.events], repeat)
     order = np.random.default_rng(0).permutation(rows)
-    delete = seconds_of(lambda: core.delete(table, order), time.process_time)
+    delete = measure_seconds(lambda: core.delete(table, order), time.process_time)
     by, each = 1e3 / len(ranges.events), 1e6 / ranges.count
-    return Taken(scaled(seconds, "ms", by=by), scaled([insert], "us", by=each), scaled([delete], "us", by=each), extra)
+    changes = [to_figure([spent], "us", by=each) for spent in (insert, delete)]
+    return Taken(to_figure(seconds, "ms", by=by), *changes, extra)
 
 
 def _by_processor(work: Callable[[], object], repeat: int) -> list[float]:
-    return repeated(work, repeat=repeat, budget_s=math.inf, warm_up=False, clock=time.process_time)
+    return time_repeats(work, repeat=repeat, budget_s=math.inf, warm_up=False, clock=time.process_time)
 
 
 def _warm(name: str, ranges: Ranges) -> None:
@@ -120,7 +121,7 @@ def engine_taken(ranges: Ranges, *, repeat: int) -> Figure:
             raise TidingsError(msg)
     matcher.match_many(events)
     seconds = _by_processor(lambda: matcher.match_many(events), repeat)
-    return scaled(seconds, "ms", by=1e3 / BATCH)
+    return to_figure(seconds, "ms", by=1e3 / BATCH)
 
 
 def _columns(ranges: Ranges, names: list[str]) -> Any:
@@ -163,5 +164,5 @@ def plans_taken(ranges: Ranges, *, repeat: int) -> dict[str, Figure]:
     turns: dict[str, list[float]] = {name: [] for name in work}
     for _ in range(repeat):  # by turns, so that what disturbs the machine disturbs all of them
         for name, act in work.items():
-            turns[name].append(seconds_of(act, time.process_time))
-    return {name: scaled(seconds, "ms", by=by) for name, seconds in turns.items()}
+            turns[name].append(measure_seconds(act, time.process_time))
+    return {name: to_figure(seconds, "ms", by=by) for name, seconds in turns.items()}

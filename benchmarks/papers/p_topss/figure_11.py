@@ -20,7 +20,7 @@ from benchmarks.papers.p_topss.folds import FORMULAS, GROUPS, MODES, Result, dea
 from benchmarks.papers.p_topss.ours import ENTRANTS, OURS, followed
 from benchmarks.papers.p_topss.predicting import LOOKAHEADS, THRESHOLDS, over_thresholds, skill
 from tidings.bench.harness.studies import Chart, Line, Study
-from tidings.bench.harness.timing import Figure, seconds_of
+from tidings.bench.harness.timing import Figure, measure_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -151,7 +151,9 @@ def _costs(paper: dict[str, Walked]) -> dict[str, float]:
     for model in paper.values():
         matrix = dense(model.space, model.training(list(model.counts)))
         times = 1 if len(matrix) > 100 else 100  # six states take microseconds
-        seconds.append(min(seconds_of(lambda matrix=matrix: _powers(matrix), time.process_time) for _ in range(times)))
+        seconds.append(
+            min(measure_seconds(lambda matrix=matrix: _powers(matrix), time.process_time) for _ in range(times))
+        )
     sizes = [len(model.space) for model in paper.values()]
     return {"heat_states": sizes[1] / sizes[0], "heat_time": seconds[1] / max(seconds[0], 1e-9)}
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 import tidings as td
-from tidings.bench.harness.timing import seconds_of
+from tidings.bench.harness.timing import measure_seconds
 from tidings.bench.workloads.real_data import VARIABLE, data_folder
 from tidings.errors import FileError
 
@@ -191,7 +191,7 @@ def _rate(name: str, logins: list[Login], most: int) -> str:
     rounds = max(1, most // len(logins))
     events, attacks = table(logins, rounds), detector()
     attacks.detect_many(events.slice(0, 300))
-    seconds = seconds_of(lambda: len(attacks.detect_many(events.slice(300))), time.process_time)
+    seconds = measure_seconds(lambda: len(attacks.detect_many(events.slice(300))), time.process_time)
     return f"{name}, {rounds} times over: {(events.num_rows - 300) / seconds:,.0f} logins/s with three patterns"
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import tidings as td
-from tidings.bench.harness.timing import Figure, seconds_of
+from tidings.bench.harness.timing import Figure, measure_seconds
 from tidings.bench.workloads.composites import SECOND, publications
 from tidings.lang import WrittenPattern
 from tidings.model.patterns import Mode
@@ -102,7 +102,7 @@ def paper_taken(machine: PaperMachine, stream: Stream, *, most: int | None = Non
     seconds, transitions = [], 0
     for turn in range(repeat + 1):
         times = _shifted(stream, turn)[: len(names)].tolist()
-        seconds.append(seconds_of(lambda times=times: _fed(machine, names, times), time.process_time))
+        seconds.append(measure_seconds(lambda times=times: _fed(machine, names, times), time.process_time))
         transitions = transitions or machine.transitions
     return Taken(_each(seconds[bool(repeat) :], len(names)), transitions)
 
@@ -114,7 +114,7 @@ def our_taken(detector: td.Detector, stream: Stream, *, most: int | None = None,
     for turn in range(repeat + 1):
         times = pa.array(_shifted(stream, turn)[: table.num_rows], table.schema.field("time").type)
         events = table.set_column(1, "time", times)
-        seconds.append(seconds_of(lambda events=events: len(detector.detect_many(events)), time.process_time))
+        seconds.append(measure_seconds(lambda events=events: len(detector.detect_many(events)), time.process_time))
         transitions = transitions or detector.transitions
     return Taken(_each(seconds[bool(repeat) :], table.num_rows), transitions)
 

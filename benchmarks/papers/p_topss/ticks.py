@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 import tidings as td
 from benchmarks.papers.p_topss.logins import agrees
-from tidings.bench.harness.timing import seconds_of
+from tidings.bench.harness.timing import measure_seconds
 from tidings.bench.workloads.real_data import VARIABLE, data_folder
 from tidings.errors import FileError
 
@@ -134,7 +134,7 @@ def told(most: int | None) -> list[str]:
         watch = detector()
         watch.detect_many(events.slice(0, 1))
         pieces = list(batched(events.slice(1), size))
-        seconds = seconds_of(
+        seconds = measure_seconds(
             lambda watch=watch, pieces=pieces: [len(watch.detect_many(p)) for p in pieces], time.process_time
         )
         lines.append(f"trades in batches of {min(size, events.num_rows):,}: {events.num_rows / seconds:,.0f} trades/s")

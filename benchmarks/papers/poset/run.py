@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.papers.poset import workload
 from tidings.algebra import AttributeReader, Setting, collect_requirements
 from tidings.bench.harness.studies import Chart, Line, Scale, Study
-from tidings.bench.harness.timing import Figure, repeated, scaled
+from tidings.bench.harness.timing import Figure, time_repeats, to_figure
 from tidings.concepts import Ontology
 from tidings.matcher import Matcher
 from tidings.matcher.algorithm import Algorithm
@@ -120,7 +120,7 @@ def market(n: int, nested: float, *, seed: int, posets: int) -> Market:
 
 def timed(work: Callable[[], object], events: int) -> Figure:
     """Return the time for one event."""
-    return scaled(repeated(work, repeat=REPEAT, budget_s=BUDGET_S), "us an event", by=1e6 / events)
+    return to_figure(time_repeats(work, repeat=REPEAT, budget_s=BUDGET_S), "us an event", by=1e6 / events)
 
 
 def times_of(one: Market) -> dict[str, Figure]:

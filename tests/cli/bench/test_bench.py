@@ -83,8 +83,8 @@ def test_a_slower_run_is_called_slower(tidings, measured, tmp_path):
 
 
 def test_a_wrong_answer_is_refused(tidings, monkeypatch):
-    honest = Scan.rows
-    monkeypatch.setattr(Scan, "rows", lambda self, cells: honest(self, cells)[1:])
+    honest = Scan.find_rows
+    monkeypatch.setattr(Scan, "find_rows", lambda self, cells: honest(self, cells)[1:])
     done = tidings("bench", "run", "hem:m=2", "--quick", "-n", 100, "--no-peers", "--matcher", "brute")
     assert (done.code, done.out) == (1, "")
     assert "disagree" in done.err

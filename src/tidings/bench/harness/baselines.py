@@ -12,6 +12,7 @@ import numpy as np
 
 from tidings.bench.harness.conjunction_columns import encode_conjunctions
 from tidings.bench.workloads import rows_of
+from tidings.kernels.array_types import Int32Array, IntArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from tidings.bench.harness.conjunction_columns import Conjunctions
     from tidings.bench.workloads import Workload
     from tidings.bench.workloads.base import Pair
-    from tidings.kernels.array_types import FloatArray, Int32Array, IntArray
+    from tidings.kernels.array_types import FloatArray
 
 
 class MatchCounter(Protocol):

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from tidings.bench.harness.timing import Figure
 
 LEAST = 0.05
-"""Changes below this share are noise on any machine of ours."""
+"""Changes below this share are noise on every machine that was tried."""
 
 SINGLE = 0.1
-"""What a single repeat may be off by."""
+"""Assumed error of a single repeat, as a share."""
 
 
 class Verdict(StrEnum):
-    """What became of a figure."""
+    """How a figure changed from one run to the next."""
 
     NOISE = "noise"
     FASTER = "faster"
@@ -52,7 +52,7 @@ class Change:
 
     @property
     def ratio(self) -> float:
-        """How many times the first the second is."""
+        """The second run's figure divided by the first's."""
         return self.after / self.before if self.before else float("nan")
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,31 +60,31 @@ class Change:
         return {**asdict(self), "verdict": str(self.verdict), "ratio": self.ratio}
 
 
-def compared(before: Iterable[Result], after: Iterable[Result]) -> list[Change]:
-    """Return every figure that both runs have."""
-    known = {(result.workload, result.n, result.subject): result for result in before}
+def compare_results(before: Iterable[Result], after: Iterable[Result]) -> list[Change]:
+    """Return the change of every figure that both runs have."""
+    earlier = {(result.workload, result.n, result.subject): result for result in before}
     changes = []
     for result in after:
-        old = known.get((result.workload, result.n, result.subject))
+        old = earlier.get((result.workload, result.n, result.subject))
         if old is not None:
             names = [name for name in FIGURES if name in old.figures and name in result.figures]
-            changes += [_change(old, result, name) for name in names]
+            changes += [_compare_figure(old, result, name) for name in names]
     return changes
 
 
-def _change(old: Result, new: Result, name: str) -> Change:
+def _compare_figure(old: Result, new: Result, name: str) -> Change:
     before, after = old.figures[name], new.figures[name]
-    # A slow matcher gets as many events as fit its time, and other events have other matches.
-    verdict = Verdict.NOISE if name == "matches" and old.events != new.events else judged(name, before, after)
+    # A slow matcher gets as many events as fit its budget, and other events have other matches.
+    verdict = Verdict.NOISE if name == "matches" and old.events != new.events else judge_figure(name, before, after)
     return Change(new.workload, new.n, new.subject, name, before.median, after.median, after.unit, verdict)
 
 
-def judged(name: str, old: Figure, new: Figure) -> Verdict:
-    """Say what became of a figure."""
+def judge_figure(name: str, old: Figure, new: Figure) -> Verdict:
+    """Return how a figure changed; `name` says whether less is faster, smaller or simply different."""
     if name == "matches":
         return Verdict.SAME if old.median == new.median else Verdict.DIFFERENT
     better, worse = (Verdict.SMALLER, Verdict.LARGER) if name == "bytes" else (Verdict.FASTER, Verdict.SLOWER)
-    (old_low, old_high), (new_low, new_high) = _reach(old), _reach(new)
+    (old_low, old_high), (new_low, new_high) = _find_range(old), _find_range(new)
     if new_high < old_low and new.median < old.median * (1 - LEAST):
         return better
     if new_low > old_high and new.median > old.median * (1 + LEAST):
@@ -92,7 +92,7 @@ def judged(name: str, old: Figure, new: Figure) -> Verdict:
     return Verdict.NOISE
 
 
-def _reach(figure: Figure) -> tuple[float, float]:
+def _find_range(figure: Figure) -> tuple[float, float]:
     if len(figure.repeats) > 1:
         return figure.low, figure.high
     return figure.median * (1 - SINGLE), figure.median * (1 + SINGLE)

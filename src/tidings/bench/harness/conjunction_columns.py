@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidings.bench.workloads.parameter_forms import attributes_of, lists_of
+from tidings.kernels.array_types import FloatArray, Int32Array, IntArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from numpy.typing import NDArray
 
-    from tidings.kernels.array_types import FloatArray, Int32Array, IntArray
 
 LON, LAT = "lon", "lat"
 

@@ -86,7 +86,10 @@ class EngineEntrant:
 
     def list_answers(self, matches: list[Matches], count: int) -> list[Answer]:
         """Return the ids of each event."""
-        return [ids for batch in matches for ids in batch.by_event()][:count]
+        answers: list[Answer] = []
+        for batch in matches:
+            answers += batch.by_event()
+        return answers[:count]
 
 
 class ReadEngineEntrant(EngineEntrant):

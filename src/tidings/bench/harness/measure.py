@@ -16,6 +16,8 @@ from tidings.bench.harness.results import BATCH, Result, Role
 from tidings.bench.harness.subscription_forms import count_spare, load_matcher, make_subscriptions
 from tidings.bench.harness.timing import Figure, grow_to_fit, measure_seconds, time_repeats, to_figure
 from tidings.bench.workloads import rows_of
+from tidings.kernels.array_types import IntArray
+from tidings.matcher import Matcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
 
     from tidings.bench.harness.subscription_forms import WorkloadSubscriptions
     from tidings.bench.workloads import Workload
-    from tidings.kernels.array_types import IntArray
-    from tidings.matcher import Matcher
 
 BATCH_SIZE = 1024
 """Events in a batch."""
@@ -126,9 +126,7 @@ def _time_matching(matcher: Matcher, events: pa.Table, figures: dict[str, Figure
     """Time events one by one and in batches, and return how many subscriptions each event matches."""
     repeat, budget_s, count = settings.repeat, settings.budget_s, events.num_rows
     batches = [events.slice(at, BATCH_SIZE) for at in range(0, count, BATCH_SIZE)]
-    seconds = time_repeats(
-        lambda: [matcher.match_many(batch) for batch in batches], repeat=repeat, budget_s=budget_s
-    )
+    seconds = time_repeats(lambda: [matcher.match_many(batch) for batch in batches], repeat=repeat, budget_s=budget_s)
     rows = rows_of(events)
     single = time_repeats(lambda: [matcher.match(row) for row in rows], repeat=repeat, budget_s=budget_s)
     figures["single"] = to_figure(single, "us", by=US / count)

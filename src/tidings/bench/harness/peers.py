@@ -78,9 +78,9 @@ class DuckdbPeer:
         self._query = f"SELECT e._event, count(*) FROM events e JOIN subs s ON {' AND '.join(tests)} GROUP BY 1"  # noqa: S608 - our own names
 
     def _copy_table(self, create: str, table: pa.Table) -> None:
-        self._base.register("source", table)
-        self._base.execute(f"{create} AS SELECT * FROM source")
-        self._base.unregister("source")
+        self._base.register("arrow_table", table)
+        self._base.execute(f"{create} AS SELECT * FROM arrow_table")  # noqa: S608 - our own names
+        self._base.unregister("arrow_table")
 
     def prepare_events(self, events: pa.Table) -> int:
         """Copy the events into the database, and return how many there are."""

@@ -1,17 +1,17 @@
 """The scoreboard: an entry for each matcher or peer on a workload at a size, kept as JSON lines, shown as Markdown.
 
-Each entry says how it ended; what did not finish, does not fit or cannot be expressed is shown as such, and so is an
-answer that differs from the engine's.
+Each entry says how it ended. One that did not finish, does not fit into memory or cannot express the filters is shown
+as such, and so is one whose answers differ from the engine's.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tidings.bench.harness.forked_process import Ended
-from tidings.bench.harness.result_tables import number, times
+from tidings.bench.harness.forked_process import Ending
+from tidings.bench.harness.result_tables import format_figure, format_number, format_ratio
 from tidings.bench.harness.results import Role
 from tidings.bench.harness.studies import Chart, Line
 from tidings.bench.harness.timing import Figure
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 ENGINE = "engine"
 
 READ = "engine (read)"
-"""The engine once more, on events that have been read, as the papers' matchers get them."""
+"""The engine once more, on readings of the events, as the papers' matchers get them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What one did with `n` subscriptions of a workload.
+    """The measurements of one subject (`who`) with `n` subscriptions of a workload.
 
-    `asked` is how many of them it was given (a peer cannot say areas), `wrong` on how many of the `checked` events
-    its answer differs from the engine's, `extra` the share of ids that an approximate answer has too many; `read_us` is
-    the time to read an event, which is in the engine's figure and not in the others'. `batch` and `build_s` are
-    processor time; `wall` is what an event took on the clock.
+    `asked` is how many of them it got (a peer cannot express areas); on `wrong` of the `checked` events its answer
+    differs from the engine's; `extra` is the share of ids that an approximate answer has too many; `read_us` is the
+    time to read an event, which is part of the engine's figure and not of the others'. `batch`, in microseconds an
+    event, and `build_s` are processor time; `wall` is the time of an event on the clock. Fields are keys of the JSON.
     """
 
     workload: str
     n: int
     who: str
     role: Role
-    ended: Ended
+    ended: Ending
     reason: str = ""
     seconds: float = 0.0
     budget_s: float = 0.0
@@ -63,33 +63,33 @@ class Entry:
 
     @property
     def key(self) -> tuple[str, int, str, int]:
-        """What it is of; a later entry of the same key takes its place."""
+        """The identity of the measurement; a later entry of the same key replaces this one."""
         return self.workload, self.n, self.who, self.seed
 
     @property
-    def took(self) -> Figure | None:
+    def event_time(self) -> Figure | None:
         """The time of an event, in microseconds, if it was measured."""
-        return Figure("us", self.batch) if self.ended is Ended.DONE and self.batch else None
+        return Figure("us", self.batch) if self.ended is Ending.DONE and self.batch else None
 
     @property
-    def bad(self) -> bool:
-        """Whether this is a mistake of ours: a matcher that is wrong, that failed, or that died of its own doing."""
-        return self.role is Role.MATCHER and (self.wrong > 0 or self.ended in (Ended.FAILED, Ended.DIED))
+    def is_bad(self) -> bool:
+        """Whether this shows a mistake of ours: a matcher that is wrong, that failed, or that crashed."""
+        return self.role is Role.MATCHER and (self.wrong > 0 or self.ended in (Ending.FAILED, Ending.DIED))
 
     def to_json(self) -> str:
         """Return a line of JSON."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
     @classmethod
-    def of(cls, line: str) -> Entry:
-        """Read what `to_json` returned."""
-        said = json.loads(line)
-        said |= {"role": Role(said["role"]), "ended": Ended(said["ended"]), "batch": tuple(said["batch"])}
-        return cls(**said)
+    def from_json(cls, line: str) -> Entry:
+        """Rebuild an entry from `to_json`."""
+        record = json.loads(line)
+        record |= {"role": Role(record["role"]), "ended": Ending(record["ended"]), "batch": tuple(record["batch"])}
+        return cls(**record)
 
 
 def read_entries(path: Path) -> list[Entry]:
-    """Read a file of entries, of each key the last; a line that was cut off at the end is left out."""
+    """Read a file of entries, the last one of each key; a truncated last line is ignored."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -97,35 +97,35 @@ def read_entries(path: Path) -> list[Entry]:
     except OSError as problem:
         msg = f"cannot read the entries `{path}`: {problem.strerror}"
         raise FileError(msg) from problem
-    found: dict[tuple[str, int, str, int], Entry] = {}
+    entries: dict[tuple[str, int, str, int], Entry] = {}
     for at, line in enumerate(lines):
         try:
-            entry = Entry.of(line)
+            entry = Entry.from_json(line)
         except (ValueError, KeyError, TypeError) as problem:
             if at == len(lines) - 1:
                 break
             msg = f"line {at + 1} of `{path}` is not an entry of a scoreboard; begin anew without --resume"
             raise FileError(msg) from problem
-        found[entry.key] = entry
-    return list(found.values())
+        entries[entry.key] = entry
+    return list(entries.values())
 
 
-def in_order(entries: Iterable[Entry], workloads: Sequence[str], whos: Sequence[str]) -> list[Entry]:
-    """Return entries by workload, size and who, each in its given order; the unknown last, by name."""
+def sort_entries(entries: Iterable[Entry], workloads: Sequence[str], subjects: Sequence[str]) -> list[Entry]:
+    """Sort entries by workload, size and subject, in the order of these lists; others come last, by name."""
 
-    def place(name: str, among: Sequence[str]) -> tuple[int, str]:
+    def rank(name: str, among: Sequence[str]) -> tuple[int, str]:
         return (among.index(name) if name in among else len(among), name)
 
-    return sorted(entries, key=lambda one: (place(one.workload, workloads), one.n, place(one.who, whos)))
+    return sorted(entries, key=lambda entry: (rank(entry.workload, workloads), entry.n, rank(entry.who, subjects)))
 
 
 # Cells -----------------------------------------------------------------------------------------
 
 
-def short(n: int) -> str:
+def format_size(n: int) -> str:
     """Write a size: 10k, 1M.
 
-    >>> short(10_000), short(1_000_000), short(1_500)
+    >>> format_size(10_000), format_size(1_000_000), format_size(1_500)
     ('10k', '1M', '1,500')
     """
     for unit, word in ((1_000_000, "M"), (1_000, "k")):
@@ -134,81 +134,85 @@ def short(n: int) -> str:
     return f"{n:,}"
 
 
-def outcome(entry: Entry) -> str:
+def format_outcome(entry: Entry) -> str:
     """Write the time of an event, or why there is none."""
-    took = entry.took
-    if took is None:
+    event_time = entry.event_time
+    if event_time is None:
         budget = f"over {entry.budget_s:g} s"
-        return {Ended.OVER: budget, Ended.DONE: "nothing"}.get(entry.ended, str(entry.ended))
+        return {Ending.OVER: budget, Ending.DONE: "nothing"}.get(entry.ended, str(entry.ended))
     if entry.wrong:
         return f"WRONG ({entry.wrong} of {entry.checked} events)"
     notes = [f"{entry.extra:.1%} too many"] if entry.approximate else []
     notes += [f"of {entry.asked:,}"] if entry.asked != entry.n else []
     notes += ["unchecked"] if not entry.checked else []
-    apart = f" +-{took.spread:.0%}" if len(took.repeats) > 1 else ""
-    return f"{number(took.median)}{apart}" + (f" ({', '.join(notes)})" if notes else "")
+    return format_figure(replace(event_time, unit="")) + (f" ({', '.join(notes)})" if notes else "")
 
 
-def ratio(entry: Entry, engine: Entry | None) -> float | None:
-    """Return how many times longer than the engine it takes for an event, on as many subscriptions."""
-    if engine is None or entry.took is None or engine.took is None or entry.wrong or entry.asked != entry.n:
+def compute_ratio(entry: Entry, engine: Entry | None) -> float | None:
+    """Return how many times longer than the engine it takes for an event; None unless both had all subscriptions."""
+    if engine is None or entry.wrong or entry.asked != entry.n:
         return None
-    return entry.took.median / engine.took.median
+    own, base = entry.event_time, engine.event_time
+    return None if own is None or base is None else own.median / base.median
 
 
-def _cells(entry: Entry | None, engine: Entry | None) -> list[str]:
+def _build_cells(entry: Entry | None, engine: Entry | None) -> list[str]:
     if entry is None:
         return ["", "", "", ""]
-    slower = ratio(entry, engine)
-    built = "" if entry.build_s is None else number(entry.build_s)
-    memory = "" if entry.bytes is None else number(max(0.0, entry.bytes / max(1, entry.asked)))
-    return [outcome(entry), "" if slower is None else times(slower), built, memory]
+    ratio = compute_ratio(entry, engine)
+    build = "" if entry.build_s is None else format_number(entry.build_s)
+    memory = "" if entry.bytes is None else format_number(max(0.0, entry.bytes / max(1, entry.asked)))
+    return [format_outcome(entry), "" if ratio is None else format_ratio(ratio), build, memory]
 
 
-def workload_table(entries: Sequence[Entry]) -> list[list[str]]:
-    """Return the entries of one workload as a heading and rows of words, four columns for each size."""
-    sizes = sorted({one.n for one in entries})
-    known = {(one.who, one.n): one for one in entries}
-    heading = ["", *(cell for n in sizes for cell in (f"{short(n)}: us an event", "x engine", "build s", "B / sub"))]
+def build_workload_table(entries: Sequence[Entry]) -> list[list[str]]:
+    """Return the entries of one workload as a heading and rows of text, four columns for each size."""
+    sizes = sorted({entry.n for entry in entries})
+    by_subject = {(entry.who, entry.n): entry for entry in entries}
+    heading = [
+        "",
+        *(cell for n in sizes for cell in (f"{format_size(n)}: us an event", "x engine", "build s", "B / sub")),
+    ]
     rows = [heading]
-    for who in dict.fromkeys(one.who for one in entries):
-        role = next(one.role for one in entries if one.who == who)
-        cells = [cell for n in sizes for cell in _cells(known.get((who, n)), known.get((ENGINE, n)))]
+    for who in dict.fromkeys(entry.who for entry in entries):
+        role = next(entry.role for entry in entries if entry.who == who)
+        cells = [cell for n in sizes for cell in _build_cells(by_subject.get((who, n)), by_subject.get((ENGINE, n)))]
         rows.append([f"{who} (peer)" if role is Role.PEER else who, *cells])
     return rows
 
 
-def summary(entries: Sequence[Entry]) -> list[list[str]]:
-    """Return a row for each who and a column for each workload: the time of an event at the largest size it did."""
-    workloads = list(dict.fromkeys(one.workload for one in entries))
-    largest = {key: max(one.n for one in entries if one.workload == key) for key in workloads}
-    rows = [["us an event", *(f"{key}, {short(largest[key])}" for key in workloads)]]
-    for who in dict.fromkeys(one.who for one in entries):
+def build_summary(entries: Sequence[Entry]) -> list[list[str]]:
+    """Return a row for each subject and a column for each workload: the time of an event at its largest size."""
+    workloads = list(dict.fromkeys(entry.workload for entry in entries))
+    largest = {key: max(entry.n for entry in entries if entry.workload == key) for key in workloads}
+    rows = [["us an event", *(f"{key}, {format_size(largest[key])}" for key in workloads)]]
+    for who in dict.fromkeys(entry.who for entry in entries):
         cells = []
         for key in workloads:
-            mine = [one for one in entries if one.who == who and one.workload == key]
-            cells.append(_best(mine, largest[key]))
+            own = [entry for entry in entries if entry.who == who and entry.workload == key]
+            cells.append(_format_largest(own, largest[key]))
         rows.append([who, *cells])
     return rows
 
 
-def _best(mine: list[Entry], largest: int) -> str:
-    if not mine:
+def _format_largest(entries: list[Entry], largest: int) -> str:
+    """Write the time at the largest size that has one, with that size unless it is the workload's largest."""
+    if not entries:
         return ""
-    if any(one.wrong for one in mine):
+    if any(entry.wrong for entry in entries):
         return "WRONG"
-    done = [one for one in mine if one.took is not None]
-    if not done:
-        return outcome(mine[0])
-    last = max(done, key=lambda one: one.n)
-    took = number(last.took.median) if last.took else ""
-    return took if last.n == largest else f"{took} at {short(last.n)}"
+    times = {entry.n: entry.event_time for entry in entries if entry.event_time is not None}
+    if not times:
+        return format_outcome(entries[0])
+    n = max(times)
+    time = format_number(times[n].median)
+    return time if n == largest else f"{time} at {format_size(n)}"
 
 
-def markdown(rows: Sequence[Sequence[str]]) -> str:
+def format_markdown(rows: Sequence[Sequence[str]]) -> str:
     """Write a table in Markdown; all columns but the first are numbers.
 
-    >>> print(markdown([["who", "us"], ["engine", "3"]]))
+    >>> print(format_markdown([["who", "us"], ["engine", "3"]]))
     | who | us |
     | --- | ---: |
     | engine | 3 |
@@ -217,12 +221,12 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
 
 
-def chart(entries: Sequence[Entry], *, title: str) -> Chart:
+def build_chart(entries: Sequence[Entry], *, title: str) -> Chart:
     """Return the entries of one workload as lines over the number of subscriptions."""
     lines = []
-    for who in dict.fromkeys(one.who for one in entries):
-        mine = [one for one in entries if one.who == who and not one.wrong]
-        points = tuple((float(one.n), one.took) for one in mine if one.took is not None)
+    for who in dict.fromkeys(entry.who for entry in entries):
+        own = [entry for entry in entries if entry.who == who and not entry.wrong]
+        points = tuple((float(entry.n), entry.event_time) for entry in own if entry.event_time is not None)
         lines += [Line(who, points)] if points else []
     key = entries[0].workload.replace(":", "-").replace(",", "-")
     return Chart(key, title, "subscriptions", "microseconds an event, in batches", tuple(lines), log_x=True, log_y=True)

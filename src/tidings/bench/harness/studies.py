@@ -1,4 +1,4 @@
-"""A study repeats a paper's figures: charts of measured lines, and facts that the paper's claims are held to.
+"""A study repeats a paper's figures: charts of measured lines, and facts that decide the paper's claims.
 
 A checkout has them under `benchmarks/papers/KEY`: `run.py` with `TITLE` and `study(scale, seed=..., say=...)`, and
 `claims.toml` beside it, which names for each claim the fact that decides it. `tidings bench run papers/KEY` runs one.
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
-    class StudyOf(Protocol):
-        """What the `study` of a `run.py` is."""
+    class StudyFunction(Protocol):
+        """The function `study` of a `run.py`."""
 
         def __call__(self, scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
-            """Measure, and return what was found."""
+            """Measure, and return the charts and facts."""
 
 
 class Scale(StrEnum):
@@ -29,14 +29,14 @@ class Scale(StrEnum):
     QUICK = "quick"
     """Small sizes and few repeats: some minutes on two cores, shapes and ratios only."""
     USUAL = "usual"
-    """Sizes that say something, within half an hour or so."""
+    """Sizes large enough to draw conclusions, within half an hour or so."""
     FULL = "full"
     """The paper's own ranges, however long they take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One curve: who, and for each x what was measured."""
+    """One curve: its name, and a figure for each x."""
 
     name: str
     points: tuple[tuple[float, Figure], ...]
@@ -58,7 +58,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What a study found; `notes` say what a reader must know: what was changed, scaled or left out."""
+    """The outcome of a study; `notes` tell a reader what was changed, scaled or left out."""
 
     title: str
     charts: tuple[Chart, ...]

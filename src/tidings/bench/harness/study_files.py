@@ -1,4 +1,4 @@
-"""Where studies are: `benchmarks/papers/KEY/run.py` of a checkout, which is no part of the installed package."""
+"""Finding studies: `benchmarks/papers/KEY/run.py` of a checkout, which is no part of the installed package."""
 
 from __future__ import annotations
 
@@ -15,95 +15,97 @@ from tidings.errors import FileError, TidingsError
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tidings.bench.harness.studies import StudyOf
+    from tidings.bench.harness.studies import StudyFunction
 
 PREFIX = "papers/"
-"""A key of `tidings bench run` that begins so is a study's."""
+"""Keys of `tidings bench run` with this prefix name studies."""
 
 PACKAGE = "benchmarks"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A study in a checkout: `root` is the checkout, `key` the name of its folder."""
+class StudyFolder:
+    """A study in a checkout: `root` is the checkout, `key` the name of the study's folder."""
 
     root: Path
     key: str
 
     @property
     def folder(self) -> Path:
-        """Where its files are."""
+        """The folder of its files."""
         return self.root / PACKAGE / "papers" / self.key
 
     @property
     def claims(self) -> Path:
-        """Its claims."""
+        """The path of its claims."""
         return self.folder / "claims.toml"
 
     @property
     def title(self) -> str:
-        """The `TITLE` of its `run.py`, which is read and not run: a listing should not load a laboratory."""
+        """The `TITLE` of its `run.py`, which is parsed and not run: a listing should not import every study."""
         try:
-            written = ast.parse((self.folder / "run.py").read_text(encoding="utf-8"))
+            tree = ast.parse((self.folder / "run.py").read_text(encoding="utf-8"))
         except (OSError, ValueError, SyntaxError):
             return ""
-        for line in written.body:
-            match line:
+        for statement in tree.body:
+            match statement:
                 case ast.Assign(targets=[ast.Name("TITLE")], value=ast.Constant(str(title))):
                     return title
                 case ast.AnnAssign(target=ast.Name("TITLE"), value=ast.Constant(str(title))):
                     return title
         return ""
 
-    def study(self) -> StudyOf:
-        """Load its `run.py` and return what measures."""
-        module = _imported(self.root, f"{PACKAGE}.papers.{self.key}.run")
-        made: StudyOf | None = getattr(module, "study", None)
-        if not callable(made) or not isinstance(getattr(module, "TITLE", None), str):
+    def load(self) -> StudyFunction:
+        """Import its `run.py` and return the function that measures."""
+        module = _import_from(self.root, f"{PACKAGE}.papers.{self.key}.run")
+        study: StudyFunction | None = getattr(module, "study", None)
+        if not callable(study) or not isinstance(getattr(module, "TITLE", None), str):
             msg = f"`{self.folder / 'run.py'}` is no study; it must have `TITLE` and `study(scale, *, seed, say)`"
             raise FileError(msg)
-        return made
+        return study
 
 
-def studies(start: Path) -> list[Place]:
+def list_studies(start: Path) -> list[StudyFolder]:
     """Return the studies of the checkout that a folder is in, by key; outside a checkout, none."""
-    root = checkout(start)
+    root = find_checkout(start)
     if root is None:
         return []
-    found = sorted((root / PACKAGE / "papers").glob("*/run.py"))
-    return [Place(root, path.parent.name) for path in found if path.parent.name.isidentifier()]
+    paths = sorted((root / PACKAGE / "papers").glob("*/run.py"))
+    return [StudyFolder(root, path.parent.name) for path in paths if path.parent.name.isidentifier()]
 
 
-def study_place(key: str, start: Path) -> Place:
+def find_study(key: str, start: Path) -> StudyFolder:
     """Return the study of a key such as `papers/hem`; that of `papers/p-topss` is in the folder `p_topss`."""
     name = key.removeprefix(PREFIX).replace("-", "_")
-    if checkout(start) is None:
+    if find_checkout(start) is None:
         msg = (
             f"`{key}` is a study of a paper, and studies are in a checkout of Tidings, under `{PACKAGE}/papers`;"
             f" `{start}` is in none. Clone the repository, and run this inside it"
         )
         raise TidingsError(msg)
-    there = {place.key: place for place in studies(start)}
-    if name not in there:
-        listed = ", ".join(f"`{PREFIX}{one}`" for one in there) or "none yet"
-        guess = did_you_mean(key, [f"{PREFIX}{one}" for one in there])
+    studies = {study.key: study for study in list_studies(start)}
+    if name not in studies:
+        keys = [f"{PREFIX}{other}" for other in studies]
+        listed = ", ".join(f"`{other}`" for other in keys) or "none yet"
+        guess = did_you_mean(key, keys)
         msg = f"unknown study `{key}`{guess}; there are {listed}"
         raise TidingsError(msg)
-    return there[name]
+    return studies[name]
 
 
-def checkout(start: Path) -> Path | None:
+def find_checkout(start: Path) -> Path | None:
     """Return the folder, this one or the nearest above, that has studies."""
-    here = start.resolve()
-    return next((folder for folder in (here, *here.parents) if (folder / PACKAGE / "papers").is_dir()), None)
+    start = start.resolve()
+    return next((folder for folder in (start, *start.parents) if (folder / PACKAGE / "papers").is_dir()), None)
 
 
-def _imported(root: Path, name: str) -> ModuleType:
-    """Import a module of the checkout, whatever else is called `benchmarks` on this machine."""
-    known = sys.modules.get(PACKAGE)
-    if known is not None and str(root / PACKAGE) not in list(getattr(known, "__path__", [])):
-        for other in [one for one in sys.modules if one == PACKAGE or one.startswith(f"{PACKAGE}.")]:
-            del sys.modules[other]
+def _import_from(root: Path, name: str) -> ModuleType:
+    """Import a module of the checkout, even if another package called `benchmarks` was imported before."""
+    package = sys.modules.get(PACKAGE)
+    if package is not None and str(root / PACKAGE) not in list(getattr(package, "__path__", [])):
+        for other in list(sys.modules):
+            if other == PACKAGE or other.startswith(f"{PACKAGE}."):
+                del sys.modules[other]
     if str(root) not in sys.path[:1]:
         sys.path.insert(0, str(root))
     importlib.invalidate_caches()

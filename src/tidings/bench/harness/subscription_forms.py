@@ -1,4 +1,4 @@
-"""A workload's subscriptions in the form that a matcher loads fastest: columns where it takes them, else text or trees."""
+"""A workload's subscriptions in the form that a matcher loads fastest: columns if it takes them, else text or trees."""
 
 from __future__ import annotations
 

@@ -83,6 +83,11 @@ def time_repeats(
     return seconds
 
 
+def time_work(work: Callable[[], object], *, repeat: int = 7) -> Figure:
+    """Return the seconds of so many runs, after one that is not timed."""
+    return to_figure(time_repeats(work, repeat=repeat), "s")
+
+
 def to_figure(seconds: list[float], unit: str, *, by: float = 1.0) -> Figure:
     """Return repeats in seconds as a figure of `unit`, each multiplied by `by`."""
     return Figure(unit, tuple(second * by for second in seconds))

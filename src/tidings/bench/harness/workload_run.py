@@ -6,6 +6,7 @@ peer is wrong, its result says so.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,18 +19,17 @@ from tidings.bench.harness.measure import US, MeasuredMatcher, Settings, measure
 from tidings.bench.harness.results import BATCH, Result, Role
 from tidings.bench.harness.subscription_forms import count_spare, take_sample
 from tidings.bench.harness.timing import Figure, count_fitting, measure_seconds, time_repeats, to_figure
-from tidings.bench.workloads import Baseline
+from tidings.bench.workloads import Baseline, Workload
 from tidings.bench.workloads import workload as find_workload
 from tidings.errors import TidingsError
+from tidings.kernels.array_types import IntArray
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     import pyarrow as pa
 
     from tidings.bench.harness.baselines import MatchCounter
-    from tidings.bench.workloads import Workload
-    from tidings.kernels.array_types import IntArray
 
 SAMPLE = 2000
 """Filters that are evaluated one by one are so many at most; their time is scaled to all."""
@@ -130,9 +130,7 @@ class _Run:
             count = len(timed.counts)
             events = self.workload.events(settings.events, settings.seed).slice(0, count)
             pairs = scan.find_pairs(scan.prepare_events(events))
-            seconds = time_repeats(
-                lambda: write_pairs(pairs), repeat=2 * settings.repeat, budget_s=settings.budget_s
-            )
+            seconds = time_repeats(lambda: write_pairs(pairs), repeat=2 * settings.repeat, budget_s=settings.budget_s)
             figures = {BATCH: to_figure(seconds, "us", by=US / count)}
             note = "knows the matches and only writes (event, row)"
             results.append(Result(key, n, "write", Role.BASELINE, count, figures, note=note))
@@ -167,7 +165,9 @@ class _Run:
     def _measure_peers(self, n: int) -> list[Result]:
         results: list[Result] = []
         names = [name for name in self.workload.peers if peers.is_installed(name)]
-        columns = peers.select_expressible(self._make_columns(n)) if names else None
+        if not names:
+            return results
+        columns = peers.select_expressible(self._make_columns(n))
         for name in names:
             size = min(self.workload.peers[name], len(columns))
             self.say(f"{name}: loading {size:,} subscriptions")

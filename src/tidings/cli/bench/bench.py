@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.bench import harness
-from tidings.bench.harness.result_tables import number
-from tidings.bench.harness.study_files import PREFIX, studies
+from tidings.bench.harness.result_tables import format_number
+from tidings.bench.harness.study_files import PREFIX, list_studies
 from tidings.bench.workloads import WORKLOADS, workload
 from tidings.cli import render
 from tidings.errors import FileError, MissingExtra, TidingsError
@@ -33,7 +33,7 @@ SIZE, QUICK_SIZE = 1_000_000, 1_000
 def list_workloads(*, as_json: bool) -> None:
     """Print the workloads, each with its matches for an event at a million subscriptions, and a checkout's studies."""
     workloads = [workload(key) for key in WORKLOADS]
-    papers = studies(Path.cwd())
+    papers = list_studies(Path.cwd())
     if as_json:
         for load in workloads:
             expected = load.expected(SIZE)
@@ -42,7 +42,7 @@ def list_workloads(*, as_json: bool) -> None:
             render.write_json({"key": f"{PREFIX}{study.key}", "description": study.title, "expected_at_1m": None})
         return
     rows = [["workload", "matches / event at 1M", "what it is"]]
-    rows += [[load.key, number(load.expected(SIZE)), load.description] for load in workloads]
+    rows += [[load.key, format_number(load.expected(SIZE)), load.description] for load in workloads]
     print_rows(rows)
     if papers:
         render.write("")
@@ -59,7 +59,7 @@ def run(key: str, options: BenchOptions, *, out: Path | None, as_json: bool) -> 
     settings = _build_settings(options)
     with show_activity() as say:
         results = harness.bench(key, sizes, kinds=options.kinds or (None,), settings=settings, say=say)
-    circumstances = harness.circumstances(
+    circumstances = harness.describe_run(
         shlex.join(["tidings", *sys.argv[1:]]), seed=settings.seed, repeat=settings.repeat, quick=options.quick
     )
     if as_json:
@@ -73,7 +73,7 @@ def run(key: str, options: BenchOptions, *, out: Path | None, as_json: bool) -> 
 
 def compare(before: Path, after: Path, *, as_json: bool) -> None:
     """Print how every figure that both files have has changed."""
-    changes = harness.compared(harness.read(before), harness.read(after))
+    changes = harness.compare_results(harness.read_results(before), harness.read_results(after))
     if not changes:
         msg = f"`{before}` and `{after}` have no figure in common: other workloads, sizes or matchers"
         raise TidingsError(msg)
@@ -84,7 +84,7 @@ def compare(before: Path, after: Path, *, as_json: bool) -> None:
     rows = [["workload", "subscriptions", "who", "figure", "before", "after", "", "verdict"]]
     for change in changes:
         figure = [change.workload, f"{change.n:,}", change.subject, change.figure]
-        amounts = [f"{number(value)} {change.unit}".rstrip() for value in (change.before, change.after)]
+        amounts = [f"{format_number(value)} {change.unit}".rstrip() for value in (change.before, change.after)]
         rows.append([*figure, *amounts, f"{change.ratio:.2f}x" if change.before else "", str(change.verdict)])
     print_rows(rows)
     verdicts = Counter(str(change.verdict) for change in changes)
@@ -117,10 +117,10 @@ def _check_counts(options: BenchOptions, sizes: Sequence[int]) -> None:
 
 
 def _print_results(results: list[Result], run: dict[str, Any]) -> None:
-    for same_size in harness.sizes(results).values():
-        render.write(harness.headline(same_size))
-        print_rows(harness.table(same_size))
-        render.write("\n".join(f"  {note}" for note in harness.notes(same_size)))
+    for same_size in harness.group_by_size(results).values():
+        render.write(harness.format_headline(same_size))
+        print_rows(harness.build_table(same_size))
+        render.write("\n".join(f"  {note}" for note in harness.list_notes(same_size)))
     if run["quick"]:
         render.write("quick: figures mean little")
     print_circumstances(run)
@@ -135,7 +135,7 @@ def print_circumstances(run: dict[str, Any]) -> None:
 def print_rows(rows: list[list[str]]) -> None:
     """Print a table: drawn on a terminal, laid out with spaces elsewhere."""
     if not sys.stdout.isatty():
-        render.write(harness.plain(rows))
+        render.write(harness.format_plain(rows))
         return
     from rich import box
     from rich.console import Console
@@ -181,10 +181,10 @@ def _write_results(results: list[Result], folder: Path, *, key: str, run: dict[s
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     name = f"{key.replace(':', '-').replace(',', '-')}-{stamp}"
     path = folder / f"{name}.jsonl"
-    harness.write(results, path, run=run)
+    harness.write_results(results, path, run=run)
     paths = [path]
     try:
-        paths += harness.plot(results, folder, name)
+        paths += harness.plot_results(results, folder, name)
     except MissingExtra as problem:
         render.warn(str(problem))
     render.note(f"wrote {', '.join(f'`{path}`' for path in paths)}")

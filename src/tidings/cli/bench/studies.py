@@ -13,40 +13,47 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.bench import harness
-from tidings.bench.harness.charts import chart_dict, chart_rows, draw
-from tidings.bench.harness.claims import Outcome, claim_rows, judged, read_claims, reasons, tally
+from tidings.bench.harness.charts import build_chart_rows, chart_to_dict, draw_charts
+from tidings.bench.harness.claims import (
+    ClaimOutcome,
+    build_claim_rows,
+    format_tally,
+    judge_claims,
+    list_reasons,
+    read_claims,
+)
 from tidings.bench.harness.studies import Scale
-from tidings.bench.harness.study_files import PREFIX, study_place
+from tidings.bench.harness.study_files import PREFIX, find_study
 from tidings.cli import render
 from tidings.cli.bench.bench import make_folder, print_circumstances, print_rows, show_activity
 from tidings.errors import FileError, MissingExtra
 
 if TYPE_CHECKING:
-    from tidings.bench.harness.claims import Judged
+    from tidings.bench.harness.claims import JudgedClaim
     from tidings.bench.harness.studies import Study
 
 
 def run(key: str, scale: Scale, *, seed: int, out: Path | None, as_json: bool) -> None:
     """Measure, print tables and claims, write `study.json` and a picture for each chart."""
-    place = study_place(key, Path.cwd())
-    claims = read_claims(place.claims)  # a mistake there is reported before an hour of measuring
-    measure = place.study()
-    folder = place.root / "out" / "papers" / place.key if out is None else out
+    location = find_study(key, Path.cwd())
+    claims = read_claims(location.claims)  # a mistake there is reported before an hour of measuring
+    measure = location.load()
+    folder = location.root / "out" / "papers" / location.key if out is None else out
     make_folder(folder)
     with show_activity() as say:
         study = measure(scale, seed=seed, say=say)
-    verdicts = judged(claims, study.facts)
+    verdicts = judge_claims(claims, study.facts)
     command = shlex.join(["tidings", *sys.argv[1:]])
     results: dict[str, Any] = {
-        "study": f"{PREFIX}{place.key}",
+        "study": f"{PREFIX}{location.key}",
         "paper": claims.paper,
         "title": study.title,
         "scale": str(scale),
-        "charts": [chart_dict(chart) for chart in study.charts],
+        "charts": [chart_to_dict(chart) for chart in study.charts],
         "facts": {name: value if math.isfinite(value) else None for name, value in study.facts.items()},
         "claims": [verdict.to_dict() for verdict in verdicts],
         "notes": list(study.notes),
-        "run": harness.circumstances(command, seed=seed, scale=str(scale)),
+        "run": harness.describe_run(command, seed=seed, scale=str(scale)),
     }
     if as_json:
         render.write_json(results)
@@ -56,25 +63,25 @@ def run(key: str, scale: Scale, *, seed: int, out: Path | None, as_json: bool) -
     _write_study(study, results, folder)
 
 
-def _print_study(study: Study, verdicts: list[Judged], *, scale: Scale, paper: str, run: dict[str, Any]) -> None:
+def _print_study(study: Study, verdicts: list[JudgedClaim], *, scale: Scale, paper: str, run: dict[str, Any]) -> None:
     render.write(f"{study.title} ({scale})\n{paper}")
     for chart in study.charts:
         render.write(f"\n{chart.key}: {chart.title}; {chart.y}")
-        print_rows(chart_rows(chart))
+        print_rows(build_chart_rows(chart))
         if chart.note:
             render.write(f"  {chart.note}")
     if study.notes:
         render.write("\n" + "\n".join(f"  {note}" for note in study.notes))
     if verdicts:
         render.write("")
-        print_rows(claim_rows(verdicts))
-        render.write("\n".join([*(f"  {line}" for line in reasons(verdicts)), tally(verdicts)]))
+        print_rows(build_claim_rows(verdicts))
+        render.write("\n".join([*(f"  {line}" for line in list_reasons(verdicts)), format_tally(verdicts)]))
     print_circumstances(run)
 
 
-def _warn_of_unmeasured(verdicts: list[Judged], scale: Scale) -> None:
+def _warn_of_unmeasured(verdicts: list[JudgedClaim], scale: Scale) -> None:
     """Warn of claims whose fact even the full study does not measure: the fact's name is mistyped."""
-    unmeasured = [verdict.claim for verdict in verdicts if verdict.outcome is Outcome.UNMEASURED]
+    unmeasured = [verdict.claim for verdict in verdicts if verdict.outcome is ClaimOutcome.UNMEASURED]
     if scale is Scale.FULL and unmeasured:
         facts = ", ".join(f"`{claim.fact}` (claim `{claim.key}`)" for claim in unmeasured)
         render.warn(f"even the full study has no fact {facts}")
@@ -89,7 +96,7 @@ def _write_study(study: Study, results: dict[str, Any], folder: Path) -> None:
         raise FileError(msg) from problem
     paths = [path]
     try:
-        paths += draw(study.charts, folder)
+        paths += draw_charts(study.charts, folder)
     except MissingExtra as problem:
         render.warn(str(problem))
     render.note(f"wrote {', '.join(f'`{_shorten(path)}`' for path in paths)}")

@@ -14,9 +14,9 @@ import tidings as td
 from tidings.bench import harness
 from tidings.bench.harness import peers, process_memory
 from tidings.bench.harness import workload_run as running
-from tidings.bench.harness.baselines import Pairs, Scan
-from tidings.bench.harness.compare import judged
-from tidings.bench.harness.timing import repeated
+from tidings.bench.harness.baselines import MatchPairs, Scan
+from tidings.bench.harness.compare import judge_figure
+from tidings.bench.harness.timing import time_repeats
 from tidings.bench.workloads import workload
 from tidings.kernels.papers import baselines as kernels
 
@@ -63,7 +63,7 @@ def test_the_scans_find_what_a_naive_twin_finds(table, event):
 def test_writing_pairs_names_each_event_and_row():
     events, copied = kernels.write_pairs(np.array([0, 2, 2, 3]), np.array([5, 7, 6], np.int32))
     assert (events.tolist(), copied.tolist()) == ([0, 0, 2], [5, 7, 6])
-    assert Pairs(np.array([0, 2, 2, 3]), copied).counts.tolist() == [2, 0, 1]
+    assert MatchPairs(np.array([0, 2, 2, 3]), copied).counts.tolist() == [2, 0, 1]
 
 
 # Peers -------------------------------------------------------------------------------------------
@@ -76,16 +76,16 @@ def test_peers_find_what_the_scan_finds(name, key):
     chosen = workload(key)
     columns, events = chosen.columns(300, 1), chosen.events(20, 1)
     peer, scan = peers.PEERS[name](columns), Scan(columns)
-    right = scan.pairs(scan.cells(events)).counts
+    right = scan.count_matches(scan.prepare_events(events))
     assert right.sum() > 20
-    assert peer.counts(peer.prepared(events)).tolist() == right.tolist()
+    assert peer.count_matches(peer.prepare_events(events)).tolist() == right.tolist()
 
 
 def test_peers_get_the_searches_without_an_area():
     columns = workload("classifieds").columns(2000, 1)
-    said = peers.sayable(columns)
-    assert "spot_within" not in said.column_names
-    assert said.num_rows == columns.column("spot_within").null_count < 2000
+    expressible = peers.select_expressible(columns)
+    assert "spot_within" not in expressible.column_names
+    assert expressible.num_rows == columns.column("spot_within").null_count < 2000
 
 
 # Runs --------------------------------------------------------------------------------------------
@@ -108,29 +108,29 @@ def test_a_run_measures_the_matcher_beside_its_baseline(key, judge):
 def test_several_sizes_and_matchers_give_a_table_each():
     settings = replace(SMALL, peers=False)
     found = harness.bench("equalities", [50, 100], kinds=["brute", None], settings=settings)
-    tables = harness.sizes(found)
+    tables = harness.group_by_size(found)
     assert list(tables) == [50, 100]
     assert [len(some) for some in tables.values()] == [3, 3]
-    assert "batch / event" in harness.plain(harness.table(tables[50]))
+    assert "batch / event" in harness.format_plain(harness.build_table(tables[50]))
 
 
 def test_a_wrong_answer_ends_the_run(monkeypatch):
-    honest = Scan.rows
-    monkeypatch.setattr(Scan, "rows", lambda self, cells: honest(self, cells)[1:])
+    honest = Scan.find_rows
+    monkeypatch.setattr(Scan, "find_rows", lambda self, cells: honest(self, cells)[1:])
     settings = replace(SMALL, peers=False)
     with pytest.raises(td.TidingsError, match="`brute` and `scan` disagree"):
         harness.bench("classifieds", [800], kinds=["brute"], settings=settings)
 
 
 def test_a_wrong_answer_to_a_sample_ends_the_run(monkeypatch):
-    monkeypatch.setattr(running.Law, "counts", lambda _, events: np.full(len(events), 10**6))
+    monkeypatch.setattr(running.Law, "count_matches", lambda _, events: np.full(len(events), 10**6))
     with pytest.raises(td.TidingsError, match="`brute` and `law` disagree"):
         harness.bench("concepts:height=1", [60], kinds=["brute"], settings=SMALL)
 
 
 def test_a_peer_that_is_wrong_is_told_and_not_believed(monkeypatch):
-    monkeypatch.setattr(peers.Numpy, "counts", lambda _, prepared: np.full(len(prepared), 7))
-    monkeypatch.setattr(peers, "installed", lambda name: name == "numpy")
+    monkeypatch.setattr(peers.NumpyPeer, "count_matches", lambda _, prepared: np.full(len(prepared), 7))
+    monkeypatch.setattr(peers, "is_installed", lambda name: name == "numpy")
     found = harness.bench("equalities", [60], kinds=["brute"], settings=SMALL)
     assert "wrong on 8 of 8 events" in found[-1].note
     assert not found[-1].right
@@ -144,7 +144,7 @@ def test_an_unknown_matcher_is_refused():
 
 @pytest.mark.skipif(not process_memory.STATUS.exists(), reason="the system does not tell a process's memory")
 def test_memory_grows_with_the_subscriptions():
-    few, many = (process_memory.measured("equalities", n, kind="brute", seed=1) for n in (2000, 8000))
+    few, many = (process_memory.measure_matcher_memory("equalities", n, kind="brute", seed=1) for n in (2000, 8000))
     assert 100 < (many.whole - few.whole) / 6000 < 20_000
     assert many.ids == sum(len(f"s{number}") for number in range(8000))
 
@@ -159,9 +159,9 @@ def test_a_figure_has_a_median_and_a_spread():
 
 def test_repeats_end_when_the_budget_is_spent():
     done = []
-    assert len(repeated(lambda: done.append(1), repeat=4, budget_s=10)) == 4
+    assert len(time_repeats(lambda: done.append(1), repeat=4, budget_s=10)) == 4
     assert len(done) == 5
-    assert len(repeated(lambda: done.append(1), repeat=4, budget_s=0, warm_up=False)) == 1
+    assert len(time_repeats(lambda: done.append(1), repeat=4, budget_s=0, warm_up=False)) == 1
 
 
 @pytest.mark.parametrize(
@@ -180,13 +180,13 @@ def test_repeats_end_when_the_budget_is_spent():
     ],
 )
 def test_a_change_is_told_from_noise(name, before, after, verdict):
-    assert judged(name, figure(*before), figure(*after)) == verdict
+    assert judge_figure(name, figure(*before), figure(*after)) == verdict
 
 
 def test_only_what_both_runs_have_is_compared():
     before = [result(batch=figure(10, 11), single=figure(5, 6)), result("brute", batch=figure(1))]
     after = [result(batch=figure(1, 2), insert=figure(5))]
-    (change,) = harness.compared(before, after)
+    (change,) = harness.compare_results(before, after)
     assert (change.subject, change.figure, change.verdict) == ("engine", "batch", harness.Verdict.FASTER)
     assert change.to_dict()["ratio"] == pytest.approx(1.5 / 10.5)
 
@@ -196,9 +196,9 @@ def test_only_what_both_runs_have_is_compared():
 
 def test_results_are_written_and_read_back(tmp_path):
     kept = [result(batch=figure(1.0, 2.0)), result("scan", harness.Role.BASELINE, batch=figure(5.0))]
-    run = harness.circumstances("tidings bench run ranges")
-    harness.write(kept, tmp_path / "new" / "r.jsonl", run=run)
-    assert harness.read(tmp_path / "new" / "r.jsonl") == kept
+    run = harness.describe_run("tidings bench run ranges")
+    harness.write_results(kept, tmp_path / "new" / "r.jsonl", run=run)
+    assert harness.read_results(tmp_path / "new" / "r.jsonl") == kept
     line = json.loads((tmp_path / "new" / "r.jsonl").read_text().splitlines()[0])
     assert {"machine", "date", "command", "version"} <= line["run"].keys()
 
@@ -207,7 +207,7 @@ def test_results_are_written_and_read_back(tmp_path):
 def test_another_file_is_refused(tmp_path, text):
     (tmp_path / "r.jsonl").write_text(text)
     with pytest.raises(td.TidingsError, match="not a file of results"):
-        harness.read(tmp_path / "r.jsonl")
+        harness.read_results(tmp_path / "r.jsonl")
 
 
 def test_plots_are_drawn(tmp_path):
@@ -219,7 +219,7 @@ def test_plots_are_drawn(tmp_path):
         for n in (100, 1000)
         for who in ("engine", "numpy")
     ]
-    made = harness.plot(kept, tmp_path, "ranges")
+    made = harness.plot_results(kept, tmp_path, "ranges")
     assert [path.name for path in made] == ["ranges-bars.png", "ranges-sizes.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in made)
 

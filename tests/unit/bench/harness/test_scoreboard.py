@@ -11,16 +11,19 @@ import pytest
 
 from benchmarks import scoreboard
 from tidings.bench.harness import scoreboard as board
-from tidings.bench.harness.bound_workload import bound
-from tidings.bench.harness.entrants import OfAlgorithm, OfEngine, OfReadEngine, Terms, compared_answers, measure
-from tidings.bench.harness.forked_process import READY, Ended, allowance, apart, status
+from tidings.bench.harness.bound_workload import bind_workload
+from tidings.bench.harness.entrants import AlgorithmEntrant, EngineEntrant, ReadEngineEntrant
+from tidings.bench.harness.forked_process import READY, Ending, run_forked
+from tidings.bench.harness.measure import Settings
+from tidings.bench.harness.measure_entrant import compare_answers, measure_entrant
+from tidings.bench.harness.process_memory import compute_allowance, read_status
 from tidings.bench.harness.results import Role
 from tidings.bench.workloads import workload
 from tidings.errors import FileError, Unsupported
 from tidings.matcher.brute import Brute
 from tidings.matcher.registry import ALGORITHMS
 
-TINY = Terms(events=8, repeat=2, budget_s=5.0, checked=4)
+TINY = Settings(events=8, repeat=2, budget_s=5.0, checked=4)
 
 
 # A process of its own ----------------------------------------------------------------------------
@@ -28,10 +31,10 @@ TINY = Terms(events=8, repeat=2, budget_s=5.0, checked=4)
 
 def test_work_sees_what_lies_in_memory_and_sends_home():
     known = ["only", "here"]
-    came = apart(lambda send: send({"seen": known, "pid": os.getpid()}), budget_s=5)
-    assert came.ended is Ended.DONE
-    assert came.sent[0]["seen"] == known
-    assert came.sent[0]["pid"] != os.getpid()
+    came = run_forked(lambda send: send({"seen": known, "pid": os.getpid()}), budget_s=5)
+    assert came.ended is Ending.DONE
+    assert came.messages[0]["seen"] == known
+    assert came.messages[0]["pid"] != os.getpid()
 
 
 def test_work_is_stopped_at_its_budget_and_what_it_sent_is_kept():
@@ -41,8 +44,8 @@ def test_work_is_stopped_at_its_budget_and_what_it_sent_is_kept():
         time.sleep(60)
 
     begin = time.monotonic()
-    came = apart(work, budget_s=0.3)
-    assert (came.ended, came.sent, came.reason) == (Ended.OVER, ("built",), "over 0.3 s")
+    came = run_forked(work, budget_s=0.3)
+    assert (came.ended, came.messages, came.reason) == (Ending.OVER, ("built",), "over 0.3 s")
     assert time.monotonic() - begin < 10
 
 
@@ -57,14 +60,14 @@ def test_the_budget_is_processor_time_so_that_waiting_for_others_costs_little():
         while True:
             pass
 
-    assert apart(work, budget_s=0.4).sent == ("done after all",)
-    assert apart(busy, budget_s=0.4).ended is Ended.OVER
+    assert run_forked(work, budget_s=0.4).messages == ("done after all",)
+    assert run_forked(busy, budget_s=0.4).ended is Ending.OVER
 
 
-@pytest.mark.skipif(not status("VmSize"), reason="the system does not tell")
+@pytest.mark.skipif(not read_status("VmSize"), reason="the system does not tell")
 def test_work_that_takes_too_much_memory_does_not_fit():
-    came = apart(lambda send: send(len(np.ones(2**27))), budget_s=20, memory=2**28)  # a gibibyte of a quarter
-    assert came.ended is Ended.MEMORY
+    came = run_forked(lambda send: send(len(np.ones(2**27))), budget_s=20, memory=2**28)  # a gibibyte of a quarter
+    assert came.ended is Ending.MEMORY
     assert "0.2 GiB" in came.reason or "0.3 GiB" in came.reason
 
 
@@ -83,8 +86,8 @@ def test_work_that_refuses_fails_or_dies_is_told_apart():
         signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # pytest listens for it
         os.kill(os.getpid(), signal.SIGSEGV)
 
-    found = [apart(work, budget_s=5) for work in (refuse, fail, killed, crash)]
-    assert [one.ended for one in found] == [Ended.CANNOT, Ended.FAILED, Ended.MEMORY, Ended.DIED]
+    found = [run_forked(work, budget_s=5) for work in (refuse, fail, killed, crash)]
+    assert [one.ended for one in found] == [Ending.CANNOT, Ending.FAILED, Ending.MEMORY, Ending.DIED]
     assert found[0].reason == "`hem` has no areas"
     assert found[1].reason.strip().endswith("KeyError: 'a mistake'")
     assert "SIGKILL" in found[2].reason
@@ -93,8 +96,8 @@ def test_work_that_refuses_fails_or_dies_is_told_apart():
 
 
 def test_an_allowance_is_never_more_than_was_said():
-    assert allowance(2**31) <= 2**31
-    assert allowance() >= 2**30
+    assert compute_allowance(2**31) <= 2**31
+    assert compute_allowance() >= 2**30
 
 
 # Measuring ---------------------------------------------------------------------------------------
@@ -106,16 +109,16 @@ def test_bound_filters_and_readings_give_the_engines_answers(key):
     made = chosen.subscriptions(300, 1)
     made = made if chosen.make_columns else list(made)
     events = chosen.events(8, 1)
-    ready = bound(chosen, made, events)
+    ready = bind_workload(chosen, made, events)
     assert len(ready) == 300
     answers = []
     for entrant in (
-        OfEngine(chosen, made, events),
-        OfReadEngine(chosen, made, events, ready),
-        OfAlgorithm("brute", ready),
+        EngineEntrant(chosen, made, events),
+        ReadEngineEntrant(chosen, made, events, ready),
+        AlgorithmEntrant("brute", ready),
     ):
         sent = []
-        measure(entrant, 300, TINY, send=sent.append)
+        measure_entrant(entrant, 300, TINY, send=sent.append)
         assert sent[0] == READY
         assert sent[1]["build_s"] > 0
         assert (sent[2]["events"], len(sent[2]["batch"])) == (8, 2)
@@ -126,24 +129,24 @@ def test_bound_filters_and_readings_give_the_engines_answers(key):
 
 def test_answers_are_compared_as_sets_of_ids():
     right = [frozenset("ab"), frozenset("c")]
-    assert compared_answers([["b", "a"], ["c"]], right, approximate=False).wrong == 0
-    same_count = compared_answers([["a", "x"], ["c"]], right, approximate=False)
+    assert compare_answers([["b", "a"], ["c"]], right, approximate=False).wrong == 0
+    same_count = compare_answers([["a", "x"], ["c"]], right, approximate=False)
     assert (same_count.wrong, same_count.example) == (1, "event 0 lacks b and has x too many")
-    assert compared_answers([["a", "b", "b"]], right, approximate=False).example == "event 0 has ids twice"
-    assert compared_answers([2, 2], right, approximate=False).example == "event 1 has 2 matches, not 1"
+    assert compare_answers([["a", "b", "b"]], right, approximate=False).example == "event 0 has ids twice"
+    assert compare_answers([2, 2], right, approximate=False).example == "event 1 has 2 matches, not 1"
 
 
 def test_an_approximate_answer_may_have_more_and_never_less():
     right = [frozenset("ab")]
-    more = compared_answers([["a", "b", "c", "d"]], right, approximate=True)
+    more = compare_answers([["a", "b", "c", "d"]], right, approximate=True)
     assert (more.wrong, more.extra) == (0, 0.5)
-    assert compared_answers([["a", "c"]], right, approximate=True).wrong == 1
+    assert compare_answers([["a", "c"]], right, approximate=True).wrong == 1
 
 
 # Entries -----------------------------------------------------------------------------------------
 
 
-def entry(who="engine", n=1000, ended=Ended.DONE, role=Role.MATCHER, **said):
+def entry(who="engine", n=1000, ended=Ending.DONE, role=Role.MATCHER, **said):
     said = {"asked": n, "budget_s": 60.0, "batch": (9.0, 10.0, 11.0), "checked": 64, "build_s": 1.5, **said}
     return board.Entry("hem", n, who, role, ended, **said)
 
@@ -152,10 +155,10 @@ def entry(who="engine", n=1000, ended=Ended.DONE, role=Role.MATCHER, **said):
     ("one", "words"),
     [
         (entry(), "10 +-10%"),
-        (entry(ended=Ended.OVER), "over 60 s"),
-        (entry(ended=Ended.MEMORY), "does not fit"),
-        (entry(ended=Ended.CANNOT), "cannot"),
-        (entry(ended=Ended.FAILED), "failed"),
+        (entry(ended=Ending.OVER), "over 60 s"),
+        (entry(ended=Ending.MEMORY), "does not fit"),
+        (entry(ended=Ending.CANNOT), "cannot"),
+        (entry(ended=Ending.FAILED), "failed"),
         (entry(wrong=3), "WRONG (3 of 64 events)"),
         (entry(approximate=True, extra=0.25), "10 +-10% (25.0% too many)"),
         (entry(asked=900), "10 +-10% (of 900)"),
@@ -163,22 +166,24 @@ def entry(who="engine", n=1000, ended=Ended.DONE, role=Role.MATCHER, **said):
     ],
 )
 def test_an_entry_is_shown_as_it_ended(one, words):
-    assert board.outcome(one) == words
+    assert board.format_outcome(one) == words
 
 
-@pytest.mark.parametrize("said", [{"wrong": 1}, {"ended": Ended.FAILED}, {"ended": Ended.DIED}])
+@pytest.mark.parametrize("said", [{"wrong": 1}, {"ended": Ending.FAILED}, {"ended": Ending.DIED}])
 def test_a_matcher_that_is_wrong_fails_or_crashes_is_a_mistake_and_a_peer_is_not(said):
-    assert entry("hem", **said).bad
-    assert not entry("duckdb", role=Role.PEER, **said).bad
-    assert not any(entry(ended=ended).bad for ended in (Ended.OVER, Ended.MEMORY, Ended.CANNOT, Ended.DONE))
+    assert entry("hem", **said).is_bad
+    assert not entry("duckdb", role=Role.PEER, **said).is_bad
+    assert not any(entry(ended=ended).is_bad for ended in (Ending.OVER, Ending.MEMORY, Ending.CANNOT, Ending.DONE))
 
 
 def test_a_table_has_a_row_for_each_and_four_columns_for_each_size():
     slow = entry("slow", batch=(50.0,), bytes=2000)
-    rows = board.workload_table([entry(), slow, entry(n=10_000), entry("slow", 10_000, Ended.OVER, build_s=None)])
+    rows = board.build_workload_table(
+        [entry(), slow, entry(n=10_000), entry("slow", 10_000, Ending.OVER, build_s=None)]
+    )
     assert rows[0][:5] == ["", "1k: us an event", "x engine", "build s", "B / sub"]
     assert rows[2] == ["slow", "50", "5x", "1.5", "2", "over 60 s", "", "", ""]
-    assert board.summary([entry(n=10_000), slow, entry("slow", 10_000, Ended.OVER)])[2] == ["slow", "50 at 1k"]
+    assert board.build_summary([entry(n=10_000), slow, entry("slow", 10_000, Ending.OVER)])[2] == ["slow", "50 at 1k"]
 
 
 def test_entries_are_read_back_the_last_of_each_and_not_the_one_cut_off(tmp_path):
@@ -236,7 +241,7 @@ class Slow(Brute):
 class Picky(Brute):
     """Cannot express anything."""
 
-    def compiled(self, tree):
+    def compile_filter(self, tree):
         del tree
         msg = "`picky` has no ranges"
         raise Unsupported(msg, kind="picky", part="range")
@@ -254,7 +259,6 @@ def test_a_matcher_that_is_wrong_is_shown_and_fails_the_run(run, monkeypatch, tm
 
 
 def test_what_is_refused_too_slow_or_approximate_fails_nothing(run, monkeypatch, tmp_path):
-    monkeypatch.setattr("tidings.bench.harness.entrants.WARM", 100)
     for name, made in {"picky": Picky, "slow": Slow, "generous": Generous}.items():
         monkeypatch.setitem(ALGORITHMS, name, lambda _, made=made: made())
     code, entries = run("--budget", "1", kinds="picky,slow,generous")

@@ -67,7 +67,7 @@ def test_columns_and_text_mean_the_same(key):
     oracle, scan = Oracle(chosen.columns(150, 2)), Scan(chosen.columns(150, 2))
     by_law = [sorted(int(id[1:]) for id in ids) for ids in matcher.match_many(events).by_event()]
     assert [oracle.rows(event).tolist() for event in chosen.event_rows(40, 2)] == by_law
-    assert [scan.rows(cells).tolist() for cells in scan.cells(events)] == by_law
+    assert [scan.find_rows(cells).tolist() for cells in scan.prepare_events(events)] == by_law
 
 
 @pytest.mark.parametrize("key", COLUMNS)
@@ -112,7 +112,7 @@ def test_trees_and_concepts_have_the_matches_that_are_stated(key):
 
 def test_texts_have_the_matches_that_are_stated():
     chosen = workload("text")
-    found = Expressions(list(chosen.pairs(2000, 7)), "title").counts(chosen.event_rows(400, 7)).mean()
+    found = Expressions(list(chosen.pairs(2000, 7)), "title").count_matches(chosen.event_rows(400, 7)).mean()
     assert found == pytest.approx(chosen.expected(2000), rel=chosen.tolerance)
 
 
