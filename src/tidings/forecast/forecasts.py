@@ -13,6 +13,7 @@ import numpy as np
 
 from tidings.forecast.predicting.following import ForecastRows
 from tidings.forecast.predicting.probability_table import ProbabilityTable
+from tidings.kernels.array_types import IntArray
 from tidings.patterns.run.event_archive import EventRecords
 from tidings.patterns.run.event_times import datetime_of
 from tidings.patterns.run.portions import key_text
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
+
+    from tidings.kernels.array_types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class ForecastBatch:
     tables: tuple[ProbabilityTable | None, ...]
     keyed: bool
     records: EventRecords
-    times: np.ndarray
+    times: IntArray
     values: list[Any]
     base: int = 0  # the number that the detector gave the first event
 
@@ -97,7 +100,7 @@ class Forecasts:
                 event = int(rows.event[place])
                 yield batch.base + event, EventForecast(records.ids[place], datetime_of(int(batch.times[event])), shown)
 
-    def _order(self) -> np.ndarray:
+    def _order(self) -> IntArray:
         """Return where each row lies among those of all batches, by its event."""
         numbers = [batch.base + batch.rows.event for batch in self._batches]
         return np.argsort(np.concatenate(numbers), kind="stable")
@@ -107,7 +110,7 @@ class Forecasts:
         return f"<Forecasts: {len(self):,}>"
 
     @property
-    def probabilities(self) -> np.ndarray:
+    def probabilities(self) -> FloatArray:
         """Return the probabilities alone, in the order of the rows."""
         chances = [batch.rows.probability for batch in self._batches]
         return np.concatenate(chances)[self._order()] if chances else np.empty(0)

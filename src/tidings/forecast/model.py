@@ -13,7 +13,7 @@ import numpy as np
 from tidings.errors import FileError, StateError, TidingsError, UnknownPattern
 from tidings.forecast.courses.course import Course, build_course
 from tidings.forecast.learning.counting import HalfLife
-from tidings.forecast.learning.counts import Counts, Floats, Traffic
+from tidings.forecast.learning.counts import Counts, Traffic
 from tidings.forecast.predicting.estimates import ESTIMATORS, Estimates, Estimator
 from tidings.lang import render_pattern
 from tidings.lang.patterns.durations import parse_duration
@@ -24,6 +24,7 @@ from tidings.patterns.run.machine import find_ways
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from tidings.kernels.array_types import FloatArray
     from tidings.patterns.compile.graph import CompiledPattern
 
 
@@ -262,7 +263,7 @@ def is_same_course(course: Course, other: Course) -> bool:
     return same and bool((course.table == other.table).all() and (course.groups == other.groups).all())
 
 
-def label_prior(counted_pattern: CountedPattern, traffic: Traffic, smoothing: float) -> Floats:
+def label_prior(counted_pattern: CountedPattern, traffic: Traffic, smoothing: float) -> FloatArray:
     """Return the probability of each label from the share of events that satisfied each filter; uniform where unknown.
 
     With smoothing, a filter that no event has satisfied yet is not impossible.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tidings.forecast.model import CountedPattern, Model
+    from tidings.kernels.array_types import FloatArray
 
 MAGIC = b"tidings-model-"
 VERSION = 1
@@ -177,7 +178,7 @@ def _read_tracked(pattern: Any, mode: Mode, description: dict[str, Any], context
     return course
 
 
-def _fill_array(arrays: dict[str, Any], name: str, shape: tuple[int, int]) -> np.ndarray:
+def _fill_array(arrays: dict[str, Any], name: str, shape: tuple[int, int]) -> FloatArray:
     flat = np.zeros(shape[0] * shape[1])
     flat[arrays[f"{name}.at"]] = arrays[name]
     return flat.reshape(shape)

@@ -15,6 +15,7 @@ from tidings.patterns.run.machine import find_ways
 if TYPE_CHECKING:
     from tidings.forecast.model import CountedPattern, Model
     from tidings.forecast.predicting.estimates import Estimates
+    from tidings.kernels.array_types import FloatArray, Int32Array
 
 AHEAD = (1, 5, 10, 50)
 """The default horizon, in events."""
@@ -59,7 +60,7 @@ def _pattern(model: Model, counted: CountedPattern, horizon: Any) -> str:
     return "\n".join([head, *_align_rows(rows)])
 
 
-def _chances(model: Model, counted: CountedPattern, estimates: Estimates, horizon: Any) -> tuple[list[str], np.ndarray]:
+def _chances(model: Model, counted: CountedPattern, estimates: Estimates, horizon: Any) -> tuple[list[str], FloatArray]:
     """Return p by state, of an average key; each cell of a state has the weight of its visits."""
     course = counted.course
     parted = is_keyed(counted.pattern)
@@ -87,7 +88,7 @@ def _moves(counted: CountedPattern, estimates: Estimates) -> list[str]:
     return lines
 
 
-def state_chances(counted: CountedPattern, estimates: Estimates) -> np.ndarray:
+def state_chances(counted: CountedPattern, estimates: Estimates) -> FloatArray:
     """Return P(label | state), whatever came before: what arrows of a picture carry."""
     course = counted.course
     chances = estimates.chances()
@@ -99,8 +100,8 @@ def state_chances(counted: CountedPattern, estimates: Estimates) -> np.ndarray:
     return np.asarray(total / total.sum(axis=1, keepdims=True))
 
 
-def _by_state(values: np.ndarray, state: np.ndarray, count: int) -> np.ndarray:
-    return np.bincount(state, values, count)
+def _by_state(values: FloatArray, state: Int32Array, count: int) -> FloatArray:
+    return np.asarray(np.bincount(state, values, count), np.float64)
 
 
 def _number(value: float) -> str:

@@ -7,7 +7,7 @@ would otherwise count and its absence not.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.forecast.predicting.observer import ForecastObserver
 from tidings.forecast.predicting.probability_table import require_times
 from tidings.forecast.scoring.scores import Score, Warnings, score
+from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 from tidings.lang import WrittenPattern
 from tidings.patterns import PatternCatalog, Run
 from tidings.patterns.observer import SilentObserver
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from tidings.patterns.compile.graph import CompiledPattern
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.run.event_reader import EncodedEvents
+
+_Columns: TypeAlias = tuple[IntArray, IntArray, FloatArray]
+"""Events, keys and probabilities of forecasts."""
 
 BASE = "base rate"
 """The forecast that says the same at every event: the share of all that was known by then."""
@@ -46,12 +50,12 @@ class Trial:
 
     pattern: str
     horizon: Horizon
-    event: np.ndarray
-    key: np.ndarray
-    y: np.ndarray
-    decided: np.ndarray
-    ahead: np.ndarray
-    p: dict[str, np.ndarray] = field(default_factory=dict)
+    event: IntArray
+    key: IntArray
+    y: BoolArray
+    decided: BoolArray
+    ahead: IntArray
+    p: dict[str, FloatArray] = field(default_factory=dict)
     matches: int = 0
 
     def score(self, name: str, threshold: float = 0.5) -> Score:
@@ -115,15 +119,15 @@ def prequential(
 class _Matches:
     """Keys, events and times of a pattern's matches; and the times of all events."""
 
-    reports: np.ndarray
-    times: np.ndarray
+    reports: IntArray
+    times: IntArray
 
 
 class _Recorder(SilentObserver):
     """Keeps the times of the events that a run takes, and its reports."""
 
     def __init__(self) -> None:
-        self.times: list[np.ndarray] = [np.empty(0, np.int64)]
+        self.times: list[IntArray] = [np.empty(0, np.int64)]
         self.reports: list[ReportBatch] = []
 
     def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
@@ -133,7 +137,7 @@ class _Recorder(SilentObserver):
 
 def _forecast_all(
     detector: Detector, events: Any, model: Model, horizon: Horizon, *, learn: bool
-) -> Iterator[tuple[str, tuple[np.ndarray, ...], _Matches]]:
+) -> Iterator[tuple[str, _Columns, _Matches]]:
     """Yield, of each pattern, the forecasts at every event of its streams, and its matches."""
     if not learn:
         require_times(horizon, model.traffic)
@@ -159,18 +163,19 @@ def _copy_patterns(detector: Detector) -> PatternSet:
     return catalog.compile()
 
 
-def _rows(batches: list[Any], watched: CompiledPattern) -> tuple[np.ndarray, ...]:
+def _rows(batches: list[Any], watched: CompiledPattern) -> _Columns:
     """Return events, keys and probabilities of a pattern's forecasts."""
-    columns: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    columns: list[_Columns] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for batch in batches:
         if watched.name in batch.names:
             mine = batch.rows.member == batch.names.index(watched.name)
             rows = batch.rows
             columns.append((rows.event[mine] + batch.base, rows.key[mine], rows.probability[mine]))
-    return tuple(np.concatenate(column) for column in zip(*columns, strict=True))
+    event, key, probability = zip(*columns, strict=True)
+    return np.concatenate(event), np.concatenate(key), np.concatenate(probability)
 
 
-def _select_matches(parts: list[Any], place: int, times: np.ndarray, watched: CompiledPattern) -> _Matches:
+def _select_matches(parts: list[Any], place: int, times: IntArray, watched: CompiledPattern) -> _Matches:
     reports = select_reports(parts, place)
     if not is_keyed(watched.pattern):
         reports[:, 0] = 0
@@ -179,7 +184,7 @@ def _select_matches(parts: list[Any], place: int, times: np.ndarray, watched: Co
     return _Matches(reports, times)
 
 
-def _trial(name: str, horizon: Horizon, event: np.ndarray, key: np.ndarray, matches: _Matches) -> Trial:
+def _trial(name: str, horizon: Horizon, event: IntArray, key: IntArray, matches: _Matches) -> Trial:
     y, decided = np.zeros(len(event), bool), np.zeros(len(event), bool)
     ahead = np.full(len(event), -1, np.int64)
     last = len(matches.times) - 1
@@ -204,7 +209,7 @@ def _trial(name: str, horizon: Horizon, event: np.ndarray, key: np.ndarray, matc
     return Trial(name, horizon, event, key, y, decided, ahead, matches=len(np.unique(matches.reports[:, :2], axis=0)))
 
 
-def _base_rate(trial: Trial, times: np.ndarray) -> np.ndarray:
+def _base_rate(trial: Trial, times: IntArray) -> FloatArray:
     """Return, for each forecast, the share of matches among those that were decided before its event."""
     order = np.argsort(trial.event, kind="stable")
     at = trial.event[order]
@@ -224,7 +229,7 @@ def _base_rate(trial: Trial, times: np.ndarray) -> np.ndarray:
     return rates
 
 
-def _own_later(trial: Trial, amount: int, end: int) -> np.ndarray:
+def _own_later(trial: Trial, amount: int, end: int) -> IntArray:
     """Return the event that is so many of the key's own later; `end` where there is none."""
     later = np.full(len(trial.event), end)
     for key_number in np.unique(trial.key).tolist():

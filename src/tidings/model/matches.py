@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import numpy as np
     import pyarrow as pa
+
+    from tidings.kernels.array_types import IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Matches:
 
     def __init__(
         self,
-        event_index: np.ndarray,
+        event_index: IntArray,
         ids: list[Any] | Callable[[], pa.Array],
         events: int,
         dead_letters: tuple[DeadLetter, ...] = (),

@@ -14,8 +14,8 @@ from tidings.patterns.drawing import Arrow, DrawnState, Picture
 
 if TYPE_CHECKING:
     from tidings.forecast.courses.course import Course
-    from tidings.forecast.learning.counts import Floats
     from tidings.forecast.model import CountedPattern, Model
+    from tidings.kernels.array_types import FloatArray
 
 DEFAULT_HORIZON = 10
 """Events looked ahead where `--horizon` says nothing."""
@@ -70,7 +70,7 @@ def _format_notes(model: Model, counted: CountedPattern, ahead: Horizon, *, keye
     return [f"{path}\np = {chance:.4f}\n{count:,.0f} times" for path, chance, count in parts]
 
 
-def _draw_exact(course: Course, chances: Floats, notes: list[str], title: str) -> Picture:
+def _draw_exact(course: Course, chances: FloatArray, notes: list[str], title: str) -> Picture:
     """Return the picture of an automaton: a state is a group of cells, which differ in the events before."""
     state = course.groups[0]
     cells = np.unique(state, return_index=True)[1]  # one cell of each state: all lead to the same states
@@ -85,7 +85,7 @@ def _draw_exact(course: Course, chances: Floats, notes: list[str], title: str) -
     return Picture(title, tuple(states), tuple(arrows))
 
 
-def _draw_approximate(course: Course, chances: Floats, notes: list[str], title: str) -> Picture:
+def _draw_approximate(course: Course, chances: FloatArray, notes: list[str], title: str) -> Picture:
     """Return the picture of a pattern without an automaton: its tracked states, and the match as the last one."""
     initial, last = int(course.chain[course.start]), len(course.states)
     states = [DrawnState(f"N{at}", note, initial=at == initial) for at, note in enumerate(notes)]
@@ -98,7 +98,7 @@ def _draw_approximate(course: Course, chances: Floats, notes: list[str], title: 
     return Picture(f"{title}, approximate", (*states, DrawnState(f"N{last}", FINAL_NOTE, final=True)), tuple(arrows))
 
 
-def _format_labels(names: tuple[str, ...], chances: Floats, labels: list[int]) -> str:
+def _format_labels(names: tuple[str, ...], chances: FloatArray, labels: list[int]) -> str:
     """Return the labels of one arrow with their probabilities: those that are not negligible, and the likeliest."""
     likeliest = max(labels, key=lambda label: float(chances[label]))
     drawn = [label for label in labels if label == likeliest or chances[label] >= LEAST_PROBABILITY]

@@ -14,10 +14,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.algebra import infer_schema
 from tidings.errors import TidingsError
+from tidings.kernels.array_types import BoolArray, Int32Array
 from tidings.model import Schema
 from tidings.model.patterns import Mode
 from tidings.patterns.compile.automaton import NotDeterministic, PatternAutomaton, determinise
@@ -26,6 +26,7 @@ from tidings.patterns.run.machine import find_ways
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tidings.kernels.array_types import IntArray
     from tidings.model.patterns import Pattern
 
 MOST_CELLS = 1024
@@ -33,9 +34,6 @@ MOST_CELLS = 1024
 
 MOST_MOVES = 1 << 17
 """Cells times labels of one pattern."""
-
-IntArray = npt.NDArray[np.int32]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,11 +47,11 @@ class Course:
     approximate: bool
     states: tuple[str, ...]  # what each state is called
     labels: tuple[str, ...]
-    table: IntArray
+    table: Int32Array
     hits: BoolArray
-    groups: IntArray
+    groups: Int32Array
     idle: BoolArray  # nothing has begun
-    chain: IntArray
+    chain: Int32Array
     start: int
     depth: int  # how many labels a cell remembers
     automaton: PatternAutomaton | None = None
@@ -142,7 +140,7 @@ def _build_product(automaton: PatternAutomaton, context: int) -> Course:
     )
 
 
-def _find_reachable(automaton: PatternAutomaton, depth: int) -> npt.NDArray[np.int64] | None:
+def _find_reachable(automaton: PatternAutomaton, depth: int) -> IntArray | None:
     """Return the pairs of state and last labels that can be reached, ascending; `None` when they are too many.
 
     Before the first event the context is one of `*` alone.

@@ -7,9 +7,10 @@ go one by one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from tidings.forecast.courses.course import Course
 from tidings.model.patterns import Pattern
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tidings.forecast.courses.streams import EventKinds, StreamEntries
+    from tidings.kernels.array_types import Int32Array, IntArray
     from tidings.model import Filter
     from tidings.patterns.run.machine import Partitioning
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,12 +79,12 @@ class CourseGroup:
             self.labels[row, labelled:count] = words.labels(self._find_satisfied(member, new_kinds), count - labelled)
         self._labelled = count
 
-    def _find_satisfied(self, member: CourseMember, new_kinds: Mapping[int, np.ndarray]) -> dict[str, np.ndarray]:
+    def _find_satisfied(self, member: CourseMember, new_kinds: Mapping[int, IntArray]) -> dict[str, IntArray]:
         """Return, of each name, which of the new kinds satisfy its filter."""
         numbers = {name: self._filters[member.pattern[name].filter] for name in member.pattern.list_filters()}
         return {name: new_kinds[number] for name, number in numbers.items() if number in new_kinds}
 
-    def masks(self, place: int, entries: StreamEntries, kinds: EventKinds) -> np.ndarray:
+    def masks(self, place: int, entries: StreamEntries, kinds: EventKinds) -> IntArray:
         """Return, for a tracked member, which of its names each entry satisfies, as bits."""
         member, single = self.tracked[place], not len(entries.mask)
         codes = entries.kind if single else entries.kind << len(self.ways) | entries.mask
@@ -118,7 +122,7 @@ class _Words:
         self._order = np.argsort(codes)
         self._sorted = codes[self._order]
 
-    def labels(self, satisfied: Mapping[str, np.ndarray], count: int) -> np.ndarray:
+    def labels(self, satisfied: Mapping[str, IntArray], count: int) -> Int32Array:
         """Return the label of each kind; of one that no event should have, the nearest."""
         codes = np.zeros(count, np.uint64)
         for name, kinds in satisfied.items():
@@ -142,9 +146,9 @@ def build_groups(members: Sequence[CourseMember], filters: Mapping[Filter, int])
     return [CourseGroup(parting, group_members, filters) for parting, group_members in groups.items()]
 
 
-def _ends(sizes: list[int]) -> np.ndarray:
+def _ends(sizes: list[int]) -> IntArray:
     return np.append(0, np.cumsum(sizes)).astype(np.int64)
 
 
-def _flat(arrays: list[np.ndarray], kind: type) -> np.ndarray:
+def _flat(arrays: list[npt.NDArray[Scalar]], kind: type[Scalar]) -> npt.NDArray[Scalar]:
     return np.concatenate([array.ravel() for array in arrays]).astype(kind) if arrays else np.empty(0, kind)

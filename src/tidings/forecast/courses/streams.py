@@ -6,11 +6,11 @@ A kind is the set of filters that an event satisfies. There are few, so each is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.kernels.array_types import FloatArray, IntArray
 from tidings.kernels.forecast.forecasts import SILENCES, hash_symbol_sets, update_mean_gaps
 from tidings.patterns.run.machine import compute_keys
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.machine import Partitioning
     from tidings.patterns.run.value_numbers import ValueNumbers
-
-IntArray: TypeAlias = npt.NDArray[np.int64]
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 RECENT = 16
 """Gaps that a running mean is made of."""
@@ -46,7 +43,7 @@ class EventKinds:
         """Count them."""
         return len(self.members)
 
-    def number_kinds(self, events: EncodedEvents) -> np.ndarray:
+    def number_kinds(self, events: EncodedEvents) -> IntArray:
         """Return the kind of each event."""
         self._widen(int(events.symbols.max(initial=-1)) + 1)
         codes, firsts, places = np.unique(
@@ -86,24 +83,22 @@ class StreamEntries:
     `mask` tells through which ways an event gives this key; it is empty where there is one way alone.
     """
 
-    event: np.ndarray  # the place of the event among those given
-    kind: np.ndarray
-    mask: np.ndarray
-    starts: np.ndarray
-    rows: np.ndarray
+    event: IntArray  # the place of the event among those given
+    kind: IntArray
+    mask: IntArray
+    starts: IntArray
+    rows: IntArray
 
     def __len__(self) -> int:
         """Count the entries."""
         return len(self.event)
 
-    def keys(self) -> np.ndarray:
+    def keys(self) -> IntArray:
         """Return the key of each entry."""
         return np.repeat(self.rows, np.diff(self.starts))
 
 
-def build_entries(
-    events: EncodedEvents, kinds: np.ndarray, parting: Partitioning, names: ValueNumbers
-) -> StreamEntries:
+def build_entries(events: EncodedEvents, kinds: IntArray, parting: Partitioning, names: ValueNumbers) -> StreamEntries:
     """Return the entries of some events: of one stream where there are no keys; where times count, of timed ones."""
     (ways, timed), none = parting, np.empty(0, np.int64)
     seen = np.full(len(events), True) if not timed or events.timed is None else events.timed
@@ -123,7 +118,7 @@ def build_entries(
     return group_by_key(pairs[:, 0], pairs[:, 1], kinds[pairs[:, 0]], mask)
 
 
-def group_by_key(event: np.ndarray, key: np.ndarray, kind: np.ndarray, mask: np.ndarray) -> StreamEntries:
+def group_by_key(event: IntArray, key: IntArray, kind: IntArray, mask: IntArray) -> StreamEntries:
     """Return entries key by key; those of one key stay in their order."""
     order = np.argsort(key, kind="stable")
     rows, starts = np.unique(key[order], return_index=True)
@@ -153,11 +148,11 @@ class KeyGaps:
             self.mean = np.concatenate([self.mean, np.full((2, more), np.nan)], axis=1)
             self.count = np.append(self.count, np.zeros(more, np.int64))
 
-    def take(self, entries: StreamEntries, times: np.ndarray, position: int) -> np.ndarray:
+    def take(self, entries: StreamEntries, times: IntArray, position: int) -> FloatArray:
         """Return what is known at entries, whose first event is at a position: see `carried`."""
         return self.update_gaps(entries, position + entries.event, times[entries.event])
 
-    def update_gaps(self, entries: StreamEntries, positions: np.ndarray, times: np.ndarray) -> np.ndarray:
+    def update_gaps(self, entries: StreamEntries, positions: IntArray, times: IntArray) -> FloatArray:
         """Return the mean gaps at entries in two rows, of how many, and the latest gaps; a first event has none."""
         gaps = np.full((5, len(entries)), np.nan)
         if self.is_keyed and len(entries):
@@ -166,13 +161,13 @@ class KeyGaps:
             update_mean_gaps(entries.starts, entries.rows, moments, RECENT, self.last, self.mean, self.count, gaps)
         return gaps
 
-    def select(self, rows: np.ndarray) -> KeyGaps:
+    def select(self, rows: IntArray) -> KeyGaps:
         """Return those of some keys, numbered by their places."""
         made = KeyGaps(keyed=self.is_keyed)
         made.last, made.mean, made.count = self.last[:, rows], self.mean[:, rows], self.count[rows]
         return made
 
-    def renumber_keys(self, kept: np.ndarray) -> None:
+    def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key by its position in `kept`."""
         if self.is_keyed:
             self.widen(int(kept.max(initial=-1)) + 1)
@@ -180,7 +175,7 @@ class KeyGaps:
             self.last, self.mean, self.count = selected.last, selected.mean, selected.count
 
 
-def bin_gaps(gaps: np.ndarray) -> np.ndarray:
+def bin_gaps(gaps: FloatArray) -> IntArray:
     """Return the bins of mean gaps, in two rows: events by powers of 2, microseconds by powers of 4 seconds.
 
     Where there is none, it is the last bin.

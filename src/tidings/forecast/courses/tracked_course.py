@@ -14,10 +14,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.errors import PatternError, TooLarge
 from tidings.forecast.courses.course import MOST_CELLS, Course, format_word, infer_single_values
+from tidings.kernels.array_types import IntArray
 from tidings.kernels.forecast import tracking as k
 from tidings.model.patterns import Mode
 from tidings.patterns.compile.derivatives import Configuration, Configurations, Edge, configurations
@@ -27,6 +27,7 @@ from tidings.patterns.compile.terms import Mark
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array
     from tidings.model.patterns import Absence, Pattern
 
 BINS = 6
@@ -47,7 +48,6 @@ MOST_WIDTH = 4096
 MOST_CALLED = 60
 """Letters of a cell's name."""
 
-IntArray = npt.NDArray[np.int64]
 
 _WAIT = -1  # the number of the place where an absence is waited for
 
@@ -121,8 +121,8 @@ class Tracker:
         starts: IntArray,
         masks: IntArray,
         times: IntArray,
-        hits: npt.NDArray[np.bool_],
-    ) -> npt.NDArray[np.int32]:
+        hits: BoolArray,
+    ) -> Int32Array:
         """Move states on and return the cell after each event.
 
         Entries `starts[s]:starts[s + 1]` are of the key whose state is `states[rows[s]]`. `hits` tells where the
@@ -140,7 +140,7 @@ class Tracker:
         """Return the cell of a key at a moment when no event came; rows that have expired by then do not count."""
         return int(k.find_cell(self.nodes, self.lists, self.settings, state, now))
 
-    def prior(self, q: Mapping[str, float]) -> npt.NDArray[np.float64]:
+    def prior(self, q: Mapping[str, float]) -> FloatArray:
         """Guess, before anything was counted, where an event leads from each cell of the chain, or to a match (last).
 
         `q` tells how often an event satisfies each filter. Time conditions are taken to hold.

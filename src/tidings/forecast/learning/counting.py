@@ -13,6 +13,7 @@ import numpy as np
 
 from tidings.forecast.courses.streams import KeyGaps, StreamEntries, bin_gaps
 from tidings.forecast.learning.counts import BINS, EDGES, MOST, Counts, Traffic
+from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array, IntArray
 from tidings.kernels.forecast.forecasts import SILENCES, walk
 from tidings.kernels.forecast.outcome_counts import (
     count_changes,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 _NONE = np.empty(0, np.int64)
 
-_Following: TypeAlias = tuple[np.ndarray, np.ndarray]
+_Following: TypeAlias = tuple[IntArray, IntArray]
 """The position (-1: none) and the time of the match that comes next."""
 
 
@@ -41,27 +42,36 @@ _Following: TypeAlias = tuple[np.ndarray, np.ndarray]
 class PendingWaits:
     """Entries in the order of (key, position): those before `old` of a segment have had their moves counted."""
 
-    key: np.ndarray
-    kind: np.ndarray
-    mask: np.ndarray
-    time: np.ndarray
-    at: np.ndarray  # the position in the stream
-    old: np.ndarray  # whether its move was counted before
-    near: np.ndarray  # how long the key is silent between its events, counted in events: the bin
-    soon: np.ndarray  # and in time
-    gap: np.ndarray  # the latest gap in events; nothing (nan) at a key's first event
-    lapse: np.ndarray  # and in microseconds
+    key: IntArray
+    kind: IntArray
+    mask: IntArray
+    time: IntArray
+    at: IntArray  # the position in the stream
+    old: BoolArray  # whether its move was counted before
+    near: IntArray  # how long the key is silent between its events, counted in events: the bin
+    soon: IntArray  # and in time
+    gap: FloatArray  # the latest gap in events; nothing (nan) at a key's first event
+    lapse: FloatArray  # and in microseconds
 
     def __len__(self) -> int:
         """Count the entries."""
         return len(self.key)
 
-    def take(self, places: np.ndarray) -> PendingWaits:
+    def take(self, places: IntArray) -> PendingWaits:
         """Return some of them."""
         mask = self.mask[places] if len(self.mask) else self.mask
-        columns = (self.key, self.kind, self.time, self.at, self.old, self.near, self.soon, self.gap, self.lapse)
-        key, kind, *others = (column[places] for column in columns)
-        return PendingWaits(key, kind, mask, *others)
+        return PendingWaits(
+            self.key[places],
+            self.kind[places],
+            mask,
+            self.time[places],
+            self.at[places],
+            self.old[places],
+            self.near[places],
+            self.soon[places],
+            self.gap[places],
+            self.lapse[places],
+        )
 
 
 NOTHING = PendingWaits(_NONE, _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_), _NONE, _NONE, np.empty(0), np.empty(0))
@@ -74,7 +84,7 @@ class HalfLife:
     amount: int
     timed: bool
 
-    def weights(self, at: np.ndarray, time: np.ndarray, now: tuple[int, int]) -> np.ndarray:
+    def weights(self, at: IntArray, time: IntArray, now: tuple[int, int]) -> FloatArray:
         """Return the weight of each entry, seen from a position and a time."""
         age = now[1] - time if self.timed else now[0] - at
         return np.asarray(0.5 ** (np.maximum(age, 0) / self.amount))
@@ -92,17 +102,15 @@ class GroupCounter:
         self._most = most
         self.group, self.counts, self.half_life = group, counts, half_life
         self.pending, self.fresh = NOTHING, list[PendingWaits]()
-        self.reports: list[np.ndarray] = [np.empty((0, 3), np.int64) for _ in group.tracked]
+        self.reports: list[IntArray] = [np.empty((0, 3), np.int64) for _ in group.tracked]
         self.cells = np.empty((len(group.exact), 0), np.int32)  # of each key, before its first pending entry
-        self.states: list[np.ndarray] = [
-            np.empty((0, member.course.tracker.width), np.int64) for member in group.tracked
-        ]
+        self.states: list[IntArray] = [np.empty((0, member.course.tracker.width), np.int64) for member in group.tracked]
         self.now = (0, 0)
         self.silences = KeyGaps(keyed=group.keyed)
         self.own = np.zeros(3)  # gaps between events of one key: how many, and their sums in events and time
         self.room = 0
 
-    def take(self, entries: StreamEntries, times: np.ndarray, position: int) -> None:
+    def take(self, entries: StreamEntries, times: IntArray, position: int) -> None:
         """Keep entries to be counted; `position` is the place of the first event in the stream."""
         old = np.zeros(len(entries), np.bool_)
         when = (times[entries.event], position + entries.event)
@@ -111,7 +119,7 @@ class GroupCounter:
         self.fresh.append(pending)
 
     def add_reports(
-        self, parts: Sequence[ReportBatch], places: list[int], base: int, position: int, times: np.ndarray
+        self, parts: Sequence[ReportBatch], places: list[int], base: int, position: int, times: IntArray
     ) -> None:
         """Keep the reports of tracked members: keys, positions and times.
 
@@ -153,7 +161,7 @@ class GroupCounter:
         closed, (self.counts, self.cells, self.states) = self.counts, kept
         return closed
 
-    def _count_known(self, pending: PendingWaits, entries: StreamEntries, now: tuple[int, int]) -> np.ndarray:
+    def _count_known(self, pending: PendingWaits, entries: StreamEntries, now: tuple[int, int]) -> IntArray:
         """Return of each segment how many entries are behind the longest wait."""
         sizes = np.diff(entries.starts)
         done = np.maximum(sizes - MOST, 0)
@@ -169,7 +177,7 @@ class GroupCounter:
     # Counting ----------------------------------------------------------------------------------
 
     def _count(
-        self, pending: PendingWaits, entries: StreamEntries, kinds: EventKinds, done: np.ndarray, *, final: bool
+        self, pending: PendingWaits, entries: StreamEntries, kinds: EventKinds, done: IntArray, *, final: bool
     ) -> None:
         weights = np.ones(len(pending))
         if self.half_life is not None:
@@ -184,13 +192,13 @@ class GroupCounter:
         for row, member in enumerate(self.group.tracked):
             self._count_tracked(row, member, piece, kinds, final=final)
 
-    def _pace(self, pending: PendingWaits, weights: np.ndarray) -> None:
+    def _pace(self, pending: PendingWaits, weights: FloatArray) -> None:
         """Add up the gaps of entries that are new."""
         new = ~pending.old & ~np.isnan(pending.gap)
         self.own += [(weights[new] * of).sum() for of in (1.0, pending.gap[new], pending.lapse[new])]
 
     def _count_exact(
-        self, row: int, piece: _CountedPiece, scratch: tuple[np.ndarray, np.ndarray], *, final: bool
+        self, row: int, piece: _CountedPiece, scratch: tuple[Int32Array, BoolArray], *, final: bool
     ) -> None:
         group, entries, counts = self.group, piece.entries, self.counts[row]
         course, (cells, hit) = group.exact[row].course, scratch
@@ -230,7 +238,7 @@ class GroupCounter:
         absence = member.pattern.absence is not None
         piece.count(counts, cells, hit, piece.deadlines(reports) if absence else piece.after(hit))
 
-    def _hits(self, row: int, piece: _CountedPiece, *, final: bool) -> np.ndarray:
+    def _hits(self, row: int, piece: _CountedPiece, *, final: bool) -> BoolArray:
         """Return at which entries the detector reported a tracked member; after a deadline, at the key's next one.
 
         Reports at entries that are done are not needed again.
@@ -265,11 +273,11 @@ class GroupCounter:
             fresh = np.tile(member.course.tracker.fresh(), (size - old_room, 1))
             self.states[row] = np.concatenate([self.states[row], fresh])
 
-    def keys_in_use(self) -> np.ndarray:
+    def keys_in_use(self) -> IntArray:
         """Return the keys that have pending entries."""
         return np.unique(self.pending.key) if self.group.keyed else _NONE
 
-    def renumber_keys(self, kept: np.ndarray) -> None:
+    def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key by its position in `kept`; entries that were gathered must be counted before."""
         if not self.group.keyed:
             return
@@ -290,13 +298,13 @@ class _CountedPiece:
 
     pending: PendingWaits
     entries: StreamEntries
-    weights: np.ndarray
-    old: np.ndarray
-    done: np.ndarray
+    weights: FloatArray
+    old: IntArray
+    done: IntArray
     now: tuple[int, int]
     keyed: bool
 
-    def count(self, counts: Counts, cells: np.ndarray, hit: np.ndarray, following: _Following | None) -> None:
+    def count(self, counts: Counts, cells: Int32Array, hit: BoolArray, following: _Following | None) -> None:
         """Count the waits that are known: in the key's own events by `hit`, else by which match is `following`."""
         starts, done, weights, pending = self.entries.starts, self.done, self.weights, self.pending
         count_waits(starts, done, cells, hit, weights, BINS, len(EDGES), counts.waits.reshape(-1))
@@ -309,13 +317,13 @@ class _CountedPiece:
         for span, of in counts.spans.items():
             count_span(*columns, pending.time, self.now[1], *following, pending.soon, gaps, span, of.reshape(-1))
 
-    def after(self, hit: np.ndarray) -> _Following:
+    def after(self, hit: BoolArray) -> _Following:
         """Return the position and time of the match that follows each entry."""
         next_match = np.empty(len(hit), np.int64), np.empty(len(hit), np.int64)
         note_next_matches(self.entries.starts, hit, self.pending.at, self.pending.time, *next_match)
         return next_match
 
-    def deadlines(self, reports: np.ndarray) -> _Following:
+    def deadlines(self, reports: IntArray) -> _Following:
         """Return the same where time completes a pattern: its key may have no event after that."""
         pending = self.pending
         reports = reports[reports[:, 1] < self.now[0]]  # a piece is told at once what its events will complete
@@ -330,7 +338,7 @@ class _CountedPiece:
         return np.where(has_report, next_reports[:, 1], -1), np.where(has_report, next_reports[:, 2], 0)
 
 
-def select_reports(parts: Sequence[ReportBatch], place: int) -> np.ndarray:
+def select_reports(parts: Sequence[ReportBatch], place: int) -> IntArray:
     """Return key, event and time of the reports of one of the detector's patterns."""
     selected = [np.empty((0, 3), np.int64)]
     for part in parts:
@@ -353,22 +361,22 @@ def _segments(pending: PendingWaits) -> StreamEntries:
     return StreamEntries(np.arange(len(pending)), pending.kind, pending.mask, np.append(starts, len(pending)), rows)
 
 
-def _front(entries: StreamEntries, done: np.ndarray) -> np.ndarray:
+def _front(entries: StreamEntries, done: IntArray) -> BoolArray:
     """Tell of each entry whether it is among the first `done` of its segment."""
     return np.asarray(entries.event < np.repeat(entries.starts[:-1] + done, np.diff(entries.starts)))
 
 
-def _parts(entries: StreamEntries, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _parts(entries: StreamEntries, part: IntArray) -> tuple[IntArray, IntArray]:
     """Return the rows and segments of some of the entries."""
     rows, starts = np.unique(entries.keys()[part], return_index=True)
     return rows, np.append(starts, len(part)).astype(np.int64)
 
 
 def count_traffic(
-    kinds: np.ndarray,
-    times: np.ndarray,
+    kinds: IntArray,
+    times: IntArray,
     last: int | None,
-    weights: np.ndarray,
+    weights: FloatArray,
     named: dict[int, str],
     members: EventKinds,
 ) -> Traffic:

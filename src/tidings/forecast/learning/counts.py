@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.errors import TidingsError
+from tidings.kernels.array_types import FloatArray
 from tidings.kernels.forecast.forecasts import SILENCES
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tidings.forecast.courses.course import Course
 
-Floats = npt.NDArray[np.float64]
 
 _SMALL = [*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150, 200, 250, 300, 400, 500, 600, 800, 1000]
 
@@ -44,10 +43,10 @@ class Counts:
     each cell and silence: how long the key had no event before says much about when its next one comes.
     """
 
-    moves: Floats
-    waits: Floats
-    later: Floats
-    spans: dict[int, Floats] = field(default_factory=dict)
+    moves: FloatArray
+    waits: FloatArray
+    later: FloatArray
+    spans: dict[int, FloatArray] = field(default_factory=dict)
 
     @classmethod
     def none(cls, course: Course, spans: Iterable[int] = (), *, keyed: bool = False) -> Counts:

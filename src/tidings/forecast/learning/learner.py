@@ -21,8 +21,9 @@ from tidings.patterns.run.event_archive import unite_numbers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tidings.forecast.courses.streams import IntArray, Ways
+    from tidings.forecast.courses.streams import Ways
     from tidings.forecast.model import CountedPattern
+    from tidings.kernels.array_types import IntArray
     from tidings.model import Filter
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.pattern_set import PatternSet
@@ -94,7 +95,7 @@ class Learner:
         self.traffic = old.traffic.plus(Traffic(own=old.own(but=ways)))
         self.gathered, self.kinds = old.gathered, old.kinds
 
-    def add_reports(self, parts: Sequence[ReportBatch], base: int, times: np.ndarray) -> None:
+    def add_reports(self, parts: Sequence[ReportBatch], base: int, times: IntArray) -> None:
         """Take the reports of the events that come next; `base` is the run's number of the first of them."""
         for counter in self.counters:
             places = [self.places[member.name] for member in counter.group.members]
@@ -128,7 +129,7 @@ class Learner:
         self.settle()
         return unite_numbers([counter.keys_in_use() for counter in self.counters])
 
-    def renumber_keys(self, kept: np.ndarray) -> None:
+    def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key by its position in `kept`, which has all that are in use."""
         for counter in self.counters:
             counter.renumber_keys(kept)

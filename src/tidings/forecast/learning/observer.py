@@ -9,8 +9,8 @@ from tidings.patterns.observer import SilentObserver
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidings.forecast.courses.streams import IntArray
     from tidings.forecast.learning.learner import Learner
+    from tidings.kernels.array_types import IntArray
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.run import Run

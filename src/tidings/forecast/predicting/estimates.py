@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 
 from tidings.forecast.courses.course import Course
-from tidings.forecast.learning.counts import EDGES, MOST, Counts, Floats
+from tidings.forecast.learning.counts import EDGES, MOST, Counts
+from tidings.kernels.array_types import FloatArray
 from tidings.kernels.forecast.forecasts import sum_first_passages
 
 if TYPE_CHECKING:
-    from tidings.forecast.courses.course import IntArray
+    from tidings.kernels.array_types import BoolArray, Int32Array, IntArray
 
 Estimator: TypeAlias = Literal["both", "chain", "direct", "printed"]
 ESTIMATORS: tuple[str, ...] = get_args(Estimator)
@@ -33,7 +34,7 @@ class Estimates:
 
     course: Course
     counts: Counts
-    prior: Floats
+    prior: FloatArray
     smoothing: float
     estimator: Estimator = "both"
 
@@ -42,7 +43,7 @@ class Estimates:
         """How many observations the chain is worth."""
         return SHRINKING * self.smoothing
 
-    def chances(self) -> Floats:
+    def chances(self) -> FloatArray:
         """Return P(label | chain cell), rows that sum to 1."""
         course, moves = self.course, self.counts.moves
         if course.tracker is not None:
@@ -55,17 +56,17 @@ class Estimates:
             above = group
         return shares[above]
 
-    def chain(self, most: int) -> Floats:
+    def chain(self, most: int) -> FloatArray:
         """Return, for n from 0 to `most`, the probability of a match within n events, of every cell."""
         course = self.course
         return np.asarray(sum_first_passages(self.chances(), course.table, course.hits, most)[:, course.chain])
 
-    def direct(self, most: int) -> tuple[Floats, Floats]:
+    def direct(self, most: int) -> tuple[FloatArray, FloatArray]:
         """Return the same by shares, and from how many observations each is; none beyond the longest wait."""
         course = self.course
         groups = [np.zeros(course.cells, np.int32), *course.groups]
-        share: Floats = np.zeros((1, len(EDGES)))
-        seen: Floats = share
+        share: FloatArray = np.zeros((1, len(EDGES)))
+        seen: FloatArray = share
         above = groups[0]
         for group in groups:
             ended, observed = kaplan_meier(_sum_groups(self.counts.waits, group))
@@ -77,7 +78,7 @@ class Estimates:
             seen, above = observed, group
         return spread(share[above], most), _steps(seen[above], most)
 
-    def curve(self, most: int) -> tuple[Floats, Floats]:
+    def curve(self, most: int) -> tuple[FloatArray, FloatArray]:
         """Return p(match within n events) for n from 0 to `most` of every cell, and what share of it is direct."""
         if self.estimator == "printed":
             return self.sum_visits(most), np.zeros((most + 1, self.course.cells))
@@ -99,7 +100,7 @@ class Estimates:
             blend = part * share + (1 - part) * blend
         return _rising(blend), part
 
-    def sum_visits(self, most: int) -> Floats:
+    def sum_visits(self, most: int) -> FloatArray:
         """Return the paper's sum: visits of the final state within n events; rows are over what came in."""
         counted, finals = self._between_states()
         came = counted.sum(axis=0)
@@ -110,7 +111,7 @@ class Estimates:
             total[step] = total[step - 1] + into
         return np.asarray(total[:, self._state_of()])
 
-    def _between_states(self) -> tuple[Floats, np.ndarray]:
+    def _between_states(self) -> tuple[FloatArray, BoolArray]:
         """Return how often each state followed each other one, and which are final."""
         course, moves = self.course, self.counts.moves
         if course.tracker is not None:  # the match is a state of its own, which goes on as the start does
@@ -126,24 +127,24 @@ class Estimates:
         finals[state[course.table[course.hits]]] = True
         return counted, finals
 
-    def _state_of(self) -> IntArray:
+    def _state_of(self) -> Int32Array:
         return self.course.chain if self.course.tracker is not None else self.course.groups[0]
 
-    def later(self, amount: int) -> tuple[Floats, Floats] | None:
+    def later(self, amount: int) -> tuple[FloatArray, FloatArray] | None:
         """Return the share of matches within so many events of the stream by line, and of how many."""
         if not len(self.counts.later) or amount > MOST:
             return None
         share, observed = kaplan_meier(self.counts.later)
         return spread(share, amount)[amount], _steps(observed, amount)[amount]
 
-    def about(self, law: Floats) -> tuple[Floats, Floats] | None:
+    def about(self, law: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return the same where the number of events has a law: of 0, 1, 2, ... at most the longest wait."""
         if not len(self.counts.later) or len(law) > MOST + 1:
             return None
         share, observed = kaplan_meier(self.counts.later)
         return law @ spread(share, len(law) - 1), law @ _steps(observed, len(law) - 1)
 
-    def within(self, span: int) -> tuple[Floats, Floats] | None:
+    def within(self, span: int) -> tuple[FloatArray, FloatArray] | None:
         """Return the share of matches within a span of time by cell, and of how many; `None` for a span not counted."""
         counted = self.counts.spans.get(span)
         if counted is None:
@@ -152,7 +153,7 @@ class Estimates:
         return _ratio(counted[:, 0], observed), observed
 
 
-def kaplan_meier(waits: Floats) -> tuple[Floats, Floats]:
+def kaplan_meier(waits: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the share of waits that ended by each edge, and of how many waits that is known.
 
     >>> waits = np.zeros((1, 2 * len(EDGES) + 1)); waits[0, [0, 1, -1]] = 1, 1, 2
@@ -169,7 +170,7 @@ def kaplan_meier(waits: Floats) -> tuple[Floats, Floats]:
     return np.clip(share, 0, 1), np.maximum(observed, 0)
 
 
-def spread(by_edge: Floats, most: int) -> Floats:
+def spread(by_edge: FloatArray, most: int) -> FloatArray:
     """Return shares by edge as shares for n from 0 to `most`; between edges they rise evenly."""
     steps = np.minimum(np.arange(most + 1), MOST)
     high = np.searchsorted(EDGES, steps)
@@ -179,7 +180,7 @@ def spread(by_edge: Floats, most: int) -> Floats:
     return np.asarray(shares[high] * (1 - part) + shares[high + 1] * part)
 
 
-def _steps(by_edge: Floats, most: int) -> Floats:
+def _steps(by_edge: FloatArray, most: int) -> FloatArray:
     """Return the value of each n's bin; 0 beyond the last bin."""
     steps = np.arange(most + 1)
     by_step = by_edge.T[np.searchsorted(EDGES, np.minimum(steps, MOST))]
@@ -187,19 +188,19 @@ def _steps(by_edge: Floats, most: int) -> Floats:
     return np.asarray(by_step)
 
 
-def _rising(curve: Floats) -> Floats:
+def _rising(curve: FloatArray) -> FloatArray:
     """Make the curve monotone in the horizon: shares of different weights may cross."""
     return np.asarray(np.clip(np.maximum.accumulate(curve, axis=0), 0, 1))
 
 
-def _blend(counts: Floats, towards: Floats, weight: np.ndarray) -> Floats:
+def _blend(counts: FloatArray, towards: FloatArray, weight: FloatArray) -> FloatArray:
     """Return shares shrunk towards `towards` with a weight; `towards` itself where there are no counts."""
     total = counts.sum(axis=1, keepdims=True)
     weight = np.broadcast_to(weight.reshape(-1, 1), total.shape)
     return np.where(total + weight > 0, _ratio(counts + weight * towards, total + weight), towards)
 
 
-def _sum_groups(counts: Floats, group: np.ndarray) -> Floats:
+def _sum_groups(counts: FloatArray, group: Int32Array) -> FloatArray:
     total = np.zeros((int(group.max(initial=-1)) + 1, counts.shape[1]))
     if len(total) == len(group):  # each by itself
         total[group] = counts
@@ -208,13 +209,13 @@ def _sum_groups(counts: Floats, group: np.ndarray) -> Floats:
     return total
 
 
-def _firsts(above: np.ndarray, group: np.ndarray) -> np.ndarray:
+def _firsts(above: Int32Array, group: Int32Array) -> IntArray:
     """Return the coarser group that each group is part of."""
     parents = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
     parents[group] = above
     return parents
 
 
-def _ratio(part: Floats, whole: Floats) -> Floats:
+def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     shape = np.broadcast(part, whole).shape
     return np.divide(part, whole, out=np.zeros(shape), where=np.broadcast_to(whole, shape) > 0)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tidings.forecast.courses.streams import RECENT, KeyGaps, bin_gaps
 from tidings.forecast.predicting.probability_table import places_of
+from tidings.kernels.array_types import FloatArray, IntArray
 from tidings.kernels.forecast.forecasts import (
     CHANGE,
     CROSSING,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from tidings.forecast.courses.groups import CourseGroup
     from tidings.forecast.courses.streams import EventKinds, StreamEntries
     from tidings.forecast.predicting.probability_table import ProbabilityTable
+    from tidings.kernels.array_types import BoolArray, Int32Array
 
 POLICIES = {"crossing": CROSSING, "episode": EPISODE, "every": EVERY, "change": CHANGE}
 """When a forecast is emitted."""
@@ -55,11 +57,11 @@ class AlarmRule:
 class ForecastRows:
     """Forecasts as columns: member of the group, event, key, cell and probability."""
 
-    member: np.ndarray
-    event: np.ndarray
-    key: np.ndarray
-    cell: np.ndarray
-    probability: np.ndarray
+    member: IntArray
+    event: IntArray
+    key: IntArray
+    cell: IntArray
+    probability: FloatArray
 
     def __len__(self) -> int:
         """Count the rows."""
@@ -77,7 +79,7 @@ class GroupFollower:
         self.last = np.empty((len(group.members), 0))
         self.states = [np.empty((0, member.course.tracker.width), np.int64) for member in group.tracked]
         # Of absences: the earliest deadline since the key's last event, which its tracker has not seen.
-        self.due: list[np.ndarray] = [np.empty(0, np.int64) for _ in group.tracked]
+        self.due: list[IntArray] = [np.empty(0, np.int64) for _ in group.tracked]
         self.rules = [AlarmRule() for _ in group.members]
         self.tables: list[ProbabilityTable | None] = [None for _ in group.members]
         self._average: dict[str, Any] = {"pace": (1.0, 1.0)}
@@ -103,7 +105,7 @@ class GroupFollower:
         alarms = AlarmTables(policies, limits, chances_at, grids, gaps, offsets, chances, np.zeros(0, np.int32))
         self._alarms = alarms._replace(packed=self._crossings(flat, alarms))
 
-    def _crossings(self, chances: list[np.ndarray], alarms: AlarmTables) -> np.ndarray:
+    def _crossings(self, chances: list[FloatArray], alarms: AlarmTables) -> Int32Array:
         """Return, for each move, where the row of the next cell begins, and in the last bit whether it is above."""
         group, limits = self.group, alarms.limits
         sizes = np.diff(group.move_at)
@@ -132,7 +134,7 @@ class GroupFollower:
             self.due[row] = np.append(self.due[row], np.full(size - old_size, NEVER))
 
     def take(
-        self, entries: StreamEntries, times: np.ndarray, base: int, reports: list[np.ndarray], kinds: EventKinds
+        self, entries: StreamEntries, times: IntArray, base: int, reports: list[IntArray], kinds: EventKinds
     ) -> ForecastRows | None:
         """Move all members along the entries and return forecasts; `reports` are those of tracked members."""
         self.widen(int(entries.rows.max(initial=-1)) + 1)
@@ -145,11 +147,11 @@ class GroupFollower:
         self.seen += len(times)
         return _merge_rows(emitted, entries)
 
-    def _places(self, gaps: np.ndarray) -> np.ndarray:
+    def _places(self, gaps: FloatArray) -> FloatArray:
         """Return where keys lie on the grids of shares and of spans, by their mean gaps."""
         return places_of(gaps, **self._average) if self.group.keyed else gaps
 
-    def place(self, key: int | None, now: int) -> tuple[np.ndarray, np.ndarray]:
+    def place(self, key: int | None, now: int) -> tuple[FloatArray, IntArray]:
         """Return where a key lies on the grids of shares and spans, and its bins of gaps; `None` is an average key.
 
         One that has been silent for longer than it used to is taken for slower.
@@ -162,9 +164,9 @@ class GroupFollower:
         return self._places(gaps)[:, 0], bin_gaps(gaps)[:, 0]
 
     def _follow_exact(
-        self, entries: StreamEntries, where: np.ndarray, silences: np.ndarray
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
-        group, emitted, begin = self.group, list[tuple[np.ndarray, np.ndarray]](), 0
+        self, entries: StreamEntries, where: FloatArray, silences: IntArray
+    ) -> list[tuple[IntArray, FloatArray]]:
+        group, emitted, begin = self.group, list[tuple[IntArray, FloatArray]](), 0
         exact = len(group.exact)
         quiet = not self._alarms.policies[:exact].any()
         while begin < exact:
@@ -188,13 +190,13 @@ class GroupFollower:
         self,
         row: int,
         entries: StreamEntries,
-        where: np.ndarray,
-        silences: np.ndarray,
-        times: np.ndarray,
+        where: FloatArray,
+        silences: IntArray,
+        times: IntArray,
         base: int,
-        reports: np.ndarray,
+        reports: IntArray,
         kinds: EventKinds,
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
+    ) -> list[tuple[IntArray, FloatArray]]:
         number = len(self.group.exact) + row
         member, table, asked = self.group.tracked[row], self.tables[number], self.rules[number]
         hit = self._hits(row, entries, times, base, reports)
@@ -218,7 +220,7 @@ class GroupFollower:
         rows = np.column_stack([np.full(count, number), out[:count], cells[out[:count]]])
         return [(rows, chances[:count])]
 
-    def _hits(self, row: int, entries: StreamEntries, times: np.ndarray, base: int, reports: np.ndarray) -> np.ndarray:
+    def _hits(self, row: int, entries: StreamEntries, times: IntArray, base: int, reports: IntArray) -> BoolArray:
         """Return at which entries the detector reported a member; after a deadline, at the key's next one."""
         hit, event = np.zeros(len(entries), np.bool_), entries.event
         by_time = self.group.tracked[row].pattern.absence is not None
@@ -259,7 +261,7 @@ class GroupFollower:
         keys = np.flatnonzero(self.silences.count).tolist() if self.group.keyed else [0]
         return [key for key in keys if not course.idle[self.cell(number, key, now)]]
 
-    def keys_in_use(self, now: int, most: int) -> np.ndarray:
+    def keys_in_use(self, now: int, most: int) -> IntArray:
         """Return the keys with a partial match, and of the others the `most` with most events."""
         if not self.group.keyed:
             return np.empty(0, np.int64)
@@ -276,7 +278,7 @@ class GroupFollower:
         made.silences = self.silences.select(np.arange(len(self.silences.count)))
         return made
 
-    def renumber_keys(self, kept: np.ndarray) -> None:
+    def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key by its position in `kept`, which has all that are in use."""
         if not self.group.keyed:
             return
@@ -287,7 +289,7 @@ class GroupFollower:
         self.due = [due[kept] for due in self.due]
 
 
-def _merge_rows(emitted: list[tuple[np.ndarray, np.ndarray]], entries: StreamEntries) -> ForecastRows | None:
+def _merge_rows(emitted: list[tuple[IntArray, FloatArray]], entries: StreamEntries) -> ForecastRows | None:
     """Return rows of all members in the order of the events."""
     emitted = [part for part in emitted if len(part[0])]
     if not emitted:

@@ -30,11 +30,10 @@ from tidings.patterns.run.event_archive import unite_numbers
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tidings.forecast.courses.streams import IntArray
-    from tidings.forecast.learning.counts import Floats
     from tidings.forecast.model import CountedPattern, Model
     from tidings.forecast.predicting.probability_table import ProbabilityTable
     from tidings.forecast.tuning import ForecastTuning
+    from tidings.kernels.array_types import FloatArray, IntArray
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.pattern_set import PatternSet
     from tidings.patterns.run.event_reader import EncodedEvents
@@ -106,7 +105,7 @@ class Forecaster:
         spans = {plan.horizon.amount for plan in plans.values() if plan.horizon and plan.horizon.unit == "time"}
         self.learner = Learner(model, pattern_set, spans=spans, tuning=tuning) if learns else None
         self._tables: dict[tuple[str, Horizon], ProbabilityTable] = {}
-        self._curves: dict[ProbabilityTable, Floats] = {}
+        self._curves: dict[ProbabilityTable, FloatArray] = {}
         self._arrange()
         self.first_event = model.now[0]  # where this set of patterns began to learn
         self.next_refresh = self.first_event + SOON
@@ -146,11 +145,11 @@ class Forecaster:
         now = self.model.now[0]
         self.next_refresh = now + max(SOON, (now - self.first_event) // 10)
 
-    def _reports(self, follower: GroupFollower, parts: Sequence[ReportBatch]) -> list[np.ndarray]:
+    def _reports(self, follower: GroupFollower, parts: Sequence[ReportBatch]) -> list[IntArray]:
         return [select_reports(parts, self._places[member.name]) for member in follower.group.tracked]
 
     def _follow(
-        self, events: EncodedEvents, reports: list[list[np.ndarray]], base: int, names: ValueNumbers
+        self, events: EncodedEvents, reports: list[list[IntArray]], base: int, names: ValueNumbers
     ) -> list[ForecastBatch]:
         kinds = self.kinds.number_kinds(events)
         batches = []
@@ -209,14 +208,14 @@ class Forecaster:
         return forecasts
 
     def _forecast(
-        self, name: str, key: Any, table: ProbabilityTable, cell: int, places: np.ndarray, silence: np.ndarray
+        self, name: str, key: Any, table: ProbabilityTable, cell: int, places: FloatArray, silence: IntArray
     ) -> Forecast:
         waiting = self._waiting(table, cell, places)
         return Forecast(
             name, key, table.at(cell, places, silence), table.horizon.value, table.name_estimator(cell), waiting
         )
 
-    def _waiting(self, table: ProbabilityTable, cell: int, places: np.ndarray) -> dict[float, int | timedelta | None]:
+    def _waiting(self, table: ProbabilityTable, cell: int, places: FloatArray) -> dict[float, int | timedelta | None]:
         """Return quantiles of the waiting time: the first of some horizons at which they are reached."""
         horizon, quantiles = table.horizon, dict[float, int | timedelta | None]()
         if table not in self._curves:
@@ -266,7 +265,7 @@ class Forecaster:
             self.learner.renumber_keys(kept)
 
 
-def _split_reports(reports: list[list[np.ndarray]], end: int, time: int) -> list[list[np.ndarray]]:
+def _split_reports(reports: list[list[IntArray]], end: int, time: int) -> list[list[IntArray]]:
     """Remove the reports up to an event and its time from the lists, and return them."""
     first_parts = []
     for of_group in reports:

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from tidings.forecast.learning.learner import Learner
     from tidings.forecast.predicting.following import GroupFollower
     from tidings.forecast.predicting.forecaster import Forecaster
+    from tidings.kernels.array_types import IntArray
     from tidings.model import Filter
 
 _COLUMNS = tuple(field.name for field in fields(PendingWaits))
 
 
 def dump_forecaster(
-    forecaster: Forecaster, kept: np.ndarray, filters: Sequence[Filter]
+    forecaster: Forecaster, kept: IntArray, filters: Sequence[Filter]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a forecaster's state; keys become their positions in `kept`."""
     header: dict[str, Any] = {"followings": [], "next": [forecaster.first_event, forecaster.next_refresh]}
@@ -58,7 +59,7 @@ def load_forecaster(
 # Following ------------------------------------------------------------------------------------------
 
 
-def _dump_follower(name: str, follower: GroupFollower, kept: np.ndarray, arrays: dict[str, Any]) -> dict[str, Any]:
+def _dump_follower(name: str, follower: GroupFollower, kept: IntArray, arrays: dict[str, Any]) -> dict[str, Any]:
     group = follower.group
     rows = kept if group.keyed else np.zeros(1, np.int64)
     follower.widen(int(rows.max(initial=-1)) + 1)
@@ -102,7 +103,7 @@ def _load_follower(name: str, follower: GroupFollower, saved: dict[str, Any], ar
             )
 
 
-def _load_tracked(follower: GroupFollower, row: int, states: np.ndarray, due: np.ndarray) -> None:
+def _load_tracked(follower: GroupFollower, row: int, states: IntArray, due: IntArray) -> None:
     if states.shape[1] == follower.states[row].shape[1]:
         follower.states[row][: len(states)], follower.due[row][: len(due)] = states, due
 
@@ -111,7 +112,7 @@ def _load_tracked(follower: GroupFollower, row: int, states: np.ndarray, due: np
 
 
 def _dump_learner(
-    learner: Learner, kept: np.ndarray, filters: Sequence[Filter], arrays: dict[str, Any]
+    learner: Learner, kept: IntArray, filters: Sequence[Filter], arrays: dict[str, Any]
 ) -> dict[str, Any]:
     learner.settle()
     for number, counter in enumerate(learner.counters):
@@ -134,7 +135,7 @@ def _dump_learner(
     }
 
 
-def _dump_counter(name: str, counter: GroupCounter, kept: np.ndarray, arrays: dict[str, Any]) -> None:
+def _dump_counter(name: str, counter: GroupCounter, kept: IntArray, arrays: dict[str, Any]) -> None:
     group = counter.group
     rows = kept if group.keyed else np.zeros(1, np.int64)
     counter.widen(int(rows.max(initial=-1)) + 1)
@@ -195,7 +196,7 @@ def _load_counter(
         counter.reports[place] = arrays[f"{name}.reports{row - len(cells)}"]
 
 
-def _dump_gaps(name: str, silences: KeyGaps, rows: np.ndarray, arrays: dict[str, Any]) -> None:
+def _dump_gaps(name: str, silences: KeyGaps, rows: IntArray, arrays: dict[str, Any]) -> None:
     silences.widen(int(rows.max(initial=-1)) + 1)
     if silences.last.shape[1]:
         silences = silences.select(rows)
@@ -208,7 +209,7 @@ def _load_gaps(name: str, silences: KeyGaps, arrays: dict[str, Any]) -> None:
     silences.count = arrays[f"{name}.heard"].copy()
 
 
-def _renumber_reports(reports: np.ndarray, kept: np.ndarray, *, keyed: bool) -> np.ndarray:
+def _renumber_reports(reports: IntArray, kept: IntArray, *, keyed: bool) -> IntArray:
     """Return reports whose keys are replaced by their positions in `kept`."""
     renumbered = reports.copy()
     if keyed:

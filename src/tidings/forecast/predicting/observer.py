@@ -20,9 +20,9 @@ from tidings.patterns.observer import NO_KEYS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tidings.forecast.courses.streams import IntArray
     from tidings.forecast.forecasts import Forecast, ForecastBatch
     from tidings.forecast.horizon import Horizon
+    from tidings.kernels.array_types import IntArray
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.run import Run

@@ -14,8 +14,8 @@ import numpy as np
 
 from tidings.errors import TidingsError
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.learning.counts import Floats
 from tidings.forecast.predicting.estimates import Estimates
+from tidings.kernels.array_types import FloatArray, IntArray
 from tidings.kernels.forecast.forecasts import SILENCES
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class ProbabilityTable:
 
     horizon: Horizon
     estimates: Estimates
-    chances: Floats
-    direct: Floats
+    chances: FloatArray
+    direct: FloatArray
     gap: int = -1
     offset: float = 0.0  # of places, where they are of spans of time
 
@@ -55,7 +55,7 @@ class ProbabilityTable:
         """How many columns there are."""
         return int(self.chances.shape[1])
 
-    def at(self, cell: int, places: np.ndarray, silence: np.ndarray) -> float:
+    def at(self, cell: int, places: FloatArray, silence: IntArray) -> float:
         """Return the probability of a cell; `places` are where the key lies on the grids of shares and of spans."""
         line = cell if self.gap < 0 else cell * SILENCES + int(silence[self.gap])
         if self.grid == 1:
@@ -97,7 +97,7 @@ def build_table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic:
 
 def _count_directly(
     estimates: Estimates, horizon: Horizon, traffic: Traffic
-) -> tuple[tuple[Floats, Floats] | None, int]:
+) -> tuple[tuple[FloatArray, FloatArray] | None, int]:
     """Return the share of matches within the horizon that was counted as such, of how many, and by which silences.
 
     A span that was not counted is taken as so many events of the stream as come in it.
@@ -110,7 +110,7 @@ def _count_directly(
     return estimates.about(_poisson(np.array([traffic.rate * horizon.amount]))[0]), 0
 
 
-def _shrink(share: Floats, seen: Floats, towards: Floats, weight: float) -> tuple[Floats, Floats]:
+def _shrink(share: FloatArray, seen: FloatArray, towards: FloatArray, weight: float) -> tuple[FloatArray, FloatArray]:
     """Return shares, drawn towards others as if those were so many observations; and how much is of their own."""
     part = np.divide(seen, seen + weight, out=np.zeros_like(seen), where=seen > 0)
     mixed = part[:, None] * share[:, None] + (1 - part[:, None]) * towards
@@ -124,7 +124,7 @@ def require_times(horizon: Horizon, traffic: Traffic) -> None:
         raise TidingsError(msg)
 
 
-def mixing(horizon: Horizon, *, keyed: bool, traffic: Traffic) -> Floats | None:
+def mixing(horizon: Horizon, *, keyed: bool, traffic: Traffic) -> FloatArray | None:
     """Return, for each share of the grid, how likely 0, 1, 2, ... of the key's own events lie within the horizon."""
     if horizon.unit == "own" or (horizon.unit == "events" and not keyed):
         return None
@@ -137,7 +137,7 @@ def mixing(horizon: Horizon, *, keyed: bool, traffic: Traffic) -> Floats | None:
     return _poisson(np.array([traffic.rate * horizon.amount]))
 
 
-def _binomial(count: int, shares: Floats) -> Floats:
+def _binomial(count: int, shares: FloatArray) -> FloatArray:
     """Return the law of how many of `count` events are of the key; what lies beyond the farthest is put there."""
     steps = np.arange(1, count + 1)
     choose = np.append(0, np.cumsum(np.log((count - steps + 1) / steps)))
@@ -148,7 +148,7 @@ def _binomial(count: int, shares: Floats) -> Floats:
     return _cut(law)
 
 
-def _poisson(means: Floats) -> Floats:
+def _poisson(means: FloatArray) -> FloatArray:
     most = int(min(FARTHEST, means.max() + 12 * np.sqrt(means.max()) + 20))
     steps = np.arange(1, most + 1)
     logs = np.append(0, np.cumsum(np.log(steps)))
@@ -157,14 +157,14 @@ def _poisson(means: Floats) -> Floats:
     return np.asarray(law)
 
 
-def _cut(law: Floats) -> Floats:
+def _cut(law: FloatArray) -> FloatArray:
     if law.shape[1] > FARTHEST + 1:
         law[:, FARTHEST] += law[:, FARTHEST + 1 :].sum(axis=1)
         law = law[:, : FARTHEST + 1]
     return np.asarray(law / law.sum(axis=1, keepdims=True))
 
 
-def places_of(gaps: Floats, *, pace: tuple[float, float], part: float = 1.0) -> Floats:
+def places_of(gaps: FloatArray, *, pace: tuple[float, float], part: float = 1.0) -> FloatArray:
     """Return where keys lie on the grids, by their mean gaps in events and in microseconds, and of how many.
 
     A gap that is not known is that of an average key, its `pace`. `part` is how much of the stream the gaps were

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
+
 By: TypeAlias = Literal["width", "count"]
 """Bins as wide as each other, or with about as many forecasts as each other."""
 
@@ -131,7 +133,7 @@ def draw(path: str | Path, curves: Mapping[str, Reliability], *, title: str = "R
     return _save_figure(_picture(curves, title), Path(path))
 
 
-def _inner(forecasts: np.ndarray, bins: int, by: By) -> np.ndarray:
+def _inner(forecasts: FloatArray, bins: int, by: By) -> FloatArray:
     """Return the limits between bins, ascending and different."""
     match by:
         case "width":
@@ -145,7 +147,7 @@ def _inner(forecasts: np.ndarray, bins: int, by: By) -> np.ndarray:
             raise BadValue(msg)
 
 
-def _reliability(forecasts: np.ndarray, happened: np.ndarray, place: np.ndarray, edges: np.ndarray) -> Reliability:
+def _reliability(forecasts: FloatArray, happened: BoolArray, place: IntArray, edges: FloatArray) -> Reliability:
     total, size = len(forecasts), len(edges) - 1
     counts, sums, hits, spread = (
         np.bincount(place, weights=weights, minlength=size)
@@ -167,7 +169,7 @@ def _reliability(forecasts: np.ndarray, happened: np.ndarray, place: np.ndarray,
     )
 
 
-def _bin(edges: np.ndarray, count: int, forecast_sum: float, hits: float, spread: float) -> Bin:
+def _bin(edges: FloatArray, count: int, forecast_sum: float, hits: float, spread: float) -> Bin:
     low, high = edges.tolist()
     lower, upper = wilson(int(hits), count)
     return Bin(low, high, count, float(forecast_sum / count), float(hits / count), sqrt(spread) / count, lower, upper)

@@ -20,7 +20,10 @@ from tidings.errors import BadValue
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy.typing as npt
     from numpy.typing import ArrayLike
+
+    from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 
 LEAST = 1e-15
 """The log loss takes no probability of what happened below this: one sure and wrong forecast costs 34.5, not all."""
@@ -202,7 +205,7 @@ def warnings_of(p: ArrayLike, matches: ArrayLike, *, horizon: int, threshold: fl
     )
 
 
-def pairs(p: ArrayLike, y: ArrayLike, *, name: str = "p") -> tuple[np.ndarray, np.ndarray]:
+def pairs(p: ArrayLike, y: ArrayLike, *, name: str = "p") -> tuple[FloatArray, BoolArray]:
     """Return probabilities (not yet clipped) and outcomes as arrays of one length, or refuse them."""
     forecasts, happened = numbers(p, name), numbers(y, "y")
     if len(forecasts) != len(happened):
@@ -216,7 +219,7 @@ def pairs(p: ArrayLike, y: ArrayLike, *, name: str = "p") -> tuple[np.ndarray, n
     return forecasts, happened == 1
 
 
-def numbers(values: ArrayLike, name: str) -> np.ndarray:
+def numbers(values: ArrayLike, name: str) -> FloatArray:
     """Return one row of numbers as float64; text, tables and missing values are refused."""
     try:
         array = np.asarray(values)
@@ -267,11 +270,11 @@ def _format_value(name: str, score: Score) -> str:
     return f"{value:,}" if name in KEPT_APART else f"{value:.4f}"
 
 
-def _objects(array: np.ndarray) -> Any:
+def _objects(array: npt.NDArray[Any]) -> Any:
     return array if array.dtype.kind == "O" else ()
 
 
-def _mean(values: np.ndarray) -> float:
+def _mean(values: FloatArray | BoolArray) -> float:
     return float(values.mean()) if len(values) else nan
 
 
@@ -279,14 +282,14 @@ def _share(part: float, whole: float, *, without: float = nan) -> float:
     return part / whole if whole else without
 
 
-def _confusion(alarms: np.ndarray, happened: np.ndarray) -> tuple[int, int, int, int]:
+def _confusion(alarms: BoolArray, happened: BoolArray) -> tuple[int, int, int, int]:
     """Return true and false positives, false and true negatives."""
     tp = int(np.count_nonzero(alarms & happened))
     fp, fn = int(np.count_nonzero(alarms)) - tp, int(np.count_nonzero(happened)) - tp
     return tp, fp, fn, len(happened) - tp - fp - fn
 
 
-def _auc(forecasts: np.ndarray, happened: np.ndarray) -> float:
+def _auc(forecasts: FloatArray, happened: BoolArray) -> float:
     """Return the share of pairs (one that happened, one that did not) in the right order, by one pass over values."""
     _, places = np.unique(forecasts, return_inverse=True)
     ones = np.bincount(places[happened], minlength=len(forecasts))
@@ -295,7 +298,7 @@ def _auc(forecasts: np.ndarray, happened: np.ndarray) -> float:
     return _share(float(np.dot(ones, below + noughts / 2)), int(ones.sum()) * int(noughts.sum()))
 
 
-def _leads(on: np.ndarray, ends: np.ndarray, span: int) -> tuple[int | None, ...]:
+def _leads(on: IntArray, ends: IntArray, span: int) -> tuple[int | None, ...]:
     """Return, for each match, the events since the first alarm among the `span` before it."""
     firsts = np.append(on, np.iinfo(np.int64).max)[np.searchsorted(on, ends - span)]
     return tuple(
@@ -303,7 +306,7 @@ def _leads(on: np.ndarray, ends: np.ndarray, span: int) -> tuple[int | None, ...
     )
 
 
-def _places(matches: ArrayLike, count: int) -> np.ndarray:
+def _places(matches: ArrayLike, count: int) -> IntArray:
     ends = numbers(matches, "matches")
     wrong = ends[(ends < 0) | (ends >= count) | (ends != np.floor(ends))]
     if len(wrong):

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from tidings.algebra import Reading, Setting
     from tidings.algebra.law.typed_attribute import TypedAttribute
+    from tidings.kernels.array_types import Int32Array
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
 
@@ -209,7 +210,7 @@ class CandidatesTree:
             return [ids[row] for row in kept.tolist()]
         return [ids[row] for row in kept.tolist() if row not in asked or holds(asked[row], reading, setting)]
 
-    def find_candidates(self, reading: Reading, setting: Setting) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def find_candidates(self, reading: Reading, setting: Setting) -> Int32Array:
         """Return the rows that the first phase selects."""
         reached = self.tree.descend(reading, setting)
         joined = bytearray().join([node.rows for node in reached if node.rows is not None])

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.errors import PatternError, TooLarge
+from tidings.kernels.array_types import BoolArray, Int32Array
 from tidings.model.patterns import Mode, Timed, children_of
 from tidings.patterns.compile.derivatives import configurations
 from tidings.patterns.compile.minterms import Minterms, minterms
@@ -51,10 +51,10 @@ class PatternAutomaton:
     mode: Mode
     states: tuple[frozenset[int], ...]
     minterms: Minterms
-    table: npt.NDArray[np.int32]
-    reports: npt.NDArray[np.bool_]
+    table: Int32Array
+    reports: BoolArray
 
-    def finals(self) -> npt.NDArray[np.bool_]:
+    def finals(self) -> BoolArray:
         """Tell of each state whether it is entered with a report."""
         entered = np.zeros(len(self.states), dtype=np.bool_)
         entered[self.table[self.reports]] = True
@@ -169,7 +169,7 @@ class _StateTable:
     """All states and where each minterm leads."""
 
     keys: list[_Key]
-    table: npt.NDArray[np.int32]
+    table: Int32Array
 
 
 def _subsets(moves: _Moves, mode: Mode, budget: int) -> _StateTable | None:
@@ -220,7 +220,7 @@ def _minimal(subsets: _StateTable, alphabet: Minterms, mode: Mode) -> PatternAut
     return PatternAutomaton(mode, states, alphabet, renumbered[classes[followed]], final[followed])
 
 
-def _classes(table: npt.NDArray[np.int32], final: npt.NDArray[np.bool_]) -> list[int]:
+def _classes(table: Int32Array, final: BoolArray) -> list[int]:
     """Return the class of each state by Hopcroft's algorithm: no minterm leads two of a class to different classes."""
     sources = _sources(table)
     blocks = [set(np.flatnonzero(part).tolist()) for part in (~final, final) if part.any()]
@@ -241,7 +241,7 @@ def _classes(table: npt.NDArray[np.int32], final: npt.NDArray[np.bool_]) -> list
     return block_of
 
 
-def _sources(table: npt.NDArray[np.int32]) -> list[dict[int, list[int]]]:
+def _sources(table: Int32Array) -> list[dict[int, list[int]]]:
     """Return, of each state, which states each minterm leads here from."""
     sources: list[dict[int, list[int]]] = [defaultdict(list) for _ in table]
     for state, row in enumerate(table.tolist()):
