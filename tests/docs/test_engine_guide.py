@@ -27,10 +27,12 @@ def test_the_plan_has_the_form_that_explain_prints():
     searches.add_many((3000 + n, f"make != 'm{n}'") for n in range(80))
     searches.compact()
     printed = str(searches.explain()).splitlines()
-    assert numberless(printed[0]) == numberless(SHOWN[0]).replace("sampled events", "the values that filters name")
-    assert numberless(printed[1]) == numberless(SHOWN[1])
+    assert remove_numbers(printed[0]) == remove_numbers(SHOWN[0]).replace(
+        "sampled events", "the values that filters name"
+    )
+    assert remove_numbers(printed[1]) == remove_numbers(SHOWN[1])
     assert next(line for line in SHOWN if "found by" in line).split() == " ".join(HEAD).split()
 
 
-def numberless(line):
+def remove_numbers(line):
     return re.sub(r"[\d,.]+ (ns|µs|ms)|[\d,.]+", "N", line)

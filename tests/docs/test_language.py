@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="
 NOW = datetime(2024, 7, 1, tzinfo=UTC)
 
 
-def examples():
+def list_examples():
     """Every line of every block, with the schema that stands above it."""
     for block in re.findall(r"```tidings\n(.*?)```", PAGE, re.DOTALL):
         schema = None
@@ -27,7 +27,7 @@ def examples():
                 yield verdict, parts[0], json.loads(parts[1]), schema
 
 
-def rows():
+def list_rows():
     table = PAGE.split("### The truth table")[1].split("## 5.")[0]
     lines = [line for line in table.splitlines() if line.startswith("| `")]
     for line in lines:
@@ -38,19 +38,19 @@ def rows():
         yield filter_, {"a": []}, empty
         for cell in filter(None, others):
             value, verdict = re.fullmatch(r"`(.*)` (yes|no|bad)", cell).groups()
-            yield filter_, {"a": value_of(value)}, verdict
+            yield filter_, {"a": parse_value(value)}, verdict
 
 
-def value_of(text):
+def parse_value(text):
     low, dots, high = text.partition(" .. ")
-    return td.Range(end_of(low), end_of(high)) if dots else json.loads(text)
+    return td.Range(parse_end(low), parse_end(high)) if dots else json.loads(text)
 
 
-def end_of(text):
+def parse_end(text):
     return datetime.fromisoformat(text) if "-" in text else json.loads(text)
 
 
-def verdict_of(filter_, event, declared=None):
+def judge(filter_, event, declared=None):
     schema = None if declared is None else td.Schema(declared)
     try:
         return "yes" if td.evaluate(td.parse(filter_), event, schema=schema, now=NOW) else "no"
@@ -60,14 +60,14 @@ def verdict_of(filter_, event, declared=None):
         return "refused"
 
 
-@pytest.mark.parametrize(("verdict", "filter_", "event", "declared"), list(examples()))
+@pytest.mark.parametrize(("verdict", "filter_", "event", "declared"), list(list_examples()))
 def test_example_holds(verdict, filter_, event, declared):
-    assert verdict_of(filter_, event, declared) == verdict
+    assert judge(filter_, event, declared) == verdict
 
 
-@pytest.mark.parametrize(("filter_", "event", "verdict"), list(rows()))
+@pytest.mark.parametrize(("filter_", "event", "verdict"), list(list_rows()))
 def test_truth_table_holds(filter_, event, verdict):
-    assert verdict_of(filter_, event) == verdict
+    assert judge(filter_, event) == verdict
 
 
 KIND_OF_ROW = [
@@ -78,39 +78,39 @@ KIND_OF_ROW = [
 ]  # fmt: skip
 
 
-def declared_of(filter_):
+def find_declaration(filter_):
     """The kind that a row's operator asks for; of amounts only an ontology can declare the unit."""
     kind = next(kind for word, kind in KIND_OF_ROW if word in filter_)
     return kind and ({"a": kind, "a.b": "several number"} if kind == "several record" else {"a": kind})
 
 
-def declared_rows():
+def list_declared_rows():
     table = PAGE.split("### The truth table")[1].split("## 5.")[0]
     lines = [line for line in table.splitlines() if line.startswith("| `")]
     unreadable = {line.split("|")[1].strip().strip("`"): re.match(r" `(.*)` ", line.split("|")[8]) for line in lines}
-    for filter_, event, verdict in rows():
-        if declared_of(filter_):
+    for filter_, event, verdict in list_rows():
+        if find_declaration(filter_):
             wrong = repr(event.get("a")) == repr(json.loads(unreadable[filter_][1]))  # not `==`: 1 is not true
             yield filter_, event, "bad" if wrong else verdict
 
 
-@pytest.mark.parametrize(("filter_", "event", "verdict"), list(declared_rows()))
+@pytest.mark.parametrize(("filter_", "event", "verdict"), list(list_declared_rows()))
 def test_truth_table_holds_of_declared_attributes(filter_, event, verdict):
-    assert verdict_of(filter_, event, declared_of(filter_)) == verdict
+    assert judge(filter_, event, find_declaration(filter_)) == verdict
 
 
-@pytest.mark.parametrize(("filter_", "event", "verdict"), list(rows()))
+@pytest.mark.parametrize(("filter_", "event", "verdict"), list(list_rows()))
 def test_every_row_stays_as_it_is_beside_tests_of_other_kinds(filter_, event, verdict):
     others = (
         "a > 7 or a = 'z' or a = false or a < 1970-01-01 or a near (8, 8) 1 m or a in ::2 or a > 7 km or a has (b = 7)"
     )
-    assert verdict_of(f"({filter_}) and not (({others}) and false)", event) == verdict
+    assert judge(f"({filter_}) and not (({others}) and false)", event) == verdict
 
 
 def test_the_page_has_its_examples_and_its_table():
-    assert len(list(examples())) > 80
-    assert {verdict for verdict, *_ in examples()} == {"yes", "no", "bad", "refused"}
-    assert len({filter_ for filter_, _, _ in rows()}) >= 25
+    assert len(list(list_examples())) > 80
+    assert {verdict for verdict, *_ in list_examples()} == {"yes", "no", "bad", "refused"}
+    assert len({filter_ for filter_, _, _ in list_rows()}) >= 25
 
 
 def test_json_example_round_trips_and_fits_the_published_schema():
@@ -134,7 +134,7 @@ def test_url_example_reads_as_the_page_says():
 def test_every_way_of_writing_a_test_is_read():
     table = PAGE.split("| written |")[1].split("```tidings")[0]
     written = [cell.split("|")[1] for cell in table.splitlines() if cell.startswith("| `")]
-    filters = [one or other for cell in written for one, other in re.findall("``(.+?) ``|`([^`]+)`", cell)]
+    filters = [part or other for cell in written for part, other in re.findall("``(.+?) ``|`([^`]+)`", cell)]
     assert len(filters) > 30
     for filter_ in filters:
         tree = td.parse(filter_)

@@ -30,44 +30,46 @@ FOR_USERS = [
 ]
 
 
-def name_of(path):
+def make_id(path):
     return str(path.relative_to(ROOT))
 
 
-every_document = pytest.mark.parametrize("document", ABOUT_CODE + FOR_USERS, ids=name_of)
-every_document_about_code = pytest.mark.parametrize("document", ABOUT_CODE, ids=name_of)
+every_document = pytest.mark.parametrize("document", ABOUT_CODE + FOR_USERS, ids=make_id)
+every_document_about_code = pytest.mark.parametrize("document", ABOUT_CODE, ids=make_id)
 
 
 # --- what the documents mention -------------------------------------------------------------------
 
 
-def read(document):
+def read_document(document):
     return document.read_text(encoding="utf-8")
 
 
-def code_words(text):
+def find_code_words(text):
     """The words inside backticks, outside of blocks of code."""
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     return [word for span in re.findall(r"`([^`]+)`", prose) for word in span.split()]
 
 
-def paths(text):
+def find_paths(text):
     """Paths that begin in a folder of the repository or of the package: `src/...`, `engine/segment.py`, `lang/`."""
     folders = "src|docs|tests|benchmarks|examples|tools|" + "|".join(PACKAGES)
-    in_code = [word for word in code_words(text) if re.fullmatch(rf"(?:{folders})/[\w./-]*\w/?|(?:{folders})/", word)]
+    in_code = [
+        word for word in find_code_words(text) if re.fullmatch(rf"(?:{folders})/[\w./-]*\w/?|(?:{folders})/", word)
+    ]
     anywhere = re.findall(r"(?<![\w./-])(?:src/[\w/.-]*\w|(?:\w+/)+\w+\.py)(?!\w)", text)
     return sorted(path for path in {*in_code, *anywhere} if not re.search(r"[A-Z]{2,}$", path))  # `papers/KEY`
 
 
-def dotted_names(text):
+def find_dotted_names(text):
     """Names that begin with `tidings.`, unless they are those of files."""
-    found = re.findall(r"(?<![\w/.-])tidings((?:\.[A-Za-z_]\w*)+)(?!\w)", text)
-    return sorted({name[1:] for name in found if not re.search(r"\.(json|toml|md|py)$", name)})
+    names = re.findall(r"(?<![\w/.-])tidings((?:\.[A-Za-z_]\w*)+)(?!\w)", text)
+    return sorted({name[1:] for name in names if not re.search(r"\.(json|toml|md|py)$", name)})
 
 
-def module_names(text):
+def find_module_names(text):
     """Names that begin with a package of ours: `lang.filters.notations.parse`."""
-    words = {re.sub(r"\(.*\)$", "", word) for word in code_words(text)}
+    words = {re.sub(r"\(.*\)$", "", word) for word in find_code_words(text)}
     return sorted(word for word in words if re.fullmatch(rf"(?:{'|'.join(PACKAGES)})(?:\.[A-Za-z_]\w*)+", word))
 
 
@@ -75,11 +77,11 @@ def module_names(text):
 
 
 @functools.cache
-def tree_of(path):
+def parse_module(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def members(node):
+def iterate_members(node):
     """What a module or class defines or imports by name, with the nodes of classes and functions."""
     for child in ast.walk(node):
         if isinstance(child, ast.ClassDef | ast.FunctionDef):
@@ -90,26 +92,26 @@ def members(node):
             yield (child.asname or child.name), None
 
 
-def resolves(dotted):
+def is_defined(dotted):
     """Whether a dotted name leads from the package over folders and modules to something that is defined there."""
     folder, parts = PACKAGE, dotted.split(".")
     while parts and (folder / parts[0]).is_dir():
         folder, parts = folder / parts[0], parts[1:]
     file = folder / f"{parts[0]}.py" if parts else folder / "__init__.py"
     file, parts = (file, parts[1:]) if file.exists() else (folder / "__init__.py", parts)
-    node = tree_of(file)
+    node = parse_module(file)
     for position, part in enumerate(parts):
-        defined = dict(members(node))
-        if part not in defined:
+        nodes = dict(iterate_members(node))
+        if part not in nodes:
             return False
-        node = defined[part]
+        node = nodes[part]
         if node is None:
             return position == len(parts) - 1
     return True
 
 
 @functools.cache
-def words_of_code():
+def collect_words_of_code():
     files = [*ROOT.glob("Makefile"), *ROOT.glob("pyproject.toml"), *ROOT.glob("tests/conftest.py")]
     files += [
         path for folder in ("src", "benchmarks", "tools") for path in (ROOT / folder).rglob("*") if path.is_file()
@@ -121,32 +123,34 @@ def words_of_code():
 @every_document
 def test_paths_lead_to_files(document):
     bases = (ROOT, PACKAGE, document.parent, ROOT / "benchmarks")  # the last: studies, such as `papers/poset`
-    missing = [path for path in paths(read(document)) if not any((base / path).exists() for base in bases)]
+    missing = [
+        path for path in find_paths(read_document(document)) if not any((base / path).exists() for base in bases)
+    ]
     assert not missing
 
 
 @every_document
 def test_links_lead_somewhere(document):
-    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", read(document))
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", read_document(document))
     local = [target for target in targets if not re.match(r"[a-z]+:", target)]
     assert not [target for target in local if not (document.parent / target).exists()]
 
 
 @every_document
 def test_dotted_names_are_defined(document):
-    assert not [name for name in dotted_names(read(document)) if not resolves(name)]
+    assert not [name for name in find_dotted_names(read_document(document)) if not is_defined(name)]
 
 
 @every_document_about_code
 def test_names_of_modules_are_defined(document):
-    assert not [name for name in module_names(read(document)) if not resolves(name)]
+    assert not [name for name in find_module_names(read_document(document)) if not is_defined(name)]
 
 
 @every_document_about_code
 def test_identifiers_are_those_of_the_code(document):
-    words = {word.strip(".,:;()") for word in code_words(read(document))}
+    words = {word.strip(".,:;()") for word in find_code_words(read_document(document))}
     written = {word for word in words if re.fullmatch(r"[a-z]{2,}_\w+|[A-Z]{2,}_\w+|(?:[A-Z][a-z]+){2,}", word)}
-    unknown = sorted(written - words_of_code())
+    unknown = sorted(written - collect_words_of_code())
     assert not unknown
 
 
@@ -154,10 +158,10 @@ def test_identifiers_are_those_of_the_code(document):
 
 
 @functools.cache
-def commentary(path):
+def collect_commentary(path):
     """The docstrings and comments of a module."""
     source = path.read_text(encoding="utf-8")
-    texts = [node.value for node in ast.walk(tree_of(path)) if isinstance(node, ast.Constant)]
+    texts = [node.value for node in ast.walk(parse_module(path)) if isinstance(node, ast.Constant)]
     comments = re.findall(r"# (.*)$", source, re.MULTILINE)
     return "\n\n".join([*(text for text in texts if isinstance(text, str) and len(text) > 20), *comments])
 
@@ -166,12 +170,12 @@ def commentary(path):
 def test_docstrings_and_comments_name_what_exists(package):
     missing = []
     for path in sorted((PACKAGE / package).rglob("*.py")):
-        text = commentary(path)
-        names = [name for name in module_names(text) if not name.startswith("spark.") and not name.endswith(".py")]
-        missing += [(name_of(path), name) for name in {*names, *dotted_names(text)} if not resolves(name)]
+        text = collect_commentary(path)
+        names = [name for name in find_module_names(text) if not name.startswith("spark.") and not name.endswith(".py")]
+        missing += [(make_id(path), name) for name in {*names, *find_dotted_names(text)} if not is_defined(name)]
         paths = re.findall(r"(?<![\w./-])(?:docs|tests|src|benchmarks)/[\w./-]*\w", text)
         stale = (name for name in paths if not any(ROOT.glob(f"{name}*")) and "KEY" not in name)
-        missing += [(name_of(path), name) for name in stale]
+        missing += [(make_id(path), name) for name in stale]
     assert not missing
 
 
@@ -179,16 +183,16 @@ def test_docstrings_and_comments_name_what_exists(package):
 
 
 def test_the_picture_of_layers_is_the_contract():
-    contracts = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    contracts = tomllib.loads(read_document(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
     (layers,) = (contract["layers"] for contract in contracts if contract["id"] == "layers")
     contract = [re.findall(r"\w+", layer) for layer in layers if "__main__" not in layer]
-    picture = re.search(r"```\n(.*?)```", read(ROOT / "docs" / "architecture.md"), re.DOTALL)[1]
+    picture = re.search(r"```\n(.*?)```", read_document(ROOT / "docs" / "architecture.md"), re.DOTALL)[1]
     drawn = [re.findall(r"\w+", re.match(r" *(\w+(?: \| \w+)*)", line)[1]) for line in picture.splitlines()]
     assert drawn == contract
 
 
 def test_the_glossary_has_each_word_once():
-    rows = re.findall(r"^\| \*([^*]+)\* \| ([^|]+) \|", read(ROOT / "docs" / "glossary.md"), re.MULTILINE)
+    rows = re.findall(r"^\| \*([^*]+)\* \| ([^|]+) \|", read_document(ROOT / "docs" / "glossary.md"), re.MULTILINE)
     words = [word for word, _ in rows]
     assert len(words) > 20
     assert len(words) == len(set(words))

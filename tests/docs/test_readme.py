@@ -15,17 +15,17 @@ NOW = datetime(2024, 4, 30, 9, tzinfo=UTC)
 KINDS = td.Ontology.from_dict({"trees": {"kind": {"outline": "car\n  hatchback\n  estate\n"}}})
 
 
-def section(title):
+def find_section(title):
     return README.split(f"## {title}\n")[1].split("\n## ")[0]
 
 
-def block(title, language):
-    return re.findall(rf"```{language}\n(.*?)```", section(title), re.DOTALL)
+def find_blocks(title, language):
+    return re.findall(rf"```{language}\n(.*?)```", find_section(title), re.DOTALL)
 
 
 def test_the_quickstart_prints_what_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (source,) = block("Quickstart", "python")
+    (source,) = find_blocks("Quickstart", "python")
     exec(compile(source, "README quickstart", "exec"), {})
     printed = capsys.readouterr().out
     assert "['cheap ford', 'mondeo or focus']" in printed
@@ -36,18 +36,18 @@ def test_the_quickstart_prints_what_it_says(tmp_path, monkeypatch, capsys):
     assert len(td.Matcher.open(tmp_path / "searches")) == 3
 
 
-def filters():
-    (listed,) = block("By example", "text")
+def list_filters():
+    (listed,) = find_blocks("By example", "text")
     return [text for line in listed.splitlines() for text in re.split(r"\s{2,}", line.strip()) if text]
 
 
 def test_there_are_filters_to_try():
-    assert len(filters()) >= 20
+    assert len(list_filters()) >= 20
 
 
-@pytest.mark.parametrize("filter_", filters())
+@pytest.mark.parametrize("filter_", list_filters())
 def test_every_filter_by_example_matches_the_event(filter_):
-    (event,) = block("By example", "json")
+    (event,) = find_blocks("By example", "json")
     tree = td.parse(filter_, ontology=KINDS)
     assert td.evaluate(tree, json.loads(event), ontology=KINDS, now=NOW)
 
@@ -58,7 +58,7 @@ def test_links_lead_somewhere():
 
 
 def test_the_mistake_is_shown_as_printed():
-    (shown,) = block("By example", "console")
+    (shown,) = find_blocks("By example", "console")
     command, *rest = shown.splitlines()
     filter_ = re.fullmatch(r'\$ tidings parse "(.*)"', command)[1]
     with pytest.raises(td.FilterError) as refused:
