@@ -16,8 +16,8 @@ SubId: TypeAlias = str | int
 class Algorithm(Protocol):
     """Finds the bound filters that a reading satisfies; agrees with `algebra.holds` always.
 
-    A filter comes in two steps. `compiled` says it in the algorithm's own terms or refuses it, and changes
-    nothing; `add_many` takes what `compiled` returned. So many filters are all taken, or none.
+    A filter comes in two steps. `compile_filter` returns it in the algorithm's own terms or refuses it, and changes
+    nothing; `add_many` takes what that returned. So many filters are all taken, or none.
     """
 
     def compile_filter(self, tree: Filter) -> Any:
