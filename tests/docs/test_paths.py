@@ -182,13 +182,24 @@ def test_docstrings_and_comments_name_what_exists(package):
 # --- the map and the glossary ---------------------------------------------------------------------
 
 
-def test_the_picture_of_layers_is_the_contract():
+def list_layers():
     contracts = tomllib.loads(read_document(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
     (layers,) = (contract["layers"] for contract in contracts if contract["id"] == "layers")
-    contract = [re.findall(r"\w+", layer) for layer in layers if "__main__" not in layer]
-    picture = re.search(r"```\n(.*?)```", read_document(ROOT / "docs" / "architecture.md"), re.DOTALL)[1]
-    drawn = [re.findall(r"\w+", re.match(r" *(\w+(?: \| \w+)*)", line)[1]) for line in picture.splitlines()]
-    assert drawn == contract
+    return [re.findall(r"\w+", layer) for layer in layers if "__main__" not in layer]
+
+
+def list_drawn_layers(document):
+    picture = re.search(r"```\n( +cli .*?)```", read_document(document), re.DOTALL)[1]
+    return [re.findall(r"\w+", re.match(r" *(\w+(?: \| \w+)*)", line)[1]) for line in picture.splitlines()]
+
+
+def test_the_picture_of_layers_is_the_contract():
+    assert list_drawn_layers(ROOT / "docs" / "architecture.md") == list_layers()
+
+
+def test_the_readme_draws_the_layers_that_do_something():
+    layers = [[name for name in layer if name not in {"errors", "version", "forks"}] for layer in list_layers()]
+    assert list_drawn_layers(ROOT / "README.md") == [layer for layer in layers if layer]
 
 
 def test_the_glossary_has_each_word_once():
