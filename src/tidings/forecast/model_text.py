@@ -49,9 +49,9 @@ def _pattern(model: Model, counted: CountedPattern, horizon: Any) -> str:
     course, estimates = counted.course, model.estimates(counted)
     exact = "approximate: states by time and progress" if course.approximate else "exact"
     head = f"{counted.name} ({counted.mode}; {len(course.states):,} states, {course.cells:,} cells, {exact})"
-    columns, chances = _chances(model, counted, estimates, horizon)
-    seen = _by_state(counted.counts.waits.sum(axis=1), course.groups[0], len(course.states))
-    moves = _moves(counted, estimates)
+    columns, chances = _compute_chances(model, counted, estimates, horizon)
+    seen = _sum_by_state(counted.counts.waits.sum(axis=1), course.groups[0], len(course.states))
+    moves = _describe_moves(counted, estimates)
     rows = [["state", "times", *columns, "next"]]
     for state, called in list(enumerate(course.states))[:MOST]:
         rows.append([called, _number(seen[state]), *(f"{p:.4f}" for p in chances[:, state]), moves[state]])
@@ -60,7 +60,9 @@ def _pattern(model: Model, counted: CountedPattern, horizon: Any) -> str:
     return "\n".join([head, *_align_rows(rows)])
 
 
-def _chances(model: Model, counted: CountedPattern, estimates: Estimates, horizon: Any) -> tuple[list[str], FloatArray]:
+def _compute_chances(
+    model: Model, counted: CountedPattern, estimates: Estimates, horizon: Any
+) -> tuple[list[str], FloatArray]:
     """Return p by state, of an average key; each cell of a state has the weight of its visits."""
     course = counted.course
     parted = is_keyed(counted.pattern)
@@ -72,12 +74,12 @@ def _chances(model: Model, counted: CountedPattern, estimates: Estimates, horizo
     for ahead in asked:
         table = build_table(estimates, ahead, keyed=parted, traffic=model.traffic)
         p = np.array([table.at(cell, average, silence) for cell in range(course.cells)])
-        total = _by_state(p * weight, course.groups[0], len(course.states))
-        columns.append(total / np.maximum(_by_state(weight, course.groups[0], len(course.states)), 1e-300))
+        total = _sum_by_state(p * weight, course.groups[0], len(course.states))
+        columns.append(total / np.maximum(_sum_by_state(weight, course.groups[0], len(course.states)), 1e-300))
     return [f"p({ahead})" for ahead in asked], np.array(columns)
 
 
-def _moves(counted: CountedPattern, estimates: Estimates) -> list[str]:
+def _describe_moves(counted: CountedPattern, estimates: Estimates) -> list[str]:
     """Return of each state the likeliest labels."""
     course = counted.course
     chances = state_chances(counted, estimates)
@@ -100,7 +102,7 @@ def state_chances(counted: CountedPattern, estimates: Estimates) -> FloatArray:
     return np.asarray(total / total.sum(axis=1, keepdims=True))
 
 
-def _by_state(values: FloatArray, state: Int32Array, count: int) -> FloatArray:
+def _sum_by_state(values: FloatArray, state: Int32Array, count: int) -> FloatArray:
     return np.asarray(np.bincount(state, values, count), np.float64)
 
 

@@ -109,8 +109,8 @@ def prequential(
             detector, events, begun.using(estimator=estimator), parsed_horizon, learn=learn
         ):
             if name not in trials:
-                trials[name] = _trial(name, parsed_horizon, event, key, matches)
-                trials[name].p[BASE] = _base_rate(trials[name], matches.times)
+                trials[name] = _judge_forecasts(name, parsed_horizon, event, key, matches)
+                trials[name].p[BASE] = _compute_base_rate(trials[name], matches.times)
             trials[name].p[estimator] = p
     return [trials[name] for name in detector]
 
@@ -152,7 +152,11 @@ def _forecast_all(
     run.close()
     batches, times = forecasting.collect(), np.concatenate(recorder.times)
     for place, compiled in enumerate(patterns.patterns):
-        yield compiled.name, _rows(batches, compiled), _select_matches(recorder.reports, place, times, compiled)
+        yield (
+            compiled.name,
+            _collect_columns(batches, compiled),
+            _select_matches(recorder.reports, place, times, compiled),
+        )
 
 
 def _copy_patterns(detector: Detector) -> PatternSet:
@@ -163,7 +167,7 @@ def _copy_patterns(detector: Detector) -> PatternSet:
     return catalog.compile()
 
 
-def _rows(batches: list[Any], watched: CompiledPattern) -> _Columns:
+def _collect_columns(batches: list[Any], watched: CompiledPattern) -> _Columns:
     """Return events, keys and probabilities of a pattern's forecasts."""
     columns: list[_Columns] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for batch in batches:
@@ -184,7 +188,7 @@ def _select_matches(parts: list[Any], place: int, times: IntArray, watched: Comp
     return _Matches(reports, times)
 
 
-def _trial(name: str, horizon: Horizon, event: IntArray, key: IntArray, matches: _Matches) -> Trial:
+def _judge_forecasts(name: str, horizon: Horizon, event: IntArray, key: IntArray, matches: _Matches) -> Trial:
     y, decided = np.zeros(len(event), bool), np.zeros(len(event), bool)
     ahead = np.full(len(event), -1, np.int64)
     last = len(matches.times) - 1
@@ -209,7 +213,7 @@ def _trial(name: str, horizon: Horizon, event: IntArray, key: IntArray, matches:
     return Trial(name, horizon, event, key, y, decided, ahead, matches=len(np.unique(matches.reports[:, :2], axis=0)))
 
 
-def _base_rate(trial: Trial, times: IntArray) -> FloatArray:
+def _compute_base_rate(trial: Trial, times: IntArray) -> FloatArray:
     """Return, for each forecast, the share of matches among those that were decided before its event."""
     order = np.argsort(trial.event, kind="stable")
     at = trial.event[order]

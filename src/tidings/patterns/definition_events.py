@@ -55,15 +55,15 @@ def seen(
     """
     rows = []
     for event in events:
-        at = _microseconds(event, time)
+        at = _read_time(event, time)
         until = until if at is None else max(until, at)
         names = frozenset(named.name for named in pattern.filters if evaluate(named.filter, event, schema=schema))
-        values = _values(pattern, values_of(event), schema)
+        values = _read_values(pattern, values_of(event), schema)
         rows.append(Seen(until if at is None else at, names, values, timed=at is not None))
     return rows
 
 
-def _microseconds(event: EventLike, name: str) -> int | None:
+def _read_time(event: EventLike, name: str) -> int | None:
     """Return an event's time, if it has one that can be read; a datetime without a zone is in UTC."""
     own_time = event.time if isinstance(event, Event) else None
     value = values_of(event).get(name) if own_time is None else own_time
@@ -74,7 +74,7 @@ def _microseconds(event: EventLike, name: str) -> int | None:
     return ((parse_now(value) or _EPOCH) - _EPOCH) // timedelta(microseconds=1)
 
 
-def _values(pattern: Pattern, fields: Mapping[str, Any], schema: Schema | None) -> dict[str, Any]:
+def _read_values(pattern: Pattern, fields: Mapping[str, Any], schema: Schema | None) -> dict[str, Any]:
     """Return the values of the attributes that variables take; a dotted name reaches into records."""
     attributes = {attribute for named in pattern.filters for attribute, _ in named.variables}
     all_values = {attribute: _find_values(fields, attribute) for attribute in attributes}

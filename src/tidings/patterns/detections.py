@@ -118,7 +118,7 @@ class Detections:
                 self._patterns[part.layout.places[row[O_PATTERN]]],
                 tuple(records.ids[begin:end]),
                 datetime_of(row[O_AT]),
-                _bindings(part, row),
+                _read_bindings(part, row),
                 () if records.fields is None else tuple(records.fields[begin:end]),
             )
 
@@ -128,7 +128,7 @@ class Detections:
 
     def by_pattern(self) -> dict[str, int]:
         """Return how many detections each pattern has; patterns without one are left out."""
-        numbers = self._column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])
+        numbers = self._join_column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])
         counts = np.bincount(numbers, minlength=len(self._patterns))
         return {name: int(count) for name, count in zip(self._patterns, counts, strict=True) if count}
 
@@ -138,12 +138,12 @@ class Detections:
 
         records, ends = self._gather_events()
         order = self._sort_reports()
-        numbers = self._column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])[order]
+        numbers = self._join_column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])[order]
         names = pa.array(self._patterns, pa.string()).take(numbers)
-        at = pa.array(self._column(lambda part: part.reports.rows[:, O_AT])[order]).cast(pa.timestamp("us", "UTC"))
-        ids = _array(records.ids) if isinstance(records.ids, list) else records.ids
+        at = pa.array(self._join_column(lambda part: part.reports.rows[:, O_AT])[order]).cast(pa.timestamp("us", "UTC"))
+        ids = _to_arrow_ids(records.ids) if isinstance(records.ids, list) else records.ids
         rows = [(part, row) for part in self._parts for row in part.reports.rows.tolist()]
-        bound = [[(k, str(v)) for k, v in _bindings(*rows[place]).items()] for place in order.tolist()]
+        bound = [[(k, str(v)) for k, v in _read_bindings(*rows[place]).items()] for place in order.tolist()]
         columns = {
             "pattern": names,
             "at": at,
@@ -164,19 +164,19 @@ class Detections:
         """Return the reports as columns, for events whose ids are integers; `values` are those of the run's names."""
         records, ends = self._gather_events()
         order = self._sort_reports()
-        patterns = self._column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])[order]
-        keys, at = (self._column(lambda part, at=at: part.reports.rows[:, at])[order] for at in (O_KEY, O_AT))
+        patterns = self._join_column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])[order]
+        keys, at = (self._join_column(lambda part, at=at: part.reports.rows[:, at])[order] for at in (O_KEY, O_AT))
         return ReportColumns(patterns, keys, values, at, np.asarray(records.ids, np.int64), ends)
 
-    def _column(self, of: Any) -> IntArray:
+    def _join_column(self, of: Any) -> IntArray:
         columns = [of(part) for part in self._parts]
         return np.concatenate(columns) if columns else np.empty(0, np.int64)
 
     def _sort_reports(self) -> IntArray:
         """Return the places of the reports in the order of completion; a deadline comes before events of its time."""
         if self._order is None:
-            at, seq = (self._column(lambda part, c=c: part.reports.rows[:, c]) for c in (O_AT, O_SEQ))
-            pattern = self._column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])
+            at, seq = (self._join_column(lambda part, c=c: part.reports.rows[:, c]) for c in (O_AT, O_SEQ))
+            pattern = self._join_column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])
             self._order = np.lexsort((pattern, seq, at)) if len(at) else np.empty(0, np.int64)
         return self._order
 
@@ -201,7 +201,7 @@ class Detections:
         return self._events
 
 
-def _array(ids: list[Any]) -> pa.Array:
+def _to_arrow_ids(ids: list[Any]) -> pa.Array:
     """Return ids as Arrow keeps them; as text where they are of several kinds, or of one that it does not know."""
     import pyarrow as pa
 
@@ -211,7 +211,7 @@ def _array(ids: list[Any]) -> pa.Array:
         return pa.array([str(id_) for id_ in ids], pa.string())
 
 
-def _bindings(part: ReportBatch, row: list[int]) -> dict[str, Any]:
+def _read_bindings(part: ReportBatch, row: list[int]) -> dict[str, Any]:
     of_key, others = part.layout.variables[row[O_PATTERN]]
     bindings: dict[str, Any] = {}
     if of_key:

@@ -13,15 +13,8 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from tidings.lang.patterns.durations import format_duration
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from tidings.model.patterns import Pattern
-    from tidings.patterns.compile.automaton import PatternAutomaton
-    from tidings.patterns.compile.derivatives import Configurations, Edge, TimeCheck
-    from tidings.patterns.compile.terms import Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +51,8 @@ class Picture:
 def text(picture: Picture) -> str:
     """Return the picture as lines: each state (`>` initial, `!` final) and under it the arrows that leave it.
 
-    >>> print(text(Picture("a", (State("N0", initial=True), State("N1", final=True)), (Arrow("N0", "N1", "a"),))))
+    >>> states = DrawnState("N0", initial=True), DrawnState("N1", final=True)
+    >>> print(text(Picture("a", states, (Arrow("N0", "N1", "a"),))))
     a: 2 states, 1 arrows
     >  N0
          a -> N1
@@ -68,11 +62,8 @@ def text(picture: Picture) -> str:
     for state in picture.states:
         flags = (">" if state.initial else " ") + ("!" if state.final else " ")
         lines.append(f"{flags} {state.name}  {', '.join(state.note.splitlines())}".rstrip())
-        leaving = [
-            (", ".join(arrow.label.splitlines()), arrow.target)
-            for arrow in picture.arrows
-            if arrow.source == state.name
-        ]
+        arrows = (arrow for arrow in picture.arrows if arrow.source == state.name)
+        leaving = [(", ".join(arrow.label.splitlines()), arrow.target) for arrow in arrows]
         width = max((len(label) for label, _ in leaving), default=0)
         lines += [f"     {label:{width}} -> {target}" for label, target in leaving]
     return "\n".join(lines)
@@ -115,16 +106,16 @@ def svg(picture: Picture) -> str:
     """Return the picture as an SVG document of its natural size."""
     plan = _Plan(picture)
     drawn = [
-        *(part for way in plan.back for part in _lane(plan, way)),
-        *(part for way in plan.ahead for part in _ahead(plan, way)),
-        *(part for way in plan.loops for part in _loop(plan, way)),
-        *(part for state in picture.states for part in _circle(plan, state)),
-        *_words(MARGIN, MARGIN - 8, [picture.title], anchor="start"),
+        *(part for way in plan.back for part in _draw_lane(plan, way)),
+        *(part for way in plan.ahead for part in _draw_ahead(plan, way)),
+        *(part for way in plan.loops for part in _draw_loop(plan, way)),
+        *(part for state in picture.states for part in _draw_state(plan, state)),
+        *_write_lines(MARGIN, MARGIN - 8, [picture.title], anchor="start"),
     ]
     size = f'width="{plan.width:.0f}" height="{plan.height:.0f}" viewBox="0 0 {plan.width:.0f} {plan.height:.0f}"'
     kind = 'xmlns="http://www.w3.org/2000/svg" font-family="DejaVu Sans Mono, monospace" font-size="12"'
-    heads = "".join(_head(colour) for colour in (INK, *COLOURS))
-    opening = [f"<svg {kind} {size}>", f"<title>{_safe(picture.title)}</title>", f"<defs>{heads}</defs>", PAPER]
+    heads = "".join(_draw_head(colour) for colour in (INK, *COLOURS))
+    opening = [f"<svg {kind} {size}>", f"<title>{_escape_line(picture.title)}</title>", f"<defs>{heads}</defs>", PAPER]
     return "\n".join([*opening, *drawn, "</svg>\n"])
 
 
@@ -145,12 +136,12 @@ class _Plan:
         self.states = {state.name: state for state in picture.states}
         self.radius = max([20.0, *(len(name) * CHARACTER / 2 + 8 for name in self.states)])
         ways = _join_labels(picture.arrows)
-        self.columns = _order_rows(_columns(picture, ways), ways)
+        self.columns = _order_rows(_split_columns(picture, ways), ways)
         self.column = {name: place for place, names in enumerate(self.columns) for name in names}
         self.loops = [way for way in ways if way.source == way.target]
         self.ahead = [way for way in ways if self.column[way.target] > self.column[way.source]]
         self.back = self._assign_lanes(way for way in ways if way.source != way.target and way not in set(self.ahead))
-        self.notes = {name: _lines(state.note) for name, state in self.states.items()}
+        self.notes = {name: _wrap_label(state.note) for name, state in self.states.items()}
         self.occupied: list[tuple[float, float, float]] = []
         self._place_rows()
         self._place_columns()
@@ -163,7 +154,7 @@ class _Plan:
     def spot(self, way: _Way) -> tuple[float, float]:
         """Return a place for the label of an arrow ahead, on its curve and, if there is one, on no other label."""
         (left, right), tall = self.gap[self.column[way.source]], LINE * len(way.label)
-        start, end, half = self.y[way.source], self.y[way.target], _wide(way.label) / 2
+        start, end, half = self.y[way.source], self.y[way.target], _measure_label(way.label) / 2
         x = y = 0.0
         for t in (0.5, 0.38, 0.62, 0.28, 0.72, 0.2, 0.8):
             along = left + (right - left) * (1.5 * t * (1 - t) + t**3)
@@ -206,14 +197,14 @@ class _Plan:
             leaving = [way for way in self.back if self.column[way.source] == place]
             self.up |= {name: x + TRACK * number for number, name in enumerate(entered)}
             labels = [self.notes[name] for name in names] + [way.label for way in self.loops if way.source in names]
-            half = max([self.radius, *(_wide(label) / 2 for label in labels)])
+            half = max([self.radius, *(_measure_label(label) / 2 for label in labels)])
             centre = x + TRACK * (len(entered) + 1) + half
             self.x |= dict.fromkeys(names, centre)
             self.down |= {way: centre + half + TRACK * (number + 1) for number, way in enumerate(leaving)}
-            ahead = [_wide(way.label) for way in self.ahead if self.column[way.source] == place]
+            ahead = [_measure_label(way.label) for way in self.ahead if self.column[way.source] == place]
             left = centre + half + TRACK * (len(leaving) + 1)
             # Labels of lanes lie left of where their arrows come down: a column is as wide as its widest one.
-            least = x + max((_wide(way.label) for way in leaving), default=0) + 2 * TRACK
+            least = x + max((_measure_label(way.label) for way in leaving), default=0) + 2 * TRACK
             x = max(left + max(ahead, default=0) + 24 + 5 * min(len(ahead), 30), least)
             self.gap.append((left, x - TRACK))
         self.width = x + MARGIN
@@ -234,15 +225,15 @@ class _Plan:
 def _join_labels(arrows: Iterable[Arrow]) -> list[_Way]:
     labels: dict[tuple[str, str], list[str]] = defaultdict(list)
     for arrow in arrows:
-        labels[arrow.source, arrow.target] += _lines(arrow.label)
+        labels[arrow.source, arrow.target] += _wrap_label(arrow.label)
     return [_Way(source, target, tuple(label)) for (source, target), label in labels.items()]
 
 
-def _lines(text: str) -> tuple[str, ...]:
+def _wrap_label(text: str) -> tuple[str, ...]:
     return tuple(part for line in text.splitlines() for part in wrap(line, WIDEST))
 
 
-def _columns(picture: Picture, ways: list[_Way]) -> list[list[str]]:
+def _split_columns(picture: Picture, ways: list[_Way]) -> list[list[str]]:
     """Return the states by their distance from the start; those out of reach come last."""
     names = [state.name for state in picture.states]
     now = [state.name for state in picture.states if state.initial] or names[:1]
@@ -268,138 +259,67 @@ def _order_rows(columns: list[list[str]], ways: list[_Way]) -> list[list[str]]:
     return ordered
 
 
-def _wide(label: Sequence[str]) -> float:
+def _measure_label(label: Sequence[str]) -> float:
     return max(map(len, label), default=0) * CHARACTER
 
 
-def _lane(plan: _Plan, way: _Way) -> list[str]:
+def _draw_lane(plan: _Plan, way: _Way) -> list[str]:
     """Draw an arrow back: right and down from its source, along its lane, up and right to its target."""
     side, low = plan.radius * 0.87, plan.radius * 0.5
     down, along, up = plan.down[way], plan.lane[way.target, way.number], plan.up[way.target]
     start = f"M {plan.x[way.source] + side:.1f} {plan.y[way.source] + low:.1f}"
     end = f"V {plan.y[way.target] + low:.1f} H {plan.x[way.target] - side - 1:.1f}"
-    line = _line(f"{start} H {down:.1f} V {along:.1f} H {up:.1f} {end}", plan.colour(way.target))
+    line = _draw_path(f"{start} H {down:.1f} V {along:.1f} H {up:.1f} {end}", plan.colour(way.target))
     top = along - 4 - LINE * (len(way.label) - 1)
-    return [line, *_words(down - 4, top, way.label, anchor="end", colour=plan.colour(way.target))]
+    return [line, *_write_lines(down - 4, top, way.label, anchor="end", colour=plan.colour(way.target))]
 
 
-def _ahead(plan: _Plan, way: _Way) -> list[str]:
+def _draw_ahead(plan: _Plan, way: _Way) -> list[str]:
     """Draw an arrow to the next column: a curve between where arrows back come down and where they go up."""
     y, to_y = plan.y[way.source], plan.y[way.target]
     left, right = plan.gap[plan.column[way.source]]
     start, end = plan.x[way.source] + plan.radius, plan.x[way.target] - plan.radius - 1
     curve = f"C {(left + right) / 2:.1f} {y:.1f} {(left + right) / 2:.1f} {to_y:.1f} {right:.1f} {to_y:.1f}"
     x, at = plan.spot(way)
-    line = _line(f"M {start:.1f} {y:.1f} H {left:.1f} {curve} H {end:.1f}", INK)
+    line = _draw_path(f"M {start:.1f} {y:.1f} H {left:.1f} {curve} H {end:.1f}", INK)
     rise = 8 if y == to_y else 12  # above a straight line, across a curve
-    return [line, *_words(x, at + rise - LINE * len(way.label), way.label)]
+    return [line, *_write_lines(x, at + rise - LINE * len(way.label), way.label)]
 
 
-def _loop(plan: _Plan, way: _Way) -> list[str]:
+def _draw_loop(plan: _Plan, way: _Way) -> list[str]:
     x, y = plan.x[way.source], plan.y[way.source] - plan.radius + 1
     curve = f"C {x - 26:.1f} {y - 32:.1f} {x + 26:.1f} {y - 32:.1f} {x + 8:.1f} {y:.1f}"
-    return [
-        _line(f"M {x - 8:.1f} {y + 1:.1f} {curve}", INK),
-        *_words(x, y - 29 - LINE * (len(way.label) - 1), way.label),
-    ]
+    line = _draw_path(f"M {x - 8:.1f} {y + 1:.1f} {curve}", INK)
+    return [line, *_write_lines(x, y - 29 - LINE * (len(way.label) - 1), way.label)]
 
 
-def _circle(plan: _Plan, state: DrawnState) -> list[str]:
+def _draw_state(plan: _Plan, state: DrawnState) -> list[str]:
     x, y, radius = plan.x[state.name], plan.y[state.name], plan.radius
     look = f'cx="{x:.1f}" cy="{y:.1f}" fill="#fff" stroke="{INK}" stroke-width="1.5"'
     drawn = [f'<circle r="{radius - 4 * inner:.1f}" {look}/>' for inner in range(1 + state.final)]
     if state.initial:
-        drawn.append(_line(f"M {x - radius - 26:.1f} {y:.1f} H {x - radius - 1:.1f}", INK))
-    below = _words(x, y + radius + LINE, plan.notes[state.name], colour="#555")
-    return [*drawn, *_words(x, y + 4, [state.name]), *below]
+        drawn.append(_draw_path(f"M {x - radius - 26:.1f} {y:.1f} H {x - radius - 1:.1f}", INK))
+    below = _write_lines(x, y + radius + LINE, plan.notes[state.name], colour="#555")
+    return [*drawn, *_write_lines(x, y + 4, [state.name]), *below]
 
 
-def _line(path: str, colour: str) -> str:
+def _draw_path(path: str, colour: str) -> str:
     return f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.3" marker-end="url(#to-{colour[1:]})"/>'
 
 
-def _words(x: float, y: float, lines: Sequence[str], *, anchor: str = "middle", colour: str = INK) -> list[str]:
+def _write_lines(x: float, y: float, lines: Sequence[str], *, anchor: str = "middle", colour: str = INK) -> list[str]:
     """Write lines from `y` down; a white edge keeps them readable on what they cross."""
     look = f'text-anchor="{anchor}" fill="{colour}" stroke="#fff" stroke-width="4" paint-order="stroke"'
-    return [f'<text x="{x:.1f}" y="{y + LINE * i:.1f}" {look}>{_safe(line)}</text>' for i, line in enumerate(lines)]
+    return [
+        f'<text x="{x:.1f}" y="{y + LINE * i:.1f}" {look}>{_escape_line(line)}</text>' for i, line in enumerate(lines)
+    ]
 
 
-def _safe(line: str) -> str:
+def _escape_line(line: str) -> str:
     return escape("".join(sign if sign.isprintable() else "?" for sign in line))
 
 
-def _head(colour: str) -> str:
+def _draw_head(colour: str) -> str:
     shape = f'<path d="M 0 0 L 8 4 L 0 8 z" fill="{colour}"/>'
     size = 'viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto"'
     return f'<marker id="to-{colour[1:]}" {size}>{shape}</marker>'
-
-
-# Machines as pictures -------------------------------------------------------------------------------
-
-
-def picture_of_automaton(automaton: PatternAutomaton, title: str = "automaton") -> Picture:
-    """Describe an automaton; `*` stands for every event that no other arrow of the state names."""
-    final = automaton.finals()
-    notes = [" ".join(word if len(word) <= 3 else ("...", *word[-3:])) for word in automaton.words()]
-    states = [DrawnState(f"N{i}", note, final=bool(final[i]), initial=i == 0) for i, note in enumerate(notes)]
-    arrows = []
-    for place, row in enumerate(automaton.table.tolist()):
-        for target in dict.fromkeys(row):
-            led = [number for number, to in enumerate(row) if to == target]
-            label = "*" if 0 in led else automaton.minterms.describe(led)
-            arrows.append(Arrow(f"N{place}", f"N{target}", label))
-    return Picture(f"{title} ({automaton.mode})", tuple(states), tuple(arrows))
-
-
-def picture_of_configurations(pattern: Pattern, graph: Configurations, *, title: str = "pattern") -> Picture:
-    """Describe what a pattern may wait for: time conditions and variables on the arrows, `*` where it waits."""
-    last, possible = len(graph.nodes), [edge for edge in graph.edges if edge.filter not in edge.forbid]
-    ways = [
-        (edge.source, last if edge.target is None else edge.target, _describe_step(pattern, edge)) for edge in possible
-    ]
-    waits = [(place, node.guards) for place, node in enumerate(graph.nodes) if place and not node.contiguous]
-    if pattern.absence is not None:
-        ways.append((last, last + 1, f"{format_duration(pattern.absence.span)} pass"))
-        waits.append((last, pattern.absence.without))
-        last += 1
-    ways += [(place, place, " and ".join(["*", *(f"not {name}" for name in without)])) for place, without in waits]
-    note = "" if graph.within is None else f"within {format_duration(graph.within)}"
-    states = [DrawnState(f"N{place}", initial=place == 0) for place in range(last)]
-    arrows = tuple(Arrow(f"N{source}", f"N{target}", label) for source, target, label in ways)
-    return Picture(title, (*states, DrawnState(f"N{last}", note, final=True)), arrows)
-
-
-def _describe_step(pattern: Pattern, edge: Edge) -> str:
-    """Describe the events that serve a step: filter, bindings of variables, forbidden filters and time conditions."""
-    steps = pattern.steps()
-    step = steps[edge.step]
-    bindings = ", ".join(f"{attribute} = ${variable}" for attribute, variable in pattern[edge.filter].variables)
-    head = (f"{step.label}:{step.filter}" if step.label else step.filter) + (f" [{bindings}]" if bindings else "")
-    checks = [_condition(check, edge.step, [step.name for step in steps]) for check in edge.checks]
-    return "\n".join([head, *(f"not {name}" for name in sorted(edge.forbid)), *(f"@ {check}" for check in checks)])
-
-
-def _condition(check: TimeCheck, step: int, called: Sequence[str]) -> str:
-    if check.early is not None and check.early.which == "begin":
-        return f"within {format_duration(check.high or 0)}"
-    late, early = (_moment(mark, step, called) for mark in (check.late, check.early))
-    apart = f"|{late} - {early}|" if check.absolute else f"{late} - {early}"
-    if check.high is not None:
-        apart = f"{apart} {_format_bound('<', check.high, check.high + 1)}"
-    if check.low is None:
-        return apart
-    if check.high is None:
-        return f"{apart} {_format_bound('>', check.low, check.low - 1)}"
-    sign, low = _format_bound("<", check.low, check.low - 1).split(maxsplit=1)
-    return f"{low} {sign} {apart}"
-
-
-def _moment(mark: Mark | None, step: int, called: Sequence[str]) -> str:
-    first = "first " if mark is not None and mark.which == "first" else ""
-    return f"t({first}{called[step if mark is None else mark.step]})"
-
-
-def _format_bound(sign: str, closed: int, opened: int) -> str:
-    """Write an end with the rounder of two numbers: configurations keep all ends closed, people write `< 5 min`."""
-    inside, outside = format_duration(closed), format_duration(opened)
-    return f"{sign} {outside}" if len(outside) < len(inside) else f"{sign}= {inside}"

@@ -65,14 +65,14 @@ def overview(patterns: PatternSet, *, automata: bool | None = None) -> Overview:
     """
     automata = len(patterns) <= MOST_AUTOMATA if automata is None else automata
     graphs = [machine.merged for machine in patterns.machines]
-    counts = {name: (own, shared) for merged in graphs for name, own, shared in _counts(merged)}
+    counts = {name: (own, shared) for merged in graphs for name, own, shared in _count_states(merged)}
     vocabulary = patterns.vocabulary if automata else None
-    summaries = tuple(_summary(compiled, *counts[compiled.name], vocabulary) for compiled in patterns.patterns)
-    together = sum(len(merged.nodes) + len(set(_ends(merged).values())) for merged in graphs)
+    summaries = tuple(_summarise(compiled, *counts[compiled.name], vocabulary) for compiled in patterns.patterns)
+    together = sum(len(merged.nodes) + len(set(_find_ends(merged).values())) for merged in graphs)
     return Overview(summaries, together, sum(merged.unmerged for merged in graphs))
 
 
-def _summary(compiled: CompiledPattern, states: int, shared: int, vocabulary: Vocabulary | None) -> Summary:
+def _summarise(compiled: CompiledPattern, states: int, shared: int, vocabulary: Vocabulary | None) -> Summary:
     pattern, mode, size, reason = compiled.pattern, compiled.mode, None, None
     if vocabulary is not None:
         automaton = determinise(pattern, mode, **vocabulary.to_keywords())
@@ -83,11 +83,11 @@ def _summary(compiled: CompiledPattern, states: int, shared: int, vocabulary: Vo
     return Summary(compiled.name, mode, len(pattern.steps()), pattern.key_variables(), states, shared, size, reason)
 
 
-def _counts(merged: MergedGraph) -> Iterator[tuple[str, int, int]]:
+def _count_states(merged: MergedGraph) -> Iterator[tuple[str, int, int]]:
     """Yield of each pattern how many states it has, and how many of them, beside the start, others have too."""
-    places = _places(merged)
+    places = _find_places(merged)
     uses = Counter(place for mine in places for place in mine)
-    ends = _ends(merged)
+    ends = _find_ends(merged)
     ended = Counter(ends.values())
     for number, (compiled, mine) in enumerate(zip(merged.patterns, places, strict=True)):
         end = ends.get(number)  # the end of an absence is the place that waits for it
@@ -95,7 +95,7 @@ def _counts(merged: MergedGraph) -> Iterator[tuple[str, int, int]]:
         yield compiled.name, len(mine) + (end is not None), shared
 
 
-def _ends(merged: MergedGraph) -> dict[int, frozenset[Any]]:
+def _find_ends(merged: MergedGraph) -> dict[int, frozenset[Any]]:
     """Return by which edges each pattern ends; two that end by the same have one end."""
     edges: dict[int, list[Any]] = {}
     for key in merged.edge_keys():
@@ -104,7 +104,7 @@ def _ends(merged: MergedGraph) -> dict[int, frozenset[Any]]:
     return {number: frozenset(keys) for number, keys in edges.items()}
 
 
-def _places(merged: MergedGraph) -> list[set[int]]:
+def _find_places(merged: MergedGraph) -> list[set[int]]:
     """Return the places of each pattern, from its end back to the start.
 
     Places are one only if the same edges lead there from places that are one: the way back never strays into another
@@ -119,10 +119,10 @@ def _places(merged: MergedGraph) -> list[set[int]]:
     for place, node in enumerate(merged.nodes):
         for number in node.ends:
             last[number].add(place)
-    return [_back(into, places) for places in last]
+    return [_trace_back(into, places) for places in last]
 
 
-def _back(into: dict[int, list[int]], places: set[int]) -> set[int]:
+def _trace_back(into: dict[int, list[int]], places: set[int]) -> set[int]:
     reached, waiting = set(places), list(places)
     while waiting:
         for source in into.get(waiting.pop(), ()):

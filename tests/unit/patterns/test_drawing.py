@@ -33,11 +33,10 @@ from tidings.patterns.drawing import (
     DrawnState,
     Picture,
     dot,
-    picture_of_automaton,
-    picture_of_configurations,
     svg,
     text,
 )
+from tidings.patterns.machine_pictures import picture_of_automaton, picture_of_configurations
 
 SVG = "{http://www.w3.org/2000/svg}"
 NEXT, LATER = Joint(Gap.NEXT), Joint(Gap.LATER)

@@ -16,7 +16,8 @@ from tidings.concepts import did_you_mean
 from tidings.errors import FileError, PatternError, TidingsError, UnknownPattern
 from tidings.patterns.compile.automaton import NotDeterministic, determinise
 from tidings.patterns.compile.derivatives import configurations
-from tidings.patterns.drawing import dot, picture_of_automaton, picture_of_configurations, svg, text
+from tidings.patterns.drawing import dot, svg, text
+from tidings.patterns.machine_pictures import picture_of_automaton, picture_of_configurations
 
 if TYPE_CHECKING:
     from tidings.cli.pattern.pattern_origin import PatternOrigin

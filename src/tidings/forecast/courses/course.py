@@ -169,7 +169,7 @@ def _name_states(automaton: PatternAutomaton) -> tuple[str, ...]:
 def format_word(word: Iterable[str]) -> str:
     """Return a word as text, with repetitions as patterns write them.
 
-    >>> spoken(["fail", "fail", "enter"]), spoken([])
+    >>> format_word(["fail", "fail", "enter"]), format_word([])
     ('fail{2} enter', 'start')
     """
     runs = [(name, len(list(run))) for name, run in groupby(word)]

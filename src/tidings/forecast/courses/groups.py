@@ -50,11 +50,11 @@ class CourseGroup:
         self._filters = filters
         courses = [member.course for member in self.exact]
         self.widths = np.array([len(course.labels) for course in courses], np.int64)
-        self.cell_at = _ends([course.cells for course in courses])
-        self.move_at = _ends([course.table.size for course in courses])
-        self.table = _flat([course.table for course in courses], np.int32)
-        self.hits = _flat([course.hits for course in courses], np.bool_)
-        self.idle = _flat([course.idle for course in courses], np.bool_)
+        self.cell_at = _sum_sizes([course.cells for course in courses])
+        self.move_at = _sum_sizes([course.table.size for course in courses])
+        self.table = _flatten([course.table for course in courses], np.int32)
+        self.hits = _flatten([course.hits for course in courses], np.bool_)
+        self.idle = _flatten([course.idle for course in courses], np.bool_)
         self.starts = np.array([member.course.start for member in self.members], np.int32)
         self.labels = np.zeros((len(self.exact), 0), np.int32)
         self._labelled = 0
@@ -130,10 +130,10 @@ class _Words:
         at = np.minimum(np.searchsorted(self._sorted, codes), len(self._sorted) - 1)
         labels = self._order[at]
         for kind in np.flatnonzero(self._sorted[at] != codes).tolist():
-            labels[kind] = self._nearest({name for name, kinds in satisfied.items() if kind in kinds})
+            labels[kind] = self._find_nearest({name for name, kinds in satisfied.items() if kind in kinds})
         return labels.astype(np.int32)
 
-    def _nearest(self, satisfied: set[str]) -> int:
+    def _find_nearest(self, satisfied: set[str]) -> int:
         within = [len(names) if names <= satisfied else -1 for names in self._sets]
         return int(np.argmax(within))
 
@@ -146,9 +146,9 @@ def build_groups(members: Sequence[CourseMember], filters: Mapping[Filter, int])
     return [CourseGroup(parting, group_members, filters) for parting, group_members in groups.items()]
 
 
-def _ends(sizes: list[int]) -> IntArray:
+def _sum_sizes(sizes: list[int]) -> IntArray:
     return np.append(0, np.cumsum(sizes)).astype(np.int64)
 
 
-def _flat(arrays: list[npt.NDArray[Scalar]], kind: type[Scalar]) -> npt.NDArray[Scalar]:
+def _flatten(arrays: list[npt.NDArray[Scalar]], kind: type[Scalar]) -> npt.NDArray[Scalar]:
     return np.concatenate([array.ravel() for array in arrays]).astype(kind) if arrays else np.empty(0, kind)

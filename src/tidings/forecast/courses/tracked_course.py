@@ -180,8 +180,8 @@ def build_tracked_course(pattern: Pattern, mode: Mode, *, context: int, **surrou
     names, graph, absence = pattern.list_filters(), configurations(pattern), pattern.absence
     if len(names) > MOST_NAMES or sum(1 + len(node.uses) for node in graph.nodes) > MOST_WIDTH:
         names, graph, absence = (), _NOTHING, None
-    drawn = _map(graph, absence)
-    symbols = _symbols(pattern, names, **surroundings)
+    drawn = _build_map(graph, absence)
+    symbols = _list_symbols(pattern, names, **surroundings)
     size, width = len(drawn.cells), len(symbols)
     depth = 0
     while depth < context and width > 1 and size * width ** (depth + 1) <= MOST_CELLS:
@@ -199,14 +199,14 @@ def build_tracked_course(pattern: Pattern, mode: Mode, *, context: int, **surrou
         chain=chain.astype(np.int32),
         start=0,
         depth=depth,
-        tracker=_tracker(drawn, names, symbols, mode=mode, words=width**depth),
+        tracker=_build_tracker(drawn, names, symbols, mode=mode, words=width**depth),
     )
 
 
 _NOTHING = Configurations((Configuration(contiguous=False, guards=(), limits=(), uses=()),), (), None)
 
 
-def _symbols(pattern: Pattern, names: tuple[str, ...], **surroundings: Any) -> list[int]:
+def _list_symbols(pattern: Pattern, names: tuple[str, ...], **surroundings: Any) -> list[int]:
     """Return the kinds of events as masks; one alone where they cannot be told, or are too many."""
     if surroundings.get("schema") is None:
         surroundings = surroundings | {"schema": infer_single_values(pattern, **surroundings)}
@@ -224,12 +224,12 @@ def _mask(chosen: Iterable[str], names: Sequence[str]) -> int:
 # Places ---------------------------------------------------------------------------------------------
 
 
-def _map(graph: Configurations, absence: Absence | None) -> _Map:
+def _build_map(graph: Configurations, absence: Absence | None) -> _Map:
     """Put the configurations from which the end can be reached in the order of how far they are."""
     leaving: dict[int, list[Edge]] = {number: [] for number in range(len(graph.nodes))}
     for edge in graph.edges:
         leaving[edge.source].append(edge)
-    words, distances = _words(leaving), _distances(leaving)
+    words, distances = _find_words(leaving), _measure_distances(leaving)
     places = [
         replace(_place(graph, number, leaving[number]), distance=distances[number], called=words[number])
         for number in leaving
@@ -245,7 +245,7 @@ def _map(graph: Configurations, absence: Absence | None) -> _Map:
     return _number_cells(places, tuple(map(tuple, ways)))
 
 
-def _distances(leaving: Mapping[int, list[Edge]]) -> dict[int | None, tuple[int, int]]:
+def _measure_distances(leaving: Mapping[int, list[Edge]]) -> dict[int | None, tuple[int, int]]:
     """Return how many events lie between each configuration and the end, at least and at most, if it can be reached."""
     sources: dict[int | None, list[int]] = defaultdict(list)
     for source, edges in leaving.items():
@@ -264,7 +264,7 @@ def _distances(leaving: Mapping[int, list[Edge]]) -> dict[int | None, tuple[int,
     return distances
 
 
-def _words(leaving: Mapping[int, list[Edge]]) -> dict[int | None, str]:
+def _find_words(leaving: Mapping[int, list[Edge]]) -> dict[int | None, str]:
     """Return of each configuration, and of the end, a shortest word of filters that leads there."""
     words: dict[int | None, tuple[str, ...]] = {0: ()}
     for source in (queue := [0]):  # grows while it is read
@@ -357,7 +357,7 @@ def _name_cells(places: list[_Place], groups: list[int], ages: dict[int, int]) -
 # Arrays ---------------------------------------------------------------------------------------------
 
 
-def _tracker(drawn: _Map, names: tuple[str, ...], symbols: list[int], *, mode: Mode, words: int) -> Tracker:
+def _build_tracker(drawn: _Map, names: tuple[str, ...], symbols: list[int], *, mode: Mode, words: int) -> Tracker:
     """Return the places and ways as arrays."""
     nodes, edges, lists = list[list[int]](), list[list[int]](), list[int]()
     starts = list(accumulate((place.width for place in drawn.places), initial=0))

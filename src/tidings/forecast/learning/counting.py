@@ -143,10 +143,10 @@ class GroupCounter:
         self.now = now
         self.widen(int(pending.key.max(initial=-1)) + 1)
         self.group.widen(kinds)
-        entries = _segments(pending)
+        entries = _split_segments(pending)
         done = self._count_known(pending, entries, now)
         self._count(pending, entries, kinds, done, final=False)
-        left = np.flatnonzero(~_front(entries, done))
+        left = np.flatnonzero(~_mark_front(entries, done))
         self.pending = replace(pending.take(left), old=np.ones(len(left), np.bool_))
         if self.group.keyed:  # of a key that is not waited with any more, nothing can come of a report
             kept = [(rows[:, 1] >= now[0]) | np.isin(rows[:, 0], self.pending.key) for rows in self.reports]
@@ -156,7 +156,7 @@ class GroupCounter:
         """Return the counts including pending entries, whose waits are cut off here; the counter is unchanged."""
         kept = self.counts, self.cells, self.states
         self.counts = [counts.copy() for counts in self.counts]
-        entries = _segments(self.pending)
+        entries = _split_segments(self.pending)
         self._count(self.pending, entries, kinds, np.diff(entries.starts), final=True)
         closed, (self.counts, self.cells, self.states) = self.counts, kept
         return closed
@@ -183,7 +183,7 @@ class GroupCounter:
         if self.half_life is not None:
             weights = self.half_life.weights(pending.at, pending.time, self.now)
         if not final:
-            self._pace(pending, weights)
+            self._add_gaps(pending, weights)
         old = np.add.reduceat(pending.old, entries.starts[:-1], dtype=np.int64) if len(pending) else _NONE
         piece = _CountedPiece(pending, entries, weights, old, done, self.now, self.group.keyed)
         scratch = np.empty(len(pending), np.int32), np.empty(len(pending), np.bool_)
@@ -192,7 +192,7 @@ class GroupCounter:
         for row, member in enumerate(self.group.tracked):
             self._count_tracked(row, member, piece, kinds, final=final)
 
-    def _pace(self, pending: PendingWaits, weights: FloatArray) -> None:
+    def _add_gaps(self, pending: PendingWaits, weights: FloatArray) -> None:
         """Add up the gaps of entries that are new."""
         new = ~pending.old & ~np.isnan(pending.gap)
         self.own += [(weights[new] * of).sum() for of in (1.0, pending.gap[new], pending.lapse[new])]
@@ -218,14 +218,14 @@ class GroupCounter:
     ) -> None:
         tracker, entries = member.course.tracker, piece.entries
         masks = self.group.masks(row, entries, kinds)
-        reports, hit = self.reports[row], self._hits(row, piece, final=final)
+        reports, hit = self.reports[row], self._find_hits(row, piece, final=final)
         states = self.states[row]
         before = np.full(len(entries.rows), member.course.start, np.int64)  # of those that had no entry yet
         # The part that is done moves the states on; the rest is gone through on a copy, and so is all of it at the end.
-        cells, front = np.empty(len(entries), np.int32), _front(entries, piece.done)
+        cells, front = np.empty(len(entries), np.int32), _mark_front(entries, piece.done)
         of = states.copy() if final else states
         for part in (np.flatnonzero(front), np.flatnonzero(~front)):
-            rows, starts = _parts(entries, part)
+            rows, starts = _select_segments(entries, part)
             cells[part] = tracker.walk(of, rows, starts, masks[part], piece.pending.time[part], hit[part])
             of = of if final else states.copy()
         counts = self.counts[len(self.group.exact) + row]
@@ -238,7 +238,7 @@ class GroupCounter:
         absence = member.pattern.absence is not None
         piece.count(counts, cells, hit, piece.deadlines(reports) if absence else piece.after(hit))
 
-    def _hits(self, row: int, piece: _CountedPiece, *, final: bool) -> BoolArray:
+    def _find_hits(self, row: int, piece: _CountedPiece, *, final: bool) -> BoolArray:
         """Return at which entries the detector reported a tracked member; after a deadline, at the key's next one.
 
         Reports at entries that are done are not needed again.
@@ -257,7 +257,7 @@ class GroupCounter:
         fits = (pending.key[at] == key) & ((moment[at] >= wanted) if by_time else (moment[at] == wanted))
         hit[at[fits]] = True
         if not final:
-            over = _front(piece.entries, piece.done)
+            over = _mark_front(piece.entries, piece.done)
             self.reports[row] = reports[~(fits & over[at])]
         return hit
 
@@ -356,17 +356,17 @@ def _merge_waits(pieces: list[PendingWaits]) -> PendingWaits:
     return whole.take(np.argsort(whole.key, kind="stable"))
 
 
-def _segments(pending: PendingWaits) -> StreamEntries:
+def _split_segments(pending: PendingWaits) -> StreamEntries:
     rows, starts = np.unique(pending.key, return_index=True)
     return StreamEntries(np.arange(len(pending)), pending.kind, pending.mask, np.append(starts, len(pending)), rows)
 
 
-def _front(entries: StreamEntries, done: IntArray) -> BoolArray:
+def _mark_front(entries: StreamEntries, done: IntArray) -> BoolArray:
     """Tell of each entry whether it is among the first `done` of its segment."""
     return np.asarray(entries.event < np.repeat(entries.starts[:-1] + done, np.diff(entries.starts)))
 
 
-def _parts(entries: StreamEntries, part: IntArray) -> tuple[IntArray, IntArray]:
+def _select_segments(entries: StreamEntries, part: IntArray) -> tuple[IntArray, IntArray]:
     """Return the rows and segments of some of the entries."""
     rows, starts = np.unique(entries.keys()[part], return_index=True)
     return rows, np.append(starts, len(part)).astype(np.int64)

@@ -89,7 +89,7 @@ def extend_model(
     patterns = detector.share_patterns()
     learner = Learner(model, patterns, spans=spans, tuning=detector.forecast_tuning)
     run = Run(patterns, observers=[LearningObserver(learner)], detects=learner.needs_reports)
-    for batch in _batches(history):
+    for batch in _iterate_batches(history):
         before = run.latest_time
         detections = run.detect_many(batch, collect=listener is not None)
         if listener is not None:
@@ -100,7 +100,7 @@ def extend_model(
     return learner.model()
 
 
-def _batches(history: Any) -> Iterator[Any]:
+def _iterate_batches(history: Any) -> Iterator[Any]:
     """Yield the history's batches: itself, unless it is an iterator of batches."""
     if hasattr(history, "__next__"):
         for batch in history:

@@ -52,7 +52,7 @@ class Estimates:
         above = np.zeros(course.cells, np.int32)
         weight = np.array(self.smoothing * len(course.labels))
         for group in course.groups:
-            shares = _blend(_sum_groups(moves, group), shares[_firsts(above, group)], weight)
+            shares = _blend(_sum_groups(moves, group), shares[_find_parents(above, group)], weight)
             above = group
         return shares[above]
 
@@ -70,13 +70,13 @@ class Estimates:
         above = groups[0]
         for group in groups:
             ended, observed = kaplan_meier(_sum_groups(self.counts.waits, group))
-            weight = np.where(seen[_firsts(above, group)] > 0, self.shrinking, 0.0)
-            before = share[_firsts(above, group)]
+            weight = np.where(seen[_find_parents(above, group)] > 0, self.shrinking, 0.0)
+            before = share[_find_parents(above, group)]
             share = np.where(
-                observed + weight > 0, _ratio(observed * ended + weight * before, observed + weight), before
+                observed + weight > 0, _divide(observed * ended + weight * before, observed + weight), before
             )
             seen, above = observed, group
-        return spread(share[above], most), _steps(seen[above], most)
+        return spread(share[above], most), _expand_bins(seen[above], most)
 
     def curve(self, most: int) -> tuple[FloatArray, FloatArray]:
         """Return p(match within n events) for n from 0 to `most` of every cell, and what share of it is direct."""
@@ -88,23 +88,23 @@ class Estimates:
         if self.estimator == "direct":
             share, seen = self.direct(most)
             pooled = kaplan_meier(self.counts.waits.sum(axis=0, keepdims=True))[1]
-            is_counted = (_steps(pooled, most) > 0) | (seen > 0)
-            return _rising(np.where(is_counted, share, chain)), is_counted.astype(float)
+            is_counted = (_expand_bins(pooled, most) > 0) | (seen > 0)
+            return _make_monotone(np.where(is_counted, share, chain)), is_counted.astype(float)
         # A tracked chain knows no context: shares of its state come between it and those of a cell.
         groups = self.course.groups if self.course.tracker is not None else self.course.groups[-1:]
         blend, part = chain, np.zeros_like(chain)
         for group in groups:
             ended, watched = kaplan_meier(_sum_groups(self.counts.waits, group))
-            share, seen = spread(ended, most)[:, group], _steps(watched, most)[:, group]
-            part = _ratio(seen, seen + self.shrinking)
+            share, seen = spread(ended, most)[:, group], _expand_bins(watched, most)[:, group]
+            part = _divide(seen, seen + self.shrinking)
             blend = part * share + (1 - part) * blend
-        return _rising(blend), part
+        return _make_monotone(blend), part
 
     def sum_visits(self, most: int) -> FloatArray:
         """Return the paper's sum: visits of the final state within n events; rows are over what came in."""
         counted, finals = self._between_states()
         came = counted.sum(axis=0)
-        matrix = _ratio(counted, came[:, None])
+        matrix = _divide(counted, came[:, None])
         into, total = finals.astype(float), np.zeros((most + 1, len(came)))
         for step in range(1, most + 1):
             into = matrix @ into
@@ -135,14 +135,14 @@ class Estimates:
         if not len(self.counts.later) or amount > MOST:
             return None
         share, observed = kaplan_meier(self.counts.later)
-        return spread(share, amount)[amount], _steps(observed, amount)[amount]
+        return spread(share, amount)[amount], _expand_bins(observed, amount)[amount]
 
     def about(self, law: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return the same where the number of events has a law: of 0, 1, 2, ... at most the longest wait."""
         if not len(self.counts.later) or len(law) > MOST + 1:
             return None
         share, observed = kaplan_meier(self.counts.later)
-        return law @ spread(share, len(law) - 1), law @ _steps(observed, len(law) - 1)
+        return law @ spread(share, len(law) - 1), law @ _expand_bins(observed, len(law) - 1)
 
     def within(self, span: int) -> tuple[FloatArray, FloatArray] | None:
         """Return the share of matches within a span of time by cell, and of how many; `None` for a span not counted."""
@@ -150,7 +150,7 @@ class Estimates:
         if counted is None:
             return None
         observed = counted[:, 0] + counted[:, 2]
-        return _ratio(counted[:, 0], observed), observed
+        return _divide(counted[:, 0], observed), observed
 
 
 def kaplan_meier(waits: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -164,7 +164,7 @@ def kaplan_meier(waits: FloatArray) -> tuple[FloatArray, FloatArray]:
     ended, left = waits[:, :size], waits[:, size:]
     # At risk in a bin: what ended in it or later, and what was watched through it.
     watched = np.cumsum((ended + left[:, 1:])[:, ::-1], axis=1)[:, ::-1]
-    share = 1 - np.cumprod(1 - _ratio(ended, watched), axis=1)
+    share = 1 - np.cumprod(1 - _divide(ended, watched), axis=1)
     # Of a wait that has ended it is known ever after: where all end soon, a longer horizon is no less sure.
     observed = watched + np.cumsum(ended, axis=1) - ended
     return np.clip(share, 0, 1), np.maximum(observed, 0)
@@ -180,7 +180,7 @@ def spread(by_edge: FloatArray, most: int) -> FloatArray:
     return np.asarray(shares[high] * (1 - part) + shares[high + 1] * part)
 
 
-def _steps(by_edge: FloatArray, most: int) -> FloatArray:
+def _expand_bins(by_edge: FloatArray, most: int) -> FloatArray:
     """Return the value of each n's bin; 0 beyond the last bin."""
     steps = np.arange(most + 1)
     by_step = by_edge.T[np.searchsorted(EDGES, np.minimum(steps, MOST))]
@@ -188,7 +188,7 @@ def _steps(by_edge: FloatArray, most: int) -> FloatArray:
     return np.asarray(by_step)
 
 
-def _rising(curve: FloatArray) -> FloatArray:
+def _make_monotone(curve: FloatArray) -> FloatArray:
     """Make the curve monotone in the horizon: shares of different weights may cross."""
     return np.asarray(np.clip(np.maximum.accumulate(curve, axis=0), 0, 1))
 
@@ -197,7 +197,7 @@ def _blend(counts: FloatArray, towards: FloatArray, weight: FloatArray) -> Float
     """Return shares shrunk towards `towards` with a weight; `towards` itself where there are no counts."""
     total = counts.sum(axis=1, keepdims=True)
     weight = np.broadcast_to(weight.reshape(-1, 1), total.shape)
-    return np.where(total + weight > 0, _ratio(counts + weight * towards, total + weight), towards)
+    return np.where(total + weight > 0, _divide(counts + weight * towards, total + weight), towards)
 
 
 def _sum_groups(counts: FloatArray, group: Int32Array) -> FloatArray:
@@ -209,13 +209,13 @@ def _sum_groups(counts: FloatArray, group: Int32Array) -> FloatArray:
     return total
 
 
-def _firsts(above: Int32Array, group: Int32Array) -> IntArray:
+def _find_parents(above: Int32Array, group: Int32Array) -> IntArray:
     """Return the coarser group that each group is part of."""
     parents = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
     parents[group] = above
     return parents
 
 
-def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+def _divide(part: FloatArray, whole: FloatArray) -> FloatArray:
     shape = np.broadcast(part, whole).shape
     return np.divide(part, whole, out=np.zeros(shape), where=np.broadcast_to(whole, shape) > 0)

@@ -103,9 +103,9 @@ class GroupFollower:
         chances = np.concatenate(flat) if flat else _NO_TABLE
         chances_at = np.append(0, np.cumsum([len(chances) for chances in flat])).astype(np.int64)
         alarms = AlarmTables(policies, limits, chances_at, grids, gaps, offsets, chances, np.zeros(0, np.int32))
-        self._alarms = alarms._replace(packed=self._crossings(flat, alarms))
+        self._alarms = alarms._replace(packed=self._pack_moves(flat, alarms))
 
-    def _crossings(self, chances: list[FloatArray], alarms: AlarmTables) -> Int32Array:
+    def _pack_moves(self, chances: list[FloatArray], alarms: AlarmTables) -> Int32Array:
         """Return, for each move, where the row of the next cell begins, and in the last bit whether it is above."""
         group, limits = self.group, alarms.limits
         sizes = np.diff(group.move_at)
@@ -140,14 +140,14 @@ class GroupFollower:
         self.widen(int(entries.rows.max(initial=-1)) + 1)
         self.group.widen(kinds)
         gaps = self.silences.take(entries, times, self.seen)
-        where, silent = self._places(gaps), bin_gaps(gaps)
+        where, silent = self._place_keys(gaps), bin_gaps(gaps)
         emitted = self._follow_exact(entries, where, silent)
         for row in range(len(self.group.tracked)):
             emitted += self._follow_tracked(row, entries, where, silent, times, base, reports[row], kinds)
         self.seen += len(times)
         return _merge_rows(emitted, entries)
 
-    def _places(self, gaps: FloatArray) -> FloatArray:
+    def _place_keys(self, gaps: FloatArray) -> FloatArray:
         """Return where keys lie on the grids of shares and of spans, by their mean gaps."""
         return places_of(gaps, **self._average) if self.group.keyed else gaps
 
@@ -161,7 +161,7 @@ class GroupFollower:
             since = np.array([self.seen - 1, now]) - self.silences.last[:, key]
             gaps[:2, 0] = np.fmax(self.silences.mean[:, key], np.where(since > 0, since, np.nan))
             gaps[2, 0] = min(max(self.silences.count[key] - 1, 0), RECENT)
-        return self._places(gaps)[:, 0], bin_gaps(gaps)[:, 0]
+        return self._place_keys(gaps)[:, 0], bin_gaps(gaps)[:, 0]
 
     def _follow_exact(
         self, entries: StreamEntries, where: FloatArray, silences: IntArray
@@ -199,7 +199,7 @@ class GroupFollower:
     ) -> list[tuple[IntArray, FloatArray]]:
         number = len(self.group.exact) + row
         member, table, asked = self.group.tracked[row], self.tables[number], self.rules[number]
-        hit = self._hits(row, entries, times, base, reports)
+        hit = self._find_hits(row, entries, times, base, reports)
         masks = self.group.masks(row, entries, kinds)
         cells = member.course.tracker.walk(
             self.states[row], entries.rows, entries.starts, masks, times[entries.event], hit
@@ -220,7 +220,7 @@ class GroupFollower:
         rows = np.column_stack([np.full(count, number), out[:count], cells[out[:count]]])
         return [(rows, chances[:count])]
 
-    def _hits(self, row: int, entries: StreamEntries, times: IntArray, base: int, reports: IntArray) -> BoolArray:
+    def _find_hits(self, row: int, entries: StreamEntries, times: IntArray, base: int, reports: IntArray) -> BoolArray:
         """Return at which entries the detector reported a member; after a deadline, at the key's next one."""
         hit, event = np.zeros(len(entries), np.bool_), entries.event
         by_time = self.group.tracked[row].pattern.absence is not None

@@ -116,7 +116,7 @@ class Forecaster:
         self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, names: ValueNumbers
     ) -> list[ForecastBatch]:
         """Take events with the reports that they completed; return forecasts, each made before its event is learned."""
-        reports = [self._reports(follower, parts) for follower in self.followers]
+        reports = [self._select_reports(follower, parts) for follower in self.followers]
         batches: list[ForecastBatch] = []
         if self.learner is None:
             return self._follow(events, reports, base, names)
@@ -145,7 +145,7 @@ class Forecaster:
         now = self.model.now[0]
         self.next_refresh = now + max(SOON, (now - self.first_event) // 10)
 
-    def _reports(self, follower: GroupFollower, parts: Sequence[ReportBatch]) -> list[IntArray]:
+    def _select_reports(self, follower: GroupFollower, parts: Sequence[ReportBatch]) -> list[IntArray]:
         return [select_reports(parts, self._places[member.name]) for member in follower.group.tracked]
 
     def _follow(

@@ -116,7 +116,7 @@ def reliability(p: ArrayLike, y: ArrayLike, bins: int = 10, *, by: By = "width")
     """
     raw, happened = pairs(p, y)
     forecasts = raw.clip(0.0, 1.0)
-    inner = _inner(forecasts, whole(bins, "bins"), by)
+    inner = _cut_bins(forecasts, whole(bins, "bins"), by)
     edges = np.concatenate([[0.0], inner, [1.0]])
     place = np.searchsorted(inner, forecasts, side="right")
     return _reliability(forecasts, happened, place, edges)
@@ -133,7 +133,7 @@ def draw(path: str | Path, curves: Mapping[str, Reliability], *, title: str = "R
     return _save_figure(_picture(curves, title), Path(path))
 
 
-def _inner(forecasts: FloatArray, bins: int, by: By) -> FloatArray:
+def _cut_bins(forecasts: FloatArray, bins: int, by: By) -> FloatArray:
     """Return the limits between bins, ascending and different."""
     match by:
         case "width":

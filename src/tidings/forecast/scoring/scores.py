@@ -189,7 +189,7 @@ def warnings_of(p: ArrayLike, matches: ArrayLike, *, horizon: int, threshold: fl
     ((2,), 2, 1, 166.66666666666666)
     """
     forecasts = numbers(p, "p")
-    ends = _places(matches, len(forecasts))
+    ends = _check_matches(matches, len(forecasts))
     span = whole(horizon, "horizon")
     on = forecasts.clip(0.0, 1.0) > check_threshold(threshold)
     starts = np.flatnonzero(on & np.diff(on, prepend=False))
@@ -197,7 +197,7 @@ def warnings_of(p: ArrayLike, matches: ArrayLike, *, horizon: int, threshold: fl
     lost = following > starts + span
     early = starts + span < len(forecasts)
     return Warnings(
-        leads=_leads(np.flatnonzero(on), ends, span),
+        leads=_find_leads(np.flatnonzero(on), ends, span),
         alarms=len(starts),
         false=int(np.count_nonzero(lost & early)),
         undecided=int(np.count_nonzero(lost & ~early)),
@@ -298,7 +298,7 @@ def _auc(forecasts: FloatArray, happened: BoolArray) -> float:
     return _share(float(np.dot(ones, below + noughts / 2)), int(ones.sum()) * int(noughts.sum()))
 
 
-def _leads(on: IntArray, ends: IntArray, span: int) -> tuple[int | None, ...]:
+def _find_leads(on: IntArray, ends: IntArray, span: int) -> tuple[int | None, ...]:
     """Return, for each match, the events since the first alarm among the `span` before it."""
     firsts = np.append(on, np.iinfo(np.int64).max)[np.searchsorted(on, ends - span)]
     return tuple(
@@ -306,7 +306,7 @@ def _leads(on: IntArray, ends: IntArray, span: int) -> tuple[int | None, ...]:
     )
 
 
-def _places(matches: ArrayLike, count: int) -> IntArray:
+def _check_matches(matches: ArrayLike, count: int) -> IntArray:
     ends = numbers(matches, "matches")
     wrong = ends[(ends < 0) | (ends >= count) | (ends != np.floor(ends))]
     if len(wrong):

@@ -88,7 +88,7 @@ def determinise(
     A keyed pattern's automaton reads the events of one key. `surroundings` (`schema`, `ontology`, `regions`) tell
     which filters exclude each other: see `minterms`.
     """
-    reason = _hindrance(pattern, mode)
+    reason = _find_hindrance(pattern, mode)
     if reason is not None:
         return NotDeterministic(reason)
     try:
@@ -96,11 +96,11 @@ def determinise(
         graph = configurations(pattern, mode, budget=budget)
     except (TooLarge, PatternError) as problem:
         return NotDeterministic(str(problem))
-    subsets = _subsets(_Moves(graph, alphabet), mode, budget)
-    return NotDeterministic(f"more than {budget:,} states") if subsets is None else _minimal(subsets, alphabet, mode)
+    subsets = _build_subsets(_Moves(graph, alphabet), mode, budget)
+    return NotDeterministic(f"more than {budget:,} states") if subsets is None else _minimise(subsets, alphabet, mode)
 
 
-def _hindrance(pattern: Pattern, mode: Mode) -> str | None:
+def _find_hindrance(pattern: Pattern, mode: Mode) -> str | None:
     """Return what asks for more than a finite state."""
     free = {variable for name in pattern.list_filters() for _, variable in pattern[name].variables}
     free -= set(pattern.key_variables())
@@ -142,7 +142,7 @@ class _Moves:
         """Yield what is alive after an event of each minterm."""
         plain: dict[str, int] = defaultdict(int)
         guarded = []
-        for place in _places(alive):
+        for place in _list_bits(alive):
             for name, bit, forbid in self.edges[place]:
                 if forbid:
                     guarded.append((name, bit, forbid))
@@ -172,7 +172,7 @@ class _StateTable:
     table: Int32Array
 
 
-def _subsets(moves: _Moves, mode: Mode, budget: int) -> _StateTable | None:
+def _build_subsets(moves: _Moves, mode: Mode, budget: int) -> _StateTable | None:
     """Follow every minterm from every set of configurations; `None` when there are more than `budget` sets."""
     numbers: dict[_Key, int] = {(1, False): 0}
     keys, rows = [(1, False)], []
@@ -197,7 +197,7 @@ def _key(reached: int, done: int, mode: Mode) -> _Key:
     return (1 if mode is Mode.RESTART else reached & ~done), True
 
 
-def _places(bits: int) -> Iterator[int]:
+def _list_bits(bits: int) -> Iterator[int]:
     while bits:
         lowest = bits & -bits
         yield lowest.bit_length() - 1
@@ -207,27 +207,27 @@ def _places(bits: int) -> Iterator[int]:
 # Minimisation ---------------------------------------------------------------------------------------
 
 
-def _minimal(subsets: _StateTable, alphabet: Minterms, mode: Mode) -> PatternAutomaton:
+def _minimise(subsets: _StateTable, alphabet: Minterms, mode: Mode) -> PatternAutomaton:
     """Merge equal states; each class is numbered by its first state, so the initial one stays 0."""
     final = np.array([reported for _, reported in subsets.keys], dtype=np.bool_)
-    classes = np.array(_classes(subsets.table, final))
+    classes = np.array(_find_classes(subsets.table, final))
     firsts = np.unique(classes, return_index=True)[1]
     renumbered = np.empty(len(firsts), dtype=np.int32)
     renumbered[classes[np.sort(firsts)]] = np.arange(len(firsts))
     kept = np.sort(firsts)
-    states = tuple(frozenset(_places(subsets.keys[place][0])) for place in kept)
+    states = tuple(frozenset(_list_bits(subsets.keys[place][0])) for place in kept)
     followed = subsets.table[kept]
     return PatternAutomaton(mode, states, alphabet, renumbered[classes[followed]], final[followed])
 
 
-def _classes(table: Int32Array, final: BoolArray) -> list[int]:
+def _find_classes(table: Int32Array, final: BoolArray) -> list[int]:
     """Return the class of each state by Hopcroft's algorithm: no minterm leads two of a class to different classes."""
-    sources = _sources(table)
+    sources = _list_sources(table)
     blocks = [set(np.flatnonzero(part).tolist()) for part in (~final, final) if part.any()]
     block_of = [0 if len(blocks) < 2 else int(value) for value in final]
     waiting = set(range(len(blocks)))
     while waiting:
-        for arriving in _arriving(blocks[waiting.pop()], sources):
+        for arriving in _list_arriving(blocks[waiting.pop()], sources):
             for place, inside in _cut(arriving, block_of).items():
                 if len(inside) == len(blocks[place]):
                     continue
@@ -241,7 +241,7 @@ def _classes(table: Int32Array, final: BoolArray) -> list[int]:
     return block_of
 
 
-def _sources(table: Int32Array) -> list[dict[int, list[int]]]:
+def _list_sources(table: Int32Array) -> list[dict[int, list[int]]]:
     """Return, of each state, which states each minterm leads here from."""
     sources: list[dict[int, list[int]]] = [defaultdict(list) for _ in table]
     for state, row in enumerate(table.tolist()):
@@ -250,7 +250,7 @@ def _sources(table: Int32Array) -> list[dict[int, list[int]]]:
     return sources
 
 
-def _arriving(block: set[int], sources: list[dict[int, list[int]]]) -> list[list[int]]:
+def _list_arriving(block: set[int], sources: list[dict[int, list[int]]]) -> list[list[int]]:
     """Return, for each minterm that leads into the block, the states it leads from."""
     sources_by_symbol: dict[int, list[int]] = defaultdict(list)
     for state in block:

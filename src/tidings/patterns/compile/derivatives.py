@@ -144,7 +144,7 @@ class _Derivation:
     bounds: dict[int, int] = field(default_factory=dict)  # of parts with `within`
 
     def graph(self, budget: int) -> Configurations:
-        root, within = _outer(self.pattern.root)
+        root, within = _split_within(self.pattern.root)
         term = self._term(root, count(), count())
         sure = frozenset(number for number, asked in enumerate(self.asked) if asked.timed in find_certain_parts(term))
         start: _State = (term, sure, frozenset())
@@ -199,16 +199,16 @@ class _Derivation:
 
     def _edges(self, state: _State) -> Iterator[tuple[Edge, _State | None]]:
         term, active, stored = state
-        for move, rest in dict.fromkeys(self._moves(term)):
+        for move, rest in dict.fromkeys(self._derive_moves(term)):
             judged = self._judge_move(move, rest, active, stored)
             if judged is None:
                 continue
             checks, following_active, following_known = judged
-            stores = tuple(sorted(following_known & self._marks(move), key=_order))
+            stores = tuple(sorted(following_known & self._list_marks(move), key=_order))
             edge = Edge(0, None, self._names[move.step], move.step, checks, stores, move.forbid)
             yield edge, None if rest is None else (rest, following_active, following_known)
 
-    def _marks(self, move: _Move) -> frozenset[Mark]:
+    def _list_marks(self, move: _Move) -> frozenset[Mark]:
         ends = [Which.FIRST] * move.first + [Which.LAST] * move.last
         begun = [Mark(part, "begin") for part in move.entered if part in self.bounds]
         return frozenset([*(Mark(move.step, str(end)) for end in ends), *begun])
@@ -217,7 +217,7 @@ class _Derivation:
         self, move: _Move, rest: Term | None, active: frozenset[int], stored: frozenset[Mark]
     ) -> tuple[tuple[TimeCheck, ...], frozenset[int], frozenset[Mark]] | None:
         """Return the checks of this event and the conditions that stay open; `None` when one cannot hold any more."""
-        now = self._marks(move)
+        now = self._list_marks(move)
         to_come, to_enter = find_obtainable(rest)
         checks = [
             TimeCheck(None, Mark(part, "begin"), None, self.bounds[part]) for part in move.inside & set(self.bounds)
@@ -242,18 +242,18 @@ class _Derivation:
         asking = [self.asked[i] for i in open_ones] + [asked for asked in self.asked if asked.timed in to_enter]
         return frozenset(mark for asked in asking for mark in (asked.late, asked.early))
 
-    def _moves(self, term: Term) -> list[tuple[_Move, Term | None]]:
+    def _derive_moves(self, term: Term) -> list[tuple[_Move, Term | None]]:
         match term:
             case StepTerm(step):
                 return [(_Move(step), None)]
             case RepeatTerm():
                 return self._repeat_moves(term)
             case WaitTerm(_, part):
-                return self._moves(part)
+                return self._derive_moves(part)
             case SequenceTerm(head, rest):
-                return [(move, continue_sequence(left, rest)) for move, left in self._moves(head)]
+                return [(move, continue_sequence(left, rest)) for move, left in self._derive_moves(head)]
             case ChoiceTerm(parts):
-                return [step for part in parts for step in self._moves(part)]
+                return [step for part in parts for step in self._derive_moves(part)]
             case AllTerm(parts):
                 return self._interleave_moves(parts)
             case TimedTerm(timed, part, begun):
@@ -263,7 +263,7 @@ class _Derivation:
                         replace(move, entered=move.entered | entered, inside=move.inside | inside),
                         None if left is None else TimedTerm(timed, left, begun=True),
                     )
-                    for move, left in self._moves(part)
+                    for move, left in self._derive_moves(part)
                 ]
 
     def _repeat_moves(self, term: RepeatTerm) -> list[tuple[_Move, Term | None]]:
@@ -282,7 +282,7 @@ class _Derivation:
         moves: list[tuple[_Move, Term | None]] = []
         for place in bound or range(len(parts)):
             guards = frozenset(name for i, (_, names) in enumerate(waits) if i != place for name in names)
-            for move, left in self._moves(parts[place]):
+            for move, left in self._derive_moves(parts[place]):
                 others = [*parts[:place], *([] if left is None else [left]), *parts[place + 1 :]]
                 rest = others[0] if len(others) == 1 else AllTerm(tuple(others))
                 moves.append((replace(move, forbid=move.forbid | guards), rest))
@@ -309,11 +309,11 @@ class _Derivation:
         wishes: set[int] = set()
         for number, asked in enumerate(self.asked):
             if (number in active or asked.timed in to_enter) and mark in (asked.late, asked.early):
-                wishes |= _wishes(asked, mark, both_known={asked.late, asked.early} <= state[2])
+                wishes |= _list_wishes(asked, mark, both_known={asked.late, asked.early} <= state[2])
         return wishes.pop() if len(wishes) == 1 else 0
 
 
-def _outer(root: Node) -> tuple[Node, int | None]:
+def _split_within(root: Node) -> tuple[Node, int | None]:
     """Take `within` off the whole pattern: it is judged at the end, so that patterns share what comes before."""
     if not isinstance(root, Timed) or root.within is None:
         return root, None
@@ -366,7 +366,7 @@ def _limit(asked: _Asked, stored: frozenset[Mark]) -> tuple[Mark, int] | None:
     return None
 
 
-def _wishes(asked: _Asked, mark: Mark, *, both_known: bool) -> set[int]:
+def _list_wishes(asked: _Asked, mark: Mark, *, both_known: bool) -> set[int]:
     low, high = asked.ends
     if asked.condition.absolute and both_known:
         return {1, -1}

@@ -137,39 +137,39 @@ class _Entry:
     def enter(self) -> None:
         pattern, mode = self.compiled.pattern, self.compiled.mode
         graph = self.graph = self.compiled.graph or configurations(pattern, mode)
-        self.slots = _slots(graph)
+        self.slots = _assign_slots(graph)
         bound = any(named.variables for named in pattern.filters)
         self.key, self.variables = pattern.key_variables() if bound else (), other_variables(pattern)
         self.operands: dict[str, OperandInput] = {}
-        self.kind = _kind(pattern, mode, graph)
+        self.kind = _choose_kind(pattern, mode, graph)
         self.merged.kinds.append(self.kind)
         self.window = int(FOREVER) if graph.within is None else graph.within
         if self.kind == GRAPH and graph.within is not None and pattern.absence is not None:
             self.window += pattern.absence.span  # ways back are gone when the time is up, not at the last event
-        self.ahead = self._ahead(graph)
+        self.ahead = self._find_live_variables(graph)
         self.merged.unmerged += len(graph.nodes) - 1 + any(edge.target is None for edge in graph.edges)
         into: dict[int | None, list[Edge]] = {}
         for edge in graph.edges:
             into.setdefault(edge.target, []).append(edge)
         places = {0: 0}
-        for node in _in_order(graph):
+        for node in _sort_configurations(graph):
             if node:
                 places[node] = self._node(node, into[node], places)
-        self._ends(into.get(None, []), places)
+        self._add_ends(into.get(None, []), places)
 
     def _bind_operand(self, name: str) -> OperandInput:
         if name not in self.operands:
             self.operands[name] = self.merged.bind_operand(self.compiled.pattern[name], self.key, self.variables)
         return self.operands[name]
 
-    def _ahead(self, graph: Configurations) -> dict[int, set[int]]:
+    def _find_live_variables(self, graph: Configurations) -> dict[int, set[int]]:
         """Return the variables that still matter at each configuration."""
         ahead: dict[int, set[int]] = {node: set() for node in range(len(graph.nodes))}
         if not self.variables:
             return ahead
         absence = self.compiled.pattern.absence
         at_end = {v for name in (absence.without if absence else ()) for v, _ in self._bind_operand(name).binds}
-        for node in reversed(_in_order(graph)):
+        for node in reversed(_sort_configurations(graph)):
             for edge in (edge for edge in graph.edges if edge.source == node):
                 names = [edge.filter, *edge.forbid]
                 ahead[node] |= {v for name in names for v, _ in self._bind_operand(name).binds}
@@ -213,7 +213,7 @@ class _Entry:
     def _slot(self, mark: Mark | None) -> int:
         return -1 if mark is None else self.slots[mark]
 
-    def _ends(self, edges: list[Edge], places: dict[int, int]) -> None:
+    def _add_ends(self, edges: list[Edge], places: dict[int, int]) -> None:
         absence = self.compiled.pattern.absence
         keys = [self._edge_key(edge, places[edge.source]) for edge in edges]
         if absence is None:
@@ -232,18 +232,18 @@ class _Entry:
             self.merged.edge((*key, place))
 
 
-def _kind(pattern: Pattern, mode: Mode, graph: Configurations) -> int:
+def _choose_kind(pattern: Pattern, mode: Mode, graph: Configurations) -> int:
     """Return how matches are counted; `any` goes through the compact graph where rows need no conditions."""
     plain = not other_variables(pattern) and not any(edge.checks or edge.stores for edge in graph.edges)
     return EVERY if mode is Mode.ANY and not plain else _KINDS[mode]
 
 
-def _slots(graph: Configurations) -> dict[Mark, int]:
+def _assign_slots(graph: Configurations) -> dict[Mark, int]:
     stored = {mark for edge in graph.edges for mark in edge.stores}
     return {mark: slot for slot, mark in enumerate(sorted(stored, key=lambda mark: (mark.step, mark.which)))}
 
 
-def _in_order(graph: Configurations) -> list[int]:
+def _sort_configurations(graph: Configurations) -> list[int]:
     """Return the configurations so that each comes after those that lead to it (a repetition leads to itself)."""
     into = [0] * len(graph.nodes)
     following: list[list[int]] = [[] for _ in graph.nodes]

@@ -33,8 +33,8 @@ class Arrays:
     def graph(self) -> GraphArrays:
         """Return the graph as the kernels read it."""
         nodes, keys = self.merged.nodes, [key for key, _ in self.edges]
-        leaving, waiting = self._by_source(keys)
-        moves, plain, sweeps = self._shortcuts(keys)
+        leaving, waiting = self._group_by_source(keys)
+        moves, plain, sweeps = self._find_shortcuts(keys)
         guards: list[list[int]] = [[] for _ in self.merged.symbols]
         for place, node in enumerate(nodes):
             for guard in node.guards:
@@ -46,13 +46,13 @@ class Arrays:
         patterns = [self._pattern(number, sweep) for number, sweep in enumerate(sweeps)]
         variables = max((len(other_variables(watched.pattern)) for watched in self.merged.patterns), default=0)
         return GraphArrays(
-            _table(edges, 16),
-            _table(table, 13),
-            _table(symbols, 4),
-            _table(patterns, 8),
+            _build_table(edges, 16),
+            _build_table(table, 13),
+            _build_table(symbols, 4),
+            _build_table(patterns, 8),
             np.array(self.lists, np.int64),
-            self._uses(),
-            _flags([node.variables for node in nodes], variables),
+            self._tabulate_uses(),
+            _build_flags([node.variables for node in nodes], variables),
             np.array([place for place, node in enumerate(nodes) if node.span], np.int64),
         )
 
@@ -63,18 +63,18 @@ class Arrays:
         return [begin, len(self.lists)]
 
     def _guard(self, guard: OperandInput, first: int) -> list[int]:
-        return [first, *self._share(_flat(guard.binds)), guard.via]
+        return [first, *self._share(_flatten(guard.binds)), guard.via]
 
     def _edge(self, key: Key, completed: list[int]) -> list[int]:
         source, listened, step, checks, stores, forbid, target = key
         guards = [item for guard in forbid for item in self._guard(guard, guard.symbol)]
-        shares = [_flat(checks), stores, guards, _flat(listened.binds), completed]
+        shares = [_flatten(checks), stores, guards, _flatten(listened.binds), completed]
         bounds = [bound for items in shares for bound in self._share(items)]
         return [source, target, listened.symbol, listened.via, step, not (checks or forbid or listened.binds), *bounds]
 
     def _node(self, node: GraphNode, moves: bool, plain: bool, leaving: list[int]) -> list[int]:
         contiguous, _, limits = node.configuration or (False, (), ())
-        shares = self._share(_flat(limits)) + self._share(leaving) + self._share(node.ends)
+        shares = self._share(_flatten(limits)) + self._share(leaving) + self._share(node.ends)
         self.queues += bool(node.span)
         queue = self.queues - 1 if node.span else -1
         return [contiguous, node.kind, node.window, node.span, moves, plain, *shares, queue]
@@ -85,7 +85,7 @@ class Arrays:
         owned = sorted(set(self.owned.get(number, ())))
         return [
             mode,
-            _within(compiled.pattern),
+            _find_span(compiled.pattern),
             compiled.limit,
             compiled.born,
             compiled.since,
@@ -93,7 +93,7 @@ class Arrays:
             *self._share(owned),
         ]
 
-    def _by_source(self, keys: list[Key]) -> tuple[list[list[int]], list[list[int]]]:
+    def _group_by_source(self, keys: list[Key]) -> tuple[list[list[int]], list[list[int]]]:
         leaving: list[list[int]] = [[] for _ in self.merged.nodes]
         waiting: list[list[int]] = [[] for _ in self.merged.symbols]
         for edge, key in enumerate(keys):
@@ -104,7 +104,7 @@ class Arrays:
                 waiting[key[1].symbol] += (edge, key[0])
         return leaving, waiting
 
-    def _uses(self) -> IntArray:
+    def _tabulate_uses(self) -> IntArray:
         node_uses = [node.configuration[1] if node.configuration else () for node in self.merged.nodes]
         marks = [slot for uses in node_uses for slot, _ in uses]
         table = np.full((len(node_uses), max(marks, default=-1) + 1), 2, np.int64)
@@ -113,7 +113,7 @@ class Arrays:
                 table[node, slot] = use
         return table
 
-    def _shortcuts(self, keys: list[Key]) -> tuple[list[bool], list[bool], list[bool]]:
+    def _find_shortcuts(self, keys: list[Key]) -> tuple[list[bool], list[bool], list[bool]]:
         """Tell which nodes' rows move on, which need no comparing, and which patterns' beginnings must be swept away.
 
         A node's rows move on, instead of staying for a better match, where nothing better can come: one way out,
@@ -125,9 +125,10 @@ class Arrays:
             out.setdefault(key[0], []).append(key)
             into.setdefault(key[6], []).append(key)
         nodes = self.merged.nodes
-        moves = [self._moves(place, out.get(place, [])) for place in range(len(nodes))]
+        moves = [self._can_move(place, out.get(place, [])) for place in range(len(nodes))]
         plain = [
-            node.kind == EVERY or (node.kind == EACH and len(into.get(place, ())) == 1 and _once(into[place][0], moves))
+            node.kind == EVERY
+            or (node.kind == EACH and len(into.get(place, ())) == 1 and _is_single(into[place][0], moves))
             for place, node in enumerate(nodes)
         ]
         ways = Counter(pattern for _, completed in self.edges for pattern in completed)
@@ -139,7 +140,7 @@ class Arrays:
         ]
         return moves, plain, sweeps
 
-    def _moves(self, place: int, out: list[Key]) -> bool:
+    def _can_move(self, place: int, out: list[Key]) -> bool:
         node = self.merged.nodes[place]
         waits = node.configuration and not node.configuration[0] and not node.span and not node.guards
         if node.kind != EACH or not waits or len(out) != 1:
@@ -151,24 +152,24 @@ class Arrays:
         return then is None or not (then.configuration[0] or then.span or then.guards)
 
 
-def _once(key: Key, moves: list[bool]) -> bool:
+def _is_single(key: Key, moves: list[bool]) -> bool:
     return key[0] == 0 or moves[key[0]]
 
 
-def _within(pattern: Pattern) -> int:
+def _find_span(pattern: Pattern) -> int:
     root = pattern.root
     return root.within if isinstance(root, Timed) and root.within is not None else int(FOREVER)
 
 
-def _table(rows: Sequence[Iterable[int]], width: int) -> IntArray:
+def _build_table(rows: Sequence[Iterable[int]], width: int) -> IntArray:
     return np.array([list(row) for row in rows], np.int64).reshape(len(rows), width)
 
 
-def _flat(rows: Iterable[Iterable[int]]) -> list[int]:
+def _flatten(rows: Iterable[Iterable[int]]) -> list[int]:
     return [int(item) for row in rows for item in row]
 
 
-def _flags(sets: Sequence[set[int]], width: int) -> IntArray:
+def _build_flags(sets: Sequence[set[int]], width: int) -> IntArray:
     table = np.zeros((len(sets), width), np.int64)
     for row, members in enumerate(sets):
         table[row, sorted(members)] = 1

@@ -65,13 +65,13 @@ class Minterms:
         others = [symbol for symbol in self.symbols if symbol not in left]
         phrases = []
         while left:
-            literals = _shortest(left[0], self.names, others)
+            literals = _shorten(left[0], self.names, others)
             phrases.append(" and ".join(name if holds else f"not {name}" for name, holds in literals.items()))
             left = [symbol for symbol in left if not _agrees(symbol, literals)]
         return " or ".join(phrases)
 
 
-def _shortest(symbol: frozenset[str], names: Sequence[str], others: Sequence[frozenset[str]]) -> dict[str, bool]:
+def _shorten(symbol: frozenset[str], names: Sequence[str], others: Sequence[frozenset[str]]) -> dict[str, bool]:
     """Return the fewest literals, dropping `not`s first, that hold for a minterm and for none of the others."""
     literals = {name: name in symbol for name in names}
     for name in sorted(names, key=symbol.__contains__):

@@ -28,7 +28,7 @@ from tidings.model.patterns import (
     Step,
     Timed,
 )
-from tidings.patterns.compile.automaton import NotDeterministic, PatternAutomaton, _classes, determinise
+from tidings.patterns.compile.automaton import NotDeterministic, PatternAutomaton, _find_classes, determinise
 from tidings.patterns.compile.minterms import Minterms, minterms
 from tidings.patterns.definition import Seen, reports, seen
 from tidings.testing.strategies.patterns import patterns, words
@@ -136,7 +136,7 @@ def test_states_are_parted_as_by_the_plain_algorithm(data, states, symbols):
     cells = data.draw(st.lists(st.integers(0, states - 1), min_size=states * symbols, max_size=states * symbols))
     final = np.array(data.draw(st.lists(st.booleans(), min_size=states, max_size=states)))
     table = np.array(cells, dtype=np.int32).reshape(states, symbols)
-    one, two = _classes(table, final), by_moore(table, final)
+    one, two = _find_classes(table, final), by_moore(table, final)
     assert len(set(one)) == len(set(two)) == len(set(zip(one, two, strict=True)))
 
 
