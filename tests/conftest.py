@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.spark import class_archive
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -15,6 +16,9 @@ settings.register_profile("ci", max_examples=100, derandomize=True, print_blob=T
 settings.register_profile("quick", max_examples=15, **_COMMON)
 settings.register_profile("thorough", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# For every Spark that a test starts, in this process or in another.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", class_archive.options())
 
 
 @pytest.fixture(scope="session")

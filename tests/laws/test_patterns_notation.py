@@ -158,7 +158,7 @@ def test_with_variables_every_pattern_has_a_key(pattern):
 
 @given(patterns())
 def test_patterns_that_are_drawn_use_every_filter(pattern):
-    assert {*pattern.used()} == {named.name for named in pattern.filters}
+    assert {*pattern.list_filters()} == {named.name for named in pattern.filters}
     assert pattern.absence is None or isinstance(pattern.absence, Absence)
 
 

@@ -30,7 +30,7 @@ path = "matches"
 [duplicates]
 within = "1 hour"
 [spark]
-"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1"
+"spark.sql.streaming.stateStore.maintenanceInterval" = "1h"
 """
 
 MOST = 15

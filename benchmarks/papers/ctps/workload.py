@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.bench.workloads.concept_hierarchies import CONCEPTS, NUMBERS, WIDTH, node
+from tidings.bench.workloads.concept_hierarchies import CONCEPTS, NUMBERS, WIDTH, name_node
 from tidings.model import And, IsA, Range, Test
 
 if TYPE_CHECKING:
@@ -46,4 +46,4 @@ def _node(word: str, height: int, chance: float, rng: Generator) -> str:
     if rng.random() < (chance - lower) / (1 - lower):
         return word
     level = int(rng.integers(1, height, endpoint=True))
-    return node(word, level, int(rng.integers(WIDTH**level)))
+    return name_node(word, level, int(rng.integers(WIDTH**level)))

@@ -113,8 +113,8 @@ def test_a_build_that_was_made_once_says_so(tidings):
 def test_what_cannot_be_done_is_refused_in_one_line(tidings, monkeypatch, arguments, message):
     from tidings.bench.workloads import real_data
 
-    real_data._cars.cache_clear()
-    real_data._counties.cache_clear()
+    real_data.load_cars.cache_clear()
+    real_data.load_counties.cache_clear()
     monkeypatch.setenv("TIDINGS_DATA", "")  # restored afterwards, whatever --data sets
     done = tidings("bench", *arguments)
     assert (done.code, done.out) == (1, "")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.bench.workloads.parameter_forms import attributes_of, lists_of
+from tidings.bench.workloads.parameter_forms import group_by_attribute, normalize_lists, to_floats
 from tidings.kernels.array_types import FloatArray, Int32Array, IntArray
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Conjunctions:
     def _encode(self, name: str, values: Any) -> FloatArray:
         vocabulary = self.vocabularies.get(name)
         if vocabulary is None:
-            return _to_floats(values)
+            return to_floats(values)
         return np.array([vocabulary.get(word, np.nan) for word in values.to_pylist()], np.float64)
 
     def filter_by_area(self, rows: Int32Array, cells: FloatArray) -> Int32Array:
@@ -96,7 +96,7 @@ def encode_conjunctions(table: pa.Table) -> Conjunctions:
     literals: list[_Literals] = []
     vocabularies: dict[str, dict[str, float]] = {}
     areas: list[AreaConditions] = []
-    for name, operators in attributes_of(table.column_names).items():
+    for name, operators in group_by_attribute(table.column_names).items():
         if "is" in operators:
             literals.append(_encode_equality(len(names), name, table.column(operators["is"]), vocabularies))
             names.append(name)
@@ -143,23 +143,13 @@ def _find_valid(column: Any) -> IntArray:
     return rows
 
 
-def _to_floats(column: Any) -> FloatArray:
-    """Return numbers or truth values as floats, NaN for null."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    numbers = pc.cast(column, pa.float64())
-    floats: FloatArray = np.asarray(pc.fill_null(numbers, float("nan")).to_numpy())
-    return floats
-
-
 def _encode_equality(place: int, name: str, column: Any, vocabularies: dict[str, dict[str, float]]) -> _Literals:
     import pyarrow as pa
     import pyarrow.types as t
 
     rows = _find_valid(column)
     if t.is_list(column.type):
-        column = lists_of(column)
+        column = normalize_lists(column)
         sizes = np.diff(column.offsets.to_numpy())[rows].astype(np.int64)
         values = column.values
     else:
@@ -171,7 +161,7 @@ def _encode_equality(place: int, name: str, column: Any, vocabularies: dict[str,
         vocabularies[name] = {word: float(at) for at, word in enumerate(coded.dictionary.to_pylist())}
         codes = coded.indices.to_numpy().astype(np.float64)
     else:
-        codes = _to_floats(values)
+        codes = to_floats(values)
     return _Literals(place, rows, sizes, codes, codes)
 
 
@@ -182,7 +172,7 @@ def _encode_ranges(place: int, table: pa.Table, operators: dict[str, str]) -> _L
     for end, column in operators.items():
         if end in ("is", "within"):
             continue
-        values = _to_floats(table.column(column))
+        values = to_floats(table.column(column))
         valid = ~np.isnan(values)
         has_range |= valid
         if end in ("from", "above"):

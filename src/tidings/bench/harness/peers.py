@@ -13,7 +13,7 @@ import numpy as np
 
 from tidings.bench.harness.conjunction_columns import encode_conjunctions
 from tidings.bench.workloads import rows_of
-from tidings.bench.workloads.parameter_forms import attributes_of, parameters
+from tidings.bench.workloads.parameter_forms import SIGNS, group_by_attribute, parse_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +28,8 @@ def select_expressible(columns: pa.Table) -> pa.Table:
     """Return the subscriptions that peers can express: those without an area."""
     import pyarrow.compute as pc
 
-    for parameter in parameters(columns.column_names):
-        if parameter.says == "within":
+    for parameter in parse_parameters(columns.column_names):
+        if parameter.operator == "within":
             columns = columns.filter(pc.is_null(columns.column(parameter.column))).drop_columns(parameter.column)
     return columns
 
@@ -72,7 +72,7 @@ class DuckdbPeer:
         self._copy_table("CREATE TABLE subs", columns)
         tests = [
             test
-            for name, operators in attributes_of(columns.column_names).items()
+            for name, operators in group_by_attribute(columns.column_names).items()
             for test in _build_tests(columns, name, operators)
         ]
         self._query = f"SELECT e._event, count(*) FROM events e JOIN subs s ON {' AND '.join(tests)} GROUP BY 1"  # noqa: S608 - our own names
@@ -98,9 +98,6 @@ class DuckdbPeer:
         return counts
 
 
-_SIGNS = {"from": ">=", "above": ">", "to": "<=", "below": "<"}
-
-
 def _build_tests(columns: pa.Table, name: str, operators: dict[str, str]) -> list[str]:
     """Return the SQL tests of one attribute; `operators` map what a column says to the column's name."""
     import pyarrow.types as t
@@ -110,7 +107,7 @@ def _build_tests(columns: pa.Table, name: str, operators: dict[str, str]) -> lis
         if operator == "is" and t.is_list(columns.schema.field(column).type):
             test = f'list_contains(s."{column}", e."{name}")'
         else:
-            test = f'e."{name}" {_SIGNS.get(operator, "=")} s."{column}"'
+            test = f'e."{name}" {SIGNS.get(operator, "=")} s."{column}"'
         tests.append(f'(s."{column}" IS NULL OR {test})')
     return tests
 
@@ -123,11 +120,11 @@ class MokaccinoPeer:
         import mokaccino
 
         self._percolator = mokaccino.Percolator()
-        asked = parameters(columns.column_names)
+        asked = parse_parameters(columns.column_names)
         for batch in columns.to_batches(max_chunksize=10_000):
             for row in batch.to_pylist():
                 parts = [
-                    self._build_query(mokaccino.Query, parameter.attribute, parameter.says, row[parameter.column])
+                    self._build_query(mokaccino.Query, parameter.attribute, parameter.operator, row[parameter.column])
                     for parameter in asked
                     if row[parameter.column] is not None
                 ]

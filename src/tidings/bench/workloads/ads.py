@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 NOW: Final = datetime(2024, 5, 1, 12, tzinfo=UTC)
-"""When the ads of a workload are read, unless the caller says otherwise."""
+"""The time at which the ads of a workload are matched, by default."""
 
 CAR_SCHEMA: Final = {
     "id": "number",
@@ -38,7 +38,7 @@ CAR_SCHEMA: Final = {
     "seller.name": "text",
     "seller.rating": "number",
 }
-"""The attributes of `car_ads`, in the words of `td.Schema`."""
+"""The attributes of `car_ads`, as an argument of `td.Schema`."""
 
 
 def zipf(count: int, exponent: float = 1.0) -> list[float]:
@@ -60,7 +60,7 @@ def car_ads(count: int, seed: int, *, now: datetime = NOW) -> list[dict[str, Any
     True
     """
     rng = Random(seed)
-    return [_ad(rng, number, now) for number in range(count)]
+    return [_draw_ad(rng, number, now) for number in range(count)]
 
 
 def saved_searches(count: int, seed: int) -> list[tuple[str, str]]:
@@ -70,7 +70,7 @@ def saved_searches(count: int, seed: int) -> list[tuple[str, str]]:
     ['s0', 's1']
     """
     rng = Random(seed)
-    return [(f"s{number}", _search(rng)) for number in range(count)]
+    return [(f"s{number}", _draw_search(rng)) for number in range(count)]
 
 
 def _draw(rng: Random, items: Sequence[Any], weights: list[float]) -> Any:
@@ -80,7 +80,7 @@ def _draw(rng: Random, items: Sequence[Any], weights: list[float]) -> Any:
 # --- ads ------------------------------------------------------------------------------------------
 
 
-def _ad(rng: Random, number: int, now: datetime) -> dict[str, Any]:
+def _draw_ad(rng: Random, number: int, now: datetime) -> dict[str, Any]:
     car: Car = _draw(rng, MODELS, _CAR_WEIGHTS)
     city: City = _draw(rng, CITIES, _CITY_WEIGHTS)
     age = min(9.0 if car.electric else 25.0, rng.expovariate(1 / 7))
@@ -90,24 +90,24 @@ def _ad(rng: Random, number: int, now: datetime) -> dict[str, Any]:
         "make": car.make,
         "model": car.model,
         "year": now.year - int(age),
-        "price": _price(rng, car, age, odometer),
+        "price": _draw_price(rng, car, age, odometer),
         "odometer": int(odometer),
         "fuel": "electric" if car.electric else _draw(rng, FUELS, _FUEL_WEIGHTS),
         "color": _draw(rng, COLORS, _COLOR_WEIGHTS),
         "tags": sorted({_draw(rng, TAGS, _TAG_WEIGHTS) for _ in range(rng.randrange(5))}),
         "posted": now - timedelta(seconds=round(rng.expovariate(1 / (9 * 86_400)))),
         "spot": {"lon": round(rng.gauss(city.lon, 0.15), 5), "lat": round(rng.gauss(city.lat, 0.1), 5)},
-        "seller": _seller(rng, number),
+        "seller": _draw_seller(rng, number),
     }
-    return _with_gaps(rng, ad)
+    return _drop_some(rng, ad)
 
 
-def _price(rng: Random, car: Car, age: float, odometer: float) -> int:
+def _draw_price(rng: Random, car: Car, age: float, odometer: float) -> int:
     worth = car.price * 0.87**age * (1 - min(0.3, odometer / 1_000_000))
     return max(250, int(round(worth * rng.lognormvariate(0, 0.15), -1)))
 
 
-def _seller(rng: Random, number: int) -> dict[str, Any]:
+def _draw_seller(rng: Random, number: int) -> dict[str, Any]:
     if rng.random() < 0.55:
         return {"kind": "private", "name": f"person {number % 997}"}
     return {"kind": "dealer", "name": f"garage {number % 61}", "rating": round(rng.uniform(2.5, 5.0), 1)}
@@ -116,8 +116,8 @@ def _seller(rng: Random, number: int) -> dict[str, Any]:
 _MAY_LACK = ("odometer", "color", "fuel", "price", "spot")
 
 
-def _with_gaps(rng: Random, ad: dict[str, Any]) -> dict[str, Any]:
-    """People leave fields out, or empty."""
+def _drop_some(rng: Random, ad: dict[str, Any]) -> dict[str, Any]:
+    """Remove a field from some ads and empty one in others, as people do."""
     chance = rng.random()
     if chance < 0.08:
         del ad[rng.choice(_MAY_LACK)]
@@ -129,24 +129,24 @@ def _with_gaps(rng: Random, ad: dict[str, Any]) -> dict[str, Any]:
 # --- searches -------------------------------------------------------------------------------------
 
 
-def _search(rng: Random) -> str:
+def _draw_search(rng: Random) -> str:
     car: Car = _draw(rng, MODELS, _CAR_WEIGHTS)
-    wishes = _what(rng, car) + _where(rng)
-    return " and ".join((wishes + _details(rng, car))[:6])
+    wishes = _draw_cars(rng, car) + _draw_place(rng)
+    return " and ".join((wishes + _draw_details(rng, car))[:6])
 
 
-def _where(rng: Random) -> list[str]:
+def _draw_place(rng: Random) -> list[str]:
     chance = rng.random()
     if chance < 0.05:
-        return [f"spot within {_polygon(rng)}"]
+        return [f"spot within {_draw_polygon(rng)}"]
     if chance > 0.15:
         return []
     city: City = _draw(rng, CITIES, _CITY_WEIGHTS)
     return [f"spot near ({city.lon}, {city.lat}) {rng.choice((10, 20, 50))} km"]
 
 
-def _what(rng: Random, car: Car) -> list[str]:
-    """Say which car: a model, a few models of one make, two cars with `or`, a make, or any make but one."""
+def _draw_cars(rng: Random, car: Car) -> list[str]:
+    """Draw which car: a model, a few models of one make, two cars with `or`, a make, or any make but one."""
     chance = rng.random()
     if chance < 0.45:
         return [f"make = '{car.make}'", f"model = '{car.model}'"]
@@ -154,22 +154,22 @@ def _what(rng: Random, car: Car) -> list[str]:
         models = ", ".join(f"'{model}'" for model in rng.sample(family, min(len(family), rng.choice((2, 3)))))
         return [f"make = '{car.make}'", f"model in ({models})"]
     if chance < 0.72 and (other := _draw(rng, MODELS, _CAR_WEIGHTS)) != car:
-        return [f"({_named(car)} or {_named(other)})"]
+        return [f"({_render_car(car)} or {_render_car(other)})"]
     return [f"make = '{car.make}'"] if chance < 0.98 else [f"not make = '{car.make}'"]
 
 
-def _named(car: Car) -> str:
+def _render_car(car: Car) -> str:
     return f"(make = '{car.make}' and model = '{car.model}')"
 
 
-def _details(rng: Random, car: Car) -> list[str]:
-    """Add wishes until the searcher is content: price first, most often."""
-    wishes = [_price_wish(rng, car)] if rng.random() < 0.85 else []
+def _draw_details(rng: Random, car: Car) -> list[str]:
+    """Draw a price in most searches, and up to three other wishes."""
+    wishes = [_draw_price_wish(rng, car)] if rng.random() < 0.85 else []
     wanted = rng.choices((0, 1, 2, 3), (15, 40, 30, 15))[0]
     return wishes + [wish(rng) for wish in rng.sample(_WISHES, wanted)]
 
 
-def _price_wish(rng: Random, car: Car) -> str:
+def _draw_price_wish(rng: Random, car: Car) -> str:
     top = max(500, round(car.price * 0.87 ** rng.uniform(1, 14), -2))
     low = round(top * rng.uniform(0.3, 0.7), -2)
     return rng.choice(
@@ -182,59 +182,59 @@ def _price_wish(rng: Random, car: Car) -> str:
     )
 
 
-def _year_wish(rng: Random) -> str:
+def _draw_year_wish(rng: Random) -> str:
     year = NOW.year - rng.randrange(1, 15)
     return rng.choice((f"year >= {year}", f"year in [{year} ..]", f"year in [{year} .. {year + rng.randrange(1, 6)}]"))
 
 
-def _odometer_wish(rng: Random) -> str:
+def _draw_odometer_wish(rng: Random) -> str:
     return f"odometer < {rng.choice((30, 60, 80, 100, 120, 150, 200))}000"
 
 
-def _fuel_wish(rng: Random) -> str:
+def _draw_fuel_wish(rng: Random) -> str:
     fuel = _draw(rng, FUELS, _FUEL_WEIGHTS)
     return rng.choice((f"fuel = '{fuel}'", f"fuel in ('{fuel}', 'hybrid')", f"fuel != '{fuel}'"))
 
 
-def _color_wish(rng: Random) -> str:
+def _draw_color_wish(rng: Random) -> str:
     first, second = rng.sample(COLORS, 2)
     return rng.choice((f"color in ('{first}', '{second}')", f"not color = '{first}'", f"color = '{second}'"))
 
 
-def _tag_wish(rng: Random) -> str:
+def _draw_tag_wish(rng: Random) -> str:
     tag = _draw(rng, TAGS, _TAG_WEIGHTS)
     return rng.choice((f"tags = '{tag}'", f"tags starts with '{tag[:4]}'", f"none(tags) = '{tag}'"))
 
 
-def _seller_wish(rng: Random) -> str:
+def _draw_seller_wish(rng: Random) -> str:
     return rng.choice(
         ("seller.kind = 'private'", "seller.kind = 'dealer'", "seller.rating >= 4", "seller.rating exists")
     )
 
 
-def _age_wish(rng: Random) -> str:
+def _draw_age_wish(rng: Random) -> str:
     return f"age(posted) < {rng.choice((1, 3, 7, 14))} days"
 
 
 _WISHES: tuple[Callable[[Random], str], ...] = (
-    _year_wish,
-    _odometer_wish,
-    _fuel_wish,
-    _color_wish,
-    _tag_wish,
-    _seller_wish,
-    _age_wish,
+    _draw_year_wish,
+    _draw_odometer_wish,
+    _draw_fuel_wish,
+    _draw_color_wish,
+    _draw_tag_wish,
+    _draw_seller_wish,
+    _draw_age_wish,
 )
 
 
-def _polygon(rng: Random) -> str:
-    """A ring of six to nine places around a city."""
+def _draw_polygon(rng: Random) -> str:
+    """Draw a ring of six to nine places around a city."""
     city: City = _draw(rng, CITIES, _CITY_WEIGHTS)
     corners = rng.randrange(6, 10)
     turns = [(step + rng.uniform(-0.3, 0.3)) * math.tau / corners for step in range(corners)]
-    reach = [rng.uniform(0.1, 0.4) for _ in turns]
+    radii = [rng.uniform(0.1, 0.4) for _ in turns]
     ring = [
         (round(city.lon + r * math.cos(t), 4), round(city.lat + 0.7 * r * math.sin(t), 4))
-        for t, r in zip(turns, reach, strict=True)
+        for t, r in zip(turns, radii, strict=True)
     ]
     return "POLYGON((" + ", ".join(f"{lon} {lat}" for lon, lat in [*ring, ring[0]]) + "))"

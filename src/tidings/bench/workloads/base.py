@@ -1,9 +1,9 @@
-"""What a workload is: subscriptions and events as functions of a size and a seed, and what to expect of them.
+"""A workload: subscriptions and events as functions of a size and a seed, and the expected number of matches.
 
 Both are made in bulk. Where every filter is a conjunction, subscriptions are an Arrow table of columns: `id`,
 and for each attribute `make` (equality; a list is a set), `price_from`, `price_to` (closed ends), `price_above`,
 `price_below` (open ends), `spot_within` (an area as WKT); null is no condition. Elsewhere they are pairs of an
-id and a filter, made as they are asked for.
+id and a filter, made lazily.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ Pair: TypeAlias = "tuple[str, str | Filter]"
 """A subscription: its id, and its filter as text or as a tree."""
 
 CHUNK = 10_000
-"""Pairs are read from columns so many at a time."""
+"""Pairs are made so many at a time."""
 
 
 class Baseline(StrEnum):
-    """What a matcher is compared with on a workload, beside the peers."""
+    """The baseline that a matcher is compared with on a workload, apart from the peers."""
 
     SCAN = "scan"
     """A compiled early-exit scan of the same conjunctions."""
     EXPRESSIONS = "expressions"
     """Testing every text expression in turn."""
     BRUTE = "brute"
-    """The law itself, asked of a sample of the filters."""
+    """The law itself, `evaluate`, on a sample of the filters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workload:
     """Subscriptions and events to measure with; `workload(key)` makes one.
 
-    `expected` says how many matches an event has among `n` subscriptions; a test holds it to that within
-    `tolerance`, a share of it. `schema` has the words of `td.Schema`.
+    `expected` gives the mean number of matches of an event among `n` subscriptions; a test checks it within
+    `tolerance`, a share of it. `schema` is an argument of `td.Schema`.
     """
 
     key: str
     description: str
     expected: Callable[[int], float]
     tolerance: float
-    # Arrow and ontologies are loaded when something is made, so here their tables and they are Any.
+    # Any: PyArrow has no types, and ontologies are imported only when one is made.
     make_events: Callable[[int, np.random.Generator], Any]
     make_columns: Callable[[int, np.random.Generator], Any] | None = None
     make_pairs: Callable[[int, np.random.Generator], Iterator[Pair]] | None = None
@@ -62,9 +62,9 @@ class Workload:
     make_ontology: Callable[[], Any] | None = None
     baseline: Baseline = Baseline.SCAN
     writes: bool = False
-    """Whether matches are so many that writing them down is a baseline of its own."""
+    """Whether there are so many matches that writing them is a baseline of its own."""
     peers: Mapping[str, int] = field(default_factory=dict)
-    """The peers that can do this, each with the most subscriptions it is worth waiting for."""
+    """The peers that can run this, each with the most subscriptions that it gets."""
 
     def subscriptions(self, n: int, seed: int) -> Any:
         """Return `n` subscriptions in the fastest form there is: a table of columns, else pairs."""
@@ -75,44 +75,45 @@ class Workload:
         if self.make_columns is None:
             msg = f"the workload `{self.key}` has filters that columns cannot say; take its pairs"
             raise TidingsError(msg)
-        return self.make_columns(n, _drawing(seed, 1))
+        return self.make_columns(n, _make_rng(seed, 1))
 
     def texts(self, n: int, seed: int) -> pa.Table:
-        """Return the same as a table of `id` and `filter`, in text notation."""
+        """Return `n` subscriptions as a table of `id` and `filter`, in text notation."""
         import pyarrow as pa
 
-        from tidings.bench.workloads.parameter_forms import texts_of
+        from tidings.bench.workloads.parameter_forms import render_filters
 
         if self.make_columns is not None:
-            return texts_of(self.columns(n, seed))
+            return render_filters(self.columns(n, seed))
         pairs = list(self.pairs(n, seed))
-        return pa.table({"id": [id for id, _ in pairs], "filter": [_text(filter) for _, filter in pairs]})
+        return pa.table({"id": [id for id, _ in pairs], "filter": [_render_text(filter) for _, filter in pairs]})
 
     def pairs(self, n: int, seed: int) -> Iterator[Pair]:
         """Yield `n` subscriptions one by one."""
         if self.make_pairs is not None:
-            yield from self.make_pairs(n, _drawing(seed, 1))
+            yield from self.make_pairs(n, _make_rng(seed, 1))
             return
         for batch in self.texts(n, seed).to_batches(max_chunksize=CHUNK):
             yield from zip(batch.column("id").to_pylist(), batch.column("filter").to_pylist(), strict=True)
 
     def events(self, count: int, seed: int) -> pa.Table:
         """Return `count` events as columns."""
-        return self.make_events(count, _drawing(seed, 2))
+        return self.make_events(count, _make_rng(seed, 2))
 
     def event_rows(self, count: int, seed: int) -> list[dict[str, Any]]:
-        """Return the same events as mappings, without what they lack."""
+        """Return the events of `events` as mappings, without nulls."""
         return rows_of(self.events(count, seed))
 
     def matcher(self, kind: str | None = None) -> Matcher:
-        """Return an empty matcher of this kind (the usual one, if none is named) that knows what the names mean."""
+        """Return an empty matcher of this kind, or of the default one, with the schema and ontology of the workload."""
         from tidings.matcher import Matcher
         from tidings.model import Schema
 
         schema = Schema(dict(self.schema)) if self.schema else None
         ontology = self.make_ontology() if self.make_ontology else None
-        settings = {"schema": schema, "ontology": ontology, "now": NOW}
-        return Matcher(kind, **settings) if kind else Matcher(**settings)  # type: ignore[arg-type]
+        if kind is None:
+            return Matcher(schema=schema, ontology=ontology, now=NOW)
+        return Matcher(kind, schema=schema, ontology=ontology, now=NOW)
 
 
 def rows_of(events: pa.Table) -> list[dict[str, Any]]:
@@ -120,12 +121,12 @@ def rows_of(events: pa.Table) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if value is not None} for row in events.to_pylist()]
 
 
-def _drawing(seed: int, purpose: int) -> np.random.Generator:
-    """Events and subscriptions of one seed must not follow each other, so each draws from its own stream."""
+def _make_rng(seed: int, purpose: int) -> np.random.Generator:
+    """Return a generator of its own for events and for subscriptions: those of one seed must be independent."""
     return np.random.default_rng([seed, purpose])
 
 
-def _text(filter: str | Filter) -> str:
+def _render_text(filter: str | Filter) -> str:
     from tidings.lang import render
 
     return filter if isinstance(filter, str) else str(render(filter))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.bench.workloads.base import Baseline, Workload
-from tidings.bench.workloads.parameter_forms import some_of, spread, zipf_draw
+from tidings.bench.workloads.base import CHUNK, Baseline, Workload
+from tidings.bench.workloads.parameter_forms import draw_subsets, draw_zipf, scatter_to_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,100 +26,100 @@ if TYPE_CHECKING:
     from tidings.model import Filter, Test
 
 ATTRIBUTES, VALUES, PRESENT = 122, 100, 20
-"""How many attributes there are, how many values each has, and how many attributes an event carries."""
+"""Number of attributes, of values of each, and of attributes that an event carries."""
 
 POOL = 100_000
 """Distinct predicates."""
 
 LEAVES = (5, 15)
-"""The fewest and the most leaves of a tree."""
+"""Least and greatest number of leaves of a tree."""
 
 LEVELS = 9
-"""No tree is deeper; leaves count as a level, `not` does not."""
+"""Greatest depth of a tree; leaves count as a level, `not` does not."""
 
 NEGATED = 0.1
-"""The share of nodes that stand under `not`."""
+"""Share of nodes that are under `not`."""
 
 SHAPES = 4096
 """Distinct shapes of trees."""
 
-CHUNK = 10_000
 
-
-def boolean() -> Workload:
+def build_boolean() -> Workload:
     """Trees with any root."""
-    return _trees("boolean", "the root free", share=0.30, rooted=False)
+    return _build_workload("boolean", "the root free", share=0.30, rooted=False)
 
 
-def boolean_and() -> Workload:
-    """The same with `and` at the root, so that something can be ruled out."""
-    return _trees("boolean-and", "the root `and`", share=0.035, rooted=True)
+def build_boolean_and() -> Workload:
+    """Trees with `and` at the root, so that an index can rule some of them out."""
+    return _build_workload("boolean-and", "the root `and`", share=0.035, rooted=True)
 
 
-def _trees(key: str, root: str, *, share: float, rooted: bool) -> Workload:
+def _build_workload(key: str, root: str, *, share: float, rooted: bool) -> Workload:
     def pairs(n: int, rng: Generator) -> Iterator[Pair]:
-        return _filters(n, rng, rooted=rooted)
+        return _draw_filters(n, rng, rooted=rooted)
 
     return Workload(
         key=key,
         description=f"and/or/not trees of 5-15 leaves from 100,000 predicates, {root}; 20 of 122 attributes present",
         expected=lambda n: n * share,
         tolerance=0.35,
-        make_events=_events,
+        make_events=_draw_events,
         make_pairs=pairs,
         schema={f"a{number}": "number" for number in range(ATTRIBUTES)},
         baseline=Baseline.BRUTE,
     )
 
 
-def _events(count: int, rng: Generator) -> pa.Table:
+def _draw_events(count: int, rng: Generator) -> pa.Table:
     import pyarrow as pa
 
-    chosen = some_of(rng, count, wanted=PRESENT, among=ATTRIBUTES)
-    given = spread(chosen, rng.integers(0, VALUES, chosen.shape), ATTRIBUTES)
-    return pa.table({f"a{number}": column for number, column in enumerate(given)})
+    chosen = draw_subsets(rng, count, wanted=PRESENT, among=ATTRIBUTES)
+    columns = scatter_to_columns(chosen, rng.integers(0, VALUES, chosen.shape), ATTRIBUTES)
+    return pa.table({f"a{number}": column for number, column in enumerate(columns)})
 
 
-def _filters(n: int, rng: Generator, *, rooted: bool) -> Iterator[Pair]:
+def _draw_filters(n: int, rng: Generator, *, rooted: bool) -> Iterator[Pair]:
     seed = int(rng.integers(2**62))
-    pool, shapes = _pool(seed), _shapes(seed, rooted)
+    pool, shapes = draw_pool(seed), draw_shapes(seed, rooted)
     for begin in range(0, n, CHUNK):
         count = min(CHUNK, n - begin)
-        leaves = zipf_draw(rng, (count, LEAVES[1]), len(pool), 1.0).tolist()
+        leaves = draw_zipf(rng, (count, LEAVES[1]), len(pool), 1.0).tolist()
         which = rng.integers(0, SHAPES, count).tolist()
         for row in range(count):
             yield f"s{begin + row}", shapes[which[row]]([pool[leaf] for leaf in leaves[row]])
 
 
 @lru_cache(maxsize=2)  # a benchmark asks for the same filters more than once
-def _pool(seed: int) -> list[Test]:
-    return predicates(np.random.default_rng(seed))
+def draw_pool(seed: int) -> list[Test]:
+    """Return the predicates of a seed."""
+    return draw_predicates(np.random.default_rng(seed))
 
 
 @lru_cache(maxsize=2)
-def _shapes(seed: int, rooted: bool) -> list[Callable[[list[Test]], Filter]]:
-    plain = Random(seed)  # for many small draws, which NumPy is slow at
-    return [shape(plain, rooted=rooted) for _ in range(SHAPES)]
+def draw_shapes(seed: int, rooted: bool) -> list[Callable[[list[Test]], Filter]]:
+    """Return the shapes of trees of a seed, each a function from predicates to a filter."""
+    rng = Random(seed)  # NumPy is slow at many small draws
+    return [draw_shape(rng, rooted=rooted) for _ in range(SHAPES)]
 
 
-def predicates(rng: Generator) -> list[Test]:
+def draw_predicates(rng: Generator) -> list[Test]:
     """Draw distinct predicates, the four kinds evenly as long as there are new ones; the first is the most popular."""
-    found: dict[tuple[Any, ...], Test] = {}
-    while len(found) < POOL:
+    predicates: dict[tuple[Any, ...], Test] = {}
+    while len(predicates) < POOL:
         kinds, attributes = rng.integers(0, 4, POOL).tolist(), rng.integers(0, ATTRIBUTES, POOL).tolist()
-        values = some_of(rng, POOL, wanted=3, among=VALUES)
+        values = draw_subsets(rng, POOL, wanted=3, among=VALUES)
         orders = rng.integers(0, 3, POOL).tolist()
         for kind, attribute, three, order in zip(kinds, attributes, values.tolist(), orders, strict=True):
-            # One of three ascending numbers would not be uniform, one of them by chance is.
+            # The first of three ascending numbers would not be uniform; one picked at random is.
             key = (kind, attribute, *three) if kind == 3 else (kind, attribute, three[order])
-            if key not in found:
-                found[key] = _predicate(*key)
-                if len(found) == POOL:
+            if key not in predicates:
+                predicates[key] = _make_predicate(*key)
+                if len(predicates) == POOL:
                     break
-    return list(found.values())
+    return list(predicates.values())
 
 
-def _predicate(kind: int, attribute: int, *values: int) -> Test:
+def _make_predicate(kind: int, attribute: int, *values: int) -> Test:
     from tidings.model import In, Is, Range, Test
 
     conditions: tuple[Callable[[], Any], ...] = (
@@ -131,30 +131,30 @@ def _predicate(kind: int, attribute: int, *values: int) -> Test:
     return Test(f"a{attribute}", conditions[kind]())
 
 
-def shape(rng: Random, *, rooted: bool) -> Callable[[list[Test]], Filter]:
+def draw_shape(rng: Random, *, rooted: bool) -> Callable[[list[Test]], Filter]:
     """Draw a tree and return the function that puts predicates at its leaves."""
     from tidings.model import And, Not, Or
 
     while True:
         leaves = rng.randint(*LEAVES)
-        written, levels = _written(rng, 0, leaves, root="And" if rooted else None)
+        source, levels = _render_tree(rng, 0, leaves, root="And" if rooted else None)
         if levels <= LEVELS:
-            made: Callable[[list[Test]], Filter] = eval(f"lambda t: {written}", {"And": And, "Or": Or, "Not": Not})  # noqa: S307 - our own words
-            return made
+            build: Callable[[list[Test]], Filter] = eval(f"lambda t: {source}", {"And": And, "Or": Or, "Not": Not})  # noqa: S307 - our own words
+            return build
 
 
-def _written(rng: Random, first: int, last: int, *, root: str | None = None) -> tuple[str, int]:
-    """Write the tree over the leaves from `first` up to `last`, and say how many levels it has."""
+def _render_tree(rng: Random, first: int, last: int, *, root: str | None = None) -> tuple[str, int]:
+    """Draw a tree over the leaves from `first` up to `last`; return it as Python source, and its number of levels."""
     if last - first == 1:
         text, levels = f"t[{first}]", 1
     else:
         children = min(rng.randint(2, 3), last - first)
         cuts = sorted(rng.sample(range(first + 1, last), children - 1))
         ends = [first, *cuts, last]
-        parts = [_written(rng, *span) for span in pairwise(ends)]
-        joined = ", ".join(part for part, _ in parts)
+        parts = [_render_tree(rng, *span) for span in pairwise(ends)]
+        operands = ", ".join(part for part, _ in parts)
         word = root or ("And" if rng.random() < 0.5 else "Or")
-        text, levels = f"{word}(({joined}))", 1 + max(level for _, level in parts)
+        text, levels = f"{word}(({operands}))", 1 + max(level for _, level in parts)
     # A root that must be `and` stays one.
     negated = root is None and rng.random() < NEGATED
     return (f"Not({text})" if negated else text), levels

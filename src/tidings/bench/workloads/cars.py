@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Car(NamedTuple):
-    """A model, what it costs new, and whether it has no engine to speak of."""
+    """A model, its price when new, and whether it is electric."""
 
     make: str
     model: str
@@ -15,7 +15,7 @@ class Car(NamedTuple):
 
 
 class City(NamedTuple):
-    """A city and where it lies, in degrees."""
+    """A city and its coordinates, in degrees."""
 
     name: str
     lon: float
@@ -55,8 +55,8 @@ _ELECTRIC: Final = {
 }
 
 
-def _by_popularity() -> tuple[Car, ...]:
-    """Interleave the makes: each make's first model comes before any make's second, by and large."""
+def _sort_by_popularity() -> tuple[Car, ...]:
+    """Interleave the makes: mostly, each make's first model comes before any make's second."""
     ranked: list[tuple[int, Car]] = []
     for electric, makes in ((False, _RANGES), (True, _ELECTRIC)):
         for place, (make, models) in enumerate(makes.items(), start=8 if electric else 1):
@@ -67,7 +67,7 @@ def _by_popularity() -> tuple[Car, ...]:
     return tuple(car for _, car in sorted(ranked, key=lambda pair: pair[0]))
 
 
-MODELS: Final = _by_popularity()
+MODELS: Final = _sort_by_popularity()
 """Every model, the most popular first."""
 
 CITIES: Final = (
@@ -98,7 +98,7 @@ COLORS: Final = ("black", "grey", "white", "silver", "blue", "red", "green", "br
 """Colours, the most common first."""
 
 FUELS: Final = ("petrol", "diesel", "hybrid", "gas")
-"""What the engine drinks; `electric` follows from the model."""
+"""Fuels; `electric` follows from the model."""
 
 TAGS: Final = (
     "air conditioning",
@@ -114,4 +114,4 @@ TAGS: Final = (
     "accident",
     "vintage",
 )
-"""What sellers praise, or admit."""
+"""Tags that sellers put on ads."""

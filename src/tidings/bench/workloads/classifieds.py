@@ -2,8 +2,7 @@
 
 The same cars, cities and popularity as `car_ads` and `saved_searches`, drawn column by column. A search has one
 to six predicates: which car (a model, a few models of a make, a make, a few makes, or none), a price nearly
-always, up to three further wishes, an area in one of twenty. `geo` is what the same market looks like when every
-search has an area.
+always, up to three further conditions, an area in one of twenty. In `geo`, every search has an area.
 """
 
 from __future__ import annotations
@@ -15,13 +14,21 @@ import numpy as np
 from tidings.bench.workloads.ads import NOW
 from tidings.bench.workloads.base import Workload
 from tidings.bench.workloads.cars import COLORS, FUELS, MODELS
-from tidings.bench.workloads.drawn_areas import areas, places
-from tidings.bench.workloads.parameter_forms import ids, sets, shared_words, where, words, zipf_draw
+from tidings.bench.workloads.drawn_areas import draw_areas, draw_places
+from tidings.bench.workloads.parameter_forms import (
+    decode_dictionary,
+    decode_sets,
+    decode_words,
+    draw_zipf,
+    make_ids,
+    mask_column,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.random import Generator
-    from numpy.typing import NDArray
+
+    from tidings.kernels.array_types import BoolArray, IntArray
 
 MAKES = tuple(dict.fromkeys(car.make for car in MODELS))
 NAMES = tuple(dict.fromkeys(car.model for car in MODELS))
@@ -33,7 +40,7 @@ _NAME = np.array([NAMES.index(car.model) for car in MODELS])
 _PRICE = np.array([float(car.price) for car in MODELS])
 _ELECTRIC = np.array([car.electric for car in MODELS])
 _FAMILY = [np.flatnonzero(make == _MAKE) for make in range(len(MAKES))]
-# The models of each make, around a table of the widest make; -1 where a make has fewer.
+# The models of each make, padded to eight with -1.
 _MODELS_OF = np.array([np.pad(_NAME[cars], (0, 8 - len(cars)), constant_values=-1) for cars in _FAMILY])
 _SIZE_OF = np.array([len(cars) for cars in _FAMILY])
 
@@ -53,15 +60,15 @@ SCHEMA = {
 }
 
 
-def classifieds() -> Workload:
+def build_classifieds() -> Workload:
     """Car ads against saved searches."""
     return Workload(
         key="classifieds",
         description="car ads against saved searches: Zipf models, 1-6 predicates, sets, ranges, an area in 5 %",
         expected=lambda n: 1.0e-3 * n,
         tolerance=0.3,
-        make_events=ads,
-        make_columns=searches,
+        make_events=_draw_ads,
+        make_columns=_draw_searches,
         schema=SCHEMA,
         writes=True,
         peers={"mokaccino": 100_000, "duckdb": 100_000},
@@ -71,28 +78,28 @@ def classifieds() -> Workload:
 # Ads -------------------------------------------------------------------------------------------
 
 
-def ads(count: int, rng: Generator) -> pa.Table:
-    """Return ads as columns; one in eight lacks something."""
+def _draw_ads(count: int, rng: Generator) -> pa.Table:
+    """Draw ads as columns; one in eight lacks something."""
     import pyarrow as pa
 
-    car = zipf_draw(rng, count, len(MODELS), POPULARITY)
+    car = draw_zipf(rng, count, len(MODELS), POPULARITY)
     age = np.minimum(np.where(_ELECTRIC[car], 9.0, 25.0), rng.exponential(7, count))
     odometer = np.round(age * rng.uniform(6_000, 22_000, count), -2)
     worth = _PRICE[car] * 0.87**age * (1 - np.minimum(0.3, odometer / 1_000_000))
     price = np.maximum(250, np.round(worth * rng.lognormal(0, 0.15, count), -1))
-    fuel = np.where(_ELECTRIC[car], len(FUELS), zipf_draw(rng, count, len(FUELS), 1.0))
+    fuel = np.where(_ELECTRIC[car], len(FUELS), draw_zipf(rng, count, len(FUELS), 1.0))
     lacks = np.where(rng.random(count) < 0.12, rng.integers(0, 5, count), -1)
     return pa.table(
         {
-            "make": words(_MAKE[car], MAKES),
-            "model": words(_NAME[car], NAMES),
+            "make": decode_words(_MAKE[car], MAKES),
+            "model": decode_words(_NAME[car], NAMES),
             "year": pa.array(NOW.year - age.astype(np.int64)),
-            "price": where(price.astype(np.int64), lacks != 0),
-            "odometer": where(odometer.astype(np.int64), lacks != 1),
-            "fuel": words(np.where(lacks == 2, -1, fuel), ALL_FUELS),
-            "color": words(np.where(lacks == 3, -1, zipf_draw(rng, count, len(COLORS), 1.0)), COLORS),
-            "seller": words((rng.random(count) > 0.55).astype(np.int64), SELLERS),
-            "spot": places(rng, count, given=lacks != 4),
+            "price": mask_column(price.astype(np.int64), lacks != 0),
+            "odometer": mask_column(odometer.astype(np.int64), lacks != 1),
+            "fuel": decode_words(np.where(lacks == 2, -1, fuel), ALL_FUELS),
+            "color": decode_words(np.where(lacks == 3, -1, draw_zipf(rng, count, len(COLORS), 1.0)), COLORS),
+            "seller": decode_words((rng.random(count) > 0.55).astype(np.int64), SELLERS),
+            "spot": draw_places(rng, count, valid=lacks != 4),
         }
     )
 
@@ -100,28 +107,28 @@ def ads(count: int, rng: Generator) -> pa.Table:
 # Searches --------------------------------------------------------------------------------------
 
 
-def searches(n: int, rng: Generator) -> pa.Table:
+def _draw_searches(n: int, rng: Generator) -> pa.Table:
     """Return saved searches as columns."""
     import pyarrow as pa
 
-    car = zipf_draw(rng, n, len(MODELS), POPULARITY)
-    drawn = rng.random(n) < 0.05
-    columns: dict[str, Any] = {"id": ids(n)}
-    columns |= _which(rng, car)
-    columns |= _price(rng, car, always=columns["make"].is_null().to_numpy(zero_copy_only=False))
-    columns |= _details(rng, n, most=np.where(drawn, 2, 3))
-    shapes = areas(rng, int(drawn.sum()), reach=(0.1, 0.4))
-    columns["spot_within"] = shared_words(np.where(drawn, np.cumsum(drawn) - 1, -1), shapes)
+    car = draw_zipf(rng, n, len(MODELS), POPULARITY)
+    has_area = rng.random(n) < 0.05
+    columns: dict[str, Any] = {"id": make_ids(n)}
+    columns |= _draw_cars(rng, car)
+    columns |= _draw_prices(rng, car, always=columns["make"].is_null().to_numpy(zero_copy_only=False))
+    columns |= _draw_details(rng, n, most=np.where(has_area, 2, 3))
+    shapes = draw_areas(rng, int(has_area.sum()), reach=(0.1, 0.4))
+    columns["spot_within"] = decode_dictionary(np.where(has_area, np.cumsum(has_area) - 1, -1), shapes)
     return pa.table(columns)
 
 
-def _which(rng: Generator, car: NDArray[np.int64]) -> dict[str, pa.Array]:
-    """Say which car: a model (70 %), two or three models (20 %), a make (8 %), two makes (1.5 %), any make (0.5 %)."""
+def _draw_cars(rng: Generator, car: IntArray) -> dict[str, pa.Array]:
+    """Draw the car: a model (70 %), two or three models (20 %), a make (8 %), two makes (1.5 %), any make (0.5 %)."""
     n = len(car)
     chance = rng.random(n)
     make, model = np.full((n, 2), -1), np.full((n, 3), -1)
     make[:, 0] = np.where(chance < 0.995, _MAKE[car], -1)
-    other = _MAKE[zipf_draw(rng, n, len(MODELS), POPULARITY)]
+    other = _MAKE[draw_zipf(rng, n, len(MODELS), POPULARITY)]
     two = (chance >= 0.98) & (chance < 0.995) & (other != _MAKE[car])
     make[two, 1] = other[two]
     model[:, 0] = np.where(chance < 0.9, _NAME[car], -1)
@@ -131,82 +138,82 @@ def _which(rng: Generator, car: NDArray[np.int64]) -> dict[str, pa.Array]:
         pick = _MODELS_OF[_MAKE[car], (rng.random(n) * _SIZE_OF[_MAKE[car]]).astype(np.int64)]
         fresh = several & (pick[:, None] != model[:, :place]).all(axis=1)
         model[fresh, place] = pick[fresh]
-    return {"make": sets(make, MAKES), "model": sets(model, NAMES)}
+    return {"make": decode_sets(make, MAKES), "model": decode_sets(model, NAMES)}
 
 
-def _price(rng: Generator, car: NDArray[np.int64], *, always: NDArray[np.bool_]) -> dict[str, pa.Array]:
-    """Say what it may cost: at most, less than, or between two prices; always so where nothing says which car."""
+def _draw_prices(rng: Generator, car: IntArray, *, always: BoolArray) -> dict[str, pa.Array]:
+    """Draw its price: at most, less than, or between two; always present where nothing says which car."""
     n = len(car)
     top = np.maximum(500, np.round(_PRICE[car] * 0.87 ** rng.uniform(1, 14, n), -2)).astype(np.int64)
     low = np.round(top * rng.uniform(0.75, 0.93, n), -2).astype(np.int64)
-    asked, closed, between = always | (rng.random(n) < 0.92), rng.random(n) < 0.5, rng.random(n) < 0.85
+    has_price, closed, between = always | (rng.random(n) < 0.92), rng.random(n) < 0.5, rng.random(n) < 0.85
     return {
-        "price_from": where(low, asked & between),
-        "price_to": where(top, asked & closed),
-        "price_below": where(top, asked & ~closed),
+        "price_from": mask_column(low, has_price & between),
+        "price_to": mask_column(top, has_price & closed),
+        "price_below": mask_column(top, has_price & ~closed),
     }
 
 
-def _details(rng: Generator, n: int, *, most: NDArray[np.int64]) -> dict[str, pa.Array]:
-    """Say what else: up to three of year, distance driven, fuel, colour and seller."""
+def _draw_details(rng: Generator, n: int, *, most: IntArray) -> dict[str, pa.Array]:
+    """Draw up to three more conditions, out of year, distance driven, fuel, colour and seller."""
     wanted = np.minimum(rng.choice(4, n, p=(0.05, 0.2, 0.35, 0.4)), most)
     rank = rng.random((n, 5)).argsort(axis=1).argsort(axis=1)
     asks = rank < wanted[:, None]
     year = NOW.year - rng.integers(1, 15, n)
     until = rng.random(n) < 0.8
-    fuel = zipf_draw(rng, (n, 2), len(FUELS), 1.0)
+    fuel = draw_zipf(rng, (n, 2), len(FUELS), 1.0)
     fuel[:, 1] = np.where((rng.random(n) < 0.3) & (fuel[:, 0] != fuel[:, 1]), fuel[:, 1], -1)
-    color = zipf_draw(rng, (n, 2), len(COLORS), 0.5)
+    color = draw_zipf(rng, (n, 2), len(COLORS), 0.5)
     color[:, 1] = np.where((rng.random(n) < 0.6) & (color[:, 0] != color[:, 1]), color[:, 1], -1)
     driven = np.array((30, 60, 80, 100, 120, 150, 200))[rng.integers(0, 7, n)] * 1000
     return {
-        "year_from": where(year, asks[:, 0]),
-        "year_to": where(year + rng.integers(0, 4, n), asks[:, 0] & until),
-        "odometer_below": where(driven, asks[:, 1]),
-        "fuel": sets(np.where(asks[:, 2, None], fuel, -1), ALL_FUELS),
-        "color": sets(np.where(asks[:, 3, None], color, -1), COLORS),
-        "seller": words(np.where(asks[:, 4], (rng.random(n) > 0.55).astype(np.int64), -1), SELLERS),
+        "year_from": mask_column(year, asks[:, 0]),
+        "year_to": mask_column(year + rng.integers(0, 4, n), asks[:, 0] & until),
+        "odometer_below": mask_column(driven, asks[:, 1]),
+        "fuel": decode_sets(np.where(asks[:, 2, None], fuel, -1), ALL_FUELS),
+        "color": decode_sets(np.where(asks[:, 3, None], color, -1), COLORS),
+        "seller": decode_words(np.where(asks[:, 4], (rng.random(n) > 0.55).astype(np.int64), -1), SELLERS),
     }
 
 
 # Areas alone -----------------------------------------------------------------------------------
 
 DISTINCT_AREAS = 50_000
-"""The areas of `geo` are shared beyond so many: people take the areas that others drew."""
+"""Most distinct areas of `geo`; more searches than that share them, as people reuse areas that others drew."""
 
 GEO_SCHEMA = {"spot": "place", "price": "number", "size": "number"}
 
 
-def geo() -> Workload:
+def build_geo() -> Workload:
     """Areas around cities, each with a range of price and of size."""
     return Workload(
         key="geo",
         description="an area of 6-9 corners and 2 ranges; places around 20 cities",
         expected=lambda n: 2.2e-3 * n,
         tolerance=0.3,
-        make_events=_offers,
-        make_columns=_wanted,
+        make_events=_draw_offers,
+        make_columns=_draw_area_searches,
         schema=GEO_SCHEMA,
     )
 
 
-def _offers(count: int, rng: Generator) -> pa.Table:
+def _draw_offers(count: int, rng: Generator) -> pa.Table:
     import pyarrow as pa
 
     price, size = rng.lognormal(12.5, 0.6, count), rng.lognormal(4.4, 0.4, count)
-    return pa.table({"spot": places(rng, count), "price": np.round(price), "size": np.round(size, 1)})
+    return pa.table({"spot": draw_places(rng, count), "price": np.round(price), "size": np.round(size, 1)})
 
 
-def _wanted(n: int, rng: Generator) -> pa.Table:
+def _draw_area_searches(n: int, rng: Generator) -> pa.Table:
     import pyarrow as pa
 
-    shapes = areas(rng, min(n, DISTINCT_AREAS), reach=(0.05, 0.3))
+    shapes = draw_areas(rng, min(n, DISTINCT_AREAS), reach=(0.05, 0.3))
     price, size = np.round(rng.lognormal(12.5, 0.6, n), -3), np.round(rng.lognormal(4.4, 0.4, n))
     which = np.arange(n) if n <= DISTINCT_AREAS else rng.integers(0, DISTINCT_AREAS, n)
     return pa.table(
         {
-            "id": ids(n),
-            "spot_within": shared_words(which, shapes),
+            "id": make_ids(n),
+            "spot_within": decode_dictionary(which, shapes),
             "price_from": np.round(price * 0.7),
             "price_to": price,
             "size_from": size,

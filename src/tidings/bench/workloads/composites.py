@@ -1,4 +1,4 @@
-"""Composite subscriptions and event streams as P-ToPSS was measured on (section 6 of the paper).
+"""Composite subscriptions and event streams as in the measurements of P-ToPSS (section 6 of the paper).
 
 Events are types `e0`, `e1`, ...: whole numbers in a stream, text in a filter (`type = 'e17'`). Types below `pool` are
 the pool that subscriptions are drawn from; those above serve as irrelevant events.
@@ -10,7 +10,7 @@ Not printed, and chosen:
 - The Gaussian of subscriptions has its mean in the middle of the pool and a sixth of the pool as its deviation; the
   one of partial matches has its mean a quarter up its range (the paper says that it makes them shorter than uniform
   ones do) and a sixth of the range as its deviation. Both are rounded, and drawn again outside their range.
-- Which match is next: each of those still owed is as likely as any other. (The paper draws a subscription first.)
+- Which match is next: each of those that remain is as likely as any other. (The paper draws a subscription first.)
 - A full match is its events back to back, a partial one the first of them: nothing is put into the gaps.
 - Irrelevant events are of ten types. Events are one second apart.
 
@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tidings.kernels.array_types import Int32Array, IntArray
 from tidings.model import Is, Test
 from tidings.model.patterns import Gap, Joint, NamedFilter, Pattern, Sequence, Step
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 Shape: TypeAlias = Literal["uniform", "gaussian"]
-"""How the types of subscriptions, or the lengths of partial matches, are spread."""
+"""The distribution of the types of subscriptions, or of the lengths of partial matches."""
 
 SECOND = 1_000_000
-"""Between two events, in microseconds."""
+"""Time between two events, in microseconds."""
 
 IRRELEVANT = 10
 """Types of irrelevant events."""
@@ -49,8 +49,8 @@ IRRELEVANT = 10
 class Stream:
     """Events in order: their types as numbers, and their times in microseconds."""
 
-    types: NDArray[np.int32]
-    times: NDArray[np.int64]
+    types: Int32Array
+    times: IntArray
 
     def __len__(self) -> int:
         """Return the number of events."""
@@ -58,22 +58,22 @@ class Stream:
 
     def names(self) -> list[str]:
         """Return the types as text."""
-        known = [name_of(number) for number in range(self._kinds())]
-        return [known[number] for number in self.types.tolist()]
+        names = [name_of(number) for number in range(self._count_types())]
+        return [names[number] for number in self.types.tolist()]
 
     def table(self) -> pa.Table:
         """Return the columns `id`, `time` (UTC) and `type` (a dictionary of texts)."""
         import pyarrow as pa
 
-        kinds = pa.array([name_of(number) for number in range(self._kinds())], pa.string())
+        names = pa.array([name_of(number) for number in range(self._count_types())], pa.string())
         columns = {
             "id": pa.array(np.arange(len(self))),
             "time": pa.array(self.times, pa.timestamp("us", tz="UTC")),
-            "type": pa.DictionaryArray.from_arrays(pa.array(self.types), kinds),
+            "type": pa.DictionaryArray.from_arrays(pa.array(self.types), names),
         }
         return pa.table(columns)
 
-    def _kinds(self) -> int:
+    def _count_types(self) -> int:
         return int(self.types.max(initial=-1)) + 1
 
 
@@ -92,10 +92,10 @@ def composites(
     [True, True, True]
     """
     rng = np.random.default_rng(seed)
-    drawn = _types(rng, (n, length), pool=pool, shape=shape)
+    drawn = _draw_types(rng, (n, length), pool=pool, shape=shape)
     gaps = rng.permuted(np.tile(np.arange(length - 1) < later, (n, 1)), axis=1)
     filters = [NamedFilter(name_of(number), Test("type", Is(name_of(number)))) for number in range(pool)]
-    return [_composite(filters, row, mask) for row, mask in zip(drawn.tolist(), gaps.tolist(), strict=True)]
+    return [_build_pattern(filters, row, mask) for row, mask in zip(drawn.tolist(), gaps.tolist(), strict=True)]
 
 
 def publications(
@@ -110,50 +110,50 @@ def publications(
 ) -> Stream:
     """Return a stream that matches each subscription fully and in part so many times, or more often by chance.
 
-    `pool` is where the types of irrelevant events begin: behind those of the subscriptions, unless given.
+    `pool` is the first type of irrelevant events; by default it follows the types of the subscriptions.
     """
     rng = np.random.default_rng(seed)
-    rows, lengths = _rows(patterns)
-    owner, size = _owed(rng, lengths, partial=partial, full=full, shape=shape)
+    rows, lengths = _list_steps(patterns)
+    owner, size = _draw_matches(rng, lengths, partial=partial, full=full, shape=shape)
     runs = rng.geometric(0.5, len(owner)) - 1  # tosses for irrelevant events before the one for a match
     pieces = np.full(int(runs.sum()) + len(owner), -1)
     pieces[np.cumsum(runs + 1) - 1] = owner
     sizes = rng.integers(*irrelevant, len(pieces), endpoint=True)
     sizes[pieces >= 0] = size
     first = int(rows.max(initial=-1)) + 1 if pool is None else pool
-    return _timed(_laid_out(rng, rows, pieces=pieces, sizes=sizes, first=first))
+    return _make_stream(_lay_out(rng, rows, pieces=pieces, sizes=sizes, first=first))
 
 
 def uniform_stream(n: int, pool: int = 50, *, seed: int) -> Stream:
     """Return a stream whose events are drawn uniformly from the pool."""
-    return _timed(np.random.default_rng(seed).integers(0, pool, n, dtype=np.int32))
+    return _make_stream(np.random.default_rng(seed).integers(0, pool, n, dtype=np.int32))
 
 
-def _types(rng: Generator, size: tuple[int, int], *, pool: int, shape: Shape) -> NDArray[np.int64]:
+def _draw_types(rng: Generator, size: tuple[int, int], *, pool: int, shape: Shape) -> IntArray:
     if shape == "uniform":
         return rng.integers(0, pool, size)
-    return _gaussian(rng, size, mean=(pool - 1) / 2, width=pool / 6, ends=(0, pool - 1))
+    return _draw_gaussian(rng, size, mean=(pool - 1) / 2, width=pool / 6, ends=(0, pool - 1))
 
 
-def _gaussian(
+def _draw_gaussian(
     rng: Generator, size: int | tuple[int, int], *, mean: float, width: float, ends: tuple[int, int]
-) -> NDArray[np.int64]:
-    """Draw whole numbers; what falls outside the ends is drawn again."""
+) -> IntArray:
+    """Draw rounded normal numbers; those outside the ends are drawn again."""
     drawn = np.rint(rng.normal(mean, width, size))
     while (outside := (drawn < ends[0]) | (drawn > ends[1])).any():
         drawn[outside] = np.rint(rng.normal(mean, width, int(outside.sum())))
     return drawn.astype(np.int64)
 
 
-def _composite(filters: list[NamedFilter], numbers: list[int], later: list[bool]) -> Pattern:
+def _build_pattern(filters: list[NamedFilter], numbers: list[int], later: list[bool]) -> Pattern:
     steps = tuple(Step(name_of(number)) for number in numbers)
     joints = tuple(Joint(Gap.LATER if gap else Gap.NEXT) for gap in later)
     used = tuple(filters[number] for number in dict.fromkeys(numbers))
     return Pattern(used, Sequence(steps, joints) if joints else steps[0])
 
 
-def _rows(patterns: abc.Sequence[Pattern]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the types of each subscription's steps, one row each, and how many there are."""
+def _list_steps(patterns: abc.Sequence[Pattern]) -> tuple[Int32Array, IntArray]:
+    """Return the types of each subscription's steps, one row each, padded with -1, and the number of steps."""
     numbers = [[int(step.filter.removeprefix("e")) for step in pattern.steps()] for pattern in patterns]
     lengths = np.array([len(row) for row in numbers], np.int64)
     rows = np.full((len(numbers), int(lengths.max(initial=0))), -1, np.int32)
@@ -161,32 +161,30 @@ def _rows(patterns: abc.Sequence[Pattern]) -> tuple[NDArray[np.int32], NDArray[n
     return rows, lengths
 
 
-def _owed(
-    rng: Generator, lengths: NDArray[np.int64], *, partial: int, full: int, shape: Shape
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the matches in a random order: of which subscription each is, and how many of its events it takes."""
+def _draw_matches(
+    rng: Generator, lengths: IntArray, *, partial: int, full: int, shape: Shape
+) -> tuple[IntArray, IntArray]:
+    """Return the matches in random order: the subscription of each, and how many of its events it has."""
     # A single step has no partial match.
     parts = np.repeat(np.flatnonzero(lengths > 1), partial)
     wholes = np.repeat(np.arange(len(lengths)), full)
     owner = np.concatenate([parts, wholes])
-    size = np.concatenate([_partial(rng, lengths[parts], shape=shape), lengths[wholes]])
+    size = np.concatenate([_draw_partial_lengths(rng, lengths[parts], shape=shape), lengths[wholes]])
     order = rng.permutation(len(owner))
     return owner[order], size[order]
 
 
-def _partial(rng: Generator, lengths: NDArray[np.int64], *, shape: Shape) -> NDArray[np.int64]:
+def _draw_partial_lengths(rng: Generator, lengths: IntArray, *, shape: Shape) -> IntArray:
     if shape == "uniform":
         return rng.integers(1, lengths)
     drawn = np.zeros(len(lengths), np.int64)
     for length in np.unique(lengths).tolist():
         same, span = lengths == length, length - 2
-        drawn[same] = _gaussian(rng, int(same.sum()), mean=1 + span / 4, width=span / 6, ends=(1, length - 1))
+        drawn[same] = _draw_gaussian(rng, int(same.sum()), mean=1 + span / 4, width=span / 6, ends=(1, length - 1))
     return drawn
 
 
-def _laid_out(
-    rng: Generator, rows: NDArray[np.int32], *, pieces: NDArray[np.int64], sizes: NDArray[np.int64], first: int
-) -> NDArray[np.int32]:
+def _lay_out(rng: Generator, rows: Int32Array, *, pieces: IntArray, sizes: IntArray, first: int) -> Int32Array:
     """Return the events of the pieces: the first of a subscription's row, or irrelevant ones where the piece is -1."""
     piece = np.repeat(np.arange(len(pieces)), sizes)
     within = np.arange(len(piece)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -196,5 +194,5 @@ def _laid_out(
     return types
 
 
-def _timed(types: NDArray[np.int32]) -> Stream:
+def _make_stream(types: Int32Array) -> Stream:
     return Stream(types, np.arange(len(types), dtype=np.int64) * SECOND)

@@ -1,7 +1,6 @@
-"""Subscriptions in columns, made in bulk and written as text in bulk.
+"""Subscriptions in columns: reading the columns' names, making columns in bulk, and writing them as text in bulk.
 
-`Draft` gathers conditions attribute by attribute, `texts_of` writes a table of columns in text notation; both
-work on whole columns, so a million subscriptions take seconds.
+Everything works on whole Arrow columns or NumPy arrays, so a million subscriptions take seconds.
 """
 
 from __future__ import annotations
@@ -17,48 +16,53 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
+
 ENDS = {"_from": "low", "_above": "low", "_to": "high", "_below": "high"}
-"""The endings of columns that are ends of a range."""
+"""Suffixes of columns that hold an end of a range."""
 
 WITHIN = "_within"
-"""The ending of a column of areas."""
+"""Suffix of columns that hold areas."""
+
+SIGNS = {"from": ">=", "above": ">", "to": "<=", "below": "<"}
+"""The comparison that each end of a range stands for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a column of subscriptions says: `is`, `from`, `to`, `above`, `below` or `within`, of an attribute."""
+    """A column of subscriptions: its attribute, and its operator: `is`, `from`, `to`, `above`, `below` or `within`."""
 
     attribute: str
-    says: str
+    operator: str
     column: str
 
 
-def parameters(names: Sequence[str]) -> list[Parameter]:
-    """Read the columns' names.
+def parse_parameters(names: Sequence[str]) -> list[Parameter]:
+    """Parse the names of columns.
 
-    >>> [(p.attribute, p.says) for p in parameters(["id", "make", "price_from"])]
+    >>> [(p.attribute, p.operator) for p in parse_parameters(["id", "make", "price_from"])]
     [('make', 'is'), ('price', 'from')]
     """
-    found = []
+    parameters = []
     for name in names:
         ending = next((end for end in (*ENDS, WITHIN) if name.endswith(end)), None)
         if name != "id":
-            found.append(Parameter(name.removesuffix(ending or ""), ending[1:] if ending else "is", name))
-    return found
+            parameters.append(Parameter(name.removesuffix(ending or ""), ending[1:] if ending else "is", name))
+    return parameters
 
 
-def attributes_of(names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return the columns of each attribute by what they say, in the order of the table."""
-    found: dict[str, dict[str, str]] = {}
-    for given in parameters(names):
-        found.setdefault(given.attribute, {})[given.says] = given.column
-    return found
+def group_by_attribute(names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the columns of each attribute by operator, in the order of the table."""
+    columns: dict[str, dict[str, str]] = {}
+    for parameter in parse_parameters(names):
+        columns.setdefault(parameter.attribute, {})[parameter.operator] = parameter.column
+    return columns
 
 
 # Making columns --------------------------------------------------------------------------------
 
 
-def ids(n: int) -> pa.Array:
+def make_ids(n: int) -> pa.Array:
     """Return the ids `s0`, `s1`, ..."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -67,48 +71,45 @@ def ids(n: int) -> pa.Array:
     return pc.binary_join_element_wise("s", numbers, "")
 
 
-def where(values: NDArray[Any], given: NDArray[np.bool_]) -> pa.Array:
-    """Return a column that is null where nothing is given."""
+def mask_column(values: NDArray[Any], valid: BoolArray) -> pa.Array:
+    """Return a column of values that is null where `valid` is false."""
     import pyarrow as pa
 
-    return pa.array(values, mask=~given)
+    return pa.array(values, mask=~valid)
 
 
-def words(codes: NDArray[Any], vocabulary: Sequence[str]) -> pa.Array:
-    """Return the words of a vocabulary by their numbers; below zero is null."""
+def decode_dictionary(codes: NDArray[Any], vocabulary: Sequence[str]) -> pa.Array:
+    """Return the words of a vocabulary by their codes as a dictionary column; a negative code is null."""
     import pyarrow as pa
 
-    places = pa.array(codes.astype(np.int32), mask=codes < 0)
-    return pa.array(list(vocabulary), pa.string()).take(places)
+    indices = pa.array(codes.astype(np.int32), mask=codes < 0)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(vocabulary), pa.string()))
 
 
-def shared_words(codes: NDArray[Any], vocabulary: Sequence[str]) -> pa.Array:
-    """Return the same with each word kept once: for areas, which are long and repeat."""
-    import pyarrow as pa
-
-    places = pa.array(codes.astype(np.int32), mask=codes < 0)
-    return pa.DictionaryArray.from_arrays(places, pa.array(list(vocabulary), pa.string()))
+def decode_words(codes: NDArray[Any], vocabulary: Sequence[str]) -> pa.Array:
+    """Return the words of a vocabulary by their codes as a column of text; a negative code is null."""
+    return decode_dictionary(codes, vocabulary).dictionary_decode()
 
 
-def sets(codes: NDArray[Any], vocabulary: Sequence[str]) -> pa.Array:
-    """Return lists of words from a matrix of numbers, a row for each list; below zero is no word, no word is null."""
+def decode_sets(codes: NDArray[Any], vocabulary: Sequence[str]) -> pa.Array:
+    """Return a list of words for each row of a matrix of codes; negative codes are skipped, an empty list is null."""
     import pyarrow as pa
 
     used = codes >= 0
     sizes = used.sum(axis=1)
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
     return pa.ListArray.from_arrays(
-        pa.array(starts), words(codes[used], vocabulary), mask=pa.array(sizes == 0, pa.bool_())
+        pa.array(starts), decode_words(codes[used], vocabulary), mask=pa.array(sizes == 0, pa.bool_())
     )
 
 
-def zipf_draw(rng: np.random.Generator, size: int | tuple[int, ...], count: int, exponent: float) -> NDArray[np.int64]:
+def draw_zipf(rng: np.random.Generator, size: int | tuple[int, ...], count: int, exponent: float) -> IntArray:
     """Draw numbers below `count`, the n-th of them n ** -exponent times as often as the first."""
     shares = np.cumsum(np.arange(1, count + 1, dtype=np.float64) ** -exponent)
     return np.asarray(np.searchsorted(shares, rng.random(size) * shares[-1]), np.int64)
 
 
-def some_of(rng: np.random.Generator, n: int, *, wanted: int, among: int) -> NDArray[np.int64]:
+def draw_subsets(rng: np.random.Generator, n: int, *, wanted: int, among: int) -> IntArray:
     """Draw for each of `n` rows `wanted` different numbers below `among`, ascending."""
     if wanted * 8 > among:
         keys = rng.random((n, among), dtype=np.float32)
@@ -119,65 +120,75 @@ def some_of(rng: np.random.Generator, n: int, *, wanted: int, among: int) -> NDA
     return drawn.astype(np.int64)
 
 
-def spread(chosen: NDArray[np.int64], values: NDArray[Any], among: int) -> list[pa.Array]:
-    """Return a column for each of `among` attributes from the chosen attributes and values of each row."""
+def scatter_to_columns(chosen: IntArray, values: NDArray[Any], among: int) -> list[pa.Array]:
+    """Return a column for each of `among` attributes; row `r` has `values[r, i]` in the column `chosen[r, i]`."""
     n, wanted = chosen.shape
     order = np.argsort(chosen, axis=None, kind="stable")
     rows, flat = order // wanted, values.ravel()[order]
     ends = np.cumsum(np.bincount(chosen.ravel(), minlength=among))
     columns = []
     for begin, end in zip(np.concatenate(([0], ends[:-1])), ends, strict=True):
-        cells, given = np.zeros(n, values.dtype), np.zeros(n, np.bool_)
-        cells[rows[begin:end]], given[rows[begin:end]] = flat[begin:end], True
-        columns.append(where(cells, given))
+        cells, valid = np.zeros(n, values.dtype), np.zeros(n, np.bool_)
+        cells[rows[begin:end]], valid[rows[begin:end]] = flat[begin:end], True
+        columns.append(mask_column(cells, valid))
     return columns
+
+
+def to_floats(column: Any) -> FloatArray:
+    """Return a column of numbers or truth values as floats, NaN for null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    floats: FloatArray = np.asarray(pc.fill_null(pc.cast(column, pa.float64()), float("nan")).to_numpy())
+    return floats
 
 
 # Writing text ----------------------------------------------------------------------------------
 
 
-def texts_of(columns: pa.Table) -> pa.Table:
-    """Write subscriptions in columns as a table of `id` and `filter`."""
+def render_filters(columns: pa.Table) -> pa.Table:
+    """Return subscriptions in columns as a table of `id` and `filter`, in text notation."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    tests = [_tests(columns, name, said) for name, said in attributes_of(columns.column_names).items()]
-    found = [test for several in tests for test in several]
-    filters = pc.binary_join_element_wise(*found, " and ", null_handling="skip")
+    attributes = group_by_attribute(columns.column_names)
+    tests = [test for name, operators in attributes.items() for test in _render_tests(columns, name, operators)]
+    filters = pc.binary_join_element_wise(*tests, " and ", null_handling="skip")
     return pa.table({"id": columns.column("id"), "filter": filters})
 
 
-def _tests(columns: pa.Table, name: str, said: dict[str, str]) -> list[Any]:
+def _render_tests(columns: pa.Table, name: str, operators: dict[str, str]) -> list[Any]:
+    """Return the tests of one attribute as columns of text, null where a row has none."""
     import pyarrow.compute as pc
 
     tests = []
-    if "is" in said:
-        tests.append(_equality(name, columns.column(said["is"])))
-    if "within" in said:
-        areas = pc.cast(columns.column(said["within"]), "string")
+    if "is" in operators:
+        tests.append(_render_equality(name, columns.column(operators["is"])))
+    if "within" in operators:
+        areas = pc.cast(columns.column(operators["within"]), "string")
         tests.append(pc.binary_join_element_wise(f"{name} within ", areas, ""))
-    ends = {says: columns.column(column) for says, column in said.items() if f"_{says}" in ENDS}
+    ends = {operator: columns.column(column) for operator, column in operators.items() if operator in SIGNS}
     if ends:
-        tests.append(_range(name, ends))
+        tests.append(_render_range(name, ends))
     return tests
 
 
-def _equality(name: str, column: Any) -> Any:
+def _render_equality(name: str, column: Any) -> Any:
     import pyarrow.compute as pc
     import pyarrow.types as t
 
     if not t.is_list(column.type):
-        return pc.binary_join_element_wise(f"{name} = ", _literal(column), "")
-    column = lists_of(column)
-    listed = pc.binary_join(_with_values(column, _literal(column.values)), ", ")
+        return pc.binary_join_element_wise(f"{name} = ", _render_literal(column), "")
+    column = normalize_lists(column)
+    listed = pc.binary_join(_with_values(column, _render_literal(column.values)), ", ")
     alone = pc.equal(pc.list_value_length(column), 1)
-    one = pc.binary_join_element_wise(f"{name} = ", listed, "")
+    single = pc.binary_join_element_wise(f"{name} = ", listed, "")
     several = pc.binary_join_element_wise(f"{name} in (", listed, ")", "")
-    return pc.if_else(alone, one, several)
+    return pc.if_else(alone, single, several)
 
 
-def lists_of(column: Any) -> Any:
-    """Return a column of lists as one array that begins at its beginning, whatever it was cut from."""
+def normalize_lists(column: Any) -> Any:
+    """Return a column of lists as one array whose offsets start at zero, even if the column is a slice."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -193,7 +204,7 @@ def _with_values(column: Any, values: Any) -> Any:
     return pa.ListArray.from_arrays(column.offsets, values, mask=column.is_null())
 
 
-def _literal(column: Any) -> Any:
+def _render_literal(column: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.types as t
@@ -204,19 +215,18 @@ def _literal(column: Any) -> Any:
     return pc.cast(column, pa.string())
 
 
-def _range(name: str, ends: dict[str, Any]) -> Any:
-    """Write the ends: both as one range, a single one as a comparison."""
+def _render_range(name: str, ends: dict[str, Any]) -> Any:
+    """Return the ends of a range as text: both ends as one range, a single one as a comparison."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     count = len(next(iter(ends.values())))
     nothing = pa.nulls(count, pa.string())
-    written = {says: _literal(column) for says, column in ends.items()}
-    low = pc.coalesce(_join("[", written.get("from", nothing)), _join("(", written.get("above", nothing)))
-    high = pc.coalesce(_join(written.get("to", nothing), "]"), _join(written.get("below", nothing), ")"))
+    literals = {operator: _render_literal(column) for operator, column in ends.items()}
+    low = pc.coalesce(_join("[", literals.get("from", nothing)), _join("(", literals.get("above", nothing)))
+    high = pc.coalesce(_join(literals.get("to", nothing), "]"), _join(literals.get("below", nothing), ")"))
     both = pc.binary_join_element_wise(f"{name} in ", low, " .. ", high, "")
-    signs = {"from": ">=", "above": ">", "to": "<=", "below": "<"}
-    single = [_join(f"{name} {signs[says]} ", column) for says, column in written.items()]
+    single = [_join(f"{name} {SIGNS[operator]} ", column) for operator, column in literals.items()]
     return pc.coalesce(both, *single)
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.bench.workloads.base import Baseline, Workload
-from tidings.bench.workloads.parameter_forms import words, zipf_draw
+from tidings.bench.workloads.base import CHUNK, Baseline, Workload
+from tidings.bench.workloads.parameter_forms import decode_words, draw_zipf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,59 +30,57 @@ VOCABULARY = tuple(
 """Words, the most frequent first."""
 
 OPENERS = 300
-"""Titles begin with one of so many words."""
+"""So many words begin titles."""
 
 LENGTH = (5, 10)
-"""The fewest and the most words of a title."""
+"""Least and greatest number of words of a title."""
 
 SHARES = {"prefix": 0.4, "contains": 0.3, "like": 0.25}
-"""What filters are; the rest are expressions."""
-
-CHUNK = 10_000
+"""Shares of the kinds of filters; the rest are regular expressions."""
 
 
-def text() -> Workload:
+def build_text() -> Workload:
     """Filters on the text of a title."""
     return Workload(
         key="text",
         description="one test of a title's text: 40 % prefix, 30 % contains, 25 % like, 5 % regular expression",
         expected=lambda n: 2.5e-4 * n,
         tolerance=0.35,
-        make_events=_titles,
-        make_pairs=_filters,
+        make_events=_draw_titles,
+        make_pairs=_draw_filters,
         schema={"title": "text"},
         baseline=Baseline.EXPRESSIONS,
     )
 
 
-def _titles(count: int, rng: Generator) -> pa.Table:
+def _draw_titles(count: int, rng: Generator) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     most = LENGTH[1]
-    codes = zipf_draw(rng, (count, most), len(VOCABULARY), 0.8)
-    codes[:, 0] = zipf_draw(rng, count, OPENERS, 0.8)
+    codes = draw_zipf(rng, (count, most), len(VOCABULARY), 0.8)
+    codes[:, 0] = draw_zipf(rng, count, OPENERS, 0.8)
     length = rng.integers(*LENGTH, count, endpoint=True)
     codes[np.arange(most) >= length[:, None]] = -1
-    columns = [words(codes[:, place], VOCABULARY) for place in range(most)]
+    columns = [decode_words(codes[:, place], VOCABULARY) for place in range(most)]
     return pa.table({"title": pc.binary_join_element_wise(*columns, " ", null_handling="skip")})
 
 
-def _filters(n: int, rng: Generator) -> Iterator[Pair]:
+def _draw_filters(n: int, rng: Generator) -> Iterator[Pair]:
     bounds = np.cumsum(list(SHARES.values()))
     for begin in range(0, n, CHUNK):
         count = min(CHUNK, n - begin)
         kinds = np.searchsorted(bounds, rng.random(count)).tolist()
-        openers = zipf_draw(rng, count, OPENERS, 0.8).tolist()
-        # Rarer words than titles have: people look for what is particular.
-        quoted = zipf_draw(rng, (count, 3), len(VOCABULARY), 0.4).tolist()
+        openers = draw_zipf(rng, count, OPENERS, 0.8).tolist()
+        # Rarer words than in titles: people look for particular things.
+        quoted = draw_zipf(rng, (count, 3), len(VOCABULARY), 0.4).tolist()
         cuts = rng.integers(1, 4, count).tolist()
         rows = zip(kinds, openers, quoted, cuts, strict=True)
         for row, (kind, opener, three, cut) in enumerate(rows, start=begin):
-            yield f"s{row}", _filter(kind, VOCABULARY[opener], [VOCABULARY[word] for word in three], cut=cut)
+            yield f"s{row}", _render_filter(kind, VOCABULARY[opener], [VOCABULARY[word] for word in three], cut=cut)
 
 
-def _filter(kind: int, opener: str, three: list[str], *, cut: int) -> str:
+def _render_filter(kind: int, opener: str, three: list[str], *, cut: int) -> str:
     first, second, third = three
     if kind == 0:
         return f"title starts with '{opener} {first[:cut]}'"

@@ -34,8 +34,8 @@ def test_a_seed_gives_the_same_workload_every_time(key):
         assert not one.columns(30, 3).equals(other.columns(30, 4))
     else:
         first = [(id, shown(filter)) for id, filter in one.pairs(30, 7)]
-        trees._pool.cache_clear()
-        trees._shapes.cache_clear()
+        trees.draw_pool.cache_clear()
+        trees.draw_shapes.cache_clear()
         assert [(id, shown(filter)) for id, filter in other.pairs(30, 7)] == first
 
 
@@ -221,7 +221,7 @@ def test_a_wrong_key_is_refused_with_the_way_out(key, message):
 def test_real_workloads_without_data_say_what_to_do(key, monkeypatch, tmp_path):
     from tidings.bench.workloads import real_data
 
-    for kept in (real_data._cars, real_data._houses, real_data._counties, real_data._zips):
+    for kept in (real_data.load_cars, real_data.load_houses, real_data.load_counties, real_data.load_zip_areas):
         kept.cache_clear()
     monkeypatch.setenv("TIDINGS_DATA", str(tmp_path))
     with pytest.raises(td.TidingsError, match="set TIDINGS_DATA") as refusal:
