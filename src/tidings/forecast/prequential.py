@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tidings.forecast.detector import Detector
+    from tidings.forecast.forecasts import ForecastBatch
     from tidings.patterns import PatternSet
     from tidings.patterns.compile.graph import CompiledPattern
     from tidings.patterns.detections import ReportBatch
@@ -167,7 +168,7 @@ def _copy_patterns(detector: Detector) -> PatternSet:
     return catalog.compile()
 
 
-def _collect_columns(batches: list[Any], watched: CompiledPattern) -> _Columns:
+def _collect_columns(batches: Sequence[ForecastBatch], watched: CompiledPattern) -> _Columns:
     """Return events, keys and probabilities of a pattern's forecasts."""
     columns: list[_Columns] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for batch in batches:
@@ -179,7 +180,7 @@ def _collect_columns(batches: list[Any], watched: CompiledPattern) -> _Columns:
     return np.concatenate(event), np.concatenate(key), np.concatenate(probability)
 
 
-def _select_matches(parts: list[Any], place: int, times: IntArray, watched: CompiledPattern) -> _Matches:
+def _select_matches(parts: Sequence[ReportBatch], place: int, times: IntArray, watched: CompiledPattern) -> _Matches:
     reports = select_reports(parts, place)
     if not is_keyed(watched.pattern):
         reports[:, 0] = 0
