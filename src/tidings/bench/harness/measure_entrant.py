@@ -1,0 +1,144 @@
+"""Measuring an entrant of the scoreboard inside its own process, and comparing its answers with the engine's.
+
+Time is processor time, of all threads: on a machine that others use too, everyone waits, and not evenly.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import TYPE_CHECKING, Any
+
+from tidings.bench.harness.forked_process import READY
+from tidings.bench.harness.measure import US
+from tidings.bench.harness.process_memory import read_status, settle_resident_memory
+from tidings.bench.harness.timing import count_fitting, grow_to_fit, measure_seconds, time_repeats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
+
+    from tidings.bench.harness.entrants import Answer, Entrant
+    from tidings.bench.harness.forked_process import Send
+    from tidings.bench.harness.measure import Settings
+
+LEAST_S = 0.05
+"""A shorter repeat is made of several rounds; otherwise the clock and the scheduler are measured."""
+
+
+def measure_entrant(entrant: Entrant, subscriptions: int, settings: Settings, *, send: Send) -> None:
+    """Build and time an entrant; send `build_s` first, so that it is kept if the process is stopped, then the rest."""
+    _warm_up(entrant, min(settings.warm_up, subscriptions), settings)
+    before = settle_resident_memory()
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets VmHWM, the peak
+    resident, began = read_status("VmRSS"), process_time()
+    send(READY)
+    send({"build_s": _time_building(entrant, subscriptions)})
+    left = max(0.0, settings.budget_s - (process_time() - began))
+    count, repeat = _plan_repeats(entrant, settings, allowed_s=min(settings.budget_s / 3, left * 0.7))
+    entrant.prepare(count)
+    answers = entrant.list_answers(entrant.match(count), count)
+    matches = sum(answer if isinstance(answer, int) else len(answer) for answer in answers)
+    answers = answers[: settings.checked]
+    once = measure_seconds(lambda: entrant.match(count), process_time)
+    rounds = max(1, math.ceil(LEAST_S / max(once, 1e-6)))
+    began_wall = perf_counter()
+    seconds = time_repeats(
+        lambda: [entrant.match(count) for _ in range(rounds)],
+        repeat=repeat,
+        budget_s=left * 0.7,
+        warm_up=False,
+        clock=process_time,
+    )
+    wall = perf_counter() - began_wall
+    peak = read_status("VmHWM") - resident
+    memory = {"bytes": settle_resident_memory() - before, "peak": peak} if before else {}
+    send(
+        {
+            "batch": [second / rounds / count * US for second in seconds],
+            "events": count,
+            "matches": matches / count,
+            "wall": wall / len(seconds) / rounds / count * US,
+            "approximate": entrant.approximate,
+            "answers": answers,
+            **memory,
+        }
+    )
+
+
+def _warm_up(entrant: Entrant, subscriptions: int, settings: Settings) -> None:
+    """Build and match at small sizes, which loads compiled code, and leave an almost empty index."""
+    entrant.build(subscriptions)
+    for count in {1, min(16, settings.events), min(64, settings.events)}:
+        entrant.prepare(count)
+        entrant.list_answers(entrant.match(count), count)
+    entrant.build(min(1, subscriptions))
+
+
+def _time_building(entrant: Entrant, subscriptions: int) -> float:
+    """Return the seconds of building, including what is built only when the first event comes."""
+    seconds = measure_seconds(lambda: entrant.build(subscriptions), process_time)
+    entrant.prepare(1)
+    first, second = (measure_seconds(lambda: entrant.match(1), process_time) for _ in range(2))
+    return seconds + max(0.0, first - second)
+
+
+def _plan_repeats(entrant: Entrant, settings: Settings, *, allowed_s: float) -> tuple[int, int]:
+    """Return how many events, and how many repeats, fit the time: fewer repeats rather than very few events."""
+    share = allowed_s / (settings.repeat + 1)
+    size, seconds = grow_to_fit(
+        entrant.match, settings.events, allowed_s=share, prepare=entrant.prepare, clock=process_time
+    )
+    if size >= settings.events:
+        return settings.events, settings.repeat
+    count = count_fitting(seconds / size, settings.events, allowed_s=share)
+    if count >= min(settings.checked, settings.events):
+        return count, settings.repeat
+    few = min(3, settings.repeat)
+    return count_fitting(seconds / size, settings.events, allowed_s=allowed_s / (few + 1)), few
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDifference:
+    """On how many events answers are wrong, the share of ids that should not be there, and an example."""
+
+    wrong: int = 0
+    extra: float = 0.0
+    example: str = ""
+
+
+def compare_answers(
+    answers: Sequence[Answer], expected: Sequence[AbstractSet[Any]], *, approximate: bool
+) -> AnswerDifference:
+    """Compare answers with the expected ids: ids as sets, each id once; counts with the size of the set.
+
+    An approximate answer may have more ids, never fewer.
+
+    >>> compare_answers([["a", "b"], ["c"]], [{"a", "b"}, {"c", "d"}], approximate=False)
+    AnswerDifference(wrong=1, extra=0.0, example='event 1 lacks d')
+    >>> compare_answers([["a", "b"]], [{"a"}], approximate=True)
+    AnswerDifference(wrong=0, extra=0.5, example='')
+    """
+    wrong: list[str] = []
+    extra = total = 0
+    for event, (answer, right) in enumerate(zip(answers, expected, strict=False)):
+        if isinstance(answer, int):
+            wrong += [f"event {event} has {answer:,} matches, not {len(right):,}"] if answer != len(right) else []
+            continue
+        ids = set(answer)
+        total += len(ids)
+        extra += len(ids - right)
+        words = [] if right <= ids else [f"lacks {_list_few(right - ids)}"]
+        words += [] if approximate or ids <= right else [f"has {_list_few(ids - right)} too many"]
+        words += ["has ids twice"] if len(ids) != len(answer) else []
+        wrong += [f"event {event} {' and '.join(words)}"] if words else []
+    return AnswerDifference(len(wrong), extra / total if total else 0.0, wrong[0] if wrong else "")
+
+
+def _list_few(ids: AbstractSet[Any]) -> str:
+    some = sorted(ids)
+    return ", ".join(map(str, some[:3])) + (f" and {len(some) - 3:,} others" if len(some) > 3 else "")
