@@ -7,7 +7,7 @@ import pytest
 import tidings as td
 from tidings.errors import Unsupported
 from tidings.testing.checks import CHECKS, check_matcher
-from tidings.testing.checks.base import FULL, NUMBERS, words
+from tidings.testing.checks.base import FULL, NUMBERS, choose_vocabulary
 
 COMPLETE = {"engine", "brute", "counting", "forest", "poset", "candidates-tree"}
 """Kinds that take every filter; the others say what they have in numbers."""
@@ -31,7 +31,7 @@ def test_every_matcher_keeps_the_contract(kind, check):
 
 @pytest.mark.parametrize("kind", td.matchers())
 def test_a_matcher_takes_every_filter_or_says_what_it_has_in_numbers(kind):
-    assert words(partial(td.Matcher, kind=kind)) is (FULL if kind in COMPLETE else NUMBERS)
+    assert choose_vocabulary(partial(td.Matcher, kind=kind)) is (FULL if kind in COMPLETE else NUMBERS)
 
 
 class Forgetful(td.Matcher):

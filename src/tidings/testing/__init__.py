@@ -1,4 +1,4 @@
-"""What tests and users share: strategies, contract checks and workloads.
+"""For tests of users and of this project: strategies, contract checks and workloads.
 
 `strategies` and `checks` need hypothesis (`pip install hypothesis`); `workloads` needs nothing, so the
 demo runs where no test tool is installed. Modules load on first use.

@@ -1,6 +1,7 @@
 """The harness of `tidings.bench.harness` for tests and programs, under the names it had when it was published here."""
 
-from tidings.bench.harness import BATCH_SIZE, Change, Figure, Result, Role, Settings, Verdict, bench
+from tidings.bench.harness import BATCH_SIZE, Figure, Result, Role, Settings, Verdict, bench
+from tidings.bench.harness import FigureChange as Change
 from tidings.bench.harness import build_table as table
 from tidings.bench.harness import compare_results as compared
 from tidings.bench.harness import describe_machine as machine

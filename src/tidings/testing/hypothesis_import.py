@@ -21,9 +21,9 @@ __all__ = ["HealthCheck", "Phase", "evenly", "given", "settings", "st"]
 
 @st.composite
 def evenly(draw: st.DrawFn, strategies: Sequence[st.SearchStrategy[Any]]) -> Any:
-    """Draw from one of the strategies, each as likely as the others.
+    """Draw from one of the strategies, each with the same probability.
 
-    `st.one_of` would look inside them and give each branch the same chance: a choice of ten numbers
-    would then drown a choice of one range.
+    `st.one_of` flattens nested choices and gives each branch the same probability: a choice of ten numbers would
+    then crowd out a single range.
     """
     return draw(strategies[draw(st.integers(0, len(strategies) - 1))])

@@ -9,7 +9,7 @@ and `plot_results` show them, `compare_results` tells a change from noise. DuckD
 ['scan']
 """
 
-from tidings.bench.harness.compare import Change, Verdict, compare_results
+from tidings.bench.harness.compare import FigureChange, Verdict, compare_results
 from tidings.bench.harness.measure import BATCH_SIZE, Settings
 from tidings.bench.harness.plots import plot_results
 from tidings.bench.harness.result_tables import (
@@ -26,7 +26,7 @@ from tidings.bench.harness.workload_run import bench
 
 __all__ = [
     "BATCH_SIZE",
-    "Change",
+    "FigureChange",
     "Figure",
     "Result",
     "Role",

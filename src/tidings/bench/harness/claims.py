@@ -36,7 +36,7 @@ class ClaimOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PaperClaim:
     """One sentence of a paper: its place, a paraphrase, the fact that decides it, and the bounds that keep it.
 
     `printed` is the paper's own figure, where it has one; `reason` is why our figure misses it, where that is known.
@@ -71,14 +71,14 @@ class Claims:
     """The contents of a `claims.toml`."""
 
     paper: str
-    claims: tuple[Claim, ...]
+    claims: tuple[PaperClaim, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
     """A claim with the figure we measured for it."""
 
-    claim: Claim
+    claim: PaperClaim
     measured: float | None
     outcome: ClaimOutcome
 
@@ -162,9 +162,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
 
 
-def _build_claim(record: Mapping[str, Any]) -> Claim:
+def _build_claim(record: Mapping[str, Any]) -> PaperClaim:
     fields: dict[str, Any] = {name: float(value) if name in NUMBER_FIELDS else value for name, value in record.items()}
-    return Claim(**fields)
+    return PaperClaim(**fields)
 
 
 # Judging ---------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def list_reasons(judged: Iterable[JudgedClaim]) -> list[str]:
 def format_tally(judged: Iterable[JudgedClaim]) -> str:
     """Count the claims by outcome, in one line.
 
-    >>> claim = Claim("a", "5.1", "twice as fast", "ratio", at_least=2)
+    >>> claim = PaperClaim("a", "5.1", "twice as fast", "ratio", at_least=2)
     >>> format_tally(judge_claims(Claims("a paper", (claim,)), {"ratio": 3.0}))
     '1 claim: 1 kept'
     """

@@ -38,7 +38,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FigureChange:
     """One figure in both runs."""
 
     workload: str
@@ -60,7 +60,7 @@ class Change:
         return {**asdict(self), "verdict": str(self.verdict), "ratio": self.ratio}
 
 
-def compare_results(before: Iterable[Result], after: Iterable[Result]) -> list[Change]:
+def compare_results(before: Iterable[Result], after: Iterable[Result]) -> list[FigureChange]:
     """Return the change of every figure that both runs have."""
     earlier = {(result.workload, result.n, result.subject): result for result in before}
     changes = []
@@ -72,11 +72,11 @@ def compare_results(before: Iterable[Result], after: Iterable[Result]) -> list[C
     return changes
 
 
-def _compare_figure(old: Result, new: Result, name: str) -> Change:
+def _compare_figure(old: Result, new: Result, name: str) -> FigureChange:
     before, after = old.figures[name], new.figures[name]
     # A slow matcher gets as many events as fit its budget, and other events have other matches.
     verdict = Verdict.NOISE if name == "matches" and old.events != new.events else judge_figure(name, before, after)
-    return Change(new.workload, new.n, new.subject, name, before.median, after.median, after.unit, verdict)
+    return FigureChange(new.workload, new.n, new.subject, name, before.median, after.median, after.unit, verdict)
 
 
 def judge_figure(name: str, old: Figure, new: Figure) -> Verdict:

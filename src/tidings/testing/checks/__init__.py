@@ -1,4 +1,4 @@
-"""The contract of matchers: what every one must do, checked through its public face.
+"""The contract of matchers: promises that every matcher keeps, checked through its public methods.
 
 Each check takes a factory of fresh matchers and raises `AssertionError` when a promise is broken.
 `CHECKS` lists them, for a test of your own::
@@ -20,6 +20,6 @@ CHECKS: tuple[Check, ...] = tuple(
 
 
 def check_matcher(factory: Factory) -> None:
-    """Run every check; the first broken promise raises."""
+    """Run every check; the first broken promise raises `AssertionError`."""
     for check in CHECKS:
         check(factory)

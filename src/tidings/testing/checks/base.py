@@ -1,4 +1,4 @@
-"""What the checks share: a factory of fresh matchers, small answers, and cases drawn by hypothesis."""
+"""Shared by the checks: small searches and events, helpers that fill a matcher and compare, cases of hypothesis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidings.errors import Unsupported
 from tidings.model import Schema
 from tidings.testing.hypothesis_import import HealthCheck, given, settings, st
 from tidings.testing.strategies.mixed import CONCEPTS, EVERYTHING
-from tidings.testing.strategies.mixed import NUMBERS as NUMBERS_ALONE
+from tidings.testing.strategies.mixed import NUMBERS as ONLY_NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,26 +21,29 @@ Factory: TypeAlias = "Callable[..., Matcher]"
 """Makes a fresh, empty matcher; takes the keywords `schema`, `ontology`, `regions` and `now`."""
 
 Check: TypeAlias = "Callable[[Factory], None]"
-"""Returns when the matchers of a factory keep one promise, and raises `AssertionError` when they do not."""
+"""Returns if the matchers of a factory keep one promise, and raises `AssertionError` if they do not."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """Small searches by id, and what else checks say, in what a matcher can express; answers are the same in all."""
+class CheckVocabulary:
+    """Searches by id and other filters of the checks, in the part of the language that a matcher supports.
+
+    Every vocabulary has the same ids, and the same events satisfy them.
+    """
 
     searches: dict[str, str]
     ford: str
     kia: str
     clash: str
-    """A filter that asks the attribute named by `clashing` for another kind than `DECLARED` gives it."""
+    """A filter that asks for another kind of the attribute `clashing` than `DECLARED` gives it."""
     clashing: str
     often: dict[str, str]
     """Filters that one event satisfies in several ways."""
 
 
-FULL = Words(
+FULL = CheckVocabulary(
     searches={
         "cheap": "price < 9000",
         "ford": "make = 'ford' and price in [2000 .. 9000)",
@@ -60,9 +63,9 @@ FULL = Words(
         "tags": "t in ('x', 'y') or t starts with 'x' or t ends with 'y'",
     },
 )
-"""For matchers that take every filter."""
+"""For matchers that support every filter."""
 
-NUMBERS = Words(
+NUMBERS = CheckVocabulary(
     searches={
         "cheap": "price < 9000",
         "ford": "brand = 7 and price in [2000 .. 9000)",
@@ -91,7 +94,7 @@ EVENTS: list[dict[str, Any]] = [
     {"make": "kia", "price": 100, "tags": []},
     {},
 ]
-"""Small events that the searches tell apart; beside words they carry the same in numbers."""
+"""Small events that the searches distinguish; they carry the same facts as text and as numbers."""
 
 _IN_NUMBERS: list[dict[str, Any]] = [
     {"brand": 7, "marks": [1], "east": 13.41},
@@ -105,11 +108,11 @@ for _event, _more in zip(EVENTS, _IN_NUMBERS, strict=True):
 
 
 DECLARED = Schema({"make": "text", "brand": "number", "price": "number"}, closed=False)
-"""What may be declared of the small events; they keep to it."""
+"""A schema that the small events satisfy."""
 
 
-def words(factory: Factory) -> Words:
-    """Return the words that the matchers of this factory understand: all, or those in numbers."""
+def choose_vocabulary(factory: Factory) -> CheckVocabulary:
+    """Return the vocabulary that the matchers of this factory support: the full one, or the one of numbers."""
     problems = factory().add_many(FULL.searches.items(), on_error="collect")
     for _, problem in problems:
         if not isinstance(problem, Unsupported):
@@ -117,15 +120,15 @@ def words(factory: Factory) -> Words:
     return NUMBERS if problems else FULL
 
 
-def reach(factory: Factory) -> str:
-    """Return how much of the language the matchers take: everything, what has to do with concepts, or numbers."""
-    if words(factory) is FULL:
+def find_scope(factory: Factory) -> str:
+    """Return how much of the language the matchers support: everything, concepts, or numbers alone."""
+    if choose_vocabulary(factory) is FULL:
         return EVERYTHING
-    return NUMBERS_ALONE if factory().add_many([("ford", FULL.ford)], on_error="collect") else CONCEPTS
+    return ONLY_NUMBERS if factory().add_many([("ford", FULL.ford)], on_error="collect") else CONCEPTS
 
 
-def taken(matcher: Matcher, filters: dict[int, Filter]) -> dict[int, Filter]:
-    """Add filters, and return those that the matcher can express."""
+def add_supported(matcher: Matcher, filters: dict[int, Filter]) -> dict[int, Filter]:
+    """Add the filters that the matcher supports, and return those; other errors than `Unsupported` are raised."""
     problems = matcher.add_many(filters.items(), on_error="collect")
     for _, problem in problems:
         if not isinstance(problem, Unsupported):
@@ -133,30 +136,30 @@ def taken(matcher: Matcher, filters: dict[int, Filter]) -> dict[int, Filter]:
     return {id: tree for id, tree in filters.items() if id in matcher}
 
 
-def filled(factory: Factory, searches: dict[str, str] | None = None, **surroundings: Any) -> Matcher:
-    """Return a matcher with the searches in it."""
-    matcher = factory(**surroundings)
-    matcher.add_many((words(factory).searches if searches is None else searches).items())
+def fill_matcher(factory: Factory, searches: dict[str, str] | None = None, **keywords: Any) -> Matcher:
+    """Return a matcher with these searches, or those of its vocabulary; keywords go to the factory."""
+    matcher = factory(**keywords)
+    matcher.add_many((choose_vocabulary(factory).searches if searches is None else searches).items())
     return matcher
 
 
-def answers(matcher: Matcher, events: list[Any] | None = None) -> list[set[Any]]:
-    """Return, for each event, the set of ids that hear of it."""
+def collect_answers(matcher: Matcher, events: list[Any] | None = None) -> list[set[Any]]:
+    """Return, for each event, the set of ids that it matches; the small events by default."""
     return [set(matcher.match(event)) for event in (EVENTS if events is None else events)]
 
 
 def for_all(strategy: st.SearchStrategy[T], body: Callable[[T], None], *, examples: int) -> None:
-    """Run the body on so many drawn cases, the same ones every time; a failure is shrunk and shown."""
+    """Run the body on so many drawn cases, the same ones every time; hypothesis shrinks a failure."""
     quiet = settings(
         max_examples=examples, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
     )
     quiet(given(strategy)(body))()
 
 
-def refused(error: type[BaseException], act: Callable[[], object]) -> BaseException:
-    """Return the error that the act must raise."""
+def expect_error(error: type[BaseException], call: Callable[[], object]) -> BaseException:
+    """Return the error that the call must raise."""
     try:
-        act()
+        call()
     except error as problem:
         return problem
     msg = f"expected {error.__name__}, and nothing was raised"

@@ -1,4 +1,4 @@
-"""Checks of answers: one event or many, good or bad, against the law."""
+"""Checks of answers: one event or many, good or bad, compared with `evaluate`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ from tidings.algebra import evaluate
 from tidings.bench.workloads import NOW, car_ads, saved_searches
 from tidings.errors import BadEvent, Unsupported
 from tidings.model import TRUE, Event, EventBatch
-from tidings.testing.checks.base import DECLARED, EVENTS, answers, filled, for_all, reach, refused, taken, words
+from tidings.testing.checks.base import (
+    DECLARED,
+    EVENTS,
+    add_supported,
+    choose_vocabulary,
+    collect_answers,
+    expect_error,
+    fill_matcher,
+    find_scope,
+    for_all,
+)
 from tidings.testing.strategies import cases, mixed_cases
 
 if TYPE_CHECKING:
@@ -20,37 +30,40 @@ if TYPE_CHECKING:
     from tidings.testing.strategies import Case, World
 
 BAD = {"make": "ford", "brand": 7, "price": "expensive"}
-"""An event whose price no search can read: bad where the price is declared, and not otherwise."""
+"""An event whose price no search can read: bad where the price is declared, else merely without a price."""
 
 
 def check_agrees_with_evaluate(factory: Factory) -> None:
-    """On drawn worlds, filters and events, every matcher gives what `evaluate` says, scalar and batch."""
-    for_all(cases(bad=True), lambda case: _check_case(factory, case), examples=150)
+    """On drawn worlds, filters and events, answers are those of `evaluate`, for single events and batches."""
+    for_all(cases(bad=True), lambda case: compare_with_evaluate(factory, case), examples=150)
 
 
-def _check_case(factory: Factory, case: Case) -> None:
+def compare_with_evaluate(factory: Factory, case: Case) -> None:
+    """Assert that a matcher answers a case as `evaluate` does, for single events and for the batch."""
     matcher = factory(**case.world.keywords)
-    filters = taken(matcher, dict(enumerate(case.filters)))
-    wanted = [_by_law(filters, event, case.world) for event in case.events]
-    found = matcher.match_many(list(case.events), on_error="collect")
-    assert [set(ids) for ids in found.by_event()] == [ids or set() for ids in wanted]
-    assert {letter.index for letter in found.dead_letters} == {at for at, ids in enumerate(wanted) if ids is None}
-    assert all(letter.reason for letter in found.dead_letters)
-    for event, ids in zip(case.events, wanted, strict=True):
-        _check_one(matcher, event, ids)
+    filters = add_supported(matcher, dict(enumerate(case.filters)))
+    expected = [_evaluate_all(filters, event, case.world) for event in case.events]
+    matches = matcher.match_many(list(case.events), on_error="collect")
+    assert [set(ids) for ids in matches.by_event()] == [ids or set() for ids in expected]
+    assert {letter.index for letter in matches.dead_letters} == {
+        number for number, ids in enumerate(expected) if ids is None
+    }
+    assert all(letter.reason for letter in matches.dead_letters)
+    for event, ids in zip(case.events, expected, strict=True):
+        _check_event(matcher, event, ids)
 
 
-def _check_one(matcher: Matcher, event: dict[str, Any], wanted: set[int] | None) -> None:
-    if wanted is None:
-        refused(BadEvent, lambda: matcher.match(event))
+def _check_event(matcher: Matcher, event: dict[str, Any], expected: set[int] | None) -> None:
+    if expected is None:
+        expect_error(BadEvent, lambda: matcher.match(event))
     else:
-        found = matcher.match(event)
-        assert set(found) == wanted
-        assert len(found) == len(wanted)
+        matches = matcher.match(event)
+        assert set(matches) == expected
+        assert len(matches) == len(expected)
 
 
-def _by_law(filters: dict[int, Filter], event: dict[str, Any], world: World) -> set[int] | None:
-    """The ids that `evaluate` accepts, each asked alone; nothing for an event that is bad whoever asks."""
+def _evaluate_all(filters: dict[int, Filter], event: dict[str, Any], world: World) -> set[int] | None:
+    """Return the ids whose filters `evaluate` accepts; None for an event that is bad whatever the filter."""
     try:
         evaluate(TRUE, event, **world.keywords)
     except BadEvent:
@@ -59,12 +72,12 @@ def _by_law(filters: dict[int, Filter], event: dict[str, Any], world: World) -> 
 
 
 def check_agrees_with_evaluate_on_mixed_kinds(factory: Factory) -> None:
-    """The same where filters ask one attribute for different kinds, and events carry anything; no event is bad."""
-    for_all(mixed_cases(reach(factory)), lambda case: _check_case(factory, case), examples=100)
+    """Answers are those of `evaluate` where filters read one attribute as different kinds; no event is bad."""
+    for_all(mixed_cases(find_scope(factory)), lambda case: compare_with_evaluate(factory, case), examples=100)
 
 
 def check_kinds_live_side_by_side(factory: Factory) -> None:
-    """Filters that ask one attribute for different kinds each hear of the values that they can read."""
+    """Filters that read one attribute as different kinds each match the values that they can read."""
     matcher = factory()
     matcher.add_many(
         [
@@ -99,7 +112,7 @@ def check_kinds_live_side_by_side(factory: Factory) -> None:
 
 
 def check_agrees_with_evaluate_on_car_ads(factory: Factory) -> None:
-    """The same on a workload as people have it."""
+    """Answers are those of `evaluate` on a small market of car ads."""
     matcher = factory(now=NOW)
     problems = matcher.add_many(saved_searches(60, seed=3), on_error="collect")
     assert all(isinstance(problem, Unsupported) for _, problem in problems)
@@ -110,22 +123,22 @@ def check_agrees_with_evaluate_on_car_ads(factory: Factory) -> None:
 
 
 def check_batch_equals_scalar(factory: Factory) -> None:
-    """`match_many` gives what `match` gives, in each of its forms, for each way to hand events in."""
-    matcher = filled(factory)
-    wanted = answers(matcher)
+    """`match_many` returns what `match` returns, in each form of its result and for each form of a batch."""
+    matcher = fill_matcher(factory)
+    wanted = collect_answers(matcher)
     events: list[Any] = list(EVENTS)
     wrapped = [Event(id=at, values=event, payload=b"opaque") for at, event in enumerate(EVENTS)]
     for batch in (events, tuple(events), iter(events), EventBatch(events), wrapped):
-        found = matcher.match_many(batch)
-        lists = found.by_event()
+        matches = matcher.match_many(batch)
+        lists = matches.by_event()
         assert [set(ids) for ids in lists] == wanted
         assert len(lists) == len(events)
         pairs = [(at, id) for at, ids in enumerate(lists) for id in ids]
-        assert sorted(found) == sorted(pairs)
-        assert len(found) == len(pairs)
-        assert list(zip(found.event_index.tolist(), found.ids, strict=True)) == list(found)
-        assert found.event_index.dtype == "int64"
-        _check_arrow(found.to_arrow(), pairs)
+        assert sorted(matches) == sorted(pairs)
+        assert len(matches) == len(pairs)
+        assert list(zip(matches.event_index.tolist(), matches.ids, strict=True)) == list(matches)
+        assert matches.event_index.dtype == "int64"
+        _check_arrow(matches.to_arrow(), pairs)
 
 
 def _check_arrow(table: Any, pairs: list[tuple[int, Any]]) -> None:
@@ -136,77 +149,77 @@ def _check_arrow(table: Any, pairs: list[tuple[int, Any]]) -> None:
 
 
 def check_arrow_events_are_events(factory: Factory) -> None:
-    """An Arrow table of events gives what its rows give."""
+    """An Arrow table of events has the answers of its rows."""
     import pyarrow as pa
 
-    matcher = filled(factory)
+    matcher = fill_matcher(factory)
     rows = [{**event, "spot": None, "east": None, "year": None} for event in EVENTS]
     table = pa.Table.from_pylist(
         [{key: row.get(key) for key in ("make", "price", "tags", "year", "brand", "marks")} for row in rows]
     )
     for batch in (table, table.combine_chunks().to_batches()[0], EventBatch.of(table)):
-        assert [set(ids) for ids in matcher.match_many(batch).by_event()] == answers(matcher, rows)
+        assert [set(ids) for ids in matcher.match_many(batch).by_event()] == collect_answers(matcher, rows)
 
 
 def check_an_empty_batch_is_fine(factory: Factory) -> None:
-    """No events, or no subscriptions, give no pairs."""
-    assert (len(filled(factory).match_many([])), filled(factory).match_many([]).by_event()) == (0, [])
-    found = factory().match_many(EVENTS)
-    assert (len(found), found.by_event(), found.to_arrow().num_rows) == (0, [[] for _ in EVENTS], 0)
+    """Without events, or without subscriptions, there are no matches."""
+    assert (len(fill_matcher(factory).match_many([])), fill_matcher(factory).match_many([]).by_event()) == (0, [])
+    matches = factory().match_many(EVENTS)
+    assert (len(matches), matches.by_event(), matches.to_arrow().num_rows) == (0, [[] for _ in EVENTS], 0)
 
 
 def check_each_id_comes_once(factory: Factory) -> None:
-    """A subscription that an event satisfies in several ways hears of it once."""
+    """A subscription that an event satisfies in several ways is returned once."""
     matcher = factory()
-    matcher.add_many(words(factory).often.items())
+    matcher.add_many(choose_vocabulary(factory).often.items())
     event = {"a": [1, 2, 1], "b": 5, "t": ["x", "y", "xy", "x"]}
     assert sorted(matcher.match(event)) == ["often", "tags"]
     assert sorted(matcher.match_many([event, event])) == [(0, "often"), (0, "tags"), (1, "often"), (1, "tags")]
 
 
 def check_unknown_attributes_are_ignored(factory: Factory) -> None:
-    """What nobody asked for is not looked at, whatever it holds."""
-    matcher = filled(factory)
+    """Attributes that no filter names are ignored, whatever they hold."""
+    matcher = fill_matcher(factory)
     strange = {"other": object(), "nan": float("nan"), "deep": {"er": [None, {}]}, "price.note": 5, "": 1}
     noisy = [{**event, **strange} for event in EVENTS]
-    assert answers(matcher, noisy) == answers(matcher)
-    assert [set(ids) for ids in matcher.match_many(noisy).by_event()] == answers(matcher)
+    assert collect_answers(matcher, noisy) == collect_answers(matcher)
+    assert [set(ids) for ids in matcher.match_many(noisy).by_event()] == collect_answers(matcher)
 
 
 def check_bad_events_are_refused(factory: Factory) -> None:
-    """An event that breaks the schema raises `BadEvent` that names the attribute; what is no event raises it too."""
-    matcher = filled(factory, schema=DECLARED)
-    problem = refused(BadEvent, lambda: matcher.match(BAD))
+    """An event that breaks the schema raises `BadEvent` that names the attribute; so does a value that is no event."""
+    matcher = fill_matcher(factory, schema=DECLARED)
+    problem = expect_error(BadEvent, lambda: matcher.match(BAD))
     assert "price" in str(problem)
     assert getattr(problem, "attribute", None) == "price"
     odds: tuple[Any, ...] = (None, 5, "text", [EVENTS[0]], b"")
     for odd in odds:
-        refused(BadEvent, lambda odd=odd: matcher.match(odd))  # type: ignore[misc]
-    refused(BadEvent, lambda: matcher.match_many([EVENTS[0], BAD]))
-    refused(BadEvent, lambda: matcher.match_many(EVENTS[0]))
-    assert answers(matcher) == answers(filled(factory))
-    refused(BadEvent, lambda: factory(schema=DECLARED).match(BAD))  # though nobody asks for the price
+        expect_error(BadEvent, lambda odd=odd: matcher.match(odd))  # type: ignore[misc]
+    expect_error(BadEvent, lambda: matcher.match_many([EVENTS[0], BAD]))
+    expect_error(BadEvent, lambda: matcher.match_many(EVENTS[0]))
+    assert collect_answers(matcher) == collect_answers(fill_matcher(factory))
+    expect_error(BadEvent, lambda: factory(schema=DECLARED).match(BAD))  # although no filter names the price
 
 
 def check_undeclared_values_make_no_event_bad(factory: Factory) -> None:
-    """Where nothing is declared, what a filter cannot read does not satisfy it, and the others hear as ever."""
-    matcher = filled(factory)
+    """Without a declaration, a value that a filter cannot read does not satisfy it; other filters match as before."""
+    matcher = fill_matcher(factory)
     without = {key: value for key, value in BAD.items() if key != "price"}
-    assert answers(matcher, [BAD]) == answers(matcher, [without])
+    assert collect_answers(matcher, [BAD]) == collect_answers(matcher, [without])
     assert matcher.match_many([BAD, *EVENTS], on_error="collect").dead_letters == ()
 
 
 def check_bad_events_are_collected(factory: Factory) -> None:
-    """With `on_error="collect"` bad events are dead letters with a reason, and the others match as ever."""
-    matcher = filled(factory, schema=DECLARED)
-    found = matcher.match_many([BAD, *EVENTS, BAD, "no event"], on_error="collect")
-    assert [letter.index for letter in found.dead_letters] == [0, len(EVENTS) + 1, len(EVENTS) + 2]
-    assert "price" in found.dead_letters[0].reason
-    assert [set(ids) for ids in found.by_event()] == [set(), *answers(matcher), set(), set()]
+    """With `on_error="collect"` bad events become dead letters with a reason, and the others match as before."""
+    matcher = fill_matcher(factory, schema=DECLARED)
+    matches = matcher.match_many([BAD, *EVENTS, BAD, "no event"], on_error="collect")
+    assert [letter.index for letter in matches.dead_letters] == [0, len(EVENTS) + 1, len(EVENTS) + 2]
+    assert "price" in matches.dead_letters[0].reason
+    assert [set(ids) for ids in matches.by_event()] == [set(), *collect_answers(matcher), set(), set()]
 
 
 def check_unlike_values_do_not_compare(factory: Factory) -> None:
-    """Two attributes that are unlike in one event do not satisfy a comparison; text that is a number is like one."""
+    """Attributes of different kinds in an event do not satisfy a comparison; text of a number counts as a number."""
     matcher = factory()
     matcher.add("bargain", "price < `list_price`")
     events: list[dict[str, Any]] = [
@@ -221,51 +234,51 @@ def check_unlike_values_do_not_compare(factory: Factory) -> None:
 
 
 def check_inputs_are_not_aliased(factory: Factory) -> None:
-    """Changing an event, a list or a table after the call changes nothing; the call changes none of them."""
-    given = [[id, text] for id, text in words(factory).searches.items()]
+    """The matcher keeps no reference to its inputs: changing one later changes no answer, and calls change none."""
+    subscriptions = [[id, text] for id, text in choose_vocabulary(factory).searches.items()]
     matcher = factory()
-    matcher.add_many(given)
-    wanted = answers(matcher)
-    for pair in given:
+    matcher.add_many(subscriptions)
+    wanted = collect_answers(matcher)
+    for pair in subscriptions:
         pair[1] = "false"
-    given.clear()
-    assert answers(matcher) == wanted
+    subscriptions.clear()
+    assert collect_answers(matcher) == wanted
     events = deepcopy(EVENTS)
-    found = matcher.match_many(events)
+    matches = matcher.match_many(events)
     assert events == EVENTS
-    lists = found.by_event()
+    lists = matches.by_event()
     for event in events:
         event.clear()
     events.clear()
     lists[0].clear()
-    assert [set(ids) for ids in found.by_event()] == wanted
+    assert [set(ids) for ids in matches.by_event()] == wanted
     matcher.match(EVENTS[0]).clear()
-    assert answers(matcher) == wanted
+    assert collect_answers(matcher) == wanted
 
 
 def check_a_tree_given_as_json_is_not_aliased(factory: Factory) -> None:
-    """A filter given as a decoded JSON object is read once, and not kept."""
+    """A filter passed as a decoded JSON object is parsed at once, and no reference to it is kept."""
     import json
 
     from tidings.lang import parse, render
 
-    tree = json.loads(render(parse(words(factory).searches["set"]), notation="json"))
+    tree = json.loads(render(parse(choose_vocabulary(factory).searches["set"]), notation="json"))
     matcher = factory()
     matcher.add("set", tree, notation="json")
-    wanted = ["set" in found for found in answers(filled(factory))]
-    _spoil(tree)
-    assert ["set" in found for found in answers(matcher)] == wanted
+    wanted = ["set" in ids for ids in collect_answers(fill_matcher(factory))]
+    _clear_all(tree)
+    assert ["set" in ids for ids in collect_answers(matcher)] == wanted
 
 
-def _spoil(tree: Any) -> None:
+def _clear_all(tree: Any) -> None:
     for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
-        _spoil(part)
+        _clear_all(part)
     if isinstance(tree, dict | list):
         tree.clear()
 
 
 def check_now_is_an_argument(factory: Factory) -> None:
-    """Ages are reckoned against the matcher's `now`, or the call's."""
+    """Ages are relative to the matcher's `now`, or to that of the call."""
     now = datetime(2024, 5, 1, tzinfo=UTC)
     matcher = factory(now=now)
     matcher.add("new", "age(posted) < 7 days")
@@ -278,12 +291,12 @@ def check_now_is_an_argument(factory: Factory) -> None:
 
 
 def check_why_agrees_with_the_answer(factory: Factory) -> None:
-    """`why` and `why_not` tell what happened, and print."""
-    matcher = filled(factory)
+    """`why` and `why_not` agree with `match`, and can be printed."""
+    matcher = fill_matcher(factory)
     for event in EVENTS:
-        found = set(matcher.match(event))
+        ids = set(matcher.match(event))
         for id in matcher:
-            assert matcher.why(event, id).matched == matcher.why_not(event, id).matched == (id in found)
+            assert matcher.why(event, id).matched == matcher.why_not(event, id).matched == (id in ids)
             assert str(matcher.why(event, id))
     assert str(matcher.explain())
     assert isinstance(matcher.explain().to_dict(), dict)

@@ -1,8 +1,8 @@
 """Worlds, and cases: filters and events of one world that fit together.
 
 A world's attributes are drawn from recipes, one for each thing an attribute can be. With a closed schema
-every attribute is declared; with an open one some are; without one, only what the ontology says of some is. What is
-declared may be declared without a kind. Worlds are mixed unless asked otherwise: see `World.mixed`.
+every attribute is declared; with an open one some are; without one, only those that the ontology declares. A
+declaration may leave the kind open. Worlds are mixed by default: see `World.mixed`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 NAMES = ("a", "b", "c", "price", "x.y", "x.z", "deep.er.one", "größe", "and", "two words")
-"""Names that meet often."""
+"""A few names, so that filters of one world often share attributes."""
 
 _BASIC = ("number", "text", "time", "place", "concept", "record")
 RECIPES = (*_BASIC, *_BASIC, "bool", "ip", "size", "length", "money")
-"""What an attribute can be, beside the special ones."""
+"""Recipes of attributes, apart from the special ones."""
 
 SPECIAL = ("contact", "twice", "synonym")
-"""Attributes with names of their own, which only an ontology can explain."""
+"""Recipes of attributes with fixed names, which need an ontology."""
 
 _PLAIN = {
     "number": Kind.NUMBER,
@@ -67,16 +67,16 @@ def worlds(
     slots: dict[str, Slot] = {}
     for recipe in chosen:
         name = _SPECIAL_NAMES.get(recipe) or draw(_NAMES)
-        if not _clashes(name, slots):
-            slots[name] = draw(_slots(recipe, _words(forest["goods"])))
+        if not _is_name_in_use(name, slots):
+            slots[name] = draw(_slots(recipe, _list_spellings(forest["goods"])))
     slots, schema = draw(_schemas(slots or {"a": Slot(Kind.NUMBER)}, mixed=mixed, declared=declared))
-    table, lore = _told(slots, forest)
-    known = (
+    table, lore = _build_table(slots, forest)
+    named_regions = (
         draw(st.one_of(regions(), st.none(), regions()))
         if any(slot.kind is Kind.PLACE for slot in slots.values())
         else None
     )
-    return World(slots, schema, _ontology(json.dumps(table)), known, lore=lore, mixed=mixed)
+    return World(slots, schema, _build_ontology(json.dumps(table)), named_regions, lore=lore, mixed=mixed)
 
 
 _FORESTS = st.one_of(st.sampled_from(FORESTS), st.sampled_from(FORESTS), trees())
@@ -89,8 +89,8 @@ def _several_of(recipes: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
 
 
 @lru_cache(maxsize=1024)
-def _ontology(table: str) -> Ontology:
-    """The ontology of a table: many worlds share one, and making it costs more than drawing."""
+def _build_ontology(table: str) -> Ontology:
+    """Return the ontology of a table; cached, since many worlds share one and building it costs more than drawing."""
     return Ontology.from_dict(json.loads(table))
 
 
@@ -98,10 +98,10 @@ _SPECIAL_NAMES = {"contact": "contact", "twice": "twice", "synonym": "colour"}
 _RESERVED = ("unasked", "currency", "email", "phone", "once", "color", "Farbe", *_SPECIAL_NAMES.values())
 
 
-def _clashes(name: str, slots: Mapping[str, Slot]) -> bool:
-    """A name must not lie under another, nor be one that an event uses otherwise."""
-    taken = [*slots, *_RESERVED] if name not in _SPECIAL_NAMES.values() else [*slots]
-    return any(name == other or name.startswith(f"{other}.") or other.startswith(f"{name}.") for other in taken)
+def _is_name_in_use(name: str, slots: Mapping[str, Slot]) -> bool:
+    """Tell whether a name equals, contains or lies under another one, or is reserved for events."""
+    used = [*slots, *_RESERVED] if name not in _SPECIAL_NAMES.values() else [*slots]
+    return any(name == other or name.startswith(f"{other}.") or other.startswith(f"{name}.") for other in used)
 
 
 @st.composite
@@ -128,7 +128,7 @@ def _slots(draw: st.DrawFn, recipe: str, words: tuple[str, ...]) -> Slot:
     return Slot(_PLAIN[recipe])
 
 
-def _words(tree: Mapping[str, Any]) -> tuple[str, ...]:
+def _list_spellings(tree: Mapping[str, Any]) -> tuple[str, ...]:
     spelled = [word for concept in tree for word in SYNONYMS.get(concept, ())]
     return (*tree, *spelled, *(word.upper() for word in spelled[:1]))
 
@@ -147,48 +147,50 @@ def _schemas(
     entries: dict[str, Attribute] = {}
     kept: dict[str, Slot] = {}
     for name, slot in slots.items():
-        said = form == "closed" or draw(st.booleans())
-        kept[name] = draw(_declared(slot, mixed=mixed)) if said and not slot.half else slot
-        if said and not slot.half:
-            entries.update(_attributes(name, kept[name]))
+        is_declared = form == "closed" or draw(st.booleans())
+        kept[name] = draw(_slots_in_schema(slot, mixed=mixed)) if is_declared and not slot.half else slot
+        if is_declared and not slot.half:
+            entries.update(_list_attributes(name, kept[name]))
     return kept, Schema(entries, closed=form == "closed")
 
 
 @st.composite
-def _declared(draw: st.DrawFn, slot: Slot, *, mixed: bool) -> Slot:
+def _slots_in_schema(draw: st.DrawFn, slot: Slot, *, mixed: bool) -> Slot:
     several = slot.kind is Kind.RECORD or bool(slot.below or slot.spellings) or draw(st.booleans())
     if mixed and not slot.declared and draw(st.integers(0, 3)) == 0:
-        return replace(slot, several=several)  # known to be there, and of no kind
+        return replace(slot, several=several)  # declared without a kind
     fields = {name: replace(inner, declared=True) for name, inner in slot.fields.items()}
-    if not slot.bare:  # without a unit that an ontology declares, it is a number and no amount
+    if not slot.bare:  # without a declared unit it is a plain number
         slot = replace(slot, units=(), bare=True)
     refinable = slot.kind is Kind.TEXT and draw(st.booleans())
     return replace(slot, several=several, declared=True, fields=fields, refinable=refinable)
 
 
-def _attributes(name: str, slot: Slot) -> Iterable[tuple[str, Attribute]]:
+def _list_attributes(name: str, slot: Slot) -> Iterable[tuple[str, Attribute]]:
     tree = "goods" if slot.kind is Kind.CONCEPT else None
     kind = slot.kind if slot.declared else None
     yield name, Attribute(kind, several=slot.several, tree=tree if kind else None, refinable=slot.refinable)
     for inner, field in slot.fields.items():
-        yield from _attributes(f"{name}.{inner}", field)
+        yield from _list_attributes(f"{name}.{inner}", field)
 
 
 # --- ontologies: what the slots need to be understood ----------------------------------------------
 
 
-def _told(slots: Mapping[str, Slot], forest: dict[str, dict[str, tuple[str, ...]]]) -> tuple[dict[str, Any], Lore]:
-    """Return the ontology's table, and the same as plain tables."""
-    said: dict[str, dict[str, Any]] = {}
-    table: dict[str, Any] = {"trees": tree_table(forest), "currencies": CURRENCIES, "attributes": said}
+def _build_table(
+    slots: Mapping[str, Slot], forest: dict[str, dict[str, tuple[str, ...]]]
+) -> tuple[dict[str, Any], Lore]:
+    """Return the ontology that the slots need, as a table for `Ontology.from_dict`, and as `Lore`."""
+    attributes: dict[str, dict[str, Any]] = {}
+    table: dict[str, Any] = {"trees": tree_table(forest), "currencies": CURRENCIES, "attributes": attributes}
     for name, slot in slots.items():
         if slot.kind is Kind.CONCEPT and slot.declared:
-            said[name] = {"kind": "concept goods"}
+            attributes[name] = {"kind": "concept goods"}
         if slot.units and slot.declared and slot.bare:
-            said[name] = {"kind": "number", "unit": slot.units[0]}
-            said[name].update({"unit_from": slot.unit_from} if slot.unit_from else {})
+            attributes[name] = {"kind": "number", "unit": slot.units[0]}
+            attributes[name].update({"unit_from": slot.unit_from} if slot.unit_from else {})
         if slot.spellings:
-            said[name] = {"synonyms": list(slot.spellings)}
+            attributes[name] = {"synonyms": list(slot.spellings)}
         if slot.below:
             table["attribute_trees"] = {"names": {"parents": {name: [], **{other: [name] for other in slot.below}}}}
         if slot.half:
@@ -237,7 +239,7 @@ def cases(
     """Return a world, up to so many filters, and up to so many events aimed at them.
 
     With `bad`, some of the events carry a value that does not fit its kind. Unless `mixed`, attributes that are not
-    declared are asked for as one kind, too, and hold nothing else.
+    declared are read as one kind, too, and hold nothing else.
     """
     world = draw(worlds(recipes, mixed=mixed, declared=bad))
     tree = filter_trees(world, depth)

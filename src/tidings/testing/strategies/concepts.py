@@ -31,13 +31,13 @@ REGIONS = ("downtown", "far east", "`odd`", "région-1")
 
 @st.composite
 def parents(draw: st.DrawFn, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Return concepts with those right above them: several roots, several parents, no circle."""
-    kept = names[: draw(st.integers(2, len(names)))]
-    found: dict[str, tuple[str, ...]] = {kept[0]: ()}
-    for at, name in enumerate(kept[1:], start=1):
-        above = draw(st.lists(st.sampled_from(kept[:at]), max_size=2, unique=True))
-        found[name] = tuple(above)
-    return found
+    """Return concepts with their parents: several roots, several parents, no cycle."""
+    chosen = names[: draw(st.integers(2, len(names)))]
+    above_of: dict[str, tuple[str, ...]] = {chosen[0]: ()}
+    for at, name in enumerate(chosen[1:], start=1):
+        above = draw(st.lists(st.sampled_from(chosen[:at]), max_size=2, unique=True))
+        above_of[name] = tuple(above)
+    return above_of
 
 
 def trees() -> st.SearchStrategy[dict[str, dict[str, tuple[str, ...]]]]:
@@ -66,7 +66,7 @@ def tree_table(trees: dict[str, dict[str, tuple[str, ...]]]) -> dict[str, Any]:
 
 
 CURRENCIES = {"base": "USD", "rates": {"EUR": 1.25, "JPY": 0.0078125}}
-"""What the currencies of `world.WORTH` are worth."""
+"""Exchange rates of the currencies of `world.WORTH`."""
 
 
 @st.composite
@@ -84,7 +84,7 @@ def ontologies(draw: st.DrawFn) -> Ontology:
         "derived": {"age_years": "year(now) - built"},
     }
     kept = draw(st.sets(st.sampled_from(("attribute_trees", "units", "derived")), max_size=3))
-    return Ontology.from_dict({section: said for section, said in table.items() if section in kept | _ALWAYS})
+    return Ontology.from_dict({section: content for section, content in table.items() if section in kept | _ALWAYS})
 
 
 _ALWAYS = {"trees", "attributes", "currencies"}

@@ -35,21 +35,21 @@ from tidings.testing.strategies.world import Slot
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_NOBODY: Mapping[str, bool] = {}
+_NO_OTHERS: Mapping[str, bool] = {}
 
 SECONDS = (0, 1, 0.5, 60, 3600, 86_400, 7 * 86_400, -60, 1e9)
-"""Ages worth trying; a time to come has a negative one."""
+"""Ages in seconds; a time in the future has a negative one."""
 
 METRES = (0, 1, 0.5, 1000, 5000, 111_195, 1_000_000, 20_100_000)
-"""Distances worth trying, up to around the globe."""
+"""Distances in metres, up to half around the globe."""
 
 
 def conditions(
-    kind: Kind | str, *, slot: Slot | None = None, regions: Sequence[str] = (), beside: Mapping[str, bool] = _NOBODY
+    kind: Kind | str, *, slot: Slot | None = None, regions: Sequence[str] = (), beside: Mapping[str, bool] = _NO_OTHERS
 ) -> st.SearchStrategy[Condition]:
     """Return conditions on an attribute of that kind.
 
-    `beside` names attributes it may be compared with, and whether it may be asked which one is less. `Has` is not
+    `beside` names attributes that it may be compared with, and whether they have an order. `Has` is not
     among the conditions: `filters` builds it, since it holds a filter of its own.
     """
     slot = slot or Slot(Kind(kind))
@@ -57,7 +57,7 @@ def conditions(
     return _conditions(slot.kind, slot.declared, slot.bare, slot.units, slot.words, tuple(regions), near)
 
 
-# Cached, and so by what can be hashed of a slot: hypothesis checks each new strategy, which costs more than drawing.
+# Cached by the hashable parts of a slot: hypothesis validates each new strategy, which costs more than drawing.
 @lru_cache(maxsize=4096)
 def _conditions(
     kind: Kind,
@@ -69,42 +69,42 @@ def _conditions(
     beside: tuple[tuple[str, bool], ...],
 ) -> st.SearchStrategy[Condition]:
     slot = Slot(kind, declared=declared, bare=bare, units=units, words=words)
-    found = [*_of_kind(slot, regions), st.sampled_from((Exists(), IsNull()))]
+    strategies = [*_conditions_of_kind(slot, regions), st.sampled_from((Exists(), IsNull()))]
     if beside:
-        found.append(_compared(beside))
-    return evenly(found)
+        strategies.append(_comparisons(beside))
+    return evenly(strategies)
 
 
-def _of_kind(slot: Slot, regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
+def _conditions_of_kind(slot: Slot, regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
     match slot.kind:
         case Kind.NUMBER:
-            return _compared_with_values(_amounts(slot))
+            return _value_conditions(_amounts(slot))
         case Kind.TEXT:
-            return [*_compared_with_values([texts()]), text_tests(), same_texts()]
+            return [*_value_conditions([texts()]), text_tests(), same_texts()]
         case Kind.CONCEPT:
-            return _of_concepts(slot)
+            return _concept_conditions(slot)
         case Kind.BOOL:
             return [st.booleans().map(Is), st.just(In((True, False)))]
         case Kind.TIME:
-            return [*_compared_with_values([scalars(Kind.TIME)]), ages()]
+            return [*_value_conditions([scalars(Kind.TIME)]), ages()]
         case Kind.PLACE:
-            return _of_places(regions)
+            return _place_conditions(regions)
         case Kind.IP:
             return [
-                st.lists(st.sampled_from(BLOCKS), min_size=1, max_size=3).map(lambda found: InNetworks(tuple(found)))
+                st.lists(st.sampled_from(BLOCKS), min_size=1, max_size=3).map(lambda blocks: InNetworks(tuple(blocks)))
             ]
     return []
 
 
-def _compared_with_values(families: list[st.SearchStrategy[Any]]) -> list[st.SearchStrategy[Any]]:
-    """Equality, sets and ranges; the values of one condition come from one family (of units, say)."""
+def _value_conditions(families: list[st.SearchStrategy[Any]]) -> list[st.SearchStrategy[Any]]:
+    """Return equality, sets and ranges; the values of one range come from one family, such as one unit."""
     value = st.one_of(families)
     sets = st.lists(value, min_size=1, max_size=4).map(one_of)
     return [*(ranges(family) for family in families), sets, value.map(Is)]
 
 
 def _amounts(slot: Slot) -> list[st.SearchStrategy[Any]]:
-    """Plain numbers, and numbers with each unit; with units they stay moderate, so that none overflows."""
+    """Return plain numbers, and numbers with each unit; those with units are small enough not to overflow."""
     moderate = st.one_of(st.integers(-20, 2000), st.sampled_from((0.5, 2.5, 0.25)))
     united = [moderate.map(partial(Quantity, unit=unit)) for unit in slot.units]
     if not slot.bare:
@@ -139,7 +139,7 @@ def text_tests(draw: st.DrawFn) -> TextTest:
 def same_texts() -> st.SearchStrategy[SameText]:
     """Return equality and sets of text that ignore case; some texts fold to more or other characters."""
     cased = st.sampled_from((*TEXTS, *AWKWARD, *(text.upper() for text in TEXTS), "Straße", "STRASSE", "ﬁ", "FI", "İ"))
-    return st.lists(cased, min_size=1, max_size=3).map(lambda found: SameText(tuple(found)))
+    return st.lists(cased, min_size=1, max_size=3).map(lambda values: SameText(tuple(values)))
 
 
 @cache
@@ -148,7 +148,7 @@ def ages() -> st.SearchStrategy[Age]:
     return ranges(st.one_of(st.sampled_from(SECONDS), st.integers(0, 10**6))).map(Age)
 
 
-def _of_concepts(slot: Slot) -> list[st.SearchStrategy[Any]]:
+def _concept_conditions(slot: Slot) -> list[st.SearchStrategy[Any]]:
     words = st.sampled_from(slot.words) if slot.words else st.sampled_from(TEXTS)
     # An undeclared attribute compares with any text; a declared one only with concepts of its tree.
     plain = words if slot.declared else st.one_of(words, st.sampled_from(TEXTS))
@@ -156,13 +156,15 @@ def _of_concepts(slot: Slot) -> list[st.SearchStrategy[Any]]:
     return [*tests, words.map(IsA), text_tests(), same_texts(), ranges(texts())]
 
 
-def _of_places(regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
+def _place_conditions(regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
     near = st.builds(Near, points(), st.sampled_from(METRES))
-    found = [near, areas().map(Within), st.lists(points(), min_size=1, max_size=3).map(one_of), points().map(Is)]
-    named = [st.sampled_from(regions).map(WithinRegion)] * 3 if regions else []  # rare worlds have them: often there
-    return [*found, *named]
+    conditions = [near, areas().map(Within), st.lists(points(), min_size=1, max_size=3).map(one_of), points().map(Is)]
+    named = (
+        [st.sampled_from(regions).map(WithinRegion)] * 3 if regions else []
+    )  # few worlds have regions, so they are frequent in those
+    return [*conditions, *named]
 
 
-def _compared(beside: Sequence[tuple[str, bool]]) -> st.SearchStrategy[Compare]:
+def _comparisons(beside: Sequence[tuple[str, bool]]) -> st.SearchStrategy[Compare]:
     pairs = [(op, other) for other, ordered in beside for op in (Comparison if ordered else (Comparison.EQ,))]
     return st.sampled_from(pairs).map(lambda pair: Compare(*pair))

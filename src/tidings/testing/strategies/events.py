@@ -1,11 +1,11 @@
-"""Events aimed at filters: every way an attribute can be there or not, in every form its values can take.
+"""Events aimed at filters: attributes present or absent, with values in every form that an event can have.
 
 An attribute is absent, null, an empty list, one value, several, several with a null among them, or a
 range. A dotted name is nested, flat, or partly both. Values come in every form that reads as the kind:
 numbers as decimals and text, times in other zones, naive, as dates and as ISO text, places as pairs,
 mappings and points, addresses as text, as Python's classes, and inside IPv6.
 
-In a mixed world, an attribute that nobody declares may also hold anything else, alone and among others.
+In a mixed world, an undeclared attribute may also hold a value of any other kind.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.model import Kind, Point, Quantity, Range
 from tidings.testing.hypothesis_import import st
-from tidings.testing.strategies.telling_values import aims
+from tidings.testing.strategies.boundary_values import find_boundary_values
 from tidings.testing.strategies.values import ZONES, bad_values, odd_values, scalars
 
 if TYPE_CHECKING:
@@ -48,47 +48,47 @@ _ODD_HALVES: tuple[Any, ...] = (
 
 
 class _Aimer:
-    """What events of one world, for some filters, are drawn from."""
+    """Draws events of one world; their values are near those that the filters name."""
 
     def __init__(self, world: World, trees: Iterable[Filter]) -> None:
         trees = tuple(trees)
         self.world = world
-        self.aims = aims(trees, world)
+        self.aims = find_boundary_values(trees, world)
 
     def fields(self, draw: st.DrawFn, slots: dict[str, Slot], prefix: str) -> dict[str, Any]:
         """Draw a record with these fields."""
-        found: dict[str, Any] = {}
+        record: dict[str, Any] = {}
         for name, slot in slots.items():
             if slot.half:
-                self.derived(draw, slot, prefix + name, found)
+                self.derive(draw, slot, prefix + name, record)
                 continue
-            there, value = self.attribute(draw, slot, prefix + name)
+            is_present, value = self.attribute(draw, slot, prefix + name)
             names = (name, *slot.spellings, *slot.below)
-            if there:
-                _put(draw, found, draw(st.sampled_from(names)), value)
+            if is_present:
+                _put(draw, record, draw(st.sampled_from(names)), value)
             if slot.several and (len(names) > 1 or "." in name) and draw(st.integers(0, 2)) == 0:
-                found.setdefault(draw(st.sampled_from(names)), draw(st.sampled_from((None, [], value))))
+                record.setdefault(draw(st.sampled_from(names)), draw(st.sampled_from((None, [], value))))
             if slot.unit_from and draw(st.booleans()):
-                found[slot.unit_from] = draw(st.sampled_from((None, *slot.units)))
-            if self.world.mixed and "." in name and draw(st.integers(0, 5)) == 0:  # no record where one should be
-                found.setdefault(name.partition(".")[0], draw(odd_values()))
-        return found
+                record[slot.unit_from] = draw(st.sampled_from((None, *slot.units)))
+            if self.world.mixed and "." in name and draw(st.integers(0, 5)) == 0:  # a value instead of a record
+                record.setdefault(name.partition(".")[0], draw(odd_values()))
+        return record
 
-    def derived(self, draw: st.DrawFn, slot: Slot, name: str, found: dict[str, Any]) -> None:
-        """Draw what a derived attribute is reckoned from."""
+    def derive(self, draw: st.DrawFn, slot: Slot, name: str, record: dict[str, Any]) -> None:
+        """Draw the attribute that a derived one is computed from."""
         wanted = [value for value in self.aims.get(name, ()) if isinstance(value, int) and abs(value) < 2**40]
         halves = st.one_of(
             st.none(), st.integers(-5, 5), *([st.sampled_from(wanted).map(lambda n: n // 2)] if wanted else [])
         )
         if slot.half and draw(st.booleans()):
-            found[slot.half] = draw(st.sampled_from(_ODD_HALVES)) if self.odd(draw) else draw(halves)
+            record[slot.half] = draw(st.sampled_from(_ODD_HALVES)) if self.odd(draw) else draw(halves)
 
     def odd(self, draw: st.DrawFn) -> bool:
-        """Tell, now and then, to hold something else than what the attribute is there for."""
+        """Return true now and then, in a mixed world: the attribute is to hold a value of any kind."""
         return self.world.mixed and draw(st.integers(0, 3)) == 0
 
     def attribute(self, draw: st.DrawFn, slot: Slot, name: str) -> tuple[bool, Any]:
-        """Draw whether the attribute is there, and what stands there."""
+        """Draw whether the attribute is present, and its value."""
         mode = draw(st.sampled_from(_SEVERAL if slot.several else _SINGLE))
         match mode:
             case "absent":
@@ -126,7 +126,7 @@ class _Aimer:
         return draw(scalars(slot.kind))
 
     def bad(self, draw: st.DrawFn, slot: Slot, name: str) -> Any:
-        """Draw what does not fit: two values where there is one, a bare amount, or a value of another kind."""
+        """Draw a value that does not fit: two values instead of one, an amount without unit, or another kind."""
         if not slot.several and draw(st.booleans()):
             return [self.value(draw, slot, name), self.value(draw, slot, name)]
         if not slot.bare and draw(st.booleans()):
@@ -161,7 +161,7 @@ def _fits(value: Any, slot: Slot) -> bool:
 
 
 def _is_one(value: Any) -> bool:
-    """Tell whether a value is no list and no range: a schema may say that there is one."""
+    """Tell whether a value is no list and no range, as a schema of single values wants it."""
     return not isinstance(value, list | tuple | Range)
 
 
@@ -200,10 +200,10 @@ def _number_forms(value: int | float) -> list[Any]:
 
 def _moment_forms(value: datetime) -> list[Any]:
     zoned = [value] if not 2 < value.year < 9998 else [value.astimezone(zone) for zone in ZONES]
-    found: list[Any] = [*zoned, value.replace(tzinfo=None)]
+    forms: list[Any] = [*zoned, value.replace(tzinfo=None)]
     if value == datetime.combine(value, datetime.min.time(), UTC):
-        found.append(value.date())
-    return [*found, *(each.isoformat() for each in found)]
+        forms.append(value.date())
+    return [*forms, *(form.isoformat() for form in forms)]
 
 
 def _address_forms(value: str) -> list[Any]:
@@ -213,17 +213,17 @@ def _address_forms(value: str) -> list[Any]:
 
 
 def _put(draw: st.DrawFn, fields: dict[str, Any], name: str, value: Any) -> None:
-    """Write a dotted name flat, nested, or partly nested; next to what is there already."""
+    """Store a value under a dotted name, flat, nested or partly nested, next to what the record has already."""
     parts = name.split(".")
     split = draw(st.integers(0, len(parts) - 1)) if len(parts) > 1 else 0
-    here = fields
+    record = fields
     for part in parts[:split]:
-        there = here.setdefault(part, {})
-        if not isinstance(there, dict):  # the name before the dot carries values of its own
+        inner = record.setdefault(part, {})
+        if not isinstance(inner, dict):  # the name before the dot has values of its own
             break
-        here = there
+        record = inner
     else:
-        here[".".join(parts[split:])] = value
+        record[".".join(parts[split:])] = value
         return
     fields[name] = value
 
@@ -239,7 +239,7 @@ def events_of(draw: st.DrawFn, world: World, trees: tuple[Filter, ...]) -> dict[
 
 @st.composite
 def bad_events(draw: st.DrawFn, world: World, trees: tuple[Filter, ...]) -> dict[str, Any]:
-    """Return one event in which an attribute that is declared carries what its kind cannot read.
+    """Return one event in which a declared attribute has a value that its kind cannot read.
 
     Where nothing is declared, no event can be bad, and this one is not.
     """

@@ -1,4 +1,4 @@
-"""Filter trees as people write them: tests under `and`, `or`, `not`, nested and repeated."""
+"""Filter trees: tests under `and`, `or` and `not`, nested and repeated."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def tests(draw: st.DrawFn, world: World, depth: int = 1) -> Test:
     slot = world.slots[attribute]
     name = draw(st.sampled_from((attribute, *slot.spellings)))
     beside = {other: world.has_order(attribute, other) for other in world.alike(attribute)}
-    slot = draw(_asked_as(slot, world))
+    slot = draw(_read_as(slot, world))
     if slot.kind is Kind.RECORD and slot.fields and draw(st.integers(0, 3)):
         inner = trees(replace(world, slots=slot.fields), max(0, depth - 1))
         return Test(name, Has(draw(inner)), draw(st.sampled_from(Quantifier)))
@@ -62,18 +62,18 @@ _OTHERS = (
     Slot(Kind.NUMBER, units=("USD", "EUR", "JPY"), bare=False),
     Slot(Kind.RECORD, fields={"b": Slot(Kind.NUMBER), "sku": Slot(Kind.TEXT)}),
 )
-"""What an attribute may be asked for as that nobody declares."""
+"""Kinds that a test may read an undeclared attribute as."""
 
 
 @st.composite
-def _asked_as(draw: st.DrawFn, slot: Slot, world: World) -> Slot:
-    """Return what a test takes the attribute for: what it is or, where nothing forbids that, something else."""
+def _read_as(draw: st.DrawFn, slot: Slot, world: World) -> Slot:
+    """Return the slot that a test reads the attribute as: its own or, unless it is declared, another one."""
     if slot.declared and not slot.refinable:
         return slot
     if not (world.mixed or slot.refinable) or draw(st.integers(0, 2)):
         return slot
     words = tuple(word for tree in world.lore.parents.values() for word in tree)
     concept = [Slot(Kind.CONCEPT, words=words)] if words else []
-    # A closed schema does not know the fields that such a record would have.
+    # A closed schema lacks the fields of such a record.
     others = _OTHERS[:-1] if world.schema is not None and world.schema.closed else _OTHERS
     return draw(st.sampled_from([*concept, Slot(Kind.IP)] if slot.refinable else [*concept, *others]))

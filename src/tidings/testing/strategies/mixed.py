@@ -1,9 +1,9 @@
-"""Filters that ask one attribute for different kinds, and events that carry anything at all.
+"""Filters that read one attribute as different kinds, and events that carry anything at all.
 
-Nobody declares these attributes, so each test reads them as the kind it asks for: as numbers, as amounts in bytes or
+These attributes are undeclared, so each test reads them as the kind it needs: as numbers, as amounts in bytes or
 in metres, as text, truth, times, places, addresses, concepts or records. Names are few, so that tests of all kinds
 meet on one attribute. Events aim at what the filters name, in every form, and carry what no kind reads: numbers that
-are none or infinite, integers beyond 64 bits, bytes, lists of unlike values, records where values are asked for.
+are none or infinite, integers beyond 64 bits, bytes, lists of unlike values, records instead of values.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from tidings.model import (
     scalars_of,
 )
 from tidings.testing.hypothesis_import import evenly, st
+from tidings.testing.strategies.boundary_values import find_boundary_values
 from tidings.testing.strategies.cases import Case
 from tidings.testing.strategies.concepts import FORESTS, tree_table
 from tidings.testing.strategies.conditions import conditions
 from tidings.testing.strategies.events import forms
 from tidings.testing.strategies.filters import QUANTIFIERS
-from tidings.testing.strategies.telling_values import aims
 from tidings.testing.strategies.values import bad_values, odd_values, scalars
 from tidings.testing.strategies.world import Slot, World
 
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 EXACT = 2**53
-"""Floats tell all integers up to here apart."""
+"""Floats represent all integers up to this one."""
 
 ATTRIBUTES = ("a", "mail", "contact")
-"""Names that tests of all kinds share; what an event says of `mail` is said of `contact`, too."""
+"""Names that tests of all kinds share; a value of `mail` is a value of `contact`, too."""
 
 WORDS = ("goods", "computer", "tablet", "netbook")
 
@@ -65,15 +65,15 @@ SLOTS = (
     Slot(Kind.IP),
     Slot(Kind.CONCEPT, words=WORDS),
 )
-"""What a test may take an attribute for."""
+"""Slots that a test may read an attribute as."""
 
 NOTHING: tuple[Any, ...] = (None, [], [[], None], Range())
-"""What an event may say of an attribute without giving it a value, and a range of everything."""
+"""Forms of an attribute without a value, and a range of everything."""
 
 
 @cache
 def mixed_world() -> World:
-    """Return the world in which nothing is declared, but concepts, units and names above names are known."""
+    """Return a world without declarations, with concepts, units and a tree of attribute names."""
     table = {
         "trees": tree_table(FORESTS[1]),
         "attribute_trees": {"names": {"parents": {"contact": [], "mail": ["contact"]}}},
@@ -82,7 +82,7 @@ def mixed_world() -> World:
 
 
 EVERYTHING, CONCEPTS, NUMBERS = "everything", "concepts", "numbers"
-"""How much of the language to draw: all; what indexes of concepts have; what indexes of numbers have."""
+"""How much of the language to draw: all, what indexes of concepts support, or what indexes of numbers support."""
 
 _SLOTS = {
     EVERYTHING: SLOTS,
@@ -101,13 +101,15 @@ def _tests(draw: st.DrawFn, names: Sequence[str], reach: str, *, plain: bool) ->
         other = Compare(draw(st.sampled_from(Comparison)), draw(st.sampled_from(names)))
         return Test(name, other, draw(st.sampled_from(QUANTIFIERS)))
     slot = draw(st.sampled_from(_SLOTS[reach]))
-    condition = draw(conditions(slot.kind, slot=slot).filter(lambda found: reach == EVERYTHING or _simple(found)))
+    condition = draw(
+        conditions(slot.kind, slot=slot).filter(lambda condition: reach == EVERYTHING or _is_indexable(condition))
+    )
     quantified = not plain and not isinstance(condition, Exists | IsNull)
     return Test(name, condition, draw(st.sampled_from(QUANTIFIERS)) if quantified else Quantifier.ANY)
 
 
-def _simple(condition: Condition) -> bool:
-    """Tell whether the papers' indexes know a condition; ranges of text and integers beyond 2^53 they do not."""
+def _is_indexable(condition: Condition) -> bool:
+    """Tell whether the papers' indexes support a condition; they lack ranges of text and integers beyond 2^53."""
     match condition:
         case Is() | In() | Range():
             return all(not isinstance(value, int) or abs(value) <= EXACT for value in scalars_of(condition)) and (
@@ -118,13 +120,13 @@ def _simple(condition: Condition) -> bool:
 
 @st.composite
 def _rows(draw: st.DrawFn, reach: str) -> Filter:
-    """Return a conjunction of what indexes are made for; of everything, now and then with what they are not."""
+    """Return a conjunction of tests that indexes support; in `EVERYTHING`, now and then with others."""
     plain = reach != EVERYTHING or draw(st.integers(0, 2)) > 0
     return all_of(draw(st.lists(_tests(ATTRIBUTES, reach, plain=plain), min_size=1, max_size=3)))
 
 
 def mixed_filters(reach: str = EVERYTHING) -> st.SearchStrategy[Filter]:
-    """Return filters whose tests take the same few attributes for anything."""
+    """Return filters whose tests read the same few attributes as any kind."""
     rows = _rows(reach)
     several = st.lists(rows, min_size=2, max_size=3).map(any_of)
     return evenly((rows, rows, several, rows.map(Not)) if reach == EVERYTHING else (rows, rows, several))
@@ -133,7 +135,7 @@ def mixed_filters(reach: str = EVERYTHING) -> st.SearchStrategy[Filter]:
 @st.composite
 def mixed_events(draw: st.DrawFn, trees: Sequence[Filter] = ()) -> dict[str, Any]:
     """Return one event; its values are what some filter names of the attribute, or anything else."""
-    aimed = aims(trees, mixed_world())
+    aimed = find_boundary_values(trees, mixed_world())
     every = [value for values in aimed.values() for value in values]
     event: dict[str, Any] = {}
     for name in ATTRIBUTES:
@@ -166,5 +168,5 @@ _AMOUNT = Slot(Kind.NUMBER, bare=False)
 def mixed_cases(draw: st.DrawFn, reach: str = EVERYTHING, *, filters: int = 6, events: int = 4) -> Case:
     """Return up to so many filters that share attributes and not kinds, and up to so many events for them."""
     trees = tuple(draw(st.lists(mixed_filters(reach), min_size=1, max_size=filters)))
-    seen = tuple(draw(st.lists(mixed_events(trees), min_size=1, max_size=events)))
-    return Case(mixed_world(), trees, seen)
+    drawn = tuple(draw(st.lists(mixed_events(trees), min_size=1, max_size=events)))
+    return Case(mixed_world(), trees, drawn)

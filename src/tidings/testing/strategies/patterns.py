@@ -72,8 +72,8 @@ _JOINING = (_NO_VARIABLE, _KEYED, (("other", "x"),), (("other", "y"),), (("key",
 
 
 @dataclass(frozen=True, slots=True)
-class _Taste:
-    """What the patterns may hold."""
+class _PatternOptions:
+    """Which parts of the language patterns may have."""
 
     names: tuple[str, ...]
     conditions: bool
@@ -86,7 +86,7 @@ class _Taste:
     variables: bool | Literal["joins"]
 
 
-def patterns(  # noqa: PLR0913 - keywords, each of its own meaning
+def patterns(  # noqa: PLR0913 - a public strategy; each is a keyword
     names: tuple[str, ...] = ("a", "b", "c"),
     *,
     conditions: bool = True,
@@ -105,13 +105,15 @@ def patterns(  # noqa: PLR0913 - keywords, each of its own meaning
     for numbers or for truth, side by side with those that ask for text. With `variables`, every filter gives
     `key = $x`; with `variables="joins"`, some give it, some give it from `other`, and some give `$y`.
     """
-    return _patterns(_Taste(names, conditions, guards, absence, repeats, most_steps, overlapping, mixed, variables))
+    return _patterns(
+        _PatternOptions(names, conditions, guards, absence, repeats, most_steps, overlapping, mixed, variables)
+    )
 
 
 def words(names: tuple[str, ...] = ("a", "b", "c"), most: int = 8) -> st.SearchStrategy[Word]:
     """Return words of up to `most` symbols; neighbours are 0 to 3 seconds apart, often 0."""
     steps = st.tuples(st.sampled_from(names), st.sampled_from((0, 0, 1, 1, 2, 3)))
-    return st.lists(steps, max_size=most).map(_timed_word)
+    return st.lists(steps, max_size=most).map(_accumulate_times)
 
 
 def streams(
@@ -129,169 +131,173 @@ def streams(
     if odd:
         optional |= {"kind": st.sampled_from(_ODD_KINDS), "time": st.sampled_from(_ODD_TIMES)}
         events = st.one_of(events, events, st.fixed_dictionaries({}, optional=optional))
-    return st.tuples(words(names, most), st.lists(events, min_size=most, max_size=most)).map(_told_word)
+    return st.tuples(words(names, most), st.lists(events, min_size=most, max_size=most)).map(_to_events)
 
 
-def _told_word(drawn: tuple[Word, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _to_events(drawn: tuple[Word, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     word, events = drawn
     return [
-        {"id": place, "time": _EPOCH + timedelta(microseconds=at), "kind": symbol} | given
-        for place, ((symbol, at), given) in enumerate(zip(word, events, strict=False))
+        {"id": place, "time": _EPOCH + timedelta(microseconds=at), "kind": symbol} | values
+        for place, ((symbol, at), values) in enumerate(zip(word, events, strict=False))
     ]
 
 
-def _timed_word(steps: list[tuple[str, int]]) -> Word:
-    found: Word = []
+def _accumulate_times(steps: list[tuple[str, int]]) -> Word:
+    word: Word = []
     now = 0
     for symbol, gap in steps:
         now += gap * SECOND
-        found.append((symbol, now))
-    return found
+        word.append((symbol, now))
+    return word
 
 
 @st.composite
-def _patterns(draw: st.DrawFn, taste: _Taste) -> Pattern:
-    named = {name: _named(draw, name, taste) for name in taste.names}
-    grower = _Grower(draw, taste, {name: {v for _, v in one.variables} for name, one in named.items()})
-    root = grower.whole()
-    absence = grower.absence(root)
-    made = Pattern(tuple(named.values()), root, absence)
-    used = made.list_filters()
-    return Pattern(tuple(one for name, one in named.items() if name in used), root, absence)
+def _patterns(draw: st.DrawFn, options: _PatternOptions) -> Pattern:
+    filters = {name: _draw_named_filter(draw, name, options) for name in options.names}
+    grower = _Grower(draw, options, {name: {v for _, v in named.variables} for name, named in filters.items()})
+    root = grower.draw_root()
+    absence = grower.draw_absence(root)
+    whole = Pattern(tuple(filters.values()), root, absence)
+    used = whole.list_filters()
+    return Pattern(tuple(named for name, named in filters.items() if name in used), root, absence)
 
 
-def _named(draw: st.DrawFn, name: str, taste: _Taste) -> NamedFilter:
-    variables = _KEYED if taste.variables else _NO_VARIABLE
-    if taste.variables == "joins":
+def _draw_named_filter(draw: st.DrawFn, name: str, options: _PatternOptions) -> NamedFilter:
+    variables = _KEYED if options.variables else _NO_VARIABLE
+    if options.variables == "joins":
         variables = draw(st.sampled_from(_JOINING))
-    tree = _mixed(draw, name) if taste.mixed and draw(st.integers(0, 2)) == 0 else _filter(draw, name, taste)
+    tree = (
+        _draw_mixed_filter(draw, name)
+        if options.mixed and draw(st.integers(0, 2)) == 0
+        else _draw_filter(draw, name, options)
+    )
     return NamedFilter(name, tree, variables)
 
 
-def _mixed(draw: st.DrawFn, name: str) -> Filter:
-    """Return a filter that asks an attribute for another kind than most do."""
+def _draw_mixed_filter(draw: st.DrawFn, name: str) -> Filter:
+    """Return a filter that reads an attribute as another kind than most do."""
     attribute = draw(st.sampled_from(("kind", "key", "other")))
     conditions: tuple[Condition, ...] = (Range(low=1), Is(7), Is(True), Is("1"), Is(name))
     return Test(attribute, draw(st.sampled_from(conditions)))
 
 
-def _filter(draw: st.DrawFn, name: str, taste: _Taste) -> Filter:
-    if not taste.overlapping:
+def _draw_filter(draw: st.DrawFn, name: str, options: _PatternOptions) -> Filter:
+    if not options.overlapping:
         return Test("kind", Is(name))
-    also = draw(st.sets(st.sampled_from(taste.names), max_size=len(taste.names) - 1))
-    kinds = [one for one in taste.names if one == name or one in also]
+    also = draw(st.sets(st.sampled_from(options.names), max_size=len(options.names) - 1))
+    kinds = [kind for kind in options.names if kind == name or kind in also]
     return TRUE if draw(st.integers(0, 9)) == 9 else Test("kind", one_of(kinds))
 
 
 @dataclass(slots=True)
 class _Grower:
-    """Grows one tree from left to right, so that what surely has a value before a `not` is known."""
+    """Grows one tree from left to right, so that the variables bound before a `not` are known."""
 
     draw: st.DrawFn
-    taste: _Taste
-    given: dict[str, set[str]]
+    options: _PatternOptions
+    variables_of: dict[str, set[str]]
     repeated: dict[str, bool] = field(default_factory=dict)
 
-    def whole(self) -> Node:
+    def draw_root(self) -> Node:
         """Return the root; conditions come last, when all labels are known."""
-        count = self.draw(st.integers(1, self.taste.most_steps))
-        node = self._grown(count, set())
-        return self._timed_somewhere(node) if self.taste.conditions else node
+        count = self.draw(st.integers(1, self.options.most_steps))
+        node = self._grow(count, set())
+        return self._add_times(node) if self.options.conditions else node
 
-    def absence(self, root: Node) -> Absence | None:
-        """Return an absence for the end, or none."""
-        names = self._silent(find_bound_variables(root, self.given))
-        if not (self.taste.absence and names and self.draw(st.integers(0, 3)) == 3):
+    def draw_absence(self, root: Node) -> Absence | None:
+        """Return an absence at the end of the pattern, or None."""
+        names = self._list_negatable(find_bound_variables(root, self.variables_of))
+        if not (self.options.absence and names and self.draw(st.integers(0, 3)) == 3):
             return None
         without = self.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
         return Absence(tuple(without), self.draw(st.integers(1, 3)) * SECOND)
 
-    def _grown(self, count: int, before: set[str]) -> Node:
+    def _grow(self, count: int, before: set[str]) -> Node:
         if count == 1:
-            return self._step()
-        shares = self._shares(count)
+            return self._draw_step()
+        shares = self._split(count)
         match self.draw(st.sampled_from(("sequence", "sequence", "sequence", "and", "or"))):
             case "sequence":
-                return self._sequence(shares, before)
+                return self._grow_sequence(shares, before)
             case "and":
-                return Both(tuple(self._grown(share, before) for share in shares))
+                return Both(tuple(self._grow(share, before) for share in shares))
             case _:
-                return Either(tuple(self._grown(share, before) for share in shares))
+                return Either(tuple(self._grow(share, before) for share in shares))
 
-    def _shares(self, count: int) -> list[int]:
-        """Cut the steps into two shares or more."""
+    def _split(self, count: int) -> list[int]:
+        """Split the number of steps into two shares or more."""
         cuts = self.draw(st.sets(st.integers(1, count - 1), min_size=1))
         marks = [0, *sorted(cuts), count]
         return [high - low for low, high in pairwise(marks)]
 
-    def _step(self) -> Node:
-        step = Step(self.draw(st.sampled_from(self.taste.names)), self._label())
-        if not (self.taste.repeats and self.draw(st.integers(0, 4)) == 4):
+    def _draw_step(self) -> Node:
+        step = Step(self.draw(st.sampled_from(self.options.names)), self._draw_label())
+        if not (self.options.repeats and self.draw(st.integers(0, 4)) == 4):
             return step
         if step.label is not None:
             self.repeated[step.label] = True
         least = self.draw(st.integers(1, 2))
         return Repeat(step, least, self.draw(st.sampled_from((None, least, least + 1))))
 
-    def _label(self) -> str | None:
-        # Every other step has a label; conditions speak of those.
+    def _draw_label(self) -> str | None:
+        # Half of the steps get a label; conditions refer to those.
         if not self.draw(st.booleans()):
             return None
         label = f"s{len(self.repeated) + 1}"
         self.repeated[label] = False
         return label
 
-    def _sequence(self, shares: list[int], before: set[str]) -> Node:
+    def _grow_sequence(self, shares: list[int], before: set[str]) -> Node:
         parts: list[Node] = []
         joints: list[Joint] = []
         for share in shares:
             if parts:
-                before = before | find_bound_variables(parts[-1], self.given)
-                joints.append(self._joint(before))
-            parts.append(self._grown(share, before))
+                before = before | find_bound_variables(parts[-1], self.variables_of)
+                joints.append(self._draw_joint(before))
+            parts.append(self._grow(share, before))
         return Sequence(tuple(parts), tuple(joints))
 
-    def _joint(self, before: set[str]) -> Joint:
+    def _draw_joint(self, before: set[str]) -> Joint:
         gap = self.draw(st.sampled_from((Gap.LATER, Gap.LATER, Gap.NEXT)))
-        names = self._silent(before)
-        if gap is Gap.NEXT or not (self.taste.guards and names and self.draw(st.integers(0, 3)) == 3):
+        names = self._list_negatable(before)
+        if gap is Gap.NEXT or not (self.options.guards and names and self.draw(st.integers(0, 3)) == 3):
             return Joint(gap)
         return Joint(gap, tuple(self.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))))
 
-    def _silent(self, before: set[str]) -> list[str]:
-        """Return what may stand under `not` where these variables surely have a value."""
-        every = self.taste.variables is True
-        return [name for name in self.taste.names if every or self.given[name] <= before]
+    def _list_negatable(self, before: set[str]) -> list[str]:
+        """Return the names that may stand under `not` where these variables are bound."""
+        every = self.options.variables is True
+        return [name for name in self.options.names if every or self.variables_of[name] <= before]
 
     # Times ------------------------------------------------------------------------------------------
 
-    def _timed_somewhere(self, node: Node) -> Node:
+    def _add_times(self, node: Node) -> Node:
         match node:
             case Sequence(parts, joints):
-                node = Sequence(tuple(self._timed_somewhere(part) for part in parts), joints)
+                node = Sequence(tuple(self._add_times(part) for part in parts), joints)
             case Both(parts):
-                node = Both(tuple(self._timed_somewhere(part) for part in parts))
+                node = Both(tuple(self._add_times(part) for part in parts))
             case Either(parts):
-                node = Either(tuple(self._timed_somewhere(part) for part in parts))
+                node = Either(tuple(self._add_times(part) for part in parts))
         if self.draw(st.integers(0, 3)) < 3:
             return node
-        conditions = self._conditions()
+        conditions = self._draw_conditions()
         bounded = not conditions or self.draw(st.integers(0, 3)) == 3
         return Timed(node, conditions, self.draw(st.integers(0, 4)) * SECOND if bounded else None)
 
-    def _conditions(self) -> tuple[Elapsed, ...]:
+    def _draw_conditions(self) -> tuple[Elapsed, ...]:
         moments = [Moment(label) for label in self.repeated]
         moments += [Moment(label, Which.FIRST) for label, often in self.repeated.items() if often]
         if len(moments) < 2:
             return ()
         pairs = st.lists(st.sampled_from(moments), min_size=2, max_size=2, unique=True)
-        return tuple(self._elapsed(*self.draw(pairs)) for _ in range(self.draw(st.integers(1, 2))))
+        return tuple(self._draw_elapsed(*self.draw(pairs)) for _ in range(self.draw(st.integers(1, 2))))
 
-    def _elapsed(self, late: Moment, early: Moment) -> Elapsed:
+    def _draw_elapsed(self, late: Moment, early: Moment) -> Elapsed:
         absolute = self.draw(st.integers(0, 3)) == 3
         low, high = sorted(self.draw(st.lists(st.integers(-2, 4), min_size=2, max_size=2)))
         ends = self.draw(st.sampled_from(((None, high), (low, None), (None, high), (low, high))))
         spans = [None if end is None else end * SECOND for end in ends]
         opens = [span is not None and self.draw(st.booleans()) for span in spans]
-        made = Elapsed(late, early, spans[0], spans[1], opens[0], opens[1], absolute)
-        return Elapsed(late, early, high=2 * SECOND, absolute=absolute) if never_holds(made) else made
+        elapsed = Elapsed(late, early, spans[0], spans[1], opens[0], opens[1], absolute)
+        return Elapsed(late, early, high=2 * SECOND, absolute=absolute) if never_holds(elapsed) else elapsed

@@ -1,7 +1,7 @@
-"""Values of each kind, and values that no kind of that name can read.
+"""Values of each kind, and values that a kind cannot read.
 
 Pools of corners (the ends of 64 bits, 2^53 and its neighbours, the least float, text that folds to
-another length) are mixed with whatever hypothesis finds, so that values meet each other often.
+another length) are mixed with values that hypothesis finds, so that values coincide often.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from tidings.model.values import INT_MAX, INT_MIN
 from tidings.testing.hypothesis_import import st
 
 NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)
-"""What time it is in a world; ages are reckoned against it."""
+"""The current time of a world; ages are relative to it."""
 
 NUMBERS = (0, 1, 2, 3, 5, 10, -1, 0.5, 2.5, 0.1, -0.0, 400, 1e300, 5e-324)
-"""Numbers worth trying: small ones that meet, and the ends of floats."""
+"""Numbers for tests: small ones that coincide often, and the ends of floats."""
 
 LARGE = (2**53, 2**53 + 1, 2**53 + 2, -(2**53) - 1, INT_MAX, INT_MAX - 1, INT_MIN, INT_MIN + 1)
 """Integers that floats cannot tell apart, and the ends of 64 bits."""
 
 TEXTS = ("", "a", "A", "ab", "b", "ford", "FORD", "focus", "straße", "STRASSE", "é", "e\u0301", "İ", "ﬁ", "\n", "a\nb")
-"""Words worth trying: empty, with case, folding to other lengths, composed both ways, with lines."""
+"""Texts for tests: empty, with case, folding to other lengths, composed and decomposed, with line breaks."""
 
 AWKWARD = (
     "'",
@@ -47,7 +47,7 @@ AWKWARD = (
     "\x00",
     "🚗",
 )
-"""Words that a notation may trip over."""
+"""Texts that need quoting or escaping in some notation."""
 
 EXPRESSIONS = (
     "a",
@@ -179,7 +179,7 @@ ODD: tuple[Any, ...] = (
     Range(Quantity(1, "GB"), 5), ip_address("10.0.0.1"), b"bytes", 1j, time(12),
     {"b": 1}, {"b": "x", "sku": "a"}, {"lon": 1, "lat": 0}, {"lon": 1}, {}, {"b": {}}, {"sku": None},
 )  # fmt: skip
-"""What an attribute may hold that nobody declares; some kinds read some of it, and some none of it."""
+"""Values that an undeclared attribute may hold; each kind reads some of them or none."""
 
 
 @cache
@@ -204,4 +204,4 @@ def addresses() -> st.SearchStrategy[Any]:
     inside = st.sampled_from(BLOCKS).flatmap(
         lambda block: st.sampled_from((block.network_address, block.broadcast_address))
     )
-    return inside.flatmap(lambda found: st.sampled_from((found, str(found), ip_address(int(found)))))
+    return inside.flatmap(lambda address: st.sampled_from((address, str(address), ip_address(int(address)))))

@@ -1,8 +1,8 @@
-"""A world: which attributes there are, what each holds, and everything a filter's meaning depends on.
+"""A world: attributes, the values each can have, and everything that a filter's meaning depends on.
 
 Filters and events drawn for one world fit together: every concept, unit and region is known, and events aim at
-the values that filters name. What is declared is asked for as what it is, and events hold what they should. In a
-mixed world, what is not declared may be asked for as anything, and hold anything.
+the values that filters name. Declared attributes are read as their kind, and events hold values of it. In a mixed
+world, undeclared attributes may be read as any kind, and hold any value.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tidings.testing.strategies.values import NOW
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What one attribute of a world holds.
+    """One attribute of a world.
 
-    `declared` kinds are known without any filter's word; text that is `refinable` may be asked for as a concept or
-    an address too. `units` are what amounts may be written in;
-    unless `bare`, every amount must be, and `unit_from` names an attribute that may carry the unit.
+    A `declared` kind stands in the schema or the ontology; `refinable` text may also be read as a concept or an
+    address. `units` are the units of amounts; unless `bare`, every amount has one, and `unit_from` names an attribute
+    that may carry the unit.
     `words` are the spellings of concepts. Filters may write any of `spellings` for the attribute's name,
     and events those and the narrower names of `below`. A derived attribute is twice the number in `half`.
     """
@@ -43,7 +43,7 @@ class Slot:
     fields: Mapping[str, Slot] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Show what is not as usual, so that a failing case can be read."""
+        """Show the fields that differ from the defaults, so that a failing case is readable."""
         usual = Slot(self.kind)
         shown = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) != getattr(usual, name)}
         return f"Slot({', '.join([self.kind.value, *(f'{name}={value!r}' for name, value in shown.items())])})"
@@ -51,10 +51,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Lore:
-    """What a world's ontology was made from, in plain tables, for opinions that must not ask the ontology.
+    """The contents of a world's ontology as plain tables, for oracles that must not use the ontology itself.
 
-    `parents` lists, for each tree, its concepts with those right above; `synonyms` gives a concept's other
-    spellings; `trees` the tree of an attribute; `units` the unit an attribute is kept in.
+    `parents` lists, for each tree, its concepts with their parents; `synonyms` gives a concept's other
+    spellings; `trees` the tree of an attribute; `units` the unit of an attribute.
     """
 
     parents: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -73,15 +73,15 @@ WORTH: Mapping[str, tuple[str, Fraction]] = {
     "EUR": ("USD", Fraction(5, 4)),
     "JPY": ("USD", Fraction(1, 128)),
 }
-"""The units of worlds: their family's base unit, and how much of it they are."""
+"""The units of worlds: their base unit, and how many of it they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The attributes, and the surroundings that `evaluate`, `parse` and `Matcher` take as keywords.
+    """The attributes, and the keywords that `evaluate`, `parse` and `Matcher` take.
 
-    In a `mixed` world, filters ask for undeclared attributes as several kinds and in several units, and events hold
-    values of any kind there.
+    In a `mixed` world, filters read undeclared attributes as several kinds and in several units, and events hold
+    values of any kind in them.
     """
 
     slots: Mapping[str, Slot]
@@ -94,7 +94,7 @@ class World:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """What to pass on: `evaluate(tree, event, **world.keywords)`."""
+        """Keyword arguments: `evaluate(tree, event, **world.keywords)`."""
         return {"schema": self.schema, "ontology": self.ontology, "regions": self.regions, "now": self.now}
 
     def canonical(self, name: str) -> str:
@@ -104,19 +104,19 @@ class World:
     def alike(self, name: str) -> list[str]:
         """Return the attributes that may be compared with this one."""
         slot = self.slots[name]
-        return [other for other, beside in self.slots.items() if _comparable(slot, beside, mixed=self.mixed)]
+        return [other for other, beside in self.slots.items() if _is_comparable(slot, beside, mixed=self.mixed)]
 
     def has_order(self, name: str, other: str) -> bool:
-        """Tell whether the two may be asked which one is less."""
+        """Tell whether the two attributes can be compared by `<`."""
         slots = [self.slots[name], self.slots[other]]
         declared = [slot.kind for slot in slots if slot.declared]
         return all(kind.has_order for kind in declared or ([] if self.mixed else [slots[0].kind]))
 
 
-def _comparable(one: Slot, two: Slot, *, mixed: bool) -> bool:
-    if mixed and not (one.declared and two.declared) and Kind.RECORD not in (one.kind, two.kind):
+def _is_comparable(left: Slot, right: Slot, *, mixed: bool) -> bool:
+    if mixed and not (left.declared and right.declared) and Kind.RECORD not in (left.kind, right.kind):
         return True
-    if one.kind is not two.kind or one.units != two.units or one.kind is Kind.RECORD or not one.bare:
+    if left.kind is not right.kind or left.units != right.units or left.kind is Kind.RECORD or not left.bare:
         return False
-    # Text stands for an address only where both sides are known to be addresses.
-    return one.kind is not Kind.IP or (one.declared and two.declared)
+    # Text is read as an address only where both sides are declared to be addresses.
+    return left.kind is not Kind.IP or (left.declared and right.declared)

@@ -1,6 +1,6 @@
-"""The telling values of filters: for each attribute the ends its conditions name, their neighbours, and between.
+"""Boundary values of filters: for each attribute the values its conditions name, their neighbours, and midpoints.
 
-An event that carries one of these decides some condition by a hair; random values seldom do.
+An event with one of these is close to the boundary of some condition; random values seldom are.
 """
 
 from __future__ import annotations
@@ -44,32 +44,32 @@ if TYPE_CHECKING:
 _METRES_PER_DEGREE = 111_195.08
 
 
-def aims(trees: Iterable[Filter], world: World) -> dict[str, list[Any]]:
-    """Return, by full name, values that filters are likely to disagree about."""
-    found: dict[str, dict[Any, None]] = defaultdict(dict)
+def find_boundary_values(trees: Iterable[Filter], world: World) -> dict[str, list[Any]]:
+    """Return, by full attribute name, values at the boundaries of the filters' conditions."""
+    values_of: dict[str, dict[Any, None]] = defaultdict(dict)
     pairs: list[tuple[str, str]] = []
     for tree in trees:
         for written, test in tests(tree):
             name = world.canonical(written)
-            found[name].update(dict.fromkeys(_telling(test.condition, world)))
+            values_of[name].update(dict.fromkeys(_boundary_values(test.condition, world)))
             if isinstance(test.condition, Compare):
                 pairs.append((name, written.removesuffix(test.attribute) + test.condition.other))
-    for one, two in pairs:  # values that compare must come from one pot
-        both = {**found[one], **found[two]} or dict.fromkeys(_POTS.get(_kind(one, world), ()))
-        found[one], found[two] = both, both
-    return {name: [*values, *_between(values)] for name, values in found.items()}
+    for left, right in pairs:  # attributes that are compared draw from the same values
+        both = {**values_of[left], **values_of[right]} or dict.fromkeys(_DEFAULTS.get(_find_kind(left, world), ()))
+        values_of[left], values_of[right] = both, both
+    return {name: [*values, *_midpoints(values)] for name, values in values_of.items()}
 
 
-_POTS: dict[Kind | None, tuple[Any, ...]] = {
+_DEFAULTS: dict[Kind | None, tuple[Any, ...]] = {
     Kind.NUMBER: (0, 1, 2),
     Kind.TEXT: ("a", "ab"),
     Kind.TIME: (NOW, NOW - timedelta(days=1)),
     Kind.PLACE: ((0.0, 0.0), (1.0, 0.0)),
 }
-"""What two attributes are drawn from that filters only compare with each other."""
+"""Values of two attributes that filters only compare with each other."""
 
 
-def _kind(name: str, world: World) -> Kind | None:
+def _find_kind(name: str, world: World) -> Kind | None:
     slot = world.slots.get(name)
     if slot is None:  # inside an array of records
         array, _, inner = name.partition(".")
@@ -77,38 +77,38 @@ def _kind(name: str, world: World) -> Kind | None:
     return slot.kind if slot and not slot.units else None
 
 
-def _telling(condition: Condition, world: World) -> Iterator[Any]:
+def _boundary_values(condition: Condition, world: World) -> Iterator[Any]:
     match condition:
         case Is(value):
-            yield from beside(value)
+            yield from _neighbours(value)
         case In(values):
             for value in values:
-                yield from beside(value)
+                yield from _neighbours(value)
         case Range(low, high):
             for end in (low, high):
-                yield from () if end is None else beside(end)
+                yield from () if end is None else _neighbours(end)
         case SameText(values):
             for value in values:
                 yield from (value, value.upper(), value.lower(), value.casefold(), value.swapcase(), f"{value}x")
         case TextTest(_, pattern):
-            yield from _words_like(pattern)
+            yield from _texts_like(pattern)
         case IsA(concept):
             yield concept
         case Age(Range(low, high)):
             for seconds in (low, high):
-                yield from () if seconds is None else _moments_ago(seconds, world.now)
+                yield from () if seconds is None else _times_ago(seconds, world.now)
         case _:
-            yield from _telling_places(condition, world)
+            yield from _boundary_places(condition, world)
 
 
-def _telling_places(condition: Condition, world: World) -> Iterator[Any]:
+def _boundary_places(condition: Condition, world: World) -> Iterator[Any]:
     match condition:
         case Within(area):
             yield from spots_of(area)
         case WithinRegion(region) if world.regions is not None:
             yield from spots_of(world.regions[region])
         case Near(center, metres):
-            yield from _around(center, metres)
+            yield from _places_around(center, metres)
         case InNetworks(networks):
             for block in networks:
                 for address in (block.network_address, block.broadcast_address):
@@ -118,7 +118,7 @@ def _telling_places(condition: Condition, world: World) -> Iterator[Any]:
                     )
 
 
-def beside(value: Any) -> Iterator[Any]:
+def _neighbours(value: Any) -> Iterator[Any]:
     """Yield the value and its nearest neighbours on both sides."""
     match value:
         case bool():
@@ -132,16 +132,16 @@ def beside(value: Any) -> Iterator[Any]:
                 n for n in (math.nextafter(value, -math.inf), math.nextafter(value, math.inf)) if math.isfinite(n)
             )
         case str():
-            yield from _words_like(value)
+            yield from _texts_like(value)
         case datetime():
-            yield from _beside_moment(value)
+            yield from _neighbours_of_time(value)
         case Point(lon, lat):
             yield (lon, lat)
         case Quantity(amount, unit):
             yield from (Quantity(n, unit) for n in (amount, amount - 1, amount + 1, amount * 1000, amount / 1000))
 
 
-def _beside_moment(value: datetime) -> Iterator[datetime]:
+def _neighbours_of_time(value: datetime) -> Iterator[datetime]:
     yield value
     for step in (timedelta(microseconds=1), timedelta(days=1)):
         if datetime.min.replace(tzinfo=value.tzinfo) + step <= value:
@@ -150,8 +150,8 @@ def _beside_moment(value: datetime) -> Iterator[datetime]:
             yield value + step
 
 
-def _words_like(pattern: str) -> Iterator[str]:
-    """Words at the edge of a text test: the pattern itself, longer, shorter, in the other case, wildcards filled."""
+def _texts_like(pattern: str) -> Iterator[str]:
+    """Texts at the boundary of a text test: the pattern, longer, shorter, in the other case, wildcards filled."""
     yield from (pattern, f"{pattern}x", f"x{pattern}", f"x{pattern}x", pattern[:-1], pattern[1:], pattern.swapcase())
     plain = re.sub(r"\\(.)", r"\1", pattern)
     yield from (plain.replace("*", filler).replace("?", "o") for filler in ("", "x\ny"))
@@ -159,15 +159,15 @@ def _words_like(pattern: str) -> Iterator[str]:
     yield from (pattern.upper(), pattern.replace("SS", "ß"), pattern.replace("ss", "ẞ"))
 
 
-def _moments_ago(seconds: Any, now: datetime) -> Iterator[datetime]:
+def _times_ago(seconds: Any, now: datetime) -> Iterator[datetime]:
     try:
         then = now - timedelta(seconds=seconds)
     except OverflowError:
         return
-    yield from _beside_moment(then)
+    yield from _neighbours_of_time(then)
 
 
-def _around(center: Point, metres: float) -> Iterator[tuple[float, float]]:
+def _places_around(center: Point, metres: float) -> Iterator[tuple[float, float]]:
     yield (center.lon, center.lat)
     yield (center.lon - 180 if center.lon > 0 else center.lon + 180, -center.lat)
     for share in (0.99, 1.01):
@@ -175,6 +175,6 @@ def _around(center: Point, metres: float) -> Iterator[tuple[float, float]]:
         yield from [(center.lon, lat)] if abs(lat) <= 90 else []
 
 
-def _between(values: Iterable[Any]) -> list[Any]:
+def _midpoints(values: Iterable[Any]) -> list[Any]:
     numbers = sorted(value for value in values if type(value) in (int, float))
     return [low + (high - low) // 2 for low, high in pairwise(numbers) if math.isfinite(high - low)]
