@@ -83,10 +83,10 @@ def main() -> None:
     show("compact()", matcher)
 
 
-def show(what: str, matcher: Matcher) -> None:
+def show(title: str, matcher: Matcher) -> None:
     """Print a line."""
     lists = ", ".join(f"{name} {size:,}" for name, size in sizes(matcher).items())
-    print(f"{what}: {resident()} MB; {len(matcher):,} subscriptions; {lists}", flush=True)
+    print(f"{title}: {resident()} MB; {len(matcher):,} subscriptions; {lists}", flush=True)
 
 
 if __name__ == "__main__":

@@ -42,41 +42,45 @@ def main() -> None:
     options.add_argument("--pairs", type=int, default=10)
     options.add_argument("--against", type=Path, help="the src folder of another version")
     options.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
-    given = options.parse_args()
-    if given.way:
-        print(json.dumps(measured(given.way, given.subscriptions, given.batches)))
+    arguments = options.parse_args()
+    if arguments.way:
+        print(json.dumps(measure_way(arguments.way, arguments.subscriptions, arguments.batches)))
         return
     ours = Path(__file__).resolve().parents[1] / "src"
-    rounds = [{way: in_process(ours, way, given) for way in WAYS} for _ in range(given.pairs)]
+    rounds = [{way: in_process(ours, way, arguments) for way in WAYS} for _ in range(arguments.pairs)]
     print(
-        f"kinds: {given.subscriptions:,} subscriptions of 3 ranges over {ATTRIBUTES} attributes, batches of {EVENTS:,}"
+        f"kinds: {arguments.subscriptions:,} subscriptions of 3 ranges over {ATTRIBUTES} attributes,"
+        f" batches of {EVENTS:,}"
     )
     for way in WAYS:
         base = f"{way.split()[0]} {'apart' if 'mixed' in way else 'declared'}"
-        print(f"  {way:20} {statistics.median(one[way] for one in rounds):8.1f} us an event", end="")
-        print(f"   ratio to {base.split()[1]} {told([one[way] / one[base] for one in rounds])}")
-    for way in [way for way in WAYS if "mixed" not in way] if given.against else ():
-        pairs = [(in_process(ours, way, given), in_process(given.against, way, given)) for _ in range(given.pairs)]
-        print(f"  {way:20} against the other: ratio {told([one / two for one, two in pairs])}")
+        print(f"  {way:20} {statistics.median(turn[way] for turn in rounds):8.1f} us an event", end="")
+        print(f"   ratio to {base.split()[1]} {format_ratios([turn[way] / turn[base] for turn in rounds])}")
+    for way in [way for way in WAYS if "mixed" not in way] if arguments.against else ():
+        pairs = [
+            (in_process(ours, way, arguments), in_process(arguments.against, way, arguments))
+            for _ in range(arguments.pairs)
+        ]
+        print(f"  {way:20} against the other: ratio {format_ratios([turn / two for turn, two in pairs])}")
 
 
-def told(ratios: list[float]) -> str:
+def format_ratios(ratios: list[float]) -> str:
     """Return the median of ratios and the 90 % interval of their mean, by resampling."""
     rng = random.Random(1)
     means = sorted(statistics.fmean(rng.choices(ratios, k=len(ratios))) for _ in range(2000))
     return f"{statistics.median(ratios):.3f}, 90 % interval {means[100]:.3f} to {means[1899]:.3f}"
 
 
-def in_process(src: Path, way: str, given: argparse.Namespace) -> float:
+def in_process(src: Path, way: str, arguments: argparse.Namespace) -> float:
     """Return microseconds an event, measured in a process of its own."""
     command = [sys.executable, __file__, "--way", way]
-    command += ["--subscriptions", str(given.subscriptions), "--batches", str(given.batches)]
+    command += ["--subscriptions", str(arguments.subscriptions), "--batches", str(arguments.batches)]
     environment = {**os.environ, "PYTHONPATH": str(src)}
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
     return float(json.loads(ran.stdout))
 
 
-def measured(way: str, subscriptions: int, batches: int) -> float:
+def measure_way(way: str, subscriptions: int, batches: int) -> float:
     """Return microseconds an event of one way."""
     import pyarrow as pa
 
@@ -91,7 +95,7 @@ def measured(way: str, subscriptions: int, batches: int) -> float:
     matcher.add_many(pa.table({"id": list(range(subscriptions)), "filter": texts(rng, subscriptions, way)}))
     matcher.compact()
     columns = [events(rng, way) for _ in range(batches + 2)]
-    tables = [pa.table(one) if "rows" not in way else list(rows(one)) for one in columns]
+    tables = [pa.table(part) if "rows" not in way else list(rows(part)) for part in columns]
     for table in tables[:2]:
         matcher.match_many(table)
     started = time.process_time()
@@ -118,8 +122,8 @@ def events(rng: random.Random, way: str) -> dict[str, list[object]]:
     columns = {f"a{at}": [value(rng, way) for _ in range(EVENTS)] for at in range(ATTRIBUTES)}
     if "apart" not in way:
         return columns
-    words = {f"b{name[1:]}": [one if one in WORDS else None for one in values] for name, values in columns.items()}
-    return {name: [None if one in WORDS else one for one in values] for name, values in columns.items()} | words
+    words = {f"b{name[1:]}": [cell if cell in WORDS else None for cell in values] for name, values in columns.items()}
+    return {name: [None if cell in WORDS else cell for cell in values] for name, values in columns.items()} | words
 
 
 def value(rng: random.Random, way: str) -> object:

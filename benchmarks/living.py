@@ -50,10 +50,10 @@ def main() -> None:
     options.add_argument("--subscriptions", type=int, default=1_000_000)
     options.add_argument("--calls", type=int, default=10_000)
     options.add_argument("--quick", action="store_true", help="a hundredth of the work, for a smoke test")
-    given = options.parse_args()
-    share = 100 if given.quick else 1
+    arguments = options.parse_args()
+    share = 100 if arguments.quick else 1
     work = workload("equalities")
-    count = given.subscriptions // share
+    count = arguments.subscriptions // share
     matcher = work.matcher("engine")
     matcher.add_many(work.columns(count, 1))
     events = work.event_rows(64, 2)
@@ -62,22 +62,22 @@ def main() -> None:
     print(f"living: {count:,} subscriptions; {describe_machine()}")
     names = work.columns(count, 1).column("id").to_pylist()
     random.Random(1).shuffle(names)
-    _report("nothing merged", timed_calls(matcher, events, names, calls=given.calls // share // 10), "(baseline)")
-    third, calls = _others(work.columns(count // 3, 3)), given.calls // share
+    _report("nothing merged", time_calls(matcher, events, names, calls=arguments.calls // share // 10), "(baseline)")
+    third, calls = _others(work.columns(count // 3, 3)), arguments.calls // share
     merging: list[float] = []
     for _ in range(ROUNDS):
         if len(merging) >= calls:
             break
         matcher.add_many(third)
-        merging += timed_calls(matcher, events, names, calls=calls - len(merging), merging=True)
+        merging += time_calls(matcher, events, names, calls=calls - len(merging), merging=True)
     _report("while merging", merging or [0.0], "" if len(merging) >= calls else "(the merges were over too soon)")
     matcher.settle()
     matcher.compact()
-    report_threads(matcher, work.events(1024, 2), batches=2 if given.quick else 40)
-    report_opening(matcher, events[0], repeat=1 if given.quick else 5)
+    report_threads(matcher, work.events(1024, 2), batches=2 if arguments.quick else 40)
+    report_opening(matcher, events[0], repeat=1 if arguments.quick else 5)
 
 
-def timed_calls(
+def time_calls(
     matcher: Matcher, events: list[dict[str, object]], names: list[str], *, calls: int, merging: bool = False
 ) -> list[float]:
     """Add, remove and match in turn; return the seconds of each call, of those made while merging if so asked."""
@@ -112,10 +112,10 @@ def _others(table: pa.Table) -> pa.Table:
     return table.set_column(table.column_names.index("id"), "id", ids)
 
 
-def _report(what: str, calls: list[float], remark: str) -> None:
+def _report(title: str, calls: list[float], remark: str) -> None:
     seconds = np.sort(calls)
     middle, most = seconds[len(seconds) // 2] * 1e3, seconds[-1] * 1e3
-    print(f"  {what:<16} {len(seconds):7,} calls: median {middle:6.2f} ms, longest {most:6.1f} ms  {remark}")
+    print(f"  {title:<16} {len(seconds):7,} calls: median {middle:6.2f} ms, longest {most:6.1f} ms  {remark}")
 
 
 def report_opening(matcher: Matcher, event: dict[str, object], *, repeat: int) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Plain:
+class PlainForecastLoop:
     """Where each pattern stands; `told` counts the forecasts that crossed the threshold."""
 
     tables: list[list[list[int]]]
@@ -24,18 +24,21 @@ class Plain:
     chances: list[list[float]]
     cells: list[int]
     threshold: float
-    told: int = 0
+    forecasts: int = 0
 
     @classmethod
-    def of(cls, detector: Detector, horizon: int, threshold: float) -> Plain:
+    def of(cls, detector: Detector, horizon: int, threshold: float) -> PlainForecastLoop:
         """Take courses and probabilities from a detector with a model."""
         forecaster = detector.prepare_forecasting().forecaster
-        known = list(forecaster.patterns.values())
-        chances = [forecaster.table(one.name, detector.horizons()[one.name]).chances[:, 0].tolist() for one in known]
-        labels = [{label: number for number, label in enumerate(one.course.labels)} for one in known]
-        cells = [one.course.start for one in known]
+        patterns = list(forecaster.patterns.values())
+        chances = [
+            forecaster.table(pattern.name, detector.horizons()[pattern.name]).chances[:, 0].tolist()
+            for pattern in patterns
+        ]
+        labels = [{label: number for number, label in enumerate(pattern.course.labels)} for pattern in patterns]
+        cells = [pattern.course.start for pattern in patterns]
         assert all(plan.amount == horizon for plan in detector.horizons().values())
-        return cls([one.course.table.tolist() for one in known], labels, chances, cells, threshold)
+        return cls([pattern.course.table.tolist() for pattern in patterns], labels, chances, cells, threshold)
 
     def take(self, types: Sequence[str], *, every: list[float] | None = None) -> None:
         """Take events; `every` gathers the probability of the first pattern at each."""
@@ -45,7 +48,7 @@ class Plain:
                 cell = self.cells[number] = table[self.cells[number]][self.labels[number].get(kind, 0)]
                 now = self.chances[number][cell] > self.threshold
                 if now and not above[number]:
-                    self.told += 1
+                    self.forecasts += 1
                 above[number] = now
             if every is not None:
                 every.append(self.chances[0][self.cells[0]])

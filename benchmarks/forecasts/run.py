@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import tidings as td
-from benchmarks.forecasts.plain import Plain
+from benchmarks.forecasts.plain import PlainForecastLoop
 from benchmarks.patterns.run import heading
 from tidings.bench.harness.timing import Figure, measure_seconds
 from tidings.bench.workloads.composites import Stream, composites, publications, uniform_stream
@@ -36,7 +36,7 @@ LOOPED = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ForecastCase:
     """A row: how many patterns, what is told of them, on which stream, and what must be reached."""
 
     key: str
@@ -50,10 +50,10 @@ class Case:
 
 
 CASES = (
-    Case("one", "1 pattern of 5 steps, at every event", 1, "every", 500_000, 200_000, 1_000_000),
-    Case("fifty", "50 such, on crossing", 50, "crossing", 200_000, 0, 0),
-    Case("paper", "1,000 of the paper, uniform events, on crossing", 1000, "crossing", 60_000, 50_000, 200_000),
-    Case(
+    ForecastCase("one", "1 pattern of 5 steps, at every event", 1, "every", 500_000, 200_000, 1_000_000),
+    ForecastCase("fifty", "50 such, on crossing", 50, "crossing", 200_000, 0, 0),
+    ForecastCase("paper", "1,000 of the paper, uniform events, on crossing", 1000, "crossing", 60_000, 50_000, 200_000),
+    ForecastCase(
         "published", "1,000 of the paper, its publications", 1000, "crossing", 60_000, 50_000, 200_000, published=True
     ),
 )
@@ -65,25 +65,25 @@ def main() -> None:
     options.add_argument("--repeat", type=int, default=5)
     options.add_argument("--only", nargs="*", choices=[*(case.key for case in CASES), "training"], help="these rows")
     options.add_argument("--quick", action="store_true", help="tiny sizes, for a smoke test; the figures mean nothing")
-    given = options.parse_args()
-    only = given.only or [*(case.key for case in CASES), "training"]
+    arguments = options.parse_args()
+    only = arguments.only or [*(case.key for case in CASES), "training"]
     print(f"{heading('forecasts')}\n", flush=True)
     print(f"{'':52}{'events/s':>12} {'spread':>7} {'must':>9} {'aim':>10} {'plain loop':>11} {'told an event':>14}")
     for case in CASES:
         if case.key in only:
-            measured(case, repeat=given.repeat, quick=given.quick)
+            measure_case(case, repeat=arguments.repeat, quick=arguments.quick)
     if "training" in only:
-        training(repeat=min(3, given.repeat), quick=given.quick)
+        training(repeat=min(3, arguments.repeat), quick=arguments.quick)
 
 
-def patterns_of(case: Case, *, quick: bool) -> list[Pattern]:
+def patterns_of(case: ForecastCase, *, quick: bool) -> list[Pattern]:
     """Return the patterns of a row."""
     if case.patterns < 1000:
         return composites(case.patterns, length=5, pool=50, later=1, seed=SEED)
     return composites(20 if quick else case.patterns, seed=SEED)
 
 
-def stream_of(case: Case, patterns: list[Pattern], count: int) -> Stream:
+def stream_of(case: ForecastCase, patterns: list[Pattern], count: int) -> Stream:
     """Return a stream of so many events."""
     if not case.published:
         return uniform_stream(count, seed=SEED + 1)
@@ -93,63 +93,63 @@ def stream_of(case: Case, patterns: list[Pattern], count: int) -> Stream:
     return Stream(types, np.arange(count, dtype=np.int64) * 1_000_000)
 
 
-def watching(patterns: list[Pattern], model: td.Model, case: Case) -> td.Detector:
+def watching(patterns: list[Pattern], model: td.Model, case: ForecastCase) -> td.Detector:
     """Return a detector that forecasts them all."""
     made = td.Detector(model=model)
-    made.add_many(written(patterns), horizon=HORIZON, threshold=THRESHOLD, tell=case.tell)
+    made.add_many(write_patterns(patterns), horizon=HORIZON, threshold=THRESHOLD, tell=case.tell)
     return made
 
 
-def written(patterns: list[Pattern]) -> list[WrittenPattern]:
+def write_patterns(patterns: list[Pattern]) -> list[WrittenPattern]:
     """Return patterns under their numbers."""
-    return [WrittenPattern(f"p{number}", one, Mode.RESTART, None) for number, one in enumerate(patterns)]
+    return [WrittenPattern(f"p{number}", pattern, Mode.RESTART, None) for number, pattern in enumerate(patterns)]
 
 
-def measured(case: Case, *, repeat: int, quick: bool) -> None:
+def measure_case(case: ForecastCase, *, repeat: int, quick: bool) -> None:
     """Time one row beside the plain loop, and print it."""
     events = 2_000 if quick else case.events
     patterns = patterns_of(case, quick=quick)
     stream = stream_of(case, patterns, events * (repeat + 2))
     table, names = stream.table(), stream.names()
     learner = td.Detector()
-    learner.add_many(written(patterns))
+    learner.add_many(write_patterns(patterns))
     detector = watching(patterns, td.train(learner, table.slice(0, events)), case)
-    loop = Plain.of(detector, HORIZON, THRESHOLD)
+    loop = PlainForecastLoop.of(detector, HORIZON, THRESHOLD)
     agree(case, patterns, detector, table.slice(0, min(events, 500)), names[: min(events, 500)])
     detector.detect_many(table.slice(0, events))
     few = max(1, min(events, LOOPED // len(patterns)))
-    ours, plain, told = [], [], 0
+    ours, plain, forecasts = [], [], 0
     for turn in range(1, repeat + 1):
         piece = table.slice(turn * events, events)
-        found: list[td.Detections] = []
-        taking = partial(taken, detector, piece, found)
+        results: list[td.Detections] = []
+        taking = partial(take_events, detector, piece, results)
         ours.append(measure_seconds(taking, process_time) / events)
-        told = len(found[0].forecasts)
+        forecasts = len(results[0].forecasts)
         some = names[turn * events : turn * events + few]
         plain.append(measure_seconds(partial(loop.take, some), process_time) / few)
     mine, other = Figure("s", tuple(ours)), Figure("s", tuple(plain))
     must, aim = (f"{n:,}" if n else "" for n in (case.must, case.aim))
     print(
         f"{case.called:<52}{1 / mine.median:>12,.0f} {mine.spread:>7.0%} {must:>9} {aim:>10} "
-        f"{other.median / mine.median:>10,.0f}x {told / events:>14.3f}",
+        f"{other.median / mine.median:>10,.0f}x {forecasts / events:>14.3f}",
         flush=True,
     )
 
 
-def taken(detector: td.Detector, events: object, found: list[td.Detections]) -> None:
+def take_events(detector: td.Detector, events: object, results: list[td.Detections]) -> None:
     """Let a detector take events, and keep what it found."""
-    found.append(detector.detect_many(events))
+    results.append(detector.detect_many(events))
 
 
-def agree(case: Case, patterns: list[Pattern], detector: td.Detector, table: object, names: list[str]) -> None:
+def agree(case: ForecastCase, patterns: list[Pattern], detector: td.Detector, table: object, names: list[str]) -> None:
     """Stop unless the loop and the detector say the same of the first pattern at every event."""
     model = detector.model
     assert model is not None
-    one = watching(patterns[:1], model, Case("", "", 1, "every", 0, 0, 0))
-    probabilities = one.detect_many(table).forecasts.probabilities
-    said: list[float] = []
-    Plain.of(one, HORIZON, THRESHOLD).take(names, every=said)
-    if not np.array_equal(probabilities, np.array(said)):
+    single = watching(patterns[:1], model, ForecastCase("", "", 1, "every", 0, 0, 0))
+    probabilities = single.detect_many(table).forecasts.probabilities
+    chances: list[float] = []
+    PlainForecastLoop.of(single, HORIZON, THRESHOLD).take(names, every=chances)
+    if not np.array_equal(probabilities, np.array(chances)):
         msg = f"{case.key}: the loop and the detector do not agree"
         raise SystemExit(msg)
 
@@ -159,11 +159,11 @@ def training(*, repeat: int, quick: bool) -> None:
     events, count = (20_000, 20) if quick else (1_000_000, 1_000)
     table = uniform_stream(events, seed=SEED).table()
     learner = td.Detector()
-    learner.add_many(written(composites(count, seed=SEED)))
+    learner.add_many(write_patterns(composites(count, seed=SEED)))
     td.train(learner, table.slice(0, 1_000))
     seconds = Figure("s", tuple(measure_seconds(lambda: td.train(learner, table), process_time) for _ in range(repeat)))
-    told = f"training, {events:,} events, {count:,} patterns"
-    print(f"{told:<52}{seconds.median:>10.1f} s {seconds.spread:>7.0%} {'60 s':>9} {'20 s':>10}")
+    title = f"training, {events:,} events, {count:,} patterns"
+    print(f"{title:<52}{seconds.median:>10.1f} s {seconds.spread:>7.0%} {'60 s':>9} {'20 s':>10}")
 
 
 if __name__ == "__main__":

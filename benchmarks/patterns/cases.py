@@ -27,7 +27,7 @@ SEED, EVENTS_SEED = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PatternCase:
     """A row: its patterns, `events(n)` of a stream of its own, and the events that each of the two takes at a time."""
 
     key: str
@@ -42,7 +42,7 @@ class Case:
     paper: int = 0
     """Events for the paper's machine; none where it is not asked."""
 
-    def small(self) -> Case:
+    def small(self) -> PatternCase:
         """Return the same with next to nothing to do."""
         return replace(self, many=2_000, few=500, paper=min(self.paper, 300))
 
@@ -60,7 +60,7 @@ def abc(n: int, pool: int = 50, *, key: str | None = None) -> list[Pattern]:
     return made
 
 
-def keyed(n: int, pool: int) -> pa.Table:
+def make_keyed(n: int, pool: int) -> pa.Table:
     """Return events with a `user`: text, one of 100,000."""
     table = uniform_stream(n, pool, seed=EVENTS_SEED).table()
     users = pa.array([f"user {number}" for number in range(KEYS)])
@@ -73,7 +73,7 @@ def _uniform(pool: int) -> Callable[[int], pa.Table]:
     return lambda n: uniform_stream(n, pool, seed=EVENTS_SEED).table()
 
 
-def _published(n: int) -> pa.Table:
+def _publish(n: int) -> pa.Table:
     """Return the paper's publications, as many rounds of them as it takes."""
     patterns = composites(seed=SEED)
     parts, have = [], 0
@@ -88,9 +88,9 @@ def _published(n: int) -> pa.Table:
 
 
 CASES = (
-    Case("one", "1 pattern `a;b;c`, 50 types", lambda: abc(1), _uniform(50), must=2e6, aim=10e6, few=300_000),
-    Case("fifty", "50 such", lambda: abc(50), _uniform(50), must=1e6, aim=3e6, few=100_000),
-    Case(
+    PatternCase("one", "1 pattern `a;b;c`, 50 types", lambda: abc(1), _uniform(50), must=2e6, aim=10e6, few=300_000),
+    PatternCase("fifty", "50 such", lambda: abc(50), _uniform(50), must=1e6, aim=3e6, few=100_000),
+    PatternCase(
         "thousand",
         "1,000 such, mode `next`",
         lambda: abc(1000),
@@ -100,7 +100,7 @@ CASES = (
         aim=5e5,
         many=200_000,
     ),
-    Case(
+    PatternCase(
         "paper",
         "1,000 of the paper, uniform events",
         lambda: composites(seed=SEED),
@@ -109,37 +109,37 @@ CASES = (
         aim=1e6,
         paper=2_000,
     ),
-    Case(
+    PatternCase(
         "published",
         "1,000 of the paper, its publications",
         lambda: composites(seed=SEED),
-        _published,
+        _publish,
         must=2e5,
         aim=1e6,
         paper=10_000,
     ),
-    Case("hundred", "100 of the paper, 50 types", lambda: composites(100, seed=SEED), _uniform(50), few=100_000),
-    Case(
+    PatternCase("hundred", "100 of the paper, 50 types", lambda: composites(100, seed=SEED), _uniform(50), few=100_000),
+    PatternCase(
         "ten-thousand",
         "10,000 of the paper, 5,000 types",
         lambda: composites(10_000, pool=5_000, seed=SEED),
         _uniform(5_000),
         few=100_000,
     ),
-    Case(
+    PatternCase(
         "keys",
         "100,000 keys, 1 pattern, 50 types",
         lambda: abc(1, key="user"),
-        lambda n: keyed(n, 50),
+        lambda n: make_keyed(n, 50),
         must=2e5,
         aim=1e6,
         few=300_000,
     ),
-    Case(
+    PatternCase(
         "busy-keys",
         "100,000 keys, 1 pattern, 3 types",
         lambda: abc(1, 3, key="user"),
-        lambda n: keyed(n, 3),
+        lambda n: make_keyed(n, 3),
         must=2e5,
         aim=1e6,
         few=300_000,

@@ -21,7 +21,7 @@ FOREVER = 1 << 62
 """The window of a pattern without `within`."""
 
 
-class Plain:
+class PlainPatternLoop:
     """Where all patterns stand, for every key; a type is the name of the one filter it satisfies."""
 
     def __init__(self, patterns: Iterable[Pattern], *, mode: str) -> None:
@@ -58,10 +58,10 @@ class Plain:
             for number, place in self._serves.get(name, ()):
                 start: int | None = time
                 if place:
-                    held = (
+                    finished = (
                         waiting.get((key, number, place)) if self._gaps[number][place] else fresh.get((number, place))
                     )
-                    start = held
+                    start = finished
                 if start is None or time - start > self._windows[number]:
                     continue
                 if place + 1 == len(self._gaps[number]):
@@ -72,14 +72,14 @@ class Plain:
                 counts[number] += 1
                 for place in range(len(self._gaps[number])):
                     waiting.pop((key, number, place), None)
-            self._move([one for one in reached if one[0] not in done], key)
+            self._move([item for item in reached if item[0] not in done], key)
         return counts
 
     def _move(self, reached: list[tuple[int, int, int]], key: Any) -> None:
         for number, place, start in reached:
             if self._gaps[number][place]:
-                known = self._waiting.get((key, number, place), start)
-                self._waiting[key, number, place] = max(start, known)
+                begin = self._waiting.get((key, number, place), start)
+                self._waiting[key, number, place] = max(start, begin)
             else:
                 self._fresh.setdefault(key, {})[number, place] = start
 

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tidings as td
-from benchmarks.patterns.cases import CASES, SEED, Case, abc
-from benchmarks.patterns.plain import Plain
+from benchmarks.patterns.cases import CASES, SEED, PatternCase, abc
+from benchmarks.patterns.plain import PlainPatternLoop
 from tidings.bench.harness.results import describe_machine
 from tidings.bench.harness.timing import Figure, measure_seconds
 from tidings.bench.workloads.composites import composites
@@ -49,7 +49,7 @@ MOST = 2.0
 class Measured:
     """What a row took: microseconds an event of each, and what the detector found on the way."""
 
-    case: Case
+    case: PatternCase
     ours: Figure
     plain: Figure
     paper: Figure | None
@@ -68,22 +68,22 @@ def main() -> None:
     options.add_argument("--only", nargs="*", choices=[case.key for case in CASES], help="these rows")
     options.add_argument("--compiling", action="store_true", help="time and memory of adding patterns, too")
     options.add_argument("--quick", action="store_true", help="tiny sizes, for a smoke test; the figures mean nothing")
-    given = options.parse_args()
+    arguments = options.parse_args()
     print(f"{heading()}\n", flush=True)
-    found = table(given.only or [case.key for case in CASES], repeat=given.repeat, quick=given.quick)
-    if comparison := compared(found):
+    rows = table(arguments.only or [case.key for case in CASES], repeat=arguments.repeat, quick=arguments.quick)
+    if comparison := format_comparison(rows):
         print(comparison)
-    if given.compiling:
-        compiling(20 if given.quick else 1_000)
+    if arguments.compiling:
+        compiling(20 if arguments.quick else 1_000)
 
 
-def heading(what: str = "patterns") -> str:
+def heading(title: str = "patterns") -> str:
     """Say on what, when, with which code and by which command."""
     git = ["git", "describe", "--always", "--dirty"]
     done = subprocess.run(git, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)  # noqa: S603 - ours
-    command = " ".join([f"python -m benchmarks.{what}.run", *sys.argv[1:]])
+    command = " ".join([f"python -m benchmarks.{title}.run", *sys.argv[1:]])
     commit = done.stdout.strip() or "no git"
-    return f"{what}: {describe_machine()}, one core, {datetime.now(UTC):%Y-%m-%d}, {commit}\n  {command}"
+    return f"{title}: {describe_machine()}, one core, {datetime.now(UTC):%Y-%m-%d}, {commit}\n  {command}"
 
 
 # The table -------------------------------------------------------------------------------------
@@ -93,18 +93,18 @@ def table(keys: Iterable[str], *, repeat: int, quick: bool) -> list[Measured]:
     """Measure rows and print each when it is there."""
     print("| patterns | events/s | spread | must | aim | plain loop | paper's machine | detections an event |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
-    found = []
+    rows = []
     for case in [case for case in CASES if case.key in set(keys)]:
-        found.append(measured(case.small() if quick else case, repeat=repeat))
-        print(line(found[-1]), flush=True)
-    return found
+        rows.append(measure_case(case.small() if quick else case, repeat=repeat))
+        print(line(rows[-1]), flush=True)
+    return rows
 
 
-def measured(case: Case, *, repeat: int) -> Measured:
+def measure_case(case: PatternCase, *, repeat: int) -> Measured:
     """Hold both to each other, warm up, and measure by turns."""
     patterns = case.patterns()
     events = case.events((repeat + 1) * case.many + case.few)
-    detector, plain = detector_of(patterns, case.mode), Plain(patterns, mode=case.mode)
+    detector, plain = detector_of(patterns, case.mode), PlainPatternLoop(patterns, mode=case.mode)
     agree(case, detector, plain, events.slice(0, case.few))
     paper = _paper(patterns) if case.paper else None
     ours, loops, papers = [], [], []
@@ -118,7 +118,7 @@ def measured(case: Case, *, repeat: int) -> Measured:
         loops.append(measure_seconds(lambda lists=lists: plain.take(*lists), time.process_time))
         if paper is not None:
             some = _lists(piece.slice(0, case.paper))
-            papers.append(measure_seconds(lambda some=some: _fed(paper, *some), time.process_time))
+            papers.append(measure_seconds(lambda some=some: _feed(paper, *some), time.process_time))
     return Measured(
         case,
         _each(ours[1:], case.many),
@@ -131,12 +131,12 @@ def measured(case: Case, *, repeat: int) -> Measured:
 def detector_of(patterns: list[Pattern], mode: str) -> td.Detector:
     """Return a detector with the patterns compiled."""
     made = td.Detector()
-    made.add_many([WrittenPattern(str(number), one, Mode(mode), None) for number, one in enumerate(patterns)])
+    made.add_many([WrittenPattern(str(number), pattern, Mode(mode), None) for number, pattern in enumerate(patterns)])
     made.detect_many([])
     return made
 
 
-def agree(case: Case, detector: td.Detector, plain: Plain, events: pa.Table) -> None:
+def agree(case: PatternCase, detector: td.Detector, plain: PlainPatternLoop, events: pa.Table) -> None:
     """Refuse to time what differs."""
     ours = {int(name): count for name, count in detector.detect_many(events).by_pattern().items()}
     loop = {number: count for number, count in plain.take(*_lists(events)).items() if count}
@@ -162,30 +162,30 @@ def _paper(patterns: list[Pattern]) -> PaperMachine:
     return made
 
 
-def _fed(machine: PaperMachine, types: list[str], times: list[int], _: object) -> None:
+def _feed(machine: PaperMachine, types: list[str], times: list[int], _: object) -> None:
     for name, at in zip(types, times, strict=True):
         machine.on_event((name,), at)
 
 
 def _each(seconds: list[float], events: int) -> Figure:
-    return Figure("us", tuple(one * 1e6 / events for one in seconds))
+    return Figure("us", tuple(second * 1e6 / events for second in seconds))
 
 
-def line(found: Measured) -> str:
+def line(row: Measured) -> str:
     """Return a row of the table."""
-    case = found.case
+    case = row.case
     ends = [f"{end:,.0f}" if end else "" for end in (case.must, case.aim)]
     beside = [
-        "" if one is None else f"{one.median / found.ours.median:,.0f}x ({1e6 / one.median:,.0f}/s)"
-        for one in (found.plain, found.paper)
+        "" if other is None else f"{other.median / row.ours.median:,.0f}x ({1e6 / other.median:,.0f}/s)"
+        for other in (row.plain, row.paper)
     ]
-    cells = [case.title, f"{found.rate:,.0f}", f"+-{found.ours.spread:.0%}", *ends, *beside, f"{found.detections:.3g}"]
+    cells = [case.title, f"{row.rate:,.0f}", f"+-{row.ours.spread:.0%}", *ends, *beside, f"{row.detections:.3g}"]
     return f"| {' | '.join(cells)} |"
 
 
-def compared(found: list[Measured]) -> str:
+def format_comparison(rows: list[Measured]) -> str:
     """Say how many times longer an event takes with a hundred times the patterns."""
-    by = {one.case.key: one.ours.median for one in found}
+    by = {row.case.key: row.ours.median for row in rows}
     if not by.keys() >= set(RATIO):
         return ""
     few, many = (by[key] for key in RATIO)
@@ -204,7 +204,7 @@ def compiling(n: int) -> None:
         (f"{n:,} `a;b;c`, mode `next`", "next", abc(n)),
         (f"{n:,} of the paper", "restart", composites(n, seed=SEED)),
     ):
-        texts = [render_pattern(one) for one in patterns]
+        texts = [render_pattern(pattern) for pattern in patterns]
         detector_of(patterns[:2], mode)
         parsed: list[Pattern] = []
         reading = measure_seconds(

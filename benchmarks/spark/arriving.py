@@ -60,19 +60,19 @@ class Late:
     def __str__(self) -> str:
         """Say the middle, the worst of a hundred, and the worst."""
         p50, p99, most = np.percentile(self.seconds, [50, 99, 100])
-        told = f"p50 {p50:.2f} s, p99 {p99:.2f} s, most {most:.2f} s"
+        text = f"p50 {p50:.2f} s, p99 {p99:.2f} s, most {most:.2f} s"
         came = f"{len(self.seconds):,} events; {self.pairs:,} rows in {self.batches} micro-batches"
-        return f"{told} of {came}, {self.cpu_s / max(self.batches, 1):.2f} s of a processor each"
+        return f"{text} of {came}, {self.cpu_s / max(self.batches, 1):.2f} s of a processor each"
 
 
 def pairs_of(snapshot: Path, rate: Rate) -> NDArray[np.int64]:
     """Return how many rows each event must give, as the engine finds them here."""
     matcher, table = td.Matcher.open(snapshot), workload("ranges").events(rate.count * rate.events, ground.EVENTS_SEED)
-    found = np.zeros(table.num_rows, np.int64)
+    counts = np.zeros(table.num_rows, np.int64)
     for first in range(0, table.num_rows, 10_000):
         index = matcher.match_many(table.slice(first, 10_000)).event_index
-        found[first : first + 10_000] += np.bincount(index, minlength=min(10_000, table.num_rows - first))
-    return found
+        counts[first : first + 10_000] += np.bincount(index, minlength=min(10_000, table.num_rows - first))
+    return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,26 +98,26 @@ class Watch:
         return np.asarray(ds.dataset(files, format=kind).to_table(["event"])["event"].to_numpy(), np.int64)
 
 
-def watched(folder: Path, rate: Rate, write: Write, pairs: NDArray[np.int64]) -> Late:
+def watch_folder(folder: Path, rate: Rate, write: Write, pairs: NDArray[np.int64]) -> Late:
     """Write at the rate, watch the sink, and hold what came to what must come."""
     table = ground.with_ids(workload("ranges").events(rate.count * rate.events, ground.EVENTS_SEED))
     watch = Watch(folder / "out")
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
-        written = _written(table, rate, write, lambda: _arrived(watch, int(pairs[: rate.events].sum())))
-        _wait(lambda: _arrived(watch, int(pairs.sum())), "the last rows did not come")
+        written = _write_files(table, rate, write, lambda: _has_arrived(watch, int(pairs[: rate.events].sum())))
+        _wait(lambda: _has_arrived(watch, int(pairs.sum())), "the last rows did not come")
     finally:
         watch.ended.set()
         thread.join()
-    return _late(watch, np.repeat(written, rate.events), pairs, first=rate.count * rate.events - _counted(rate))
+    return _late(watch, np.repeat(written, rate.events), pairs, first=rate.count * rate.events - _count_rows(rate))
 
 
-def _counted(rate: Rate) -> int:
+def _count_rows(rate: Rate) -> int:
     return round(rate.measured_s * rate.files) * rate.events
 
 
-def _written(table: pa.Table, rate: Rate, write: Write, up: Callable[[], bool]) -> list[float]:
+def _write_files(table: pa.Table, rate: Rate, write: Write, up: Callable[[], bool]) -> list[float]:
     """Write the first file, wait for its rows, then write the others, each at its time."""
     written = [write(0, table.slice(0, rate.events))]
     _wait(up, "no rows came")
@@ -128,7 +128,7 @@ def _written(table: pa.Table, rate: Rate, write: Write, up: Callable[[], bool]) 
     return written
 
 
-def _arrived(watch: Watch, rows: int) -> bool:
+def _has_arrived(watch: Watch, rows: int) -> bool:
     return sum(len(watch.rows(name)) for name in list(watch.seen)) >= rows
 
 

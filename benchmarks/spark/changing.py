@@ -25,19 +25,19 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--subscriptions", type=int, default=1_000_000)
     options.add_argument("--rounds", type=int, default=10)
-    given = options.parse_args()
-    print(ground.heading(f"changing: {ADDED + REMOVED:,} changes on top of {given.subscriptions:,} `ranges`"))
+    arguments = options.parse_args()
+    print(ground.heading(f"changing: {ADDED + REMOVED:,} changes on top of {arguments.subscriptions:,} `ranges`"))
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "live"
-        again = filled(folder, given.subscriptions)
-        times = [changed(td.Live(folder), number) for number in range(given.rounds)]
+        again = fill_live(folder, arguments.subscriptions)
+        times = [change_live(td.Live(folder), number) for number in range(arguments.rounds)]
     print(
         f"  a version     {statistics.median(times):.2f} s ({min(times):.2f}-{max(times):.2f}, with opening the folder)"
     )
     print(f"  all anew      {again:.2f} s  (baseline)")
 
 
-def filled(folder: Path, count: int) -> float:
+def fill_live(folder: Path, count: int) -> float:
     """Make the folder; return the seconds that loading took."""
     folder.mkdir()
     matcher, columns = td.Matcher(), workload("ranges").columns(count, seed=1)
@@ -49,7 +49,7 @@ def filled(folder: Path, count: int) -> float:
     return time.perf_counter() - begun
 
 
-def changed(live: td.Live, number: int) -> float:
+def change_live(live: td.Live, number: int) -> float:
     """Add some and remove some; return the seconds until the version is there."""
     texts = workload("ranges").texts(ADDED, seed=100 + number).column("filter").to_pylist()
     added = [(f"n{number}-{at}", text) for at, text in enumerate(texts)]

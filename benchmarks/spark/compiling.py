@@ -49,13 +49,18 @@ def main() -> None:
     options.add_argument("--subscriptions", type=int, default=1_000_000)
     options.add_argument("--shards", type=int, default=1)
     options.set_defaults(repeat=1)
-    given = options.parse_args()
-    count = 1_000 if given.quick else given.subscriptions
+    arguments = options.parse_args()
+    count = 1_000 if arguments.quick else arguments.subscriptions
     session = ground.session()
-    print(ground.heading(f"compiling: {given.workload}, {count:,} subscriptions, {given.shards} shards"), flush=True)
-    with ground.folder_of(given.folder) as folder:
-        found = measured(session, given.workload, count, folder=folder, shards=given.shards, repeat=given.repeat)
-        report(found, count)
+    print(
+        ground.heading(f"compiling: {arguments.workload}, {count:,} subscriptions, {arguments.shards} shards"),
+        flush=True,
+    )
+    with ground.folder_of(arguments.folder) as folder:
+        result = measure_compiling(
+            session, arguments.workload, count, folder=folder, shards=arguments.shards, repeat=arguments.repeat
+        )
+        report(result, count)
 
 
 def texts(key: str, count: int, folder: Path) -> Path:
@@ -74,7 +79,7 @@ def chunk(key: str, seed: int, count: int) -> pa.Table:
     return table.set_column(0, "id", pa.array([f"{seed}-{number}" for number in range(count)]))
 
 
-def measured(
+def measure_compiling(
     session: SparkSession, key: str, count: int, *, folder: Path, shards: int = 1, repeat: int = 1
 ) -> Compiled:
     """Compile as often as asked, check what came out, and measure plain code on some of it."""
@@ -111,23 +116,23 @@ def agree(session: SparkSession, key: str, compiled: Path, some: pa.Table) -> in
     matcher = workload(key).matcher()
     matcher.add_many(some)
     frame = session.createDataFrame(events)
-    found = ts.match(frame, str(compiled), event_id="id").toArrow()
-    known = set(some.column("id").to_pylist())
-    pairs = zip(found["event"].to_pylist(), found["subscription"].to_pylist(), strict=True)
-    mine = sorted(pair for pair in pairs if pair[1] in known)
+    matches = ts.match(frame, str(compiled), event_id="id").toArrow()
+    ids = set(some.column("id").to_pylist())
+    pairs = zip(matches["event"].to_pylist(), matches["subscription"].to_pylist(), strict=True)
+    mine = sorted(pair for pair in pairs if pair[1] in ids)
     if mine != sorted(matcher.match_many(events.drop_columns("id"))):
-        msg = f"`{compiled}` and a matcher of the same {len(known):,} subscriptions give different pairs"
+        msg = f"`{compiled}` and a matcher of the same {len(ids):,} subscriptions give different pairs"
         raise RuntimeError(msg)
-    print(f"  same {len(mine):,} pairs from {CHECKED} events and {len(known):,} of the subscriptions", flush=True)
+    print(f"  same {len(mine):,} pairs from {CHECKED} events and {len(ids):,} of the subscriptions", flush=True)
     return len(mine)
 
 
-def report(found: Compiled, count: int) -> None:
+def report(result: Compiled, count: int) -> None:
     """Print what it took, and what plain code would."""
-    print(f"  ts.compile    {found.spent}, {found.spent.cpu_s / count * 1e6:.1f} us of a processor a subscription")
-    plain = found.plain_s * count / ground.CORES
-    print(f"  add_many      {plain:8.2f} s on {ground.CORES} cores, {found.plain_s * 1e6:.1f} us  (baseline)")
-    print(f"  most memory   {found.memory}")
+    print(f"  ts.compile    {result.spent}, {result.spent.cpu_s / count * 1e6:.1f} us of a processor a subscription")
+    plain = result.plain_s * count / ground.CORES
+    print(f"  add_many      {plain:8.2f} s on {ground.CORES} cores, {result.plain_s * 1e6:.1f} us  (baseline)")
+    print(f"  most memory   {result.memory}")
 
 
 if __name__ == "__main__":

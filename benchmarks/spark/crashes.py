@@ -21,17 +21,17 @@ def main() -> int:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--times", type=int, default=10)
     made.add_argument("--keep", type=Path, default=None, help="folder for what each run said")
-    given = made.parse_args()
-    for number in range(1, given.times + 1):
+    arguments = made.parse_args()
+    for number in range(1, arguments.times + 1):
         started = time.monotonic()
         done = subprocess.run(  # noqa: S603 - our own tests
             [sys.executable, "-m", "pytest", "-q", *TESTS], cwd=ROOT, capture_output=True, text=True, check=False
         )
-        if given.keep is not None:
-            given.keep.mkdir(parents=True, exist_ok=True)
-            (given.keep / f"{number}.log").write_text(done.stdout + done.stderr)
+        if arguments.keep is not None:
+            arguments.keep.mkdir(parents=True, exist_ok=True)
+            (arguments.keep / f"{number}.log").write_text(done.stdout + done.stderr)
         last = done.stdout.strip().splitlines()[-1:]
-        print(f"{number:>3} of {given.times}: {time.monotonic() - started:6.1f} s  {' '.join(last)}", flush=True)
+        print(f"{number:>3} of {arguments.times}: {time.monotonic() - started:6.1f} s  {' '.join(last)}", flush=True)
         if done.returncode:
             print(done.stdout[-8000:], file=sys.stderr)
             return 1

@@ -41,11 +41,11 @@ def options(description: str | None) -> argparse.ArgumentParser:
 
 
 @contextmanager
-def folder_of(given: Path | None) -> Iterator[Path]:
+def folder_of(folder: Path | None) -> Iterator[Path]:
     """Make the folder that was asked for, or one that goes away."""
-    if given is not None:
-        given.mkdir(parents=True, exist_ok=True)
-        yield given
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
         return
     with tempfile.TemporaryDirectory(prefix="tidings-bench-") as made:
         yield Path(made)
@@ -86,16 +86,16 @@ def with_ids(table: pa.Table) -> pa.Table:
     return table.add_column(0, "id", pa.array(np.arange(table.num_rows)))
 
 
-def drained(frame: DataFrame) -> None:
+def drain(frame: DataFrame) -> None:
     """Run the query and keep nothing of it."""
     frame.write.format("noop").mode("overwrite").save()
 
 
-def heading(what: str) -> str:
+def heading(title: str) -> str:
     """Say what was measured, on what, when, with which code and by which command."""
     called = Path(sys.argv[0])
     command = " ".join([f"python -m benchmarks.spark.{called.stem}", *sys.argv[1:]])
-    return f"{what}; {describe_machine()}, {CORES} cores, {datetime.now(UTC):%Y-%m-%d}, {_commit()}\n  {command}"
+    return f"{title}; {describe_machine()}, {CORES} cores, {datetime.now(UTC):%Y-%m-%d}, {_commit()}\n  {command}"
 
 
 def _commit() -> str:

@@ -63,26 +63,26 @@ def main() -> None:
     options.add_argument("--subscriptions", type=int, default=100_000)
     options.add_argument("--events", type=int, default=200_000, help="that ts.match gets")
     options.add_argument("--few", type=int, default=1_000, help="that the joins get")
-    given = options.parse_args()
-    sizes = (2_000, 500, 100) if given.quick else (given.subscriptions, given.events, given.few)
+    arguments = options.parse_args()
+    sizes = (2_000, 500, 100) if arguments.quick else (arguments.subscriptions, arguments.events, arguments.few)
     session = ground.session()
     print(ground.heading(f"join: ranges, {sizes[0]:,} subscriptions"), flush=True)
-    with ground.folder_of(given.folder) as folder:
-        made = prepared(*sizes, folder=folder)
+    with ground.folder_of(arguments.folder) as folder:
+        made = prepare_files(*sizes, folder=folder)
         agree(session, made)
-        report(measured(session, made, repeat=given.repeat), many=sizes[1], few=sizes[2])
+        report(measure_joins(session, made, repeat=arguments.repeat), many=sizes[1], few=sizes[2])
 
 
-def prepared(subscriptions: int, many: int, few: int, *, folder: Path) -> Made:
+def prepare_files(subscriptions: int, many: int, few: int, *, folder: Path) -> Made:
     """Write what is read."""
     columns = folder / f"columns-{subscriptions}.parquet"
     if not columns.exists():
-        pq.write_table(closed(workload("ranges").columns(subscriptions, ground.SUBSCRIPTIONS_SEED)), columns)
+        pq.write_table(close_ranges(workload("ranges").columns(subscriptions, ground.SUBSCRIPTIONS_SEED)), columns)
     snapshot = ground.snapshot("ranges", subscriptions, folder)
     return Made(snapshot, columns, *(ground.events("ranges", count, folder) for count in (many, few, 0)))
 
 
-def closed(columns: pa.Table) -> pa.Table:
+def close_ranges(columns: pa.Table) -> pa.Table:
     """Give every attribute a range; one that is not asked for reaches from end to end."""
     for place, name in enumerate(columns.column_names):
         if name != "id":
@@ -94,7 +94,7 @@ def closed(columns: pa.Table) -> pa.Table:
 # The three ways --------------------------------------------------------------------------------
 
 
-def nested_loop(session: SparkSession, made: Made, events: Path) -> DataFrame:
+def join_by_nested_loop(session: SparkSession, made: Made, events: Path) -> DataFrame:
     """Return Spark's own join; it is made sure that it is the nested loop over the broadcast subscriptions."""
     subscriptions = F.broadcast(session.read.parquet(str(made.columns)).alias("s"))
     joined = session.read.parquet(str(events)).alias("e").join(subscriptions, F.expr(CONDITION))
@@ -135,11 +135,11 @@ def agree(session: SparkSession, made: Made) -> int:
     """Hold all three to the same pairs on the few events; return how many there are."""
     pairs = {
         "ts.match": _pairs(engine(session, made, made.few).toArrow()),
-        "nested loop": _pairs(nested_loop(session, made, made.few).toArrow()),
+        "nested loop": _pairs(join_by_nested_loop(session, made, made.few).toArrow()),
         "DuckDB": _pairs(Duck(made, made.few)()),
     }
     first = pairs["ts.match"]
-    if wrong := [name for name, found in pairs.items() if found != first]:
+    if wrong := [name for name, answer in pairs.items() if answer != first]:
         msg = f"`ts.match` and {' and '.join(wrong)} give different pairs; figures of a wrong answer mean nothing"
         raise RuntimeError(msg)
     print(f"  same {len(first):,} pairs from all three", flush=True)
@@ -150,30 +150,31 @@ def _pairs(table: pa.Table) -> list[tuple[int, str]]:
     return sorted(zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True))
 
 
-def measured(session: SparkSession, made: Made, *, repeat: int, warm_up: int = 2) -> dict[str, Spent]:
+def measure_joins(session: SparkSession, made: Made, *, repeat: int, warm_up: int = 2) -> dict[str, Spent]:
     """Measure all in turn; Java compiles the nested loop late, so one round does not warm it up."""
     works: dict[str, Callable[[], object]] = {
-        "ts.match": partial(ground.drained, engine(session, made, made.many)),
-        "nested loop": partial(ground.drained, nested_loop(session, made, made.few)),
-        "no event": partial(ground.drained, nested_loop(session, made, made.none)),
+        "ts.match": partial(ground.drain, engine(session, made, made.many)),
+        "nested loop": partial(ground.drain, join_by_nested_loop(session, made, made.few)),
+        "no event": partial(ground.drain, join_by_nested_loop(session, made, made.none)),
         "DuckDB": Duck(made, made.few),
     }
     return in_turn(works, repeat=repeat, warm_up=warm_up)
 
 
-def report(found: dict[str, Spent], *, many: int, few: int) -> None:
+def report(results: dict[str, Spent], *, many: int, few: int) -> None:
     """Print each, for an event too, and how many times longer the joins take."""
     counts = {"ts.match": many, "nested loop": few, "DuckDB": few}
-    for name, spent in found.items():
+    for name, spent in results.items():
         print(f"  {name:<12} {counts.get(name, 0):8,} events  {spent}")
     for clock in ("wall_s", "cpu_s"):
-        took = {name: getattr(spent, clock) for name, spent in found.items()}
+        took = {name: getattr(spent, clock) for name, spent in results.items()}
         took["nested loop"] = max(took["nested loop"] - took["no event"], 1e-9)
         each = {name: took[name] / count * 1e6 for name, count in counts.items()}
-        said = ", ".join(f"{name} {us:,.1f} us" for name, us in each.items())
+        times = ", ".join(f"{name} {us:,.1f} us" for name, us in each.items())
         ratios = {name: each[name] / each["ts.match"] for name in ("nested loop", "DuckDB")}
-        told = ", ".join(f"{ratio:,.0f}x {name}" for name, ratio in ratios.items())
-        print(f"  an event, by {'the wall' if clock == 'wall_s' else 'processor time'}: {said}: {told}  (baselines)")
+        comparison = ", ".join(f"{ratio:,.0f}x {name}" for name, ratio in ratios.items())
+        measure = "the wall" if clock == "wall_s" else "processor time"
+        print(f"  an event, by {measure}: {times}: {comparison}  (baselines)")
 
 
 if __name__ == "__main__":

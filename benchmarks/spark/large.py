@@ -54,42 +54,42 @@ def main() -> None:
     options.add_argument("--shards", type=int, default=8)
     options.add_argument("--events", type=int, default=10_000)
     options.add_argument("--memory", default="4g", help="of the JVM")
-    given = options.parse_args()
-    count, events = (4_000, 200) if given.quick else (given.subscriptions, given.events)
-    session = ground.session(memory=given.memory)
-    print(ground.heading(f"large: {KEY}, {count:,} subscriptions, {given.shards} shards"), flush=True)
-    with ground.folder_of(given.folder) as folder:
-        report(measured(session, count, events, shards=given.shards, folder=folder), count, events)
+    arguments = options.parse_args()
+    count, events = (4_000, 200) if arguments.quick else (arguments.subscriptions, arguments.events)
+    session = ground.session(memory=arguments.memory)
+    print(ground.heading(f"large: {KEY}, {count:,} subscriptions, {arguments.shards} shards"), flush=True)
+    with ground.folder_of(arguments.folder) as folder:
+        report(measure_large(session, count, events, shards=arguments.shards, folder=folder), count, events)
 
 
 def subscriptions(session: SparkSession, count: int) -> DataFrame:
     """Return a DataFrame of which a task makes a chunk for each seed it is given."""
     each = min(CHUNK, -(-count // ground.CORES))
     seeds = session.range(0, -(-count // each), 1, numPartitions=-(-count // each))
-    return seeds.mapInArrow(partial(_made, count=count, each=each), "id STRING, filter STRING")
+    return seeds.mapInArrow(partial(_make_batches, count=count, each=each), "id STRING, filter STRING")
 
 
-def _made(batches: Iterator[pa.RecordBatch], *, count: int, each: int) -> Iterator[pa.RecordBatch]:
+def _make_batches(batches: Iterator[pa.RecordBatch], *, count: int, each: int) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for seed in batch.column(0).to_pylist():
             yield from chunk(KEY, seed, min(each, count - seed * each)).to_batches(max_chunksize=10_000)
 
 
-def measured(session: SparkSession, count: int, events: int, *, shards: int, folder: Path) -> Large:
+def measure_large(session: SparkSession, count: int, events: int, *, shards: int, folder: Path) -> Large:
     """Make, compile, check and match."""
-    found, made = Large(), folder / "compiled"
+    result, made = Large(), folder / "compiled"
     shutil.rmtree(made, ignore_errors=True)
     frame, schema = subscriptions(session, count), dict(workload(KEY).schema or {})
-    ground.drained(subscriptions(session, 200))  # workers that have imported what they need
-    found.stages.append(_stage("make the text", partial(ground.drained, frame)))
-    found.stages.append(_stage("compile", lambda: ts.compile(frame, made, shards=shards, schema=schema)))
+    ground.drain(subscriptions(session, 200))  # workers that have imported what they need
+    result.stages.append(_stage("make the text", partial(ground.drain, frame)))
+    result.stages.append(_stage("compile", lambda: ts.compile(frame, made, shards=shards, schema=schema)))
     agree(session, KEY, made, chunk(KEY, 0, min(CHUNK, -(-count // ground.CORES))))
     read = session.read.parquet(str(ground.events(KEY, events, folder)))
     matched = ts.match(read, str(made), event_id="id")
-    found.stages.append(_stage("match, shards cold", lambda: found.pairs.append(matched.count())))
-    found.stages.append(_stage("match, warm", lambda: found.pairs.append(matched.count())))
+    result.stages.append(_stage("match, shards cold", lambda: result.pairs.append(matched.count())))
+    result.stages.append(_stage("match, warm", lambda: result.pairs.append(matched.count())))
     disk = sum(path.stat().st_size for path in made.rglob("*") if path.is_file())
-    return Large(found.stages, found.pairs, disk)
+    return Large(result.stages, result.pairs, disk)
 
 
 def _stage(name: str, work: Callable[[], object]) -> Stage:
@@ -99,14 +99,14 @@ def _stage(name: str, work: Callable[[], object]) -> Stage:
     return Stage(name, spent, memory)
 
 
-def report(found: Large, count: int, events: int) -> None:
+def report(result: Large, count: int, events: int) -> None:
     """Print what is left to say; the stages were told as they ended."""
-    took = {stage.name: stage.spent for stage in found.stages}
+    took = {stage.name: stage.spent for stage in result.stages}
     made, compiled, warm = took["make the text"], took["compile"], took["match, warm"]
-    print(f"  {found.disk / count:.0f} bytes on disk a subscription, {found.disk / 2**20:,.0f} MiB in all")
+    print(f"  {result.disk / count:.0f} bytes on disk a subscription, {result.disk / 2**20:,.0f} MiB in all")
     print(f"  compiled in {compiled.wall_s:.0f} s, making the text alone took {made.wall_s:.0f} s  (baseline)")
-    rate, pairs = events / warm.wall_s, found.pairs[-1] / events
-    print(f"  {rate:,.0f} events/s at {pairs:,.0f} matches each, {found.pairs[-1] / warm.wall_s:,.0f} matches/s")
+    rate, pairs = events / warm.wall_s, result.pairs[-1] / events
+    print(f"  {rate:,.0f} events/s at {pairs:,.0f} matches each, {result.pairs[-1] / warm.wall_s:,.0f} matches/s")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.spark import ground
-from benchmarks.spark.arriving import Late, Rate, Write, pairs_of, watched
+from benchmarks.spark.arriving import Late, Rate, Write, pairs_of, watch_folder
 from benchmarks.spark.processes import cpu_seconds
 from benchmarks.spark.producing import Producer
 from tidings.bench.workloads import workload
@@ -51,30 +51,34 @@ def main() -> None:
         "--kafka", action="store_true", help="from a topic instead; needs the jars of tools/kafka-jars"
     )
     options.add_argument("--no-baseline", action="store_true")
-    given = options.parse_args()
-    count = 50_000 if given.quick else given.subscriptions
-    rate = Rate(files=5, events=20, warm_up_s=1, measured_s=2) if given.quick else Rate(measured_s=given.seconds)
-    what = f"latency: ranges, {count:,} subscriptions, {rate.files} {'requests' if given.kafka else 'files'}/s of"
-    print(ground.heading(f"{what} {rate.events} events, {given.sink} sink, trigger {given.trigger}"), flush=True)
-    with ground.folder_of(given.folder) as folder, contextlib.ExitStack() as stack:
+    arguments = options.parse_args()
+    count = 50_000 if arguments.quick else arguments.subscriptions
+    rate = (
+        Rate(files=5, events=20, warm_up_s=1, measured_s=2) if arguments.quick else Rate(measured_s=arguments.seconds)
+    )
+    title = f"latency: ranges, {count:,} subscriptions, {rate.files} {'requests' if arguments.kafka else 'files'}/s of"
+    print(
+        ground.heading(f"{title} {rate.events} events, {arguments.sink} sink, trigger {arguments.trigger}"), flush=True
+    )
+    with ground.folder_of(arguments.folder) as folder, contextlib.ExitStack() as stack:
         snapshot = ground.snapshot("ranges", count, folder)
-        servers = stack.enter_context(broker()) if given.kafka else None
-        late = piped(snapshot, rate=rate, sink=given.sink, trigger=given.trigger, servers=servers)
+        servers = stack.enter_context(broker()) if arguments.kafka else None
+        late = measure_pipeline(snapshot, rate=rate, sink=arguments.sink, trigger=arguments.trigger, servers=servers)
         print(f"  tidings run     {late}", flush=True)
-        if not given.no_baseline and not given.kafka:
-            print(f"  nothing matched {bare(rate, sink=given.sink)}  (baseline)")
+        if not arguments.no_baseline and not arguments.kafka:
+            print(f"  nothing matched {bare(rate, sink=arguments.sink)}  (baseline)")
 
 
 # What runs -------------------------------------------------------------------------------------
 
 
-def piped(snapshot: Path, *, rate: Rate, sink: str, trigger: str, servers: str | None = None) -> Late:
+def measure_pipeline(snapshot: Path, *, rate: Rate, sink: str, trigger: str, servers: str | None = None) -> Late:
     """Measure `tidings run`."""
     with _place() as folder:
         (folder / "pipeline.toml").write_text(pipeline(snapshot, sink=sink, trigger=trigger, servers=servers))
         command = [sys.executable, "-m", "tidings", "run", str(folder / "pipeline.toml")]
         with feed(folder, servers) as write:
-            return counted(command, folder, rate, write, pairs_of(snapshot, rate))
+            return measure_latency(command, folder, rate, write, pairs_of(snapshot, rate))
 
 
 def bare(rate: Rate, *, sink: str) -> Late:
@@ -82,13 +86,13 @@ def bare(rate: Rate, *, sink: str) -> Late:
     with _place() as folder:
         command = [sys.executable, "-m", "benchmarks.spark.bare", str(folder), columns(), sink]
         with feed(folder, None) as write:
-            return counted(command, folder, rate, write, np.ones(rate.count * rate.events, np.int64))
+            return measure_latency(command, folder, rate, write, np.ones(rate.count * rate.events, np.int64))
 
 
-def counted(command: list[str], folder: Path, rate: Rate, write: Write, pairs: NDArray[np.int64]) -> Late:
+def measure_latency(command: list[str], folder: Path, rate: Rate, write: Write, pairs: NDArray[np.int64]) -> Late:
     """Measure a program, its processor time too; that includes its start, as the wall's figures do not."""
     with running(command, folder) as process:
-        late = watched(folder, rate, write, pairs)
+        late = watch_folder(folder, rate, write, pairs)
         return replace(late, cpu_s=cpu_seconds(process))
 
 
@@ -144,8 +148,8 @@ view = "off"
 def running(command: list[str], folder: Path) -> Iterator[int]:
     """Run a program while the block runs, and give its number; then it is told to end, and made to if it does not."""
     log = folder / "log"
-    with log.open("wb") as said:
-        process = subprocess.Popen(command, stdout=said, stderr=said, cwd=ROOT, start_new_session=True)  # noqa: S603
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT, start_new_session=True)  # noqa: S603
         try:
             yield process.pid
         except TimeoutError as problem:
@@ -167,7 +171,7 @@ def running(command: list[str], folder: Path) -> Iterator[int]:
 def feed(folder: Path, servers: str | None) -> Iterator[Write]:
     """Give what writes events: into the folder, or to the broker."""
     if servers is None:
-        yield lambda number, table: _renamed(folder, number, table)
+        yield lambda number, table: _write_renamed(folder, number, table)
         return
     with Producer(servers, TOPIC) as producer:
 
@@ -180,7 +184,7 @@ def feed(folder: Path, servers: str | None) -> Iterator[Write]:
         yield send
 
 
-def _renamed(folder: Path, number: int, table: pa.Table) -> float:
+def _write_renamed(folder: Path, number: int, table: pa.Table) -> float:
     staged = folder / "staged" / f"{number:06}.json"
     staged.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()), encoding="utf-8")
     begin = time.time()

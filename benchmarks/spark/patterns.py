@@ -44,12 +44,12 @@ def main() -> None:
     options.add_argument("--keys", type=int, default=1_000)
     options.add_argument("--kinds", type=int, default=len(KINDS), help="3: every event serves the pattern")
     options.add_argument("--parts", action="store_true", help="also the scan alone, and nothing found")
-    given = options.parse_args()
-    count = 2_000 if given.quick else given.events
-    print(ground.heading(f"patterns: a ; b ; c, {count:,} events, {given.keys:,} keys"), flush=True)
-    with ground.folder_of(given.folder) as folder:
-        path = events(folder, count, keys=given.keys, kinds=given.kinds)
-        report(measured(ground.session(), path, repeat=given.repeat, parts=given.parts), count)
+    arguments = options.parse_args()
+    count = 2_000 if arguments.quick else arguments.events
+    print(ground.heading(f"patterns: a ; b ; c, {count:,} events, {arguments.keys:,} keys"), flush=True)
+    with ground.folder_of(arguments.folder) as folder:
+        path = events(folder, count, keys=arguments.keys, kinds=arguments.kinds)
+        report(measure_patterns(ground.session(), path, repeat=arguments.repeat, parts=arguments.parts), count)
 
 
 def events(folder: Path, count: int, *, keys: int, kinds: int = len(KINDS)) -> Path:
@@ -77,23 +77,23 @@ def _table(count: int, keys: int, kinds: int) -> pa.Table:
     return pa.table(columns)
 
 
-def measured(session: SparkSession, path: Path, *, repeat: int, parts: bool = False) -> dict[str, Spent]:
+def measure_patterns(session: SparkSession, path: Path, *, repeat: int, parts: bool = False) -> dict[str, Spent]:
     """Measure Spark and the plain process in turn; they must find as many."""
     frame = session.read.parquet(str(path))
-    found = ts.detect(frame, {"abc": PATTERN})
+    detections = ts.detect(frame, {"abc": PATTERN})
     table = pq.read_table(path)
-    counted, wanted = found.count(), len(_plain(table))
+    counted, wanted = detections.count(), len(_plain(table))
     if counted != wanted:
         msg = f"Spark found {counted:,} matches, the detector {wanted:,}; figures of a wrong answer mean nothing"
         raise RuntimeError(msg)
     print(f"  {counted:,} matches")
     works: dict[str, Callable[[], object]] = {
-        "on Spark": partial(ground.drained, found),
+        "on Spark": partial(ground.drain, detections),
         "one plain process": partial(_plain, table),
     }
     if parts:
-        works["scan"] = partial(ground.drained, frame)
-        works["nothing found"] = partial(ground.drained, ts.detect(frame, {"none": PATTERN.replace("'c'", "'z'")}))
+        works["scan"] = partial(ground.drain, frame)
+        works["nothing found"] = partial(ground.drain, ts.detect(frame, {"none": PATTERN.replace("'c'", "'z'")}))
     return in_turn(works, repeat=repeat, warm_up=1)
 
 
@@ -103,9 +103,9 @@ def _plain(table: pa.Table) -> td.Detections:
     return detector.detect_many(table)
 
 
-def report(found: dict[str, Spent], count: int) -> None:
+def report(results: dict[str, Spent], count: int) -> None:
     """Print the times."""
-    for name, spent in found.items():
+    for name, spent in results.items():
         base = "  (baseline)" if "plain" in name else ""
         print(f"  {name:<20} {count / spent.wall_s:10,.0f} events/s  {spent}{base}")
 

@@ -22,7 +22,7 @@ BATCH = 10_000
 """Events in a batch: as many as Spark hands over by default, and within a few percent of the engine's best."""
 
 
-class Plain:
+class PlainProcesses:
     """A process for each Parquet file of the events; calling it lets all of them match, and returns the pairs."""
 
     def __init__(self, snapshot: Path, events: Path, *, batch: int = BATCH) -> None:
@@ -34,7 +34,7 @@ class Plain:
             )
             for part in sorted(events.glob("*.parquet"))
         ]
-        self._heard()
+        self._read_counts()
 
     def __call__(self) -> int:
         """Match all events once; return how many pairs there were."""
@@ -42,14 +42,14 @@ class Plain:
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
-        return sum(self._heard())
+        return sum(self._read_counts())
 
-    def _heard(self) -> list[int]:
-        said = [process.stdout.readline() for process in self._processes if process.stdout is not None]
-        if not all(said):
+    def _read_counts(self) -> list[int]:
+        lines = [process.stdout.readline() for process in self._processes if process.stdout is not None]
+        if not all(lines):
             msg = "a plain process ended; what it said is above"
             raise RuntimeError(msg)
-        return list(map(int, said))
+        return list(map(int, lines))
 
     def __enter__(self) -> Self:
         """Give itself."""
@@ -69,9 +69,9 @@ def main(snapshot: str, events: str, batch: int) -> None:
     matcher = td.Matcher.open(snapshot)
     file = pq.ParquetFile(events)
     names = [name for name in file.schema_arrow.names if name != "id"]
-    _say(sum(len(matcher.match_many(one)) for one in [next(file.iter_batches(batch, columns=names))]))
+    _say(sum(len(matcher.match_many(part)) for part in [next(file.iter_batches(batch, columns=names))]))
     for _ in sys.stdin:
-        _say(sum(len(matcher.match_many(one)) for one in file.iter_batches(batch, columns=names)))
+        _say(sum(len(matcher.match_many(part)) for part in file.iter_batches(batch, columns=names)))
 
 
 def _say(pairs: int) -> None:

@@ -58,11 +58,11 @@ def in_turn(works: dict[str, Callable[[], object]], *, repeat: int, warm_up: int
     for _ in range(warm_up):
         for work in works.values():
             work()
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+    costs: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
     for _ in range(repeat):
         for name, work in works.items():
-            found[name].append(_once(work))
-    return {name: Spent(*zip(*times, strict=True)) for name, times in found.items()}
+            costs[name].append(_once(work))
+    return {name: Spent(*zip(*times, strict=True)) for name, times in costs.items()}
 
 
 def _once(work: Callable[[], object]) -> tuple[float, float]:
@@ -79,10 +79,10 @@ def cpu_seconds(root: int | None = None) -> float:
 def family(root: int | None = None) -> list[int]:
     """Return a process (this one) and all below it."""
     parents = dict(_parents())
-    found = [root or os.getpid()]
-    for pid in found:  # grows while it is gone through
-        found += [child for child, parent in parents.items() if parent == pid]
-    return found
+    pids = [root or os.getpid()]
+    for pid in pids:  # grows while it is gone through
+        pids += [child for child, parent in parents.items() if parent == pid]
+    return pids
 
 
 def _parents() -> Iterator[tuple[int, int]]:
@@ -137,21 +137,21 @@ class Memory:
 
 
 def _memory() -> dict[str, int]:
-    found = {"driver": 0, "JVM": 0, "workers": 0, "all": 0, "mapped": 0}
+    totals = {"driver": 0, "JVM": 0, "workers": 0, "all": 0, "mapped": 0}
     for pid in family():
-        name, own, mapped = _held(pid)
+        name, own, mapped = _read_memory(pid)
         who = "driver" if pid == os.getpid() else "JVM" if name == "java" else "workers"
-        found[who] += own
-        found["all"] += own
-        found["mapped"] = max(found["mapped"], mapped)
-    return found
+        totals[who] += own
+        totals["all"] += own
+        totals["mapped"] = max(totals["mapped"], mapped)
+    return totals
 
 
-def _held(pid: int) -> tuple[str, int, int]:
+def _read_memory(pid: int) -> tuple[str, int, int]:
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return "", 0, 0
-    said = dict(line.split(":", 1) for line in lines if ":" in line)
-    own, mapped = (int(said.get(key, "0 kB").split()[0]) * 1024 for key in ("RssAnon", "RssFile"))
-    return said.get("Name", "").strip(), own, mapped
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    own, mapped = (int(fields.get(key, "0 kB").split()[0]) * 1024 for key in ("RssAnon", "RssFile"))
+    return fields.get("Name", "").strip(), own, mapped

@@ -85,11 +85,11 @@ def _record(number: int, key: bytes, value: bytes) -> bytes:
 def _varint(value: int) -> bytes:
     """Return a signed number in as few groups of seven bits as it takes."""
     value = (value << 1) ^ (value >> 63)
-    found = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*encoded, value])
 
 
 def _text(value: str) -> bytes:

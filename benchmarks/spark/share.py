@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from benchmarks.spark import ground
-from benchmarks.spark.plain import BATCH, Plain
+from benchmarks.spark.plain import BATCH, PlainProcesses
 from benchmarks.spark.processes import Spent, in_turn
 from tidings import spark as ts
 
@@ -53,38 +53,40 @@ def main() -> None:
     options.add_argument("--batch", type=int, default=BATCH, help="events in a batch of the plain processes")
     options.add_argument("--arrow", type=int, default=None, help="spark.sql.execution.arrow.maxRecordsPerBatch")
     options.add_argument("--parts", action="store_true", help="also what Spark takes without the engine")
-    given = options.parse_args()
-    subscriptions, events = (2_000, 1_000) if given.quick else (given.subscriptions, given.events)
+    arguments = options.parse_args()
+    subscriptions, events = (2_000, 1_000) if arguments.quick else (arguments.subscriptions, arguments.events)
     session = ground.session()
-    if given.arrow:
-        session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(given.arrow))
+    if arguments.arrow:
+        session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(arguments.arrow))
     print(ground.heading(f"share: ranges, {subscriptions:,} subscriptions, {events:,} events"), flush=True)
-    with ground.folder_of(given.folder) as folder:
+    with ground.folder_of(arguments.folder) as folder:
         snapshot, read = ground.snapshot("ranges", subscriptions, folder), ground.events("ranges", events, folder)
-        report(measured(session, snapshot, read, repeat=given.repeat, batch=given.batch), events)
-        if given.parts:
-            report_parts(session, read, repeat=given.repeat)
+        report(measure_shares(session, snapshot, read, repeat=arguments.repeat, batch=arguments.batch), events)
+        if arguments.parts:
+            report_parts(session, read, repeat=arguments.repeat)
 
 
-def measured(session: SparkSession, snapshot: Path, events: Path, *, repeat: int, batch: int = BATCH) -> Shared:
+def measure_shares(session: SparkSession, snapshot: Path, events: Path, *, repeat: int, batch: int = BATCH) -> Shared:
     """Measure both in turn; they must find as many pairs."""
     frame = ts.match(session.read.parquet(str(events)), str(snapshot), event_id="id")
-    with Plain(snapshot, events, batch=batch) as plain:
+    with PlainProcesses(snapshot, events, batch=batch) as plain:
         pairs, counted = plain(), frame.count()
         if pairs != counted:
             msg = f"Spark found {counted:,} pairs, the engine {pairs:,}; figures of a wrong answer mean nothing"
             raise RuntimeError(msg)
-        works: dict[str, Callable[[], object]] = {"spark": partial(ground.drained, frame), "plain": plain}
+        works: dict[str, Callable[[], object]] = {"spark": partial(ground.drain, frame), "plain": plain}
         spent = in_turn(works, repeat=repeat, warm_up=2)
     return Shared(spent["spark"], spent["plain"], pairs)
 
 
-def report(found: Shared, events: int) -> None:
+def report(result: Shared, events: int) -> None:
     """Print both and the share."""
-    print(f"  {found.pairs / events:.1f} matches an event")
-    for name, spent in (("on Spark", found.spark), ("two plain processes", found.plain)):
+    print(f"  {result.pairs / events:.1f} matches an event")
+    for name, spent in (("on Spark", result.spark), ("two plain processes", result.plain)):
         print(f"  {name:<20} {events / spent.wall_s:10,.0f} events/s  {spent}")
-    print(f"  share kept: {found.wall:.0%} by the wall, {found.cpu:.0%} by processor time  (baseline: the plain ones)")
+    print(
+        f"  share kept: {result.wall:.0%} by the wall, {result.cpu:.0%} by processor time  (baseline: the plain ones)"
+    )
 
 
 def report_parts(session: SparkSession, events: Path, *, repeat: int) -> None:
@@ -92,14 +94,14 @@ def report_parts(session: SparkSession, events: Path, *, repeat: int) -> None:
     frame = session.read.parquet(str(events))
     parts: dict[str, DataFrame] = {
         "scan": frame,
-        "scan, cross, return": frame.mapInArrow(_crossed, "id BIGINT, s STRING"),
+        "scan, cross, return": frame.mapInArrow(_pass_through, "id BIGINT, s STRING"),
     }
-    works: dict[str, Callable[[], object]] = {name: partial(ground.drained, part) for name, part in parts.items()}
+    works: dict[str, Callable[[], object]] = {name: partial(ground.drain, part) for name, part in parts.items()}
     for name, spent in in_turn(works, repeat=repeat).items():
         print(f"  {name:<20} {spent}")
 
 
-def _crossed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _pass_through(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Send back a row for each event, an id and a short text, and look at nothing."""
     for batch in batches:
         ids = pa.repeat("s123456", batch.num_rows)

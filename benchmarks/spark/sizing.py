@@ -27,26 +27,26 @@ def main() -> None:
     options.add_argument("--workloads", nargs="+", default=["equalities", "ranges", "classifieds"])
     options.add_argument("--subscriptions", type=int, default=1_000_000)
     options.add_argument("--repeat", type=int, default=5)
-    given = options.parse_args()
-    print(ground.heading(f"sizing: {given.subscriptions:,} subscriptions, batches of {EVENTS:,} events, one core"))
-    for key in given.workloads:
-        print(row(key, given.subscriptions, repeat=given.repeat), flush=True)
+    arguments = options.parse_args()
+    print(ground.heading(f"sizing: {arguments.subscriptions:,} subscriptions, batches of {EVENTS:,} events, one core"))
+    for key in arguments.workloads:
+        print(row(key, arguments.subscriptions, repeat=arguments.repeat), flush=True)
 
 
 def row(key: str, count: int, *, repeat: int) -> str:
     """Return what a workload weighs and costs."""
     work = workload(key)
     with tempfile.TemporaryDirectory() as folder:
-        load, size = saved(key, count, Path(folder) / "snapshot")
+        load, size = save_snapshot(key, count, Path(folder) / "snapshot")
         matcher = td.Matcher.open(Path(folder) / "snapshot")
         batches = [work.events(EVENTS, seed=seed) for seed in range(repeat + 1)]
         times, pairs = [], 0
         for number, batch in enumerate(batches):
             begun = time.process_time()
-            found = matcher.match_many(batch)
+            matches = matcher.match_many(batch)
             if number:  # the first one maps pages and loads kernels
                 times.append(time.process_time() - begun)
-                pairs += len(found)
+                pairs += len(matches)
         micro = [1e6 * seconds / EVENTS for seconds in times]
         spread = f"{min(micro):.1f}-{max(micro):.1f}"
         return (
@@ -55,7 +55,7 @@ def row(key: str, count: int, *, repeat: int) -> str:
         )
 
 
-def saved(key: str, count: int, folder: Path) -> tuple[float, int]:
+def save_snapshot(key: str, count: int, folder: Path) -> tuple[float, int]:
     """Load and save; return the seconds of loading and the bytes on disk."""
     work = workload(key)
     matcher = td.Matcher()

@@ -51,7 +51,7 @@ def small_poset(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def small_classifieds(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny = run.Sizes(
+    tiny = run.ClassifiedsSizes(
         subscriptions=600,
         warm_s=0.2,
         steady_s=1,
@@ -74,17 +74,19 @@ def small_classifieds(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def small_ctps(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(run.SIZES, Scale.QUICK, run.Sizes((30, 60), 60, 30, 10, (0.05, 0.5), 1, 1))
+    monkeypatch.setitem(run.SIZES, Scale.QUICK, run.CtpsSizes((30, 60), 60, 30, 10, (0.05, 0.5), 1, 1))
     monkeypatch.setattr(run, "HEIGHTS", (1, 5))
-    monkeypatch.setattr(run, "measured", lambda *_, **__: None)  # the memory of a process of its own, slow to start
+    monkeypatch.setattr(
+        run, "measure_matcher_memory", lambda *_, **__: None
+    )  # the memory of a process of its own, slow to start
 
 
 def small_hem(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(run.SIZES, Scale.QUICK, run.Sizes((400, 800), 400, (3, 4), (0.2, 0.5), 4, 1))
+    monkeypatch.setitem(run.SIZES, Scale.QUICK, run.HemSizes((400, 800), 400, (3, 4), (0.2, 0.5), 4, 1))
 
 
 def small_p_topss(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny = run.Sizes((10, 20), 10, 20, 40, (0, 2), (2, 4), (20, 40), 1, 500, 2_000, 100)
+    tiny = run.PTopssSizes((10, 20), 10, 20, 40, (0, 2), (2, 4), (20, 40), 1, 500, 2_000, 100)
     monkeypatch.setitem(run.SIZES, Scale.QUICK, tiny)
     monkeypatch.setattr(run, "REPEAT", 1)
     monkeypatch.setattr(run, "PAPER_REPEAT", 1)

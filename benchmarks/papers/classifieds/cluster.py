@@ -37,12 +37,12 @@ class Cluster:
         begin = time.perf_counter()
         for shard in range(shards):
             mine, its = fresh.Pipe()
-            given = (its, kind, (shard, shards), subscriptions, seed)
-            node = fresh.Process(target=serve, args=given, daemon=True)
+            arguments = (its, kind, (shard, shards), subscriptions, seed)
+            node = fresh.Process(target=serve, args=arguments, daemon=True)
             node.start()
             self._nodes.append(node)
             self._ends.append(mine)
-        self.held: list[int] = [end.recv() for end in self._ends]
+        self.sizes: list[int] = [end.recv() for end in self._ends]
         self.loaded_s = time.perf_counter() - begin
 
     def __enter__(self) -> Cluster:
@@ -56,21 +56,23 @@ class Cluster:
 
     def ask(self, events: list[dict[str, Any]]) -> list[list[str]]:
         """Replicate events to all instances, and join what they answer."""
-        found = self._told("ask", events)
+        answers = self._send_all("ask", events)
         return (
-            found[0] if len(found) == 1 else [[id for ids in lists for id in ids] for lists in zip(*found, strict=True)]
+            answers[0]
+            if len(answers) == 1
+            else [[id for ids in lists for id in ids] for lists in zip(*answers, strict=True)]
         )
 
     def change(self, *, on: bool) -> list[Any]:
         """Let subscriptions come and go in every instance, or stop that; then each tells how many it was."""
-        return self._told("change", on)
+        return self._send_all("change", on)
 
-    def spent(self) -> list[float]:
+    def read_spent(self) -> list[float]:
         """Return the seconds of processor time that each instance has taken."""
-        return self._told("spent", None)
+        return self._send_all("spent", None)
 
-    def _told(self, verb: str, what: Any) -> list[Any]:
-        message = pickle.dumps((verb, what))
+    def _send_all(self, verb: str, content: Any) -> list[Any]:
+        message = pickle.dumps((verb, content))
         for end in self._ends:
             end.send_bytes(message)
         return [end.recv() for end in self._ends]
@@ -86,13 +88,13 @@ def serve(end: Connection, kind: str, place: tuple[int, int], subscriptions: int
     changes = Changes(matcher, place, seed)
     end.send(len(matcher))
     while True:
-        verb, what = end.recv()
+        verb, message = end.recv()
         if verb == "ask":
-            end.send([matcher.match(what[0])] if len(what) == 1 else matcher.match_many(what).by_event())
+            end.send([matcher.match(message[0])] if len(message) == 1 else matcher.match_many(message).by_event())
         elif verb == "spent":
             end.send(time.process_time())
         elif verb == "change":
-            end.send(changes.begin() if what else changes.end())
+            end.send(changes.begin() if message else changes.end())
         else:
             return
 
@@ -104,7 +106,7 @@ class Changes:
         """Make those that will come; only the ones of this shard."""
         shard, shards = place
         spare = [(f"x-{id}", parse(text)) for id, text in CARS.pairs(SPARE, seed + 1)]
-        self._spare = [one for one in spare if shard_of(one[0], shards) == shard]
+        self._spare = [pair for pair in spare if shard_of(pair[0], shards) == shard]
         self._matcher = matcher
         self._over = Event()
         self._count = 0

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.papers.classifieds.cluster import Cluster
-from benchmarks.papers.classifieds.small import chart, exponent, grown, with_polygons, worst
-from benchmarks.papers.classifieds.stream import Able, Run, capacity, fed
-from benchmarks.papers.classifieds.workload import CARS, SIZES, Sizes, arrivals
+from benchmarks.papers.classifieds.small import chart, exponent, grow_matchers, with_polygons, worst
+from benchmarks.papers.classifieds.stream import Able, Run, capacity, feed_events
+from benchmarks.papers.classifieds.workload import CARS, SIZES, ClassifiedsSizes, arrivals
 from tidings.bench.harness.studies import Chart, Line, Scale, Study
 from tidings.bench.harness.timing import Figure
 
@@ -63,7 +63,7 @@ def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
         for kind in kinds
         for shards in (1, 2)
     ]
-    growth = grown(sizes.growth, whole_tree=sizes.whole_tree, seed=seed, say=say)
+    growth = grow_matchers(sizes.growth, whole_tree=sizes.whole_tree, seed=seed, say=say)
     areas = with_polygons(sizes.polygons, seed=seed, say=say)
     worst_case, counted = worst(sizes.names, say)
     most = max(sizes.polygons)
@@ -86,7 +86,7 @@ def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
 def _run(
     kind: str,
     shards: int,
-    sizes: Sizes,
+    sizes: ClassifiedsSizes,
     *,
     seed: int,
     reference: dict[int, set[str]],
@@ -102,14 +102,14 @@ def _run(
         steady_rate = STEADY * rates.setdefault(kind, able.rate)
         say(f"{kind}, {shards} shard(s): {able.rate:,.0f} events/s; feeding {steady_rate:,.0f} events/s")
         times = arrivals(steady_rate, steady_rate, sizes.steady_s)
-        steady = fed(cluster, events, times, seconds=sizes.steady_s)
+        steady = feed_events(cluster, events, times, seconds=sizes.steady_s)
         cluster.change(on=True)
         times = arrivals(steady_rate, steady_rate, sizes.changing_s)
-        changing = fed(cluster, events, times, seconds=sizes.changing_s)
+        changing = feed_events(cluster, events, times, seconds=sizes.changing_s)
         changes = sum(cluster.change(on=False))
         say(f"{kind}, {shards} shard(s): {changes:,} changes meanwhile; now a rising rate")
         times = arrivals(STEADY * able.rate, OVERLOAD * able.rate, sizes.rising_s)
-        rising = fed(cluster, events, times, seconds=sizes.rising_s)
+        rising = feed_events(cluster, events, times, seconds=sizes.rising_s)
         wrong += _wrong(steady.answers + rising.answers, reference) + _wrong(_at_rest(cluster, events), reference)
     amid = [(at, [id for id in ids if not id.startswith("x-")]) for at, ids in changing.answers]
     return Fed(kind, shards, steady, changing, rising, able, changes / sizes.changing_s, wrong, _wrong(amid, reference))
@@ -124,40 +124,40 @@ def _wrong(answers: list[tuple[int, list[str]]], reference: dict[int, set[str]])
     """Count the answers that differ from the first ones that were given to the same event, or have an id twice."""
     wrong = 0
     for at, ids in answers:
-        found = set(ids)
-        wrong += reference.setdefault(at, found) != found or len(found) != len(ids)
+        answer = set(ids)
+        wrong += reference.setdefault(at, answer) != answer or len(answer) != len(ids)
     return wrong
 
 
 def _stream_facts(runs: dict[tuple[str, int], Fed]) -> dict[str, float]:
-    one, two, engine = runs[OURS, 1], runs[OURS, 2], runs["engine", 1]
-    rate, latency = _ratio(two.stress, one.stress), _ratio(one.steady_p50, two.steady_p50)
-    tails = [second.p99 for second in one.steady.seconds if second.answered]
+    single, double, engine = runs[OURS, 1], runs[OURS, 2], runs["engine", 1]
+    rate, latency = _ratio(double.stress, single.stress), _ratio(single.steady_p50, double.steady_p50)
+    tails = [second.p99 for second in single.steady.seconds if second.answered]
     return {
         "shards_throughput_gain": rate,
         "shards_latency_gain": latency,
         "shards_gain": max(rate, latency),
-        "shards_work_gain": _ratio(one.able.busiest_us, two.able.busiest_us),
+        "shards_work_gain": _ratio(single.able.busiest_us, double.able.busiest_us),
         "wrong_answers": float(sum(run.wrong for run in runs.values())),
         "wrong_answers_while_changing": float(sum(run.wrong_changing for run in runs.values())),
-        "updates_per_s": one.updates_per_s,
+        "updates_per_s": single.updates_per_s,
         "steady_p99_s": max(tails, default=math.nan) / 1e3,
-        "events_per_s_candidates_tree": one.stress,
+        "events_per_s_candidates_tree": single.stress,
         "events_per_s_engine": engine.stress,
-        "engine_of_candidates_tree": _ratio(engine.stress, one.stress),
+        "engine_of_candidates_tree": _ratio(engine.stress, single.stress),
     }
 
 
-def _ratio(one: float, two: float) -> float:
+def _ratio(numerator: float, denominator: float) -> float:
     """Return how many times the second the first is; NaN of nothing, as on a machine that stood still for a second."""
-    return one / two if two else math.nan
+    return numerator / denominator if denominator else math.nan
 
 
 # Charts ----------------------------------------------------------------------------------------
 
 
-def _figures(runs: list[Fed], sizes: Sizes) -> list[Chart]:
-    calm = {(run.kind, run.shards): _joined(run, sizes) for run in runs}
+def _figures(runs: list[Fed], sizes: ClassifiedsSizes) -> list[Chart]:
+    calm = {(run.kind, run.shards): _merge_changes(run, sizes) for run in runs}
     stress = {(run.kind, run.shards): run.rising for run in runs}
     note = f"{sizes.subscriptions:,} subscriptions; from second {sizes.steady_s} on, subscriptions come and go"
     kinds = list(dict.fromkeys(run.kind for run in runs))
@@ -169,7 +169,7 @@ def _figures(runs: list[Fed], sizes: Sizes) -> list[Chart]:
     return charts
 
 
-def _joined(run: Fed, sizes: Sizes) -> Run:
+def _merge_changes(run: Fed, sizes: ClassifiedsSizes) -> Run:
     """One run of the steady phase and the one with changes after it."""
     later = [replace(second, at=second.at + sizes.steady_s) for second in run.changing.seconds]
     return Run([*run.steady.seconds, *later])
@@ -185,12 +185,12 @@ def _pair(key: str, title: str, runs: dict[str, Run], note: str) -> list[Chart]:
     ]
 
 
-def _line(name: str, run: Run, what: str, unit: str) -> Line:
+def _line(name: str, run: Run, figure: str, unit: str) -> Line:
     seen = [second for second in run.seconds if second.answered]
-    return Line(name, tuple((float(second.at), Figure(unit, (float(getattr(second, what)),))) for second in seen))
+    return Line(name, tuple((float(second.at), Figure(unit, (float(getattr(second, figure)),))) for second in seen))
 
 
-def _notes(runs: list[Fed], sizes: Sizes) -> tuple[str, ...]:
+def _notes(runs: list[Fed], sizes: ClassifiedsSizes) -> tuple[str, ...]:
     lines = [
         f"{run.kind} on {run.shards}: {run.stress:,.0f} events/s under stress, p50 {run.steady_p50:.2f} ms at a steady"
         f" rate, {run.able.busiest_us:.0f} us of processor time an event on the busiest instance,"

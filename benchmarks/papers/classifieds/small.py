@@ -25,19 +25,19 @@ Points = dict[str, dict[int, Figure]]
 """For each kind and number of subscriptions, the microseconds an event takes."""
 
 
-def grown(sizes: tuple[int, ...], *, whole_tree: int, seed: int, say: Callable[[str], None]) -> Points:
+def grow_matchers(sizes: tuple[int, ...], *, whole_tree: int, seed: int, say: Callable[[str], None]) -> Points:
     """Measure the time of an event while more and more subscriptions are there."""
     points: Points = {}
     table, events = CARS.columns(sizes[-1], seed), CARS.event_rows(EVENTS, seed)
     for kind in KINDS:
-        matcher, there = CARS.matcher(kind), 0
+        matcher, loaded = CARS.matcher(kind), 0
         for size in sizes:
             if kind == "filter-tree" and size > whole_tree:
                 break
             say(f"growth: {kind}, {size:,} subscriptions")
-            matcher.add_many(table.slice(there, size - there))
-            there = size
-            points.setdefault(kind, {})[size] = asked(matcher, events)
+            matcher.add_many(table.slice(loaded, size - loaded))
+            loaded = size
+            points.setdefault(kind, {})[size] = time_events(matcher, events)
     return points
 
 
@@ -51,20 +51,20 @@ def with_polygons(sizes: tuple[int, ...], *, seed: int, say: Callable[[str], Non
             say(f"areas: {kind}, {size:,} subscriptions")
             matcher = CARS.matcher(kind)
             matcher.add_many(table)
-            points.setdefault(kind, {})[size] = asked(matcher, events)
+            points.setdefault(kind, {})[size] = time_events(matcher, events)
     return points
 
 
-def asked(matcher: Matcher, events: list[dict[str, Any]]) -> Figure:
+def time_events(matcher: Matcher, events: list[dict[str, Any]]) -> Figure:
     """Return the microseconds of processor time that an event takes in a batch, several times over."""
     matcher.settle()
     matcher.match_many(events)
-    found = []
+    seconds = []
     for _ in range(REPEATS):
         begin = time.process_time()
         matcher.match_many(events)
-        found.append((time.process_time() - begin) / len(events) * 1e6)
-    return Figure("us", tuple(found))
+        seconds.append((time.process_time() - begin) / len(events) * 1e6)
+    return Figure("us", tuple(seconds))
 
 
 def exponent(points: dict[int, Figure]) -> float:

@@ -49,16 +49,16 @@ class Able:
 
 def capacity(cluster: Cluster, events: list[dict[str, Any]], seconds: float) -> Able:
     """Measure what is answered when events never wait to come."""
-    before, begin, count = cluster.spent(), time.perf_counter(), 0
+    before, begin, count = cluster.read_spent(), time.perf_counter(), 0
     while time.perf_counter() - begin < seconds or count < len(events):
         at = count % len(events)
         count += len(cluster.ask(events[at : at + BATCH // 4]))
     took = time.perf_counter() - begin
-    busiest = max(after - earlier for after, earlier in zip(cluster.spent(), before, strict=True))
+    busiest = max(after - earlier for after, earlier in zip(cluster.read_spent(), before, strict=True))
     return Able(count / took, busiest / count * 1e6)
 
 
-def fed(cluster: Cluster, events: list[dict[str, Any]], times: NDArray[np.float64], *, seconds: int) -> Run:
+def feed_events(cluster: Cluster, events: list[dict[str, Any]], times: NDArray[np.float64], *, seconds: int) -> Run:
     """Feed events as they arrive, for so long; latency counts from arrival, so waiting in line is part of it.
 
     What still waits when the time is over is not answered; it counts as come, not as answered.

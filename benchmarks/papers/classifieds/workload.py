@@ -27,7 +27,7 @@ TOKENS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class ClassifiedsSizes:
     """How much is measured: subscriptions, seconds of each phase, and the smaller experiments."""
 
     subscriptions: int
@@ -45,7 +45,7 @@ class Sizes:
 _GROWTH = (10_000, 30_000, 100_000, 300_000)
 
 SIZES = {
-    Scale.QUICK: Sizes(
+    Scale.QUICK: ClassifiedsSizes(
         subscriptions=60_000,
         warm_s=0.5,
         steady_s=3,
@@ -56,7 +56,7 @@ SIZES = {
         polygons=(500, 2_000),
         names=(2, 4, 6, 8),
     ),
-    Scale.USUAL: Sizes(
+    Scale.USUAL: ClassifiedsSizes(
         subscriptions=300_000,
         warm_s=2.0,
         steady_s=10,
@@ -67,7 +67,7 @@ SIZES = {
         polygons=(1_000, 5_000),
         names=(2, 4, 6, 8, 10, 12),
     ),
-    Scale.FULL: Sizes(
+    Scale.FULL: ClassifiedsSizes(
         subscriptions=300_000,
         warm_s=5.0,
         steady_s=60,

@@ -55,12 +55,12 @@ def world(n: int, *, height: int, events: int, seed: int, pairs: list[tuple[str,
     chosen = workload(f"concepts:height={height}")
     assert chosen.make_ontology is not None
     ontology = chosen.make_ontology()
-    given: list[tuple[str, Any]] = list(chosen.pairs(n, seed)) if pairs is None else pairs
+    subscriptions: list[tuple[str, Any]] = list(chosen.pairs(n, seed)) if pairs is None else pairs
     reader = AttributeReader(
-        collect_requirements([tree for _, tree in given], schema=None, ontology=ontology), ontology
+        collect_requirements([tree for _, tree in subscriptions], schema=None, ontology=ontology), ontology
     )
     rows = chosen.event_rows(events, seed)
-    return World(ontology, given, [reader.read(row, NOW) for row in rows], rows, Setting(ontology, NOW))
+    return World(ontology, subscriptions, [reader.read(row, NOW) for row in rows], rows, Setting(ontology, NOW))
 
 
 def own_seconds(work: Callable[[], object], *, repeat: int, budget_s: float = 10.0) -> list[float]:
@@ -68,21 +68,23 @@ def own_seconds(work: Callable[[], object], *, repeat: int, budget_s: float = 10
     return time_repeats(work, repeat=repeat, budget_s=budget_s, warm_up=False, clock=time.process_time)
 
 
-def built(kind: str, made: World) -> Algorithm:
+def build_from(kind: str, made: World) -> Algorithm:
     """Return the algorithm with the world's subscriptions; it may refuse them."""
-    found = build_algorithm(kind, made.ontology)
-    found.add_many((id, found.compile_filter(tree)) for id, tree in made.pairs)
-    return found
+    algorithm = build_algorithm(kind, made.ontology)
+    algorithm.add_many((id, algorithm.compile_filter(tree)) for id, tree in made.pairs)
+    return algorithm
 
 
 def megabytes(kind: str, made: World) -> Figure | None:
     """Return what the algorithm keeps, beside filters and ids, or nothing where it refuses."""
-    built(kind, World(made.ontology, made.pairs[:50], (), [], made.setting)).match_many(made.readings[:2], made.setting)
+    build_from(kind, World(made.ontology, made.pairs[:50], (), [], made.setting)).match_many(
+        made.readings[:2], made.setting
+    )
     gc.collect()
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        kept = built(kind, made)
+        kept = build_from(kind, made)
         kept.match_many(made.readings[:2], made.setting)
         gc.collect()
         after = tracemalloc.get_traced_memory()[0]
@@ -103,17 +105,17 @@ def milliseconds(kept: Algorithm, made: World, *, repeat: int) -> Figure:
 def in_turn(all_kept: Iterable[tuple[float, Algorithm, World]], *, repeat: int) -> dict[float, Figure]:
     """Measure several settings by turns, so that what else the machine does falls on all alike."""
     settings = [*all_kept]
-    found: dict[float, list[float]] = {x: [] for x, _, _ in settings}
+    medians: dict[float, list[float]] = {x: [] for x, _, _ in settings}
     for _ in range(repeat):
         for x, kept, made in settings:
-            found[x].append(milliseconds(kept, made, repeat=1).median)
-    return {x: Figure("ms", tuple(times)) for x, times in found.items()}
+            medians[x].append(milliseconds(kept, made, repeat=1).median)
+    return {x: Figure("ms", tuple(times)) for x, times in medians.items()}
 
 
-def agreed(one: Algorithm, other: Algorithm, made: World) -> bool:
+def answers_agree(algorithm: Algorithm, other: Algorithm, made: World) -> bool:
     """Tell whether two give the same answers to the first events."""
     some = made.readings[:CHECKED]
-    answers = [[set(ids) for ids in each.match_many(some, made.setting)] for each in (one, other)]
+    answers = [[set(ids) for ids in each.match_many(some, made.setting)] for each in (algorithm, other)]
     return answers[0] == answers[1]
 
 
@@ -148,12 +150,12 @@ def engine_taken(made: World, *, repeat: int) -> EngineTaken:
     engine.compact()
     engine.match_many(made.events[:50])
     state = engine.current_view().state  # the engine by itself has no public face
-    found = engine.backend.match
+    match = engine.backend.match
     by = 1e3 * EVENTS / len(made.readings)
     ways: list[Figure] = []
     for arrivals in (ReadEvents(made.readings, made.setting), _Ready(made.readings, made.setting)):
-        found(arrivals, state)
-        seconds = own_seconds(lambda arrivals=arrivals: found(arrivals, state), repeat=repeat)  # type: ignore[misc]
+        match(arrivals, state)
+        seconds = own_seconds(lambda arrivals=arrivals: match(arrivals, state), repeat=repeat)  # type: ignore[misc]
         ways.append(to_figure(seconds, "ms", by=by))
     return EngineTaken(ways[0], ways[1], public_taken(engine, made, repeat=1))
 

@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.papers.ctps.measured import (
-    agreed,
-    built,
+    answers_agree,
+    build_from,
     engine_taken,
     in_turn,
     megabytes,
@@ -16,7 +16,7 @@ from benchmarks.papers.ctps.measured import (
     public_taken,
     world,
 )
-from benchmarks.papers.ctps.workload import rated
+from benchmarks.papers.ctps.workload import draw_rated
 from tidings.bench.harness.process_memory import measure_matcher_memory
 from tidings.bench.harness.studies import Chart, Line, Scale, Study
 from tidings.bench.harness.timing import Figure
@@ -41,7 +41,7 @@ STEADY_RATE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class CtpsSizes:
     """What one scale measures: `most` subscriptions where only something else varies, `mic` at most for MIC high up."""
 
     ns: tuple[int, ...]
@@ -55,12 +55,12 @@ class Sizes:
 
 
 SIZES = {
-    Scale.QUICK: Sizes((500, 2_000, 10_000), 10_000, 500, 200, (0.001, 0.05, 0.2, 0.5), 3, 15),
-    Scale.USUAL: Sizes(
+    Scale.QUICK: CtpsSizes((500, 2_000, 10_000), 10_000, 500, 200, (0.001, 0.05, 0.2, 0.5), 3, 15),
+    Scale.USUAL: CtpsSizes(
         (500, 1_000, 2_000, 4_000, 6_000, 8_000, 10_000), 10_000, 2_000, 1_000, (0.001, 0.01, 0.1, 0.2, 0.4, 0.6, 0.8),
         3, 15, (100_000,),
     ),
-    Scale.FULL: Sizes(
+    Scale.FULL: CtpsSizes(
         (500, 1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 7_000, 8_000, 9_000, 10_000), 10_000, 10_000, 1_000,
         (0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9), 5, 25, (100_000, 1_000_000),
     ),
@@ -68,17 +68,17 @@ SIZES = {
 """Table 1's ranges; `large` sizes are ours, for the engine beside CTPS."""
 
 
-class _Found:
+class _Results:
     """Curves and facts as they come."""
 
     def __init__(self) -> None:
         self.curves: dict[str, dict[str, dict[float, Figure]]] = {}
         self.facts: dict[str, float] = {}
 
-    def put(self, figure: str, name: str, x: float, what: Figure | None) -> None:
+    def put(self, figure: str, name: str, x: float, value: Figure | None) -> None:
         """Add a point, if there is one."""
-        if what is not None:
-            self.curves.setdefault(figure, {}).setdefault(name, {})[x] = what
+        if value is not None:
+            self.curves.setdefault(figure, {}).setdefault(name, {})[x] = value
 
     def at(self, figure: str, name: str, x: float) -> float:
         """Return a point's median."""
@@ -91,153 +91,155 @@ class _Found:
 
 def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
     """Measure all figures at a scale."""
-    sizes, found = SIZES[scale], _Found()
+    sizes, results = SIZES[scale], _Results()
     for height in (LOW, HIGH):
         for n in sizes.ns:
             say(f"figures 7 and 8: {n:,} subscriptions, height {height}")
             made = world(n, height=height, events=sizes.events, seed=seed)
-            _over_subscriptions(found, made, height, sizes, seed=seed)
-    _engine_facts(found, sizes, seed=seed, say=say)
-    _over_height(found, sizes, seed=seed, say=say)
+            _over_subscriptions(results, made, height, sizes, seed=seed)
+    _engine_facts(results, sizes, seed=seed, say=say)
+    _over_height(results, sizes, seed=seed, say=say)
     for rate in sizes.rates:
         say(f"figure 8d: {rate:.1%} of {sizes.most:,} subscriptions match")
-        pairs = rated(sizes.most, height=HIGH, rate=rate, seed=seed)
+        pairs = draw_rated(sizes.most, height=HIGH, rate=rate, seed=seed)
         made = world(sizes.most, height=HIGH, events=sizes.events, seed=seed, pairs=pairs)
-        kept = built(CTPS, made)
+        kept = build_from(CTPS, made)
         share = fmean(map(len, kept.match_many(made.readings, made.setting))) / sizes.most
-        found.put("8d", CTPS, 100 * share, milliseconds(kept, made, repeat=sizes.repeat))
-    _facts(found, sizes)
-    return Study(TITLE, _charts(found, sizes), found.facts, NOTES)
+        results.put("8d", CTPS, 100 * share, milliseconds(kept, made, repeat=sizes.repeat))
+    _facts(results, sizes)
+    return Study(TITLE, _charts(results, sizes), results.facts, NOTES)
 
 
-def _over_subscriptions(found: _Found, made: World, height: int, sizes: Sizes, *, seed: int) -> None:
+def _over_subscriptions(results: _Results, made: World, height: int, sizes: CtpsSizes, *, seed: int) -> None:
     n = len(made.pairs)
-    ours = built(CTPS, made)
+    ours = build_from(CTPS, made)
     for kind in KINDS:
         if kind == "mic" and height > LOW and n > sizes.mic:
             continue
-        found.put(f"7-{height}", kind, n, megabytes(kind, made))
+        results.put(f"7-{height}", kind, n, megabytes(kind, made))
         try:
-            kept = ours if kind == CTPS else built(kind, made)
+            kept = ours if kind == CTPS else build_from(kind, made)
         except TidingsError:
             continue
-        if not agreed(kept, ours, made):
+        if not answers_agree(kept, ours, made):
             msg = f"`{kind}` and `ctps` give different answers at {n:,} subscriptions, height {height}"
             raise TidingsError(msg)
-        found.put(f"8-{height}", kind, n, milliseconds(kept, made, repeat=sizes.repeat))
-        _note_sizes(found, kind, kept.explain(), n=n, height=height)
-    taken = engine_taken(made, repeat=sizes.repeat)
-    found.put(f"8-{height}", ENGINE, n, taken.readings)
-    found.put(f"8-{height}", ENGINE_COLUMNS, n, taken.columns)
+        results.put(f"8-{height}", kind, n, milliseconds(kept, made, repeat=sizes.repeat))
+        _note_sizes(results, kind, kept.explain(), n=n, height=height)
+    engine = engine_taken(made, repeat=sizes.repeat)
+    results.put(f"8-{height}", ENGINE, n, engine.readings)
+    results.put(f"8-{height}", ENGINE_COLUMNS, n, engine.columns)
     if n == sizes.most:
         whole = measure_matcher_memory(f"concepts:height={height}", n, kind=None, seed=seed)
         figure = None if whole is None else Figure("MB", (whole.whole / 1e6,))
-        found.put(f"7-{height}", "engine (resident, with what was written)", n, figure)
-        found.facts[f"engine_public_ms_{height}"] = taken.public.median
+        results.put(f"7-{height}", "engine (resident, with what was written)", n, figure)
+        results.facts[f"engine_public_ms_{height}"] = engine.public.median
         matcher = Matcher(CTPS, ontology=made.ontology)
         matcher.add_many(made.pairs)
-        found.facts[f"ctps_public_ms_{height}"] = public_taken(matcher, made, repeat=1).median
+        results.facts[f"ctps_public_ms_{height}"] = public_taken(matcher, made, repeat=1).median
 
 
-def _note_sizes(found: _Found, kind: str, told: dict[str, Any], *, n: int, height: int) -> None:
+def _note_sizes(results: _Results, kind: str, explanation: dict[str, Any], *, n: int, height: int) -> None:
     """Keep what an index tells of itself."""
     if kind == "mic":
-        found.facts[f"mic_entries_{height}"] = float(told["entries for each constraint"])
+        results.facts[f"mic_entries_{height}"] = float(explanation["entries for each constraint"])
     if kind == "ops":
-        found.facts[f"ops_index_bytes_{height}_{n}"] = float(told["bytes of possible edges"])
+        results.facts[f"ops_index_bytes_{height}_{n}"] = float(explanation["bytes of possible edges"])
     if kind == CTPS:
-        found.facts[f"ctps_bit_megabytes_{height}"] = float(told["bytes of bit arrays"]) / 1e6
+        results.facts[f"ctps_bit_megabytes_{height}"] = float(explanation["bytes of bit arrays"]) / 1e6
 
 
-def _engine_facts(found: _Found, sizes: Sizes, *, seed: int, say: Callable[[str], None]) -> None:
+def _engine_facts(results: _Results, sizes: CtpsSizes, *, seed: int, say: Callable[[str], None]) -> None:
     """Compare the engine with CTPS at the paper's largest size, and beyond."""
     for n in sizes.large:
         say(f"the engine beside CTPS: {n:,} subscriptions, height {HIGH}")
         made = world(n, height=HIGH, events=min(sizes.events, 200), seed=seed)
-        kept = built(CTPS, made)
-        found.put(f"8-{HIGH}-large", CTPS, n, milliseconds(kept, made, repeat=sizes.repeat))
+        kept = build_from(CTPS, made)
+        results.put(f"8-{HIGH}-large", CTPS, n, milliseconds(kept, made, repeat=sizes.repeat))
         del kept
-        taken = engine_taken(made, repeat=sizes.repeat)
-        found.put(f"8-{HIGH}-large", ENGINE, n, taken.readings)
-        found.put(f"8-{HIGH}-large", ENGINE_COLUMNS, n, taken.columns)
-        ours = found.at(f"8-{HIGH}-large", CTPS, n)
-        found.facts[f"engine_faster_{n}"] = ours / taken.readings.median
-        found.facts[f"engine_columns_faster_{n}"] = ours / taken.columns.median
+        engine = engine_taken(made, repeat=sizes.repeat)
+        results.put(f"8-{HIGH}-large", ENGINE, n, engine.readings)
+        results.put(f"8-{HIGH}-large", ENGINE_COLUMNS, n, engine.columns)
+        ours = results.at(f"8-{HIGH}-large", CTPS, n)
+        results.facts[f"engine_faster_{n}"] = ours / engine.readings.median
+        results.facts[f"engine_columns_faster_{n}"] = ours / engine.columns.median
     n = sizes.most
-    ours = found.at(f"8-{HIGH}", CTPS, n)
-    found.facts["engine_faster"] = ours / found.at(f"8-{HIGH}", ENGINE, n)
-    found.facts["engine_columns_faster"] = ours / found.at(f"8-{HIGH}", ENGINE_COLUMNS, n)
+    ours = results.at(f"8-{HIGH}", CTPS, n)
+    results.facts["engine_faster"] = ours / results.at(f"8-{HIGH}", ENGINE, n)
+    results.facts["engine_columns_faster"] = ours / results.at(f"8-{HIGH}", ENGINE_COLUMNS, n)
 
 
-def _over_height(found: _Found, sizes: Sizes, *, seed: int, say: Callable[[str], None]) -> None:
+def _over_height(results: _Results, sizes: CtpsSizes, *, seed: int, say: Callable[[str], None]) -> None:
     """Measure CTPS at all heights by turns, once with equal numbers of answers, once as Table 1 has it."""
     steady, table, rivals = [], [], []
     for height in HEIGHTS:
         say(f"time over height: height {height}, {sizes.most:,} subscriptions")
-        pairs = rated(sizes.most, height=height, rate=STEADY_RATE, seed=seed)
+        pairs = draw_rated(sizes.most, height=height, rate=STEADY_RATE, seed=seed)
         equal = world(sizes.most, height=height, events=sizes.events, seed=seed, pairs=pairs)
         plain = world(sizes.most, height=height, events=sizes.events, seed=seed)
-        steady.append((float(height), built(CTPS, equal), equal))
-        rivals.append((float(height), built("g-topss", equal), equal))
-        table.append((float(height), built(CTPS, plain), plain))
-        found.put("height-ops", "ops", height, Figure("MB", (_ops_index(plain) / 1e6,)))
+        steady.append((float(height), build_from(CTPS, equal), equal))
+        rivals.append((float(height), build_from("g-topss", equal), equal))
+        table.append((float(height), build_from(CTPS, plain), plain))
+        results.put("height-ops", "ops", height, Figure("MB", (_ops_index(plain) / 1e6,)))
     curves = {"ctps, 1 % match": steady, "ctps, Table 1": table, "g-topss, 1 % match": rivals}
     for name, settings in curves.items():
         times = in_turn(settings, repeat=sizes.turns if settings is not rivals else sizes.repeat)
         for x, figure in times.items():
-            found.put("height", name, x, figure)
-    found.facts["height_spread"] = _spread(found, "ctps, 1 % match")
-    found.facts["height_spread_table"] = _spread(found, "ctps, Table 1")
-    low, high = (found.at("height", "g-topss, 1 % match", height) for height in (LOW, HIGH))
-    found.facts["g_topss_growth"] = high / low
+            results.put("height", name, x, figure)
+    results.facts["height_spread"] = _spread(results, "ctps, 1 % match")
+    results.facts["height_spread_table"] = _spread(results, "ctps, Table 1")
+    low, high = (results.at("height", "g-topss, 1 % match", height) for height in (LOW, HIGH))
+    results.facts["g_topss_growth"] = high / low
 
 
-def _spread(found: _Found, name: str) -> float:
+def _spread(results: _Results, name: str) -> float:
     """Return how far the heights lie apart, as a share of their mean."""
-    medians = [found.at("height", name, height) for height in HEIGHTS]
+    medians = [results.at("height", name, height) for height in HEIGHTS]
     return (max(medians) - min(medians)) / fmean(medians)
 
 
 def _ops_index(made: World) -> float:
-    return float(built("ops", made).explain()["bytes of possible edges"])  # type: ignore[arg-type]
+    return float(build_from("ops", made).explain()["bytes of possible edges"])  # type: ignore[arg-type]
 
 
-def _facts(found: _Found, sizes: Sizes) -> None:
-    facts, n, few = found.facts, sizes.most, sizes.ns[0]
+def _facts(results: _Results, sizes: CtpsSizes) -> None:
+    facts, n, few = results.facts, sizes.most, sizes.ns[0]
     for height in (LOW, HIGH):
-        ours = found.at(f"8-{height}", CTPS, n)
+        ours = results.at(f"8-{height}", CTPS, n)
         for rival in RIVALS:
-            if n in found.curves[f"8-{height}"].get(rival, {}):
-                facts[f"faster_than_{rival.replace('-', '_')}_{height}"] = found.at(f"8-{height}", rival, n) / ours
-        facts[f"ctps_megabytes_{height}"] = found.at(f"7-{height}", CTPS, n)
-        facts[f"memory_of_g_topss_{height}"] = found.at(f"7-{height}", CTPS, n) / found.at(f"7-{height}", "g-topss", n)
-        if few in found.curves[f"7-{height}"].get("mic", {}):
-            mic = found.at(f"7-{height}", "mic", few)
+            if n in results.curves[f"8-{height}"].get(rival, {}):
+                facts[f"faster_than_{rival.replace('-', '_')}_{height}"] = results.at(f"8-{height}", rival, n) / ours
+        facts[f"ctps_megabytes_{height}"] = results.at(f"7-{height}", CTPS, n)
+        facts[f"memory_of_g_topss_{height}"] = results.at(f"7-{height}", CTPS, n) / results.at(
+            f"7-{height}", "g-topss", n
+        )
+        if few in results.curves[f"7-{height}"].get("mic", {}):
+            mic = results.at(f"7-{height}", "mic", few)
             facts[f"mic_megabytes_{height}"] = mic
-            facts[f"mic_blow_up_{height}"] = mic / found.at(f"7-{height}", CTPS, few)
-    facts["mic_growth"] = found.at(f"7-{HIGH}", "mic", few) / found.at(f"7-{LOW}", "mic", few)
-    facts["ops_index_growth"] = found.at("height-ops", "ops", HIGH) / found.at("height-ops", "ops", LOW)
+            facts[f"mic_blow_up_{height}"] = mic / results.at(f"7-{height}", CTPS, few)
+    facts["mic_growth"] = results.at(f"7-{HIGH}", "mic", few) / results.at(f"7-{LOW}", "mic", few)
+    facts["ops_index_growth"] = results.at("height-ops", "ops", HIGH) / results.at("height-ops", "ops", LOW)
     index = [facts[f"ops_index_bytes_{HIGH}_{size}"] for size in (few, n)]
     facts["ops_index_over_subscriptions"] = index[1] / index[0]
-    rates = sorted(found.curves["8d"][CTPS].items())
+    rates = sorted(results.curves["8d"][CTPS].items())
     facts["rate_growth"] = rates[-1][1].median / rates[0][1].median
-    over = [found.at(f"8-{HIGH}", CTPS, size) for size in (few, n)]
+    over = [results.at(f"8-{HIGH}", CTPS, size) for size in (few, n)]
     facts["growth_over_subscriptions"] = over[1] / over[0]
 
 
-def _charts(found: _Found, sizes: Sizes) -> tuple[Chart, ...]:
+def _charts(results: _Results, sizes: CtpsSizes) -> tuple[Chart, ...]:
     number, time, memory = "subscriptions", "ms for 1,000 events", "MB"
     charts = [
-        Chart("figure-7a", f"Memory, height {LOW}", number, memory, found.lines(f"7-{LOW}"), log_y=True),
-        Chart("figure-7b", f"Memory, height {HIGH}", number, memory, found.lines(f"7-{HIGH}"), log_y=True),
-        Chart("figure-7-ops", "OPS: its index over height", "height", memory, found.lines("height-ops"), log_y=True),
-        Chart("figure-8ab", f"Time, height {LOW}", number, time, found.lines(f"8-{LOW}"), log_y=True),
-        Chart("figure-8c", f"Time, height {HIGH}", number, time, found.lines(f"8-{HIGH}"), log_y=True),
-        Chart("figure-8d", f"CTPS over the match rate, {sizes.most:,}", "% that match", time, found.lines("8d")),
-        Chart("height", f"Time over height, {sizes.most:,}", "height", time, found.lines("height"), log_y=True),
+        Chart("figure-7a", f"Memory, height {LOW}", number, memory, results.lines(f"7-{LOW}"), log_y=True),
+        Chart("figure-7b", f"Memory, height {HIGH}", number, memory, results.lines(f"7-{HIGH}"), log_y=True),
+        Chart("figure-7-ops", "OPS: its index over height", "height", memory, results.lines("height-ops"), log_y=True),
+        Chart("figure-8ab", f"Time, height {LOW}", number, time, results.lines(f"8-{LOW}"), log_y=True),
+        Chart("figure-8c", f"Time, height {HIGH}", number, time, results.lines(f"8-{HIGH}"), log_y=True),
+        Chart("figure-8d", f"CTPS over the match rate, {sizes.most:,}", "% that match", time, results.lines("8d")),
+        Chart("height", f"Time over height, {sizes.most:,}", "height", time, results.lines("height"), log_y=True),
     ]
     if sizes.large:
-        large = found.lines(f"8-{HIGH}-large")
+        large = results.lines(f"8-{HIGH}-large")
         charts.append(Chart("large", f"Time, height {HIGH}", number, time, large, log_x=True, log_y=True))
     return tuple(charts)
 

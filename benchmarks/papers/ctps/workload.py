@@ -23,7 +23,7 @@ CONSTRAINTS = 2 * CONCEPTS + 2 * NUMBERS
 """Names, and what is asked of their values."""
 
 
-def rated(n: int, *, height: int, rate: float, seed: int) -> list[tuple[str, Filter]]:
+def draw_rated(n: int, *, height: int, rate: float, seed: int) -> list[tuple[str, Filter]]:
     """Return subscriptions of which an event matches this share, about."""
     rng = np.random.default_rng([seed, 3])
     chance = rate ** (1 / CONSTRAINTS)

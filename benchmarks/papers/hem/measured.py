@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.papers.hem.workload import BATCH, accepted
+from benchmarks.papers.hem.workload import BATCH, find_accepted
 from tidings.bench.harness.timing import Figure, measure_seconds, time_repeats, to_figure
 from tidings.errors import TidingsError
 from tidings.papers.hem.hem import Hem
@@ -50,7 +50,7 @@ CHECKED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class IndexCost:
     """Milliseconds for an event, microseconds to insert and to delete a subscription, and false positives."""
 
     match: Figure
@@ -59,7 +59,7 @@ class Taken:
     extra: float = 0.0
 
 
-def taken(name: str, ranges: Ranges, *, repeat: int) -> Taken | None:
+def measure_index(name: str, ranges: Ranges, *, repeat: int) -> IndexCost | None:
     """Measure an index; nothing, if it refuses so many subscriptions."""
     table = RangeTable.from_ends(ranges.lows, ranges.highs, ranges.ends)
     rows = np.arange(ranges.count, dtype=np.int32)
@@ -69,13 +69,13 @@ def taken(name: str, ranges: Ranges, *, repeat: int) -> Taken | None:
         insert = measure_seconds(lambda: core.insert(table, rows), time.process_time)
     except (MemoryError, TidingsError):
         return None
-    extra = _checked(name, core, table, ranges)
+    extra = _check_answers(name, core, table, ranges)
     seconds = _by_processor(lambda: [core.match(table, event) for event in ranges.events], repeat)
     order = np.random.default_rng(0).permutation(rows)
     delete = measure_seconds(lambda: core.delete(table, order), time.process_time)
     by, each = 1e3 / len(ranges.events), 1e6 / ranges.count
     changes = [to_figure([spent], "us", by=each) for spent in (insert, delete)]
-    return Taken(to_figure(seconds, "ms", by=by), *changes, extra)
+    return IndexCost(to_figure(seconds, "ms", by=by), *changes, extra)
 
 
 def _by_processor(work: Callable[[], object], repeat: int) -> list[float]:
@@ -92,16 +92,16 @@ def _warm(name: str, ranges: Ranges) -> None:
     core.delete(table, rows[:10].copy())
 
 
-def _checked(name: str, core: RangeIndex, table: RangeTable, ranges: Ranges) -> float:
+def _check_answers(name: str, core: RangeIndex, table: RangeTable, ranges: Ranges) -> float:
     """Hold answers to the scan; return the false positives of an approximate index as a share of what it found."""
-    found = extra = 0
+    total = extra = 0
     for event in ranges.events[:CHECKED]:
-        mine, right = set(core.match(table, event).tolist()), set(accepted(ranges, event).tolist())
+        mine, right = set(core.match(table, event).tolist()), set(find_accepted(ranges, event).tolist())
         if not right <= mine or (mine != right and name not in APPROXIMATE):
             msg = f"{name} is wrong: {len(mine - right)} too many, {len(right - mine)} missed"
             raise TidingsError(msg)
-        found, extra = found + len(mine), extra + len(mine - right)
-    return extra / found if found else 0.0
+        total, extra = total + len(mine), extra + len(mine - right)
+    return extra / total if total else 0.0
 
 
 def engine_taken(ranges: Ranges, *, repeat: int) -> Figure:
@@ -115,8 +115,8 @@ def engine_taken(ranges: Ranges, *, repeat: int) -> Figure:
     matcher.settle()
     events = _events(ranges.batch, names)
     for at, event in enumerate(ranges.events[:CHECKED]):
-        found = matcher.match_many(events.slice(at, 1)).ids
-        if sorted(found) != accepted(ranges, event).tolist():
+        ids = matcher.match_many(events.slice(at, 1)).ids
+        if sorted(ids) != find_accepted(ranges, event).tolist():
             msg = f"the engine is wrong on event {at}"
             raise TidingsError(msg)
     matcher.match_many(events)

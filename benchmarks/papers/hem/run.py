@@ -15,16 +15,16 @@ from benchmarks.papers.hem.measured import (
     REIN,
     TAMA,
     engine_taken,
+    measure_index,
     plans_taken,
-    taken,
 )
-from benchmarks.papers.hem.workload import drawn, swapped
+from benchmarks.papers.hem.workload import draw_ranges, measure_swapped
 from tidings.bench.harness.studies import Chart, Line, Scale, Study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from benchmarks.papers.hem.measured import Taken
+    from benchmarks.papers.hem.measured import IndexCost
     from tidings.bench.harness.timing import Figure
 
 TITLE = "HEM: hybrid event matching (Fan, Liu, Tang 2016), Figures 5-10"
@@ -34,7 +34,7 @@ M, DELTA = 10, 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class HemSizes:
     """What one scale measures; `fixed` is the number of subscriptions of Figures 6, 7 and 10."""
 
     ns: tuple[int, ...]
@@ -46,11 +46,11 @@ class Sizes:
 
 
 SIZES = {
-    Scale.QUICK: Sizes((10_000, 30_000, 100_000), 30_000, (3, 5, 10, 17), (0.05, 0.2, 0.5, 0.8), 30, 3),
-    Scale.USUAL: Sizes(
+    Scale.QUICK: HemSizes((10_000, 30_000, 100_000), 30_000, (3, 5, 10, 17), (0.05, 0.2, 0.5, 0.8), 30, 3),
+    Scale.USUAL: HemSizes(
         (100_000, 300_000, 500_000), 100_000, (3, 5, 7, 9, 11, 13, 15, 17), (0.05, 0.2, 0.35, 0.5, 0.65, 0.8), 60, 3
     ),
-    Scale.FULL: Sizes(
+    Scale.FULL: HemSizes(
         tuple(range(100_000, 1_700_001, 200_000)),
         900_000,
         tuple(range(3, 18, 2)),
@@ -67,32 +67,32 @@ class _Sweep:
 
     def __init__(self, repeat: int) -> None:
         self._repeat = repeat
-        self.taken: dict[str, dict[float, Taken]] = {name: {} for name in INDEXES}
+        self.costs: dict[str, dict[float, IndexCost]] = {name: {} for name in INDEXES}
         self.engine: dict[float, Figure] = {}
 
     def at(self, x: float, *, n: int, m: int, delta: float, events: int, seed: int) -> None:
         """Measure everybody at one point."""
-        ranges = drawn(n, m=m, delta=delta, events=events, seed=seed)
+        ranges = draw_ranges(n, m=m, delta=delta, events=events, seed=seed)
         for name in INDEXES:
-            found = taken(name, ranges, repeat=self._repeat)
-            if found is not None:
-                self.taken[name][x] = found
+            cost = measure_index(name, ranges, repeat=self._repeat)
+            if cost is not None:
+                self.costs[name][x] = cost
         self.engine[x] = engine_taken(ranges, repeat=self._repeat)
 
-    def lines(self, what: str = "match") -> tuple[Line, ...]:
+    def lines(self, field: str = "match") -> tuple[Line, ...]:
         """Return a curve for each, and the engine's beside matching."""
         made = [
-            Line(name, tuple((x, getattr(found, what)) for x, found in at.items())) for name, at in self.taken.items()
+            Line(name, tuple((x, getattr(cost, field)) for x, cost in at.items())) for name, at in self.costs.items()
         ]
-        return (*made, Line(ENGINE, tuple(self.engine.items()))) if what == "match" else tuple(made)
+        return (*made, Line(ENGINE, tuple(self.engine.items()))) if field == "match" else tuple(made)
 
-    def medians(self, name: str, what: str = "match") -> dict[float, float]:
+    def medians(self, name: str, field: str = "match") -> dict[float, float]:
         """Return the medians of one curve."""
-        return {x: getattr(found, what).median for x, found in self.taken[name].items()}
+        return {x: getattr(cost, field).median for x, cost in self.costs[name].items()}
 
-    def share(self, one: str, of: str) -> float:
+    def share(self, numerator: str, denominator: str) -> float:
         """Return the mean share that one takes of another's time, where both were measured."""
-        mine, other = self.medians(one), self.medians(of)
+        mine, other = self.medians(numerator), self.medians(denominator)
         return fmean(mine[x] / other[x] for x in mine if x in other)
 
 
@@ -112,16 +112,20 @@ def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
     plans: dict[str, dict[float, Figure]] = {}
     for m in sizes.ms:
         say(f"figure 10: plans for {m} attributes")
-        ranges = drawn(sizes.fixed, m=m, delta=DELTA, events=min(sizes.events, 100), seed=seed)
+        ranges = draw_ranges(sizes.fixed, m=m, delta=DELTA, events=min(sizes.events, 100), seed=seed)
         for name, figure in plans_taken(ranges, repeat=sizes.repeat).items():
             plans.setdefault(name, {})[m] = figure
     charts = _charts(sizes, by_n, by_m, by_delta, plans)
-    facts = {**_facts(by_n, by_m, by_delta), **_plan_facts(plans), "swapped": swapped(0.05, draws=200_000, seed=seed)}
+    facts = {
+        **_facts(by_n, by_m, by_delta),
+        **_plan_facts(plans),
+        "swapped": measure_swapped(0.05, draws=200_000, seed=seed),
+    }
     return Study(TITLE, charts, facts, _notes(sizes, by_n))
 
 
 def _charts(
-    sizes: Sizes, by_n: _Sweep, by_m: _Sweep, by_delta: _Sweep, plans: dict[str, dict[float, Figure]]
+    sizes: HemSizes, by_n: _Sweep, by_m: _Sweep, by_delta: _Sweep, plans: dict[str, dict[float, Figure]]
 ) -> tuple[Chart, ...]:
     per_event, per_row = "milliseconds per event", "microseconds per subscription"
     fixed = f"{sizes.fixed:,} subscriptions"
@@ -154,16 +158,16 @@ def _facts(by_n: _Sweep, by_m: _Sweep, by_delta: _Sweep) -> dict[str, float]:
         facts[f"{key}_over_delta"] = _rise(by_delta.medians(other).values())
     for name in INDEXES:
         key = name.lower().replace("-", "").replace(", ", "_")
-        for what in ("insert", "delete"):
-            facts[f"{key}_{what}_us"] = fmean(by_n.medians(name, what).values())
-    facts["tama_false_positives"] = fmean(found.extra for found in by_n.taken[TAMA].values())
+        for change in ("insert", "delete"):
+            facts[f"{key}_{change}_us"] = fmean(by_n.medians(name, change).values())
+    facts["tama_false_positives"] = fmean(cost.extra for cost in by_n.costs[TAMA].values())
     return facts
 
 
 def _plan_facts(plans: dict[str, dict[float, Figure]]) -> dict[str, float]:
     near, best, whole = (list(at.values()) for at in plans.values())
     return {
-        "near_over_optimal": fmean(one.median / other.median for one, other in zip(near, best, strict=True)),
+        "near_over_optimal": fmean(quick.median / other.median for quick, other in zip(near, best, strict=True)),
         "near_over_optimal_at_most_attributes": near[-1].median / best[-1].median,
         "search_at_most_attributes": whole[-1].median / best[-1].median,
     }
@@ -171,14 +175,14 @@ def _plan_facts(plans: dict[str, dict[float, Figure]]) -> dict[str, float]:
 
 def _rise(values: Iterable[float]) -> float:
     """Return how many times the first value the last one is."""
-    found = list(values)
-    return found[-1] / found[0]
+    numbers = list(values)
+    return numbers[-1] / numbers[0]
 
 
 def _spread(values: Iterable[float]) -> float:
     """Return how many times the least value the greatest one is."""
-    found = list(values)
-    return max(found) / min(found)
+    numbers = list(values)
+    return max(numbers) / min(numbers)
 
 
 def _last_ratio(mine: dict[float, float], other: dict[float, float]) -> float:
@@ -193,8 +197,8 @@ def _gap_growth(mine: dict[float, float], other: dict[float, float]) -> float:
     return last / first if first > 0 else float("nan")
 
 
-def _notes(sizes: Sizes, by_n: _Sweep) -> tuple[str, ...]:
-    refused = [f"{name} at {n:,}" for name, at in by_n.taken.items() for n in sizes.ns if n not in at]
+def _notes(sizes: HemSizes, by_n: _Sweep) -> tuple[str, ...]:
+    refused = [f"{name} at {n:,}" for name, at in by_n.costs.items() for n in sizes.ns if n not in at]
     return (
         "high = low + delta, where the text draws both ends by themselves (fact `swapped`: low above high at .05)",
         f"{sizes.events} events; Figures 6, 7 and 10 with {sizes.fixed:,} subscriptions (the paper: 500 and 900,000)",

@@ -35,7 +35,7 @@ class Ranges:
         return self.lows.shape[1]
 
 
-def drawn(n: int, *, m: int, delta: float, events: int, seed: int) -> Ranges:
+def draw_ranges(n: int, *, m: int, delta: float, events: int, seed: int) -> Ranges:
     """Draw subscriptions and events."""
     rng = np.random.default_rng([seed, n, m, round(delta * 100)])
     width = round(delta * DIGITS)
@@ -45,7 +45,7 @@ def drawn(n: int, *, m: int, delta: float, events: int, seed: int) -> Ranges:
     return Ranges(lows / DIGITS, (lows + width) / DIGITS, ends, values[:events], values[:BATCH])
 
 
-def swapped(delta: float, *, draws: int, seed: int) -> float:
+def measure_swapped(delta: float, *, draws: int, seed: int) -> float:
     """Return the share of the printed generator's draws whose low end is above the high end."""
     rng = np.random.default_rng(seed)
     width = round(delta * DIGITS)
@@ -54,7 +54,7 @@ def swapped(delta: float, *, draws: int, seed: int) -> float:
     return float(np.mean(lows > highs))
 
 
-def accepted(ranges: Ranges, event: NDArray[np.float64]) -> NDArray[np.int64]:
+def find_accepted(ranges: Ranges, event: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the subscriptions that accept an event, by comparing every one: what all answers are held to."""
     alive = np.ones(ranges.count, np.bool_)
     for value, low, high, ends in zip(event, ranges.lows, ranges.highs, ranges.ends, strict=True):

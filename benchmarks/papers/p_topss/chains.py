@@ -63,7 +63,7 @@ class Space:
             states.append(state)
         return np.array(states, np.int32)
 
-    def counted(self, symbols: NDArray[np.int64], states: NDArray[np.int32]) -> NDArray[np.int64]:
+    def count_moves(self, symbols: NDArray[np.int64], states: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return how often each symbol was read in each state: counts of streams add up."""
         before = np.concatenate([[self.start], states[:-1]])[: len(states)].astype(np.int64)
         kinds = self.after.shape[1]
@@ -83,7 +83,7 @@ def space_of(pattern: Pattern, mode: Mode, schema: Schema | None = None) -> Spac
 # The two models of Figure 11 -------------------------------------------------------------------
 
 
-def generated(mode: Mode) -> Space:
+def generate_space(mode: Mode) -> Space:
     """Return five states and the initial one; the symbols are 0 for any day and 1 for a hot one."""
     return space_of(parse_pattern(TEXT), mode)
 
@@ -100,8 +100,8 @@ def hand_made(mode: Mode) -> Space:
     match = (0,) * STEPS
     after = np.zeros((len(words), UNKNOWN + 1), np.int32)  # the column of `UNKNOWN` leads to the empty word, 0
     for place, word in enumerate(words):
-        known = () if mode is Mode.RESTART and word == match else word
-        after[place, :UNKNOWN] = [number[(*known, band)[-STEPS:]] for band in bands]
+        suffix = () if mode is Mode.RESTART and word == match else word
+        after[place, :UNKNOWN] = [number[(*suffix, band)[-STEPS:]] for band in bands]
     return Space(after, np.array([word == match for word in words]))
 
 
@@ -114,7 +114,7 @@ def bands_of(celsius: NDArray[np.float64]) -> NDArray[np.int64]:
 # Estimators ------------------------------------------------------------------------------------
 
 
-def printed(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
+def compute_printed(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
     """Return the paper's sum of powers for 1 to `most` events; it may exceed 1, and states never entered have 0."""
     arrived = np.bincount(space.after.ravel(), weights=moves.ravel(), minlength=len(space))
     share = _shares(moves, arrived)
@@ -128,7 +128,7 @@ def printed(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.flo
 
 def exactly(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
     """Return the paper's other formula, the n-th power alone: a match after exactly n events."""
-    return np.diff(printed(space, moves, most), axis=0, prepend=0.0)
+    return np.diff(compute_printed(space, moves, most), axis=0, prepend=0.0)
 
 
 def first_passage(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from benchmarks.papers.p_topss.chains import Space, printed, space_of
-from benchmarks.papers.p_topss.ours import cells_of, chances, trained
+from benchmarks.papers.p_topss.chains import Space, compute_printed, space_of
+from benchmarks.papers.p_topss.ours import cells_of, chances, train_model
 from benchmarks.papers.p_topss.predicting import (
     LOOKAHEADS,
     THRESHOLDS,
     Alarms,
     alarms,
     constant,
+    count_outcomes,
     over_thresholds,
-    seen,
     skill,
-    squared,
+    square_errors,
 )
 from tidings.bench.harness.studies import Chart, Line, Study
 from tidings.bench.workloads.composites import IRRELEVANT, composites, name_of, publications
@@ -69,33 +69,33 @@ class Tested:
 
     def note(self, p: NDArray[np.float64], states: NDArray[np.int32], space: Space) -> None:
         """Add what one subscription's forecasts were worth."""
-        found = seen(states, space.final[states], len(space))
-        self.alarms = self.alarms + alarms(p, found)
-        self.errors += squared(p, found)
-        self.base += squared(constant(found.base, found), found)
+        outcomes = count_outcomes(states, space.final[states], len(space))
+        self.alarms = self.alarms + alarms(p, outcomes)
+        self.errors += square_errors(p, outcomes)
+        self.base += square_errors(constant(outcomes.base, outcomes), outcomes)
 
 
 Results: TypeAlias = dict[tuple[str, str], Tested]
 """By who forecasts, and by the test: a ratio, or `gaussian`."""
 
 
-def measured(n: int, *, seed: int, say: Callable[[str], None]) -> Study:
+def measure_figure_10(n: int, *, seed: int, say: Callable[[str], None]) -> Study:
     """Return charts, facts and notes for so many subscriptions."""
     patterns = composites(n, pool=POOL, seed=seed)
     say(f"figure 10: streams of {n} subscriptions")
     train: dict[str, Stream] = {shape: _stream(patterns, shape, 1, seed + 1) for shape in ("uniform", "gaussian")}
     test = {name: _stream(patterns, "uniform", ratio, seed + 2) for name, ratio in RATIOS.items()}
-    found: Results = {}
+    results: Results = {}
     for who, words in WHO.items():
         say(f"figure 10: {words}")
         for name in (*RATIOS, "gaussian"):
-            found[who, name] = Tested()
-        _forecast(who, patterns, train, test, found)
+            results[who, name] = Tested()
+        _forecast(who, patterns, train, test, results)
     notes = [
         f"Figure 10: {n} patterns in `{MODE}`, N_pm = N_fm = {QUOTA}, {len(train['uniform']):,} events to train on,"
         f" {len(test['1:1']):,} to test on, {len(test['1:4']):,} with four times as many partial matches"
     ]
-    return Study(TITLE, _charts(found), _facts(found), tuple(notes))
+    return Study(TITLE, _charts(results), _facts(results), tuple(notes))
 
 
 def _stream(patterns: list[Pattern], shape: Shape, ratio: int, seed: int) -> Stream:
@@ -103,27 +103,27 @@ def _stream(patterns: list[Pattern], shape: Shape, ratio: int, seed: int) -> Str
 
 
 def _forecast(
-    who: str, patterns: list[Pattern], train: dict[str, Stream], test: dict[str, Stream], found: Results
+    who: str, patterns: list[Pattern], train: dict[str, Stream], test: dict[str, Stream], results: Results
 ) -> None:
     """Train on both streams, then test: the gaussian model on the first test stream alone."""
     for shape, stream in train.items():
         tests = {"gaussian": test["1:1"]} if shape == "gaussian" else test
-        for space, p in _trained(who, patterns, stream):
+        for space, p in _train(who, patterns, stream):
             for name, other in tests.items():
-                found[who, name].note(p, space.walk(_symbols(space, other)), space)
+                results[who, name].note(p, space.walk(_symbols(space, other)), space)
 
 
-def _trained(who: str, patterns: list[Pattern], stream: Stream) -> Iterator[tuple[Space, NDArray[np.float64]]]:
+def _train(who: str, patterns: list[Pattern], stream: Stream) -> Iterator[tuple[Space, NDArray[np.float64]]]:
     """Yield each subscription's states, or cells, with their forecasts."""
     if who == "ours":
-        model = trained(patterns, stream.table(), MODE)
+        model = train_model(patterns, stream.table(), MODE)
         for number in range(len(patterns)):
             yield cells_of(model, str(number)), chances(model, str(number), len(LOOKAHEADS))
         return
     for pattern in patterns:
         space = space_of(pattern, MODE, SCHEMA)
         symbols = _symbols(space, stream)
-        yield space, printed(space, space.counted(symbols, space.walk(symbols)), len(LOOKAHEADS))
+        yield space, compute_printed(space, space.count_moves(symbols, space.walk(symbols)), len(LOOKAHEADS))
 
 
 def _symbols(space: Space, stream: Stream) -> NDArray[np.int64]:
@@ -133,11 +133,11 @@ def _symbols(space: Space, stream: Stream) -> NDArray[np.int64]:
 # Facts -----------------------------------------------------------------------------------------
 
 
-def _facts(found: Results) -> dict[str, float]:
+def _facts(results: Results) -> dict[str, float]:
     facts: dict[str, float] = {}
     for who in WHO:
-        same, more, gaussian = (found[who, name].alarms for name in ("1:1", "1:4", "gaussian"))
-        low, middle, high = (_pooled(same)[place] for place in (1, THRESHOLDS.index(0.5), -1))
+        same, more, gaussian = (results[who, name].alarms for name in ("1:1", "1:4", "gaussian"))
+        low, middle, high = (_pool_alarms(same)[place] for place in (1, THRESHOLDS.index(0.5), -1))
         facts |= {
             f"{who}_precision_over_lookahead": _over(_mean(same.precision[-1]), _mean(same.precision[0])),
             f"{who}_precision_over_threshold": _over(high, low),
@@ -145,22 +145,22 @@ def _facts(found: Results) -> dict[str, float]:
             f"{who}_precision_over_partial": _over(_mean(more.precision), _mean(same.precision)),
             f"{who}_precision_gaussian": _over(_mean(gaussian.precision), _mean(same.precision)),
             f"{who}_precision_converges": _apart(same.precision[:, THRESHOLDS.index(0.9)]),
-            f"{who}_synthetic_skill": float(skill(found[who, "1:1"].errors, found[who, "1:1"].base).min()),
+            f"{who}_synthetic_skill": float(skill(results[who, "1:1"].errors, results[who, "1:1"].base).min()),
         }
     return facts
 
 
-def _pooled(one: Alarms) -> NDArray[np.float64]:
+def _pool_alarms(alarms: Alarms) -> NDArray[np.float64]:
     """Return the precision over all lookaheads together, by threshold; the last known one where there are no alarms."""
-    together = Alarms(one.true.sum(axis=0), one.false.sum(axis=0)).precision
+    together = Alarms(alarms.true.sum(axis=0), alarms.false.sum(axis=0)).precision
     last = np.maximum.accumulate(np.where(np.isnan(together), 0, np.arange(len(together))))
     return together[last]
 
 
 def _mean(precision: NDArray[np.float64]) -> float:
     """Return the mean over thresholds above 0, where there are alarms."""
-    known = precision[..., 1:][~np.isnan(precision[..., 1:])]
-    return float(known.mean()) if len(known) else float("nan")
+    numbers = precision[..., 1:][~np.isnan(precision[..., 1:])]
+    return float(numbers.mean()) if len(numbers) else float("nan")
 
 
 def _over(mine: float, other: float) -> float:
@@ -168,35 +168,39 @@ def _over(mine: float, other: float) -> float:
 
 
 def _apart(values: NDArray[np.float64]) -> float:
-    known = values[~np.isnan(values)]
-    return float(np.ptp(known)) if len(known) else float("nan")
+    numbers = values[~np.isnan(values)]
+    return float(np.ptp(numbers)) if len(numbers) else float("nan")
 
 
 # Charts ----------------------------------------------------------------------------------------
 
 
-def _charts(found: Results) -> tuple[Chart, ...]:
+def _charts(results: Results) -> tuple[Chart, ...]:
     made = []
     for who, name in WHO.items():
         lines = [
             Line(f"{ratio} full to partial, {line.name}", line.points)
             for ratio in RATIOS
-            for line in over_thresholds(found[who, ratio].alarms.precision, (1, 5, 10))
+            for line in over_thresholds(results[who, ratio].alarms.precision, (1, 5, 10))
         ]
         title = f"{name}: precision, with more partial matches than in training"
         made.append(Chart(f"figure-10a-{who}", title, "threshold", "precision", tuple(lines)))
         for letter, test, words in (("b", "1:1", "same distribution"), ("c", "gaussian", "trained on gaussian")):
-            one = found[who, test].alarms
-            for what, values in (("precision", one.precision), ("true alarms", one.true), ("false alarms", one.false)):
-                key = f"figure-10{letter}-{who}-{what.replace(' alarms', '')}"
-                made.append(Chart(key, f"{name}: {what}, {words}", "threshold", what, over_thresholds(values)))
+            alarms = results[who, test].alarms
+            for measure, values in (
+                ("precision", alarms.precision),
+                ("true alarms", alarms.true),
+                ("false alarms", alarms.false),
+            ):
+                key = f"figure-10{letter}-{who}-{measure.replace(' alarms', '')}"
+                made.append(Chart(key, f"{name}: {measure}, {words}", "threshold", measure, over_thresholds(values)))
     return tuple(made)
 
 
 def main() -> None:
     """Print facts and notes."""
-    found = measured(30, seed=1, say=print)
-    print("\n".join([*found.notes, *(f"{name}: {value:.4g}" for name, value in found.facts.items())]))
+    results = measure_figure_10(30, seed=1, say=print)
+    print("\n".join([*results.notes, *(f"{name}: {value:.4g}" for name, value in results.facts.items())]))
 
 
 if __name__ == "__main__":

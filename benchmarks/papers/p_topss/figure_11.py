@@ -16,8 +16,8 @@ import numpy as np
 
 from benchmarks.papers.p_topss import heat
 from benchmarks.papers.p_topss.chains import dense
-from benchmarks.papers.p_topss.folds import FORMULAS, GROUPS, MODES, Result, dealt, models, validated
-from benchmarks.papers.p_topss.ours import ENTRANTS, OURS, followed
+from benchmarks.papers.p_topss.folds import FORMULAS, GROUPS, MODES, Result, deal_cities, models, validate_model
+from benchmarks.papers.p_topss.ours import ENTRANTS, OURS, follow_cities
 from benchmarks.papers.p_topss.predicting import LOOKAHEADS, THRESHOLDS, over_thresholds, skill
 from tidings.bench.harness.studies import Chart, Line, Study
 from tidings.bench.harness.timing import Figure, measure_seconds
@@ -55,29 +55,29 @@ CLAIMED = (
 FACTS = (*(f"heat_{mode}_{name}" for mode in MODES for name in CLAIMED), "heat_states", "heat_time")
 
 
-def measured(*, seed: int, say: Callable[[str], None], real: bool = True) -> Study:
+def measure_figure_11(*, seed: int, say: Callable[[str], None], real: bool = True) -> Study:
     """Return what was found; without the archive, or when real data are not asked for, facts that are no numbers."""
     if not real or not heat.present():
         facts = dict.fromkeys(FACTS, float("nan"))
         return Study(TITLE, (), facts, ("no temperatures here (set TIDINGS_DATA): Figure 11 was left out",))
     cities, cleaning = heat.read()
-    parts = dealt(cities, seed=seed)
+    parts = deal_cities(cities, seed=seed)
     charts: list[Chart] = []
     facts = {}
-    notes = [f"temperatures: {line.strip()}" for line in cleaning.told()]
+    notes = [f"temperatures: {line.strip()}" for line in cleaning.format_lines()]
     for mode in MODES:
         say(f"figure 11: `{mode}`")
         paper = models(parts, mode)
-        found = {**_paper(paper), **followed(parts, mode)}
-        charts += _charts(found, mode)
-        facts |= {f"heat_{mode}_{name}": value for name, value in _facts(found).items()}
-        notes += _notes(found, mode)
+        results = {**_paper(paper), **follow_cities(parts, mode)}
+        charts += _charts(results, mode)
+        facts |= {f"heat_{mode}_{name}": value for name, value in _facts(results).items()}
+        notes += _notes(results, mode)
     return Study(TITLE, tuple(charts), {**facts, **_costs(paper)}, tuple(notes))
 
 
 def _paper(paper: dict[str, Walked]) -> Results:
     return {
-        (f"{name}, {formula}", group): validated(model, estimate, group)
+        (f"{name}, {formula}", group): validate_model(model, estimate, group)
         for name, model in paper.items()
         for formula, estimate in FORMULAS.items()
         for group in GROUPS
@@ -87,38 +87,38 @@ def _paper(paper: dict[str, Walked]) -> Results:
 # Facts -----------------------------------------------------------------------------------------
 
 
-def _facts(found: Results) -> dict[str, float]:
+def _facts(results: Results) -> dict[str, float]:
     """Return what is held to the claims; of several folds and groups, the one that keeps them least."""
-    generated, made = (pooled(found, name) for name in (GENERATED, HAND_MADE))
-    powers = [pooled(found, f"{model}, n-th power alone") for model in ("generated", "hand-made")]
+    generated, made = (pool_alarms(results, name) for name in (GENERATED, HAND_MADE))
+    powers = [pool_alarms(results, f"{model}, n-th power alone") for model in ("generated", "hand-made")]
     return {
         "true_alarms": _ratio(generated.true, made.true),
         "false_alarms": _ratio(generated.false, made.false),
         "silent_from": _silent(made) - _silent(generated),
-        "true_above_09": float(max(one.true[:, -1].max() for one in (generated, made))),
-        "true_above_09_exactly": float(max(one.true[:, -1].max() for one in powers)),
+        "true_above_09": float(max(alarms.true[:, -1].max() for alarms in (generated, made))),
+        "true_above_09_exactly": float(max(alarms.true[:, -1].max() for alarms in powers)),
         "precision": _mean_precision(generated) - _mean_precision(made),
-        "skill_of_base": min(float(skill(one.errors, one.base_of_test).min()) for one in _folds(found, OURS)),
+        "skill_of_base": min(float(skill(fold.errors, fold.base_of_test).min()) for fold in _folds(results, OURS)),
         "skill_of_training_base": min(
-            float(skill(one.errors, one.base_of_training).min()) for one in _folds(found, OURS)
+            float(skill(fold.errors, fold.base_of_training).min()) for fold in _folds(results, OURS)
         ),
-        "skill_of_printed": min(over_lookaheads(one, other) for one, other in against_printed(found, OURS)),
+        "skill_of_printed": min(over_lookaheads(own, other) for own, other in against_printed(results, OURS)),
     }
 
 
-def pooled(found: Results, name: str) -> Alarms:
+def pool_alarms(results: Results, name: str) -> Alarms:
     """Return the alarms in all cities: each was forecast once, by a model of cities of its own group and the other."""
-    return reduce(add, (one.alarms for one in found[name, "together"]))
+    return reduce(add, (fold.alarms for fold in results[name, "together"]))
 
 
-def _folds(found: Results, name: str) -> Iterator[Result]:
+def _folds(results: Results, name: str) -> Iterator[Result]:
     for group in GROUPS:
-        yield from found[name, group]
+        yield from results[name, group]
 
 
-def against_printed(found: Results, name: str) -> Iterator[tuple[Result, Result]]:
+def against_printed(results: Results, name: str) -> Iterator[tuple[Result, Result]]:
     """Yield each fold of an entrant beside that of the generated model with the formulas as printed."""
-    yield from zip(_folds(found, name), _folds(found, GENERATED), strict=True)
+    yield from zip(_folds(results, name), _folds(results, GENERATED), strict=True)
 
 
 def over_lookaheads(mine: Result, other: Result) -> float:
@@ -131,15 +131,15 @@ def _ratio(mine: NDArray[np.int64], other: NDArray[np.int64]) -> float:
     return float(mine[:, 1:].sum() / other[:, 1:].sum())
 
 
-def _silent(one: Alarms) -> float:
+def _silent(alarms: Alarms) -> float:
     """Return the mean threshold from which nothing is told, over the longer lookaheads; 1 where something always is."""
     steps = np.append(THRESHOLDS, 1.0)
-    return float(np.mean([steps[np.flatnonzero(np.append(row, 0) == 0)[0]] for row in one.all[FAR]]))
+    return float(np.mean([steps[np.flatnonzero(np.append(row, 0) == 0)[0]] for row in alarms.all[FAR]]))
 
 
-def _mean_precision(one: Alarms) -> float:
+def _mean_precision(alarms: Alarms) -> float:
     """Return the mean precision over the longer lookaheads and thresholds above 0, where there are alarms."""
-    return float(np.nanmean(one.precision[FAR, 1:]))
+    return float(np.nanmean(alarms.precision[FAR, 1:]))
 
 
 def _costs(paper: dict[str, Walked]) -> dict[str, float]:
@@ -169,45 +169,48 @@ def _powers(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 # Charts ----------------------------------------------------------------------------------------
 
 
-def _charts(found: Results, mode: Mode) -> list[Chart]:
+def _charts(results: Results, mode: Mode) -> list[Chart]:
     made = []
     for letters, name in (("abc", GENERATED), ("def", HAND_MADE), ("ghi", OURS)):
-        one = pooled(found, name)
-        for letter, what, values in zip(
-            letters, ("false alarms", "true alarms", "precision"), (one.false, one.true, one.precision), strict=True
+        alarms = pool_alarms(results, name)
+        for letter, measure, values in zip(
+            letters,
+            ("false alarms", "true alarms", "precision"),
+            (alarms.false, alarms.true, alarms.precision),
+            strict=True,
         ):
-            title = f"{name}, `{mode}`: {what}"
-            made.append(Chart(f"figure-11{letter}-{mode}", title, "threshold", what, over_thresholds(values)))
-    made += [_skills(found, mode, group) for group in GROUPS]
+            title = f"{name}, `{mode}`: {measure}"
+            made.append(Chart(f"figure-11{letter}-{mode}", title, "threshold", measure, over_thresholds(values)))
+    made += [_skills(results, mode, group) for group in GROUPS]
     return made
 
 
-def _skills(found: Results, mode: Mode, group: str) -> Chart:
+def _skills(results: Results, mode: Mode, group: str) -> Chart:
     """Return Brier skill against the base rate over the lookahead, its bars from the worst fold to the best."""
     lines = []
-    for name, where in found:
+    for name, where in results:
         if where == group and "power" not in name:
-            folds = np.array([skill(one.errors, one.base_of_test) for one in found[name, where]])
+            folds = np.array([skill(fold.errors, fold.base_of_test) for fold in results[name, where]])
             lines.append(Line(name, tuple((n, Figure("", tuple(folds[:, n - 1].tolist()))) for n in LOOKAHEADS)))
     title = f"Brier skill against the base rate of the cities forecast, `{mode}`, {group}: median of five folds"
     return Chart(f"figure-11-skill-{mode}-{group.lower()}", title, "days ahead", "skill", tuple(lines))
 
 
-def _notes(found: Results, mode: Mode) -> list[str]:
+def _notes(results: Results, mode: Mode) -> list[str]:
     """Return a line for each entrant of ours and group: the skill of each fold against the formulas as printed."""
     notes = []
     for name in ENTRANTS:
         for group in GROUPS:
-            pairs = list(zip(found[name, group], found[GENERATED, group], strict=True))
-            told = ", ".join(f"{over_lookaheads(*pair):+.3f}" for pair in pairs)
-            notes.append(f"heat, `{mode}`, {group}: {name} against the generated model as printed, by fold: {told}")
+            pairs = list(zip(results[name, group], results[GENERATED, group], strict=True))
+            skills = ", ".join(f"{over_lookaheads(*pair):+.3f}" for pair in pairs)
+            notes.append(f"heat, `{mode}`, {group}: {name} against the generated model as printed, by fold: {skills}")
     return notes
 
 
 def main() -> None:
     """Print facts and notes."""
-    found = measured(seed=1, say=print)
-    print("\n".join([*found.notes, *(f"{name}: {value:.4g}" for name, value in found.facts.items())]))
+    study = measure_figure_11(seed=1, say=print)
+    print("\n".join([*study.notes, *(f"{name}: {value:.4g}" for name, value in study.facts.items())]))
 
 
 if __name__ == "__main__":

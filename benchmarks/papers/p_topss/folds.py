@@ -13,15 +13,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.papers.p_topss.chains import Space, bands_of, exactly, first_passage, generated, hand_made, printed
+from benchmarks.papers.p_topss.chains import (
+    Space,
+    bands_of,
+    compute_printed,
+    exactly,
+    first_passage,
+    generate_space,
+    hand_made,
+)
 from benchmarks.papers.p_topss.predicting import (
     LOOKAHEADS,
     Alarms,
-    Seen,
+    Outcomes,
     alarms,
     constant,
-    seen,
-    squared,
+    count_outcomes,
+    square_errors,
     together,
 )
 from tidings.model.patterns import Mode
@@ -48,7 +56,7 @@ class Walked:
 
     space: Space
     counts: dict[Part, Any]
-    seen: dict[Part, Seen]
+    seen: dict[Part, Outcomes]
 
     def training(self, part_of: list[Part]) -> Any:
         """Return the counts of several parts together."""
@@ -66,10 +74,10 @@ class Result:
     errors: NDArray[np.float64]
     base_of_training: NDArray[np.float64]
     base_of_test: NDArray[np.float64]
-    known: NDArray[np.int64]
+    decided: NDArray[np.int64]
 
 
-def dealt(cities: Sequence[City], *, seed: int) -> dict[Part, list[City]]:
+def deal_cities(cities: Sequence[City], *, seed: int) -> dict[Part, list[City]]:
     """Deal the cities of each group into folds."""
     rng, parts = np.random.default_rng(seed), {}
     for (group,) in (GROUPS["US"], GROUPS["INTL"]):
@@ -80,18 +88,18 @@ def dealt(cities: Sequence[City], *, seed: int) -> dict[Part, list[City]]:
     return parts
 
 
-def walked(space: Space, symbols_of: Callable[[City], NDArray[np.int64]], parts: dict[Part, list[City]]) -> Walked:
+def walk_cities(space: Space, symbols_of: Callable[[City], NDArray[np.int64]], parts: dict[Part, list[City]]) -> Walked:
     """Follow a space through every city and count."""
-    counts, found = {}, {}
+    counts, outcomes = {}, {}
     for part, cities in parts.items():
         read = [symbols_of(city) for city in cities]
         states = [space.walk(symbols) for symbols in read]
-        counts[part] = sum(space.counted(*both) for both in zip(read, states, strict=True))
-        found[part] = together(seen(mine, space.final[mine], len(space)) for mine in states)
-    return Walked(space, counts, found)
+        counts[part] = sum(space.count_moves(*both) for both in zip(read, states, strict=True))
+        outcomes[part] = together(count_outcomes(mine, space.final[mine], len(space)) for mine in states)
+    return Walked(space, counts, outcomes)
 
 
-def validated(model: Walked, estimate: Estimate, group: str) -> list[Result]:
+def validate_model(model: Walked, estimate: Estimate, group: str) -> list[Result]:
     """Return the result of each fold of a group."""
     return [_fold(model, estimate, GROUPS[group], fold) for fold in range(FOLDS)]
 
@@ -104,10 +112,10 @@ def _fold(model: Walked, estimate: Estimate, groups: tuple[str, ...], fold: int)
     p = estimate(model.space, model.training(rest), len(LOOKAHEADS))
     return Result(
         alarms(p, test),
-        squared(p, test),
-        squared(constant(trained.base, test), test),
-        squared(constant(test.base, test), test),
-        test.known.sum(axis=1),
+        square_errors(p, test),
+        square_errors(constant(trained.base, test), test),
+        square_errors(constant(test.base, test), test),
+        test.decided.sum(axis=1),
     )
 
 
@@ -122,10 +130,14 @@ def hot_of(city: City) -> NDArray[np.int64]:
 def models(parts: dict[Part, list[City]], mode: Mode) -> dict[str, Walked]:
     """Return the paper's two models, followed through the cities."""
     return {
-        "generated": walked(generated(mode), hot_of, parts),
-        "hand-made": walked(hand_made(mode), lambda city: bands_of(city.celsius), parts),
+        "generated": walk_cities(generate_space(mode), hot_of, parts),
+        "hand-made": walk_cities(hand_made(mode), lambda city: bands_of(city.celsius), parts),
     }
 
 
-FORMULAS: dict[str, Estimate] = {"as printed": printed, "first passage": first_passage, "n-th power alone": exactly}
+FORMULAS: dict[str, Estimate] = {
+    "as printed": compute_printed,
+    "first passage": first_passage,
+    "n-th power alone": exactly,
+}
 """How probabilities are made of counts: sections 5.2.2 (b) and, last, (a)."""

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 import tidings as td
-from benchmarks.papers.p_topss.logins import LOGS, MINUTE, PATTERNS, detector, planted, read, table
+from benchmarks.papers.p_topss.logins import LOGS, MINUTE, PATTERNS, detector, plant_attacks, read, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,14 +35,14 @@ LEAST = 0.001
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class PatternForecasts:
     """Forecasts of one pattern whose outcome is known: how likely, and whether it came."""
 
     p: NDArray[np.float64]
     y: NDArray[np.bool_]
 
 
-def forecast(logins: list[Login], horizon: str, estimator: str = "both") -> dict[str, Told]:
+def forecast(logins: list[Login], horizon: str, estimator: str = "both") -> dict[str, PatternForecasts]:
     """Let a detector learn and forecast through a log; return each pattern's forecasts and what became of them."""
     first = len(logins) // BEGINNING
     model = td.train(detector(), table(logins[:first]), estimator=estimator, horizons=[horizon])
@@ -50,19 +50,19 @@ def forecast(logins: list[Login], horizon: str, estimator: str = "both") -> dict
     for name, text in PATTERNS.items():
         watch.add(name, text, horizon=horizon, tell="every")
     logins = logins[first:]
-    found = watch.detect_many(table(logins))
+    detections = watch.detect_many(table(logins))
     matches: dict[str, list[int]] = {name: [] for name in PATTERNS}
-    for one in found:
-        matches[one.pattern].append(max(one.events))
-    rows = found.forecasts.to_arrow()
+    for detection in detections:
+        matches[detection.pattern].append(max(detection.events))
+    rows = detections.forecasts.to_arrow()
     ahead = Ahead(logins)
-    told = {}
+    forecasts = {}
     for name in PATTERNS:
         mine = rows.filter(pc.equal(rows["pattern"], name))
         event, p = mine["event"].to_numpy(), mine["probability"].to_numpy()
-        known, came = ahead.outcomes(matches[name], horizon)
-        told[name] = Told(p[known[event]], came[event][known[event]])
-    return told
+        decided, came = ahead.outcomes(matches[name], horizon)
+        forecasts[name] = PatternForecasts(p[decided[event]], came[event][decided[event]])
+    return forecasts
 
 
 class Ahead:
@@ -80,7 +80,7 @@ class Ahead:
 
     def outcomes(self, matches: Sequence[int], horizon: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return of each login whether the log shows the whole horizon, and whether its address has a match in it."""
-        known, came = np.zeros((2, len(self.own)), np.bool_)
+        decided, came = np.zeros((2, len(self.own)), np.bool_)
         measure, most = self._measure(horizon)
         for address in range(int(self.address.max(initial=-1)) + 1):
             mine = np.flatnonzero(self.address == address)
@@ -89,8 +89,8 @@ class Ahead:
             later = following < len(ends)
             came[mine[later]] = measure[ends[following[later]]] - measure[mine[later]] <= most
             last = measure[mine[-1]] if "own" in horizon else measure[-1]
-            known[mine] = last - measure[mine] >= most
-        return known, came
+            decided[mine] = last - measure[mine] >= most
+        return decided, came
 
     def _measure(self, horizon: str) -> tuple[NDArray[np.int64], int]:
         """Return how far on each login is, and how far ahead is looked."""
@@ -103,12 +103,12 @@ class Ahead:
 # Telling ---------------------------------------------------------------------------------------
 
 
-def told(names: Sequence[str] = tuple(LOGS)) -> list[str]:
+def format_report(names: Sequence[str] = tuple(LOGS)) -> list[str]:
     """Return a line for each log, pattern and horizon: Brier score, its skill, and the area under the curve."""
     lines = []
     for name in names:
         real = read(name)
-        for title, logins in ((name, real), (f"{name} with planted successes", planted(real))):
+        for title, logins in ((name, real), (f"{name} with planted successes", plant_attacks(real))):
             for horizon in HORIZONS:
                 ours, paper = (forecast(logins, horizon, estimator) for estimator in ("both", "printed"))
                 wanted = PATTERNS if logins is real else ("intrusion",)
@@ -116,27 +116,27 @@ def told(names: Sequence[str] = tuple(LOGS)) -> list[str]:
     return lines
 
 
-def _line(title: str, pattern: str, horizon: str, ours: Told, paper: Told) -> str:
+def _line(title: str, pattern: str, horizon: str, ours: PatternForecasts, paper: PatternForecasts) -> str:
     head = f"{title}: {pattern} within {horizon}"
-    found = td.score(ours.p, ours.y)
-    if not found.n or found.base_rate < LEAST:
-        return f"{head}: in {found.n:,} forecasts it came {int(ours.y.sum())} times; the greatest is {_most(ours):.3f}"
+    score = td.score(ours.p, ours.y)
+    if not score.n or score.base_rate < LEAST:
+        return f"{head}: in {score.n:,} forecasts it came {int(ours.y.sum())} times; the greatest is {_most(ours):.3f}"
     printed = td.score(paper.p, paper.y)
-    heard = f"{head}: {found.n:,} forecasts, base rate {found.base_rate:.3f}"
-    return f"{heard}; {_scores(found)}; as printed: {_scores(printed)}"
+    text = f"{head}: {score.n:,} forecasts, base rate {score.base_rate:.3f}"
+    return f"{text}; {_scores(score)}; as printed: {_scores(printed)}"
 
 
-def _scores(found: Score) -> str:
-    return f"Brier {found.brier:.4f}, skill {found.skill:+.3f}, AUC {found.auc:.3f}"
+def _scores(score: Score) -> str:
+    return f"Brier {score.brier:.4f}, skill {score.skill:+.3f}, AUC {score.auc:.3f}"
 
 
-def _most(told: Told) -> float:
-    return float(told.p.max(initial=0.0))
+def _most(forecasts: PatternForecasts) -> float:
+    return float(forecasts.p.max(initial=0.0))
 
 
 def main() -> None:
     """Print them."""
-    print("\n".join(told()))
+    print("\n".join(format_report()))
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ class Cleaning:
     absent: int
     days: int
 
-    def told(self) -> list[str]:
+    def format_lines(self) -> list[str]:
         """Return a line for each count."""
         words = {
             "rows read": self.rows,
@@ -106,26 +106,26 @@ def read() -> tuple[list[City], Cleaning]:
         msg = f"there is no `{FOLDER}/{READINGS}`; set {VARIABLE} to the folder that has it"
         raise FileError(msg)
     rows = pq.read_table(folder / FOLDER / READINGS).combine_chunks()
-    return cleaned(rows, _groups(folder / FOLDER / STATIONS))
+    return clean_rows(rows, _groups(folder / FOLDER / STATIONS))
 
 
-def cleaned(rows: pa.Table, groups: dict[str, str]) -> tuple[list[City], Cleaning]:
+def clean_rows(rows: pa.Table, groups: dict[str, str]) -> tuple[list[City], Cleaning]:
     """Clean rows of `code`, `date` and `avg_f`; `groups` are `US` or `INTL`, by code."""
-    known = rows.filter(pc.is_valid(rows["date"]))
-    codes = pc.cast(known["code"], pa.string()).combine_chunks().dictionary_encode()
+    dated = rows.filter(pc.is_valid(rows["date"]))
+    codes = pc.cast(dated["code"], pa.string()).combine_chunks().dictionary_encode()
     owner = codes.indices.to_numpy().astype(np.int64)
-    days = known["date"].to_numpy().astype("datetime64[D]")
-    degrees = known["avg_f"].to_numpy().astype(np.float64)
+    days = dated["date"].to_numpy().astype("datetime64[D]")
+    degrees = dated["avg_f"].to_numpy().astype(np.float64)
     real = days >= FIRST_DAY
     kept, again = _single(owner[real], days[real], degrees[real])
     owner, days, degrees = (values[real][kept] for values in (owner, days, degrees))
     celsius = np.where(degrees == MISSING_F, np.nan, (degrees - 32) * 5 / 9)
     names = codes.dictionary.to_pylist()
-    found = [_city(names[place], groups, days[mine], celsius[mine]) for place, mine in _runs(owner)]
-    length = sum(len(city.celsius) for city in found)
+    cities = [_city(names[place], groups, days[mine], celsius[mine]) for place, mine in _runs(owner)]
+    length = sum(len(city.celsius) for city in cities)
     missing = int(np.isnan(celsius).sum())
-    counts = (rows.num_rows - known.num_rows, int((~real).sum()), *again, missing, length - len(kept), length)
-    return sorted(found, key=lambda city: city.code), Cleaning(rows.num_rows, *counts)
+    counts = (rows.num_rows - dated.num_rows, int((~real).sum()), *again, missing, length - len(kept), length)
+    return sorted(cities, key=lambda city: city.code), Cleaning(rows.num_rows, *counts)
 
 
 def _single(
@@ -181,24 +181,24 @@ def lengths(hot: NDArray[np.bool_]) -> NDArray[np.int64]:
     return places - np.maximum.accumulate(np.where(hot, 0, places))
 
 
-def counted(cities: Sequence[City]) -> Hot:
+def count_hot(cities: Sequence[City]) -> Hot:
     """Count hot days and matches by the lengths of runs: a check that knows no pattern."""
-    found = np.zeros(5, np.int64)
+    totals = np.zeros(5, np.int64)
     for city in cities:
         run = lengths(city.hot)
         ends = run[np.append(run[1:] == 0, True)]
         matches = (run >= STEPS).sum()
         again = (run[run > 0] % STEPS == 0).sum()
-        found += (city.hot.sum(), (ends >= STEPS).sum(), matches, again, matches > 0)
-    return Hot(*found.tolist())
+        totals += (city.hot.sum(), (ends >= STEPS).sum(), matches, again, matches > 0)
+    return Hot(*totals.tolist())
 
 
 def main() -> None:
     """Print what was cleaned and what is hot."""
     cities, cleaning = read()
-    print("\n".join(cleaning.told()))
+    print("\n".join(cleaning.format_lines()))
     us = sum(city.group == "US" for city in cities)
-    print(f"{len(cities)} cities, {us} of them in the US; {counted(cities)}")
+    print(f"{len(cities)} cities, {us} of them in the US; {count_hot(cities)}")
 
 
 if __name__ == "__main__":

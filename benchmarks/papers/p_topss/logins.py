@@ -85,21 +85,22 @@ def read(name: str) -> list[Login]:
         raise FileError(msg)
     lines = gzip.decompress(path.read_bytes()).decode("utf-8", "replace").splitlines()
     denied = (FAILED,) if any(FAILED.search(line) for line in lines) else (UNKNOWN, LEFT)
-    return [login for line in lines for login in _logins(line, LOGS[name], denied)]
+    return [login for line in lines for login in parse_line(line, LOGS[name], denied)]
 
 
-def _logins(line: str, year: int, denied: tuple[re.Pattern[str], ...]) -> Iterator[Login]:
-    kinds = [*((one, "denied") for one in denied), (ACCEPTED, "success"), (LOGOFF, "logoff")]
+def parse_line(line: str, year: int, denied: tuple[re.Pattern[str], ...]) -> Iterator[Login]:
+    """Yield the logins of a line of a log, as often as the line says that it was repeated."""
+    kinds = [*((expression, "denied") for expression in denied), (ACCEPTED, "success"), (LOGOFF, "logoff")]
     for pattern, status in kinds:
-        if said := pattern.search(line):
+        if fields := pattern.search(line):
             at = datetime.strptime(f"{year} {line[:15]}", "%Y %b %d %H:%M:%S").replace(tzinfo=UTC)
             times = REPEATED.search(line)
-            found = Login(int(at.timestamp()), status, said["user"], said["ip"])
-            yield from [found] * (int(times["times"]) if times else 1)
+            login = Login(int(at.timestamp()), status, fields["user"], fields["ip"])
+            yield from [login] * (int(times["times"]) if times else 1)
             return
 
 
-def planted(logins: list[Login]) -> list[Login]:
+def plant_attacks(logins: list[Login]) -> list[Login]:
     """Return a copy in which some failures are followed by a success from the same address."""
     made, failures = [], 0
     for login in logins:
@@ -132,7 +133,7 @@ def detector() -> td.Detector:
 # The same, written straight --------------------------------------------------------------------
 
 
-def counted(logins: Iterable[Login]) -> dict[str, int]:
+def count_attacks(logins: Iterable[Login]) -> dict[str, int]:
     """Count what the patterns find in the mode `restart`, by a loop over the logins for each address."""
     counts = dict.fromkeys(PATTERNS, 0)
     failures: dict[str, list[int]] = {}  # since the last intrusion
@@ -151,11 +152,11 @@ def counted(logins: Iterable[Login]) -> dict[str, int]:
                 counts["brute force"] += 1
                 ten.clear()
             if login.user in ("root", "admin", "ubuntu"):
-                known = named.setdefault(login.ip, {})
-                known[login.user] = login.at
-                if len(known) == 3 and login.at - min(known.values()) <= 10 * MINUTE:
+                users = named.setdefault(login.ip, {})
+                users[login.user] = login.at
+                if len(users) == 3 and login.at - min(users.values()) <= 10 * MINUTE:
                     counts["dictionary"] += 1
-                    known.clear()
+                    users.clear()
         elif login.status == "success" and login.ip in armed:
             counts["intrusion"] += 1
             armed.discard(login.ip)
@@ -166,24 +167,24 @@ def counted(logins: Iterable[Login]) -> dict[str, int]:
 # Telling ---------------------------------------------------------------------------------------
 
 
-def told(most: int) -> list[str]:
+def format_report(most: int) -> list[str]:
     """Return a line for each log: what was found, whether the loop agrees, and the rate on about `most` events."""
     lines = []
     for name in LOGS:
         logins = read(name)
-        for title, some in ((name, logins), (f"{name} with planted successes", planted(logins))):
-            found = detector().detect_many(table(some)).by_pattern()
-            agrees(title, found, counted(some))
-            what = ", ".join(f"{key} {count}" for key, count in found.items()) or "nothing"
-            lines.append(f"{title}: {len(some):,} logins of {len({one.ip for one in some}):,} addresses: {what}")
-        lines.append(_rate(name, planted(logins), most))
+        for title, some in ((name, logins), (f"{name} with planted successes", plant_attacks(logins))):
+            counts = detector().detect_many(table(some)).by_pattern()
+            agrees(title, counts, count_attacks(some))
+            summary = ", ".join(f"{key} {count}" for key, count in counts.items()) or "nothing"
+            lines.append(f"{title}: {len(some):,} logins of {len({login.ip for login in some}):,} addresses: {summary}")
+        lines.append(_rate(name, plant_attacks(logins), most))
     return lines
 
 
-def agrees(title: str, found: dict[str, int], right: dict[str, int]) -> None:
+def agrees(title: str, counts: dict[str, int], right: dict[str, int]) -> None:
     """Refuse a count that the loop does not have."""
-    if found != right:
-        msg = f"{title}: the detector finds {found}, a loop over the logins {right}"
+    if counts != right:
+        msg = f"{title}: the detector finds {counts}, a loop over the logins {right}"
         raise RuntimeError(msg)
 
 
@@ -197,7 +198,7 @@ def _rate(name: str, logins: list[Login], most: int) -> str:
 
 def main() -> None:
     """Print them."""
-    print("\n".join(told(500_000)))
+    print("\n".join(format_report(500_000)))
 
 
 if __name__ == "__main__":

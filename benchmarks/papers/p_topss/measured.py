@@ -43,7 +43,7 @@ class States:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class MachineCost:
     """What events cost: microseconds for one, and the transitions of all of them."""
 
     each: Figure
@@ -61,7 +61,7 @@ def machine_of(patterns: list[Pattern]) -> PaperMachine:
 def detector_of(patterns: list[Pattern]) -> td.Detector:
     """Return ours, compiled."""
     made = td.Detector()
-    made.add_many([WrittenPattern(str(number), one, Mode.OVERLAP, None) for number, one in enumerate(patterns)])
+    made.add_many([WrittenPattern(str(number), pattern, Mode.OVERLAP, None) for number, pattern in enumerate(patterns)])
     made.detect_many([])
     return made
 
@@ -93,7 +93,7 @@ def stream_of(patterns: list[Pattern], *, pool: int, quota: int, seed: int, shap
     return publications(patterns, shape=shape, partial=quota, full=quota, pool=pool, seed=seed)
 
 
-def paper_taken(machine: PaperMachine, stream: Stream, *, most: int | None = None, repeat: int = 0) -> Taken:
+def paper_taken(machine: PaperMachine, stream: Stream, *, most: int | None = None, repeat: int = 0) -> MachineCost:
     """Feed the paper's machine the first events of a stream, or all, then so many times again, which is timed.
 
     Transitions are those of the first time; without repeats it is the time of that, too.
@@ -101,32 +101,32 @@ def paper_taken(machine: PaperMachine, stream: Stream, *, most: int | None = Non
     names = stream.names()[:most]
     seconds, transitions = [], 0
     for turn in range(repeat + 1):
-        times = _shifted(stream, turn)[: len(names)].tolist()
-        seconds.append(measure_seconds(lambda times=times: _fed(machine, names, times), time.process_time))
+        times = _shift_times(stream, turn)[: len(names)].tolist()
+        seconds.append(measure_seconds(lambda times=times: _feed(machine, names, times), time.process_time))
         transitions = transitions or machine.transitions
-    return Taken(_each(seconds[bool(repeat) :], len(names)), transitions)
+    return MachineCost(_each(seconds[bool(repeat) :], len(names)), transitions)
 
 
-def our_taken(detector: td.Detector, stream: Stream, *, most: int | None = None, repeat: int = 0) -> Taken:
+def our_taken(detector: td.Detector, stream: Stream, *, most: int | None = None, repeat: int = 0) -> MachineCost:
     """Feed our detector the same, in one table."""
     table = stream.table().slice(0, most)
     seconds, transitions = [], 0
     for turn in range(repeat + 1):
-        times = pa.array(_shifted(stream, turn)[: table.num_rows], table.schema.field("time").type)
+        times = pa.array(_shift_times(stream, turn)[: table.num_rows], table.schema.field("time").type)
         events = table.set_column(1, "time", times)
         seconds.append(measure_seconds(lambda events=events: len(detector.detect_many(events)), time.process_time))
         transitions = transitions or detector.transitions
-    return Taken(_each(seconds[bool(repeat) :], table.num_rows), transitions)
+    return MachineCost(_each(seconds[bool(repeat) :], table.num_rows), transitions)
 
 
-def _fed(machine: PaperMachine, names: list[str], times: list[int]) -> None:
+def _feed(machine: PaperMachine, names: list[str], times: list[int]) -> None:
     for name, at in zip(names, times, strict=True):
         machine.on_event((name,), at)
 
 
-def _shifted(stream: Stream, turn: int) -> NDArray[np.int64]:
+def _shift_times(stream: Stream, turn: int) -> NDArray[np.int64]:
     return stream.times + turn * (len(stream) * SECOND)
 
 
 def _each(seconds: list[float], events: int) -> Figure:
-    return Figure("us", tuple(one * 1e6 / events for one in seconds))
+    return Figure("us", tuple(second * 1e6 / events for second in seconds))

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import tidings as td
 from benchmarks.papers.p_topss.chains import Space
-from benchmarks.papers.p_topss.folds import GROUPS, Walked, hot_of, validated, walked
+from benchmarks.papers.p_topss.folds import GROUPS, Walked, hot_of, validate_model, walk_cities
 from tidings.lang import WrittenPattern, parse_pattern
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ HEAT = "hot = temp > 30 and city = $c\nhot, hot, hot, hot, hot"
 """The paper's subscription for all cities in one stream; `,` is then the next day of the same city."""
 
 
-def trained(patterns: Sequence[Pattern], events: pa.Table, mode: Mode, **options: Any) -> td.Model:
+def train_model(patterns: Sequence[Pattern], events: pa.Table, mode: Mode, **options: Any) -> td.Model:
     """Return a model of patterns, which are called by their numbers."""
     watch = td.Detector()
-    watch.add_many([WrittenPattern(str(number), one, mode, None) for number, one in enumerate(patterns)])
+    watch.add_many([WrittenPattern(str(number), pattern, mode, None) for number, pattern in enumerate(patterns)])
     return td.train(watch, events, **options)
 
 
@@ -78,18 +78,18 @@ def stream_of(cities: Sequence[City]) -> pa.Table:
     return ordered.set_column(0, "id", pa.array(np.arange(ordered.num_rows)))
 
 
-def followed(parts: dict[Part, list[City]], mode: Mode) -> dict[tuple[str, str], list[Result]]:
+def follow_cities(parts: dict[Part, list[City]], mode: Mode) -> dict[tuple[str, str], list[Result]]:
     """Train on each part once for every context, follow the cells through the cities, and validate by folds."""
-    found = {}
+    results = {}
     streams = {part: stream_of(cities) for part, cities in parts.items()}
     for context in sorted({looks for looks, _ in ENTRANTS.values()}):
-        counts = {part: trained([_heat()], events, mode, context=context) for part, events in streams.items()}
+        counts = {part: train_model([_heat()], events, mode, context=context) for part, events in streams.items()}
         cells = cells_of(next(iter(counts.values())), "0")
-        model = Walked(cells, counts, walked(cells, hot_of, parts).seen)
+        model = Walked(cells, counts, walk_cities(cells, hot_of, parts).seen)
         for name, (looks, estimator) in ENTRANTS.items():
             if looks == context:
-                found |= {(name, group): validated(model, _estimate(estimator), group) for group in GROUPS}
-    return found
+                results |= {(name, group): validate_model(model, _estimate(estimator), group) for group in GROUPS}
+    return results
 
 
 def _estimate(estimator: str) -> Any:

@@ -31,32 +31,32 @@ SHOWN = (1, 2, 5, 10)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class Outcomes:
     """For each lookahead and state: events whose outcome is known, and those that a match followed in time."""
 
-    known: NDArray[np.int64]
+    decided: NDArray[np.int64]
     hits: NDArray[np.int64]
 
-    def __add__(self, other: Seen) -> Seen:
+    def __add__(self, other: Outcomes) -> Outcomes:
         """Return both together."""
-        return Seen(self.known + other.known, self.hits + other.hits)
+        return Outcomes(self.decided + other.decided, self.hits + other.hits)
 
     @property
     def base(self) -> NDArray[np.float64]:
         """How often a match follows, for each lookahead."""
-        return self.hits.sum(axis=1) / self.known.sum(axis=1)
+        return self.hits.sum(axis=1) / self.decided.sum(axis=1)
 
 
-def seen(states: NDArray[np.int32], matched: NDArray[np.bool_], size: int) -> Seen:
+def count_outcomes(states: NDArray[np.int32], matched: NDArray[np.bool_], size: int) -> Outcomes:
     """Count one stream: its state after each event, and which events completed a match."""
     waits, left = waiting(matched), np.arange(len(states))[::-1]
-    known = np.zeros((len(LOOKAHEADS), size), np.int64)
-    hits = known.copy()
+    decided = np.zeros((len(LOOKAHEADS), size), np.int64)
+    hits = decided.copy()
     for row, n in enumerate(LOOKAHEADS):
         ripe = left >= n
-        known[row] = np.bincount(states[ripe], minlength=size)
+        decided[row] = np.bincount(states[ripe], minlength=size)
         hits[row] = np.bincount(states[ripe & (waits <= n)], minlength=size)
-    return Seen(known, hits)
+    return Outcomes(decided, hits)
 
 
 def waiting(matched: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -66,7 +66,7 @@ def waiting(matched: NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.append(following[1:], 2 * len(matched) + 1)[: len(matched)] - np.arange(len(matched))
 
 
-def together(parts: Iterable[Seen]) -> Seen:
+def together(parts: Iterable[Outcomes]) -> Outcomes:
     """Add counts up."""
     first, *rest = parts
     for part in rest:
@@ -96,28 +96,28 @@ class Alarms:
         return np.divide(self.true, self.all, out=np.full(self.all.shape, np.nan), where=self.all > 0)
 
 
-def alarms(p: NDArray[np.float64], found: Seen) -> Alarms:
+def alarms(p: NDArray[np.float64], outcomes: Outcomes) -> Alarms:
     """Count the alarms of forecasts `p[lookahead, state]` at each threshold."""
     above = p[:, :, None] > np.array(THRESHOLDS)
-    true = np.einsum("ns,nst->nt", found.hits, above)
-    false = np.einsum("ns,nst->nt", found.known - found.hits, above)
+    true = np.einsum("ns,nst->nt", outcomes.hits, above)
+    false = np.einsum("ns,nst->nt", outcomes.decided - outcomes.hits, above)
     return Alarms(true, false)
 
 
-def squared(p: NDArray[np.float64], found: Seen) -> NDArray[np.float64]:
+def square_errors(p: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
     """Return the sum of squared errors for each lookahead; forecasts outside [0, 1] are clipped, as in `td.score`."""
     q = np.clip(p, 0.0, 1.0)
-    return (found.known * q**2 - 2 * found.hits * q + found.hits).sum(axis=1)
+    return (outcomes.decided * q**2 - 2 * outcomes.hits * q + outcomes.hits).sum(axis=1)
 
 
-def brier(p: NDArray[np.float64], found: Seen) -> NDArray[np.float64]:
+def brier(p: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
     """Return the Brier score for each lookahead."""
-    return squared(p, found) / found.known.sum(axis=1)
+    return square_errors(p, outcomes) / outcomes.decided.sum(axis=1)
 
 
-def constant(base: NDArray[np.float64], found: Seen) -> NDArray[np.float64]:
+def constant(base: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
     """Return forecasts that say the same in every state: the base rate, of this part or of another."""
-    return np.repeat(base[:, None], found.known.shape[1], axis=1)
+    return np.repeat(base[:, None], outcomes.decided.shape[1], axis=1)
 
 
 def skill(mine: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from benchmarks.papers.p_topss import figure_10, figure_11, forecasts_logins, logins, ticks
 from benchmarks.papers.p_topss.measured import (
+    MachineCost,
     States,
-    Taken,
     detector_of,
     machine_of,
     our_states,
@@ -45,7 +45,7 @@ SHAPES: tuple[Shape, ...] = get_args(Shape)
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class PTopssSizes:
     """What one scale measures; the axes of the paper's figures are not in its text, so that the ranges are chosen."""
 
     ns: tuple[int, ...]
@@ -64,10 +64,10 @@ class Sizes:
 
 LATERS, LENGTHS = (0, 2, 4, 6, 9), (2, 4, 6, 8, 10, 15, 20)
 SIZES = {
-    Scale.QUICK: Sizes(
+    Scale.QUICK: PTopssSizes(
         (100, 200, 300, 400), 300, 50, 200, LATERS, LENGTHS, (25, 50, 100, 200), 2, 30_000, 300_000, 100_000, 30
     ),
-    Scale.USUAL: Sizes(
+    Scale.USUAL: PTopssSizes(
         (200, 400, 600, 800, 1000),
         1000,
         50,
@@ -81,7 +81,7 @@ SIZES = {
         500_000,
         100,
     ),
-    Scale.FULL: Sizes(
+    Scale.FULL: PTopssSizes(
         tuple(range(500, 5001, 500)),
         1000,
         50,
@@ -107,7 +107,7 @@ class _Sweep:
     """Figures of both over one parameter, for each workload."""
 
     states: dict[tuple[str, str], dict[float, States]] = field(default_factory=dict)
-    taken: dict[tuple[str, str], dict[float, Taken]] = field(default_factory=dict)
+    costs: dict[tuple[str, str], dict[float, MachineCost]] = field(default_factory=dict)
 
     def count(self, workload: str, x: float, machine: PaperMachine, detector: td.Detector) -> None:
         """Count the states of both, which merge the same prefixes: they must have as many."""
@@ -118,25 +118,25 @@ class _Sweep:
         for who, states in (("paper", paper), ("ours", ours)):
             self.states.setdefault((who, workload), {})[x] = states
 
-    def note(self, who: str, workload: str, x: float, found: Taken) -> None:
+    def note(self, who: str, workload: str, x: float, cost: MachineCost) -> None:
         """Keep what events cost."""
-        self.taken.setdefault((who, workload), {})[x] = found
+        self.costs.setdefault((who, workload), {})[x] = cost
 
-    def merged(self, who: str, workload: str) -> dict[float, float]:
+    def map_merged(self, who: str, workload: str) -> dict[float, float]:
         """Return states after merging."""
-        return {x: float(found.merged) for x, found in self.states[who, workload].items()}
+        return {x: float(states.merged) for x, states in self.states[who, workload].items()}
 
     def common(self, who: str, workload: str) -> dict[float, float]:
         """Return the commonality."""
-        return {x: found.commonality for x, found in self.states[who, workload].items()}
+        return {x: states.commonality for x, states in self.states[who, workload].items()}
 
     def each(self, who: str, workload: str) -> dict[float, float]:
         """Return microseconds an event."""
-        return {x: found.each.median for x, found in self.taken[who, workload].items()}
+        return {x: cost.each.median for x, cost in self.costs[who, workload].items()}
 
     def transitions(self, who: str, workload: str) -> dict[float, float]:
         """Return transitions of the whole stream."""
-        return {x: float(found.transitions) for x, found in self.taken[who, workload].items()}
+        return {x: float(cost.transitions) for x, cost in self.costs[who, workload].items()}
 
 
 def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
@@ -152,11 +152,15 @@ def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
         **_facts_pool(by_pool),
     }
     notes, real = _notes(sizes), data_folder() is not None
-    ten = figure_10.measured(sizes.forecast, seed=seed, say=say)
-    eleven = figure_11.measured(seed=seed, say=say, real=real)
+    ten = figure_10.measure_figure_10(sizes.forecast, seed=seed, say=say)
+    eleven = figure_11.measure_figure_11(seed=seed, say=say, real=real)
     if real:
         say("logins and trades")
-        notes += [*logins.told(sizes.logins), *forecasts_logins.told(), *ticks.told(sizes.trades)]
+        notes += [
+            *logins.format_report(sizes.logins),
+            *forecasts_logins.format_report(),
+            *ticks.format_report(sizes.trades),
+        ]
     else:
         notes.append("no real data here (set TIDINGS_DATA): logins and trades were left out")
     charts = _charts(sizes, by_n, by_later, by_length, by_pool)
@@ -174,8 +178,8 @@ def _warm(seed: int) -> None:
 # The sweeps ------------------------------------------------------------------------------------
 
 
-def _over_n(sizes: Sizes, seed: int, say: Callable[[str], None]) -> _Sweep:
-    found = _Sweep()
+def _over_n(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
+    sweep = _Sweep()
     for n in sizes.ns:
         say(f"figures 9 a, b: {n:,} subscriptions")
         for pool in (sizes.small, sizes.large):
@@ -183,49 +187,49 @@ def _over_n(sizes: Sizes, seed: int, say: Callable[[str], None]) -> _Sweep:
                 patterns = composites(n, pool=pool, shape=shape, seed=seed)
                 stream = stream_of(patterns, pool=pool, quota=sizes.quota, seed=seed + 1)
                 machine, detector, workload = machine_of(patterns), detector_of(patterns), _workload(shape, pool)
-                found.count(workload, n, machine, detector)
-                found.note("paper", workload, n, paper_taken(machine, stream, most=sizes.events, repeat=PAPER_REPEAT))
-                found.note("ours", workload, n, our_taken(detector, stream, most=sizes.events, repeat=REPEAT))
-    return found
+                sweep.count(workload, n, machine, detector)
+                sweep.note("paper", workload, n, paper_taken(machine, stream, most=sizes.events, repeat=PAPER_REPEAT))
+                sweep.note("ours", workload, n, our_taken(detector, stream, most=sizes.events, repeat=REPEAT))
+    return sweep
 
 
-def _over_later(sizes: Sizes, seed: int, say: Callable[[str], None]) -> _Sweep:
-    found = _Sweep()
+def _over_later(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
+    sweep = _Sweep()
     for later in sizes.laters:
         say(f"figure 9 c: {later} non-contiguous operators")
         patterns = composites(sizes.n, later=later, seed=seed)
         stream = stream_of(patterns, pool=50, quota=sizes.quota, seed=seed + 1)
-        found.note(
+        sweep.note(
             "paper", "uniform", later, paper_taken(machine_of(patterns), stream, most=sizes.events, repeat=PAPER_REPEAT)
         )
-        found.note("ours", "uniform", later, our_taken(detector_of(patterns), stream, most=sizes.events, repeat=REPEAT))
-    return found
+        sweep.note("ours", "uniform", later, our_taken(detector_of(patterns), stream, most=sizes.events, repeat=REPEAT))
+    return sweep
 
 
-def _over_length(sizes: Sizes, seed: int, say: Callable[[str], None]) -> _Sweep:
-    found = _Sweep()
+def _over_length(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
+    sweep = _Sweep()
     for length in sizes.lengths:
         say(f"figure 9 d: subscriptions of {length}")
         for shape in SHAPES:
             patterns = composites(sizes.n, length=length, later=min(2, length - 1), shape=shape, seed=seed)
-            found.count(shape, length, machine_of(patterns), detector_of(patterns))
-    return found
+            sweep.count(shape, length, machine_of(patterns), detector_of(patterns))
+    return sweep
 
 
-def _over_pool(sizes: Sizes, seed: int, say: Callable[[str], None]) -> _Sweep:
-    found = _Sweep()
+def _over_pool(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
+    sweep = _Sweep()
     for pool in sizes.pools:
         say(f"figures 9 e, f: a pool of {pool}")
         for shape in SHAPES:
             patterns = composites(sizes.n, pool=pool, shape=shape, seed=seed)
             for published in SHAPES:
                 machine, detector = machine_of(patterns), detector_of(patterns)
-                found.count(shape, pool, machine, detector)
+                sweep.count(shape, pool, machine, detector)
                 stream = stream_of(patterns, pool=pool, quota=sizes.quota, seed=seed + 1, shape=published)
                 workload = _pair(shape, published)
-                found.note("paper", workload, pool, paper_taken(machine, stream))
-                found.note("ours", workload, pool, our_taken(detector, stream))
-    return found
+                sweep.note("paper", workload, pool, paper_taken(machine, stream))
+                sweep.note("ours", workload, pool, our_taken(detector, stream))
+    return sweep
 
 
 def _workload(shape: str, pool: int) -> str:
@@ -239,15 +243,15 @@ def _pair(shape: str, published: str) -> str:
 # Facts -----------------------------------------------------------------------------------------
 
 
-def _facts_n(found: _Sweep, sizes: Sizes) -> dict[str, float]:
+def _facts_n(sweep: _Sweep, sizes: PTopssSizes) -> dict[str, float]:
     """Return what is held to the claims of Figures 9 a and b; of several workloads the one that keeps them least."""
     facts: dict[str, float] = {}
     small, large = sizes.small, sizes.large
     for who in WHO:
         states = {
-            (shape, pool): found.merged(who, _workload(shape, pool)) for shape in SHAPES for pool in (small, large)
+            (shape, pool): sweep.map_merged(who, _workload(shape, pool)) for shape in SHAPES for pool in (small, large)
         }
-        each = {(shape, pool): found.each(who, _workload(shape, pool)) for shape in SHAPES for pool in (small, large)}
+        each = {(shape, pool): sweep.each(who, _workload(shape, pool)) for shape in SHAPES for pool in (small, large)}
         facts[f"{who}_states_linear"] = min(_straight(line) for line in states.values())
         facts[f"{who}_slope_of_small_pool"] = max(_slope(states[s, small]) / _slope(states[s, large]) for s in SHAPES)
         facts[f"{who}_gaussian_states"] = max(
@@ -259,35 +263,35 @@ def _facts_n(found: _Sweep, sizes: Sizes) -> dict[str, float]:
             _mean_ratio(each["gaussian", pool], each["uniform", pool]) for pool in (small, large)
         )
     facts["ours_times_faster"] = fmean(
-        _mean_ratio(found.each("paper", workload), line)
-        for (who, workload), line in ((key, found.each(*key)) for key in found.taken)
+        _mean_ratio(sweep.each("paper", workload), line)
+        for (who, workload), line in ((key, sweep.each(*key)) for key in sweep.costs)
         if who == "ours"
     )
     return facts
 
 
-def _facts_later(found: _Sweep) -> dict[str, float]:
-    return {f"{who}_time_over_later": _rise(found.each(who, "uniform").values()) for who in WHO}
+def _facts_later(sweep: _Sweep) -> dict[str, float]:
+    return {f"{who}_time_over_later": _rise(sweep.each(who, "uniform").values()) for who in WHO}
 
 
-def _facts_length(found: _Sweep) -> dict[str, float]:
+def _facts_length(sweep: _Sweep) -> dict[str, float]:
     facts = {}
     for who in WHO:
-        lines = [list(found.common(who, shape).values()) for shape in SHAPES]
+        lines = [list(sweep.common(who, shape).values()) for shape in SHAPES]
         facts[f"{who}_commonality_over_length"] = max(_rise(line) for line in lines)
         facts[f"{who}_commonality_rises"] = max(_largest_step(line) for line in lines)
     return facts
 
 
-def _facts_pool(found: _Sweep) -> dict[str, float]:
+def _facts_pool(sweep: _Sweep) -> dict[str, float]:
     facts = {}
     for who in WHO:
-        states = {shape: found.merged(who, shape) for shape in SHAPES}
+        states = {shape: sweep.map_merged(who, shape) for shape in SHAPES}
         facts[f"{who}_states_over_pool"] = min(_rise(line.values()) for line in states.values())
         facts[f"{who}_gaussian_states_over_pool"] = max(
             states["gaussian"][pool] / states["uniform"][pool] for pool in states["uniform"]
         )
-        made = {(s, p): found.transitions(who, _pair(s, p)) for s in SHAPES for p in SHAPES}
+        made = {(s, p): sweep.transitions(who, _pair(s, p)) for s in SHAPES for p in SHAPES}
         facts[f"{who}_transitions_over_pool"] = max(_rise(line.values()) for line in made.values())
         facts[f"{who}_gaussian_publications"] = max(
             _mean_ratio(made[s, "gaussian"], made[s, "uniform"]) for s in SHAPES
@@ -297,8 +301,8 @@ def _facts_pool(found: _Sweep) -> dict[str, float]:
 
 def _rise(values: Iterable[float]) -> float:
     """Return how many times the first value the last one is."""
-    found = list(values)
-    return found[-1] / found[0] if found[0] else float("nan")
+    numbers = list(values)
+    return numbers[-1] / numbers[0] if numbers[0] else float("nan")
 
 
 def _largest_step(values: list[float]) -> float:
@@ -323,36 +327,40 @@ def _straight(line: dict[float, float]) -> float:
 # Charts ----------------------------------------------------------------------------------------
 
 
-def _charts(sizes: Sizes, by_n: _Sweep, by_later: _Sweep, by_length: _Sweep, by_pool: _Sweep) -> tuple[Chart, ...]:
+def _charts(
+    sizes: PTopssSizes, by_n: _Sweep, by_later: _Sweep, by_length: _Sweep, by_pool: _Sweep
+) -> tuple[Chart, ...]:
     n, per_event = f"{sizes.n:,} subscriptions", "microseconds per event"
     shapes = [(who, shape) for who in WHO for shape in SHAPES]
     return (
-        Chart("figure-9a", "States over N", "subscriptions", "states", _lines(by_n.merged, by_n.states, "states")),
-        Chart("figure-9b", "Time over N", "subscriptions", per_event, _timed(by_n), log_y=True),
+        Chart("figure-9a", "States over N", "subscriptions", "states", _lines(by_n.map_merged, by_n.states, "states")),
+        Chart("figure-9b", "Time over N", "subscriptions", per_event, _build_time_lines(by_n), log_y=True),
         Chart(
             "figure-9c",
             f"Time over non-contiguous operators ({n})",
             "non-contiguous operators",
             per_event,
-            _timed(by_later),
+            _build_time_lines(by_later),
             log_y=True,
         ),
         Chart("figure-9d", f"Commonality ({n})", "length", "share", _lines(by_length.common, shapes, "share")),
-        Chart("figure-9e", f"States over the pool ({n})", "pool", "states", _lines(by_pool.merged, shapes, "states")),
+        Chart(
+            "figure-9e", f"States over the pool ({n})", "pool", "states", _lines(by_pool.map_merged, shapes, "states")
+        ),
         Chart(
             "figure-9f",
             f"Transitions over the pool ({n})",
             "pool",
             "transitions",
-            _lines(by_pool.transitions, by_pool.taken, "transitions"),
+            _lines(by_pool.transitions, by_pool.costs, "transitions"),
         ),
     )
 
 
-def _timed(found: _Sweep) -> tuple[Line, ...]:
+def _build_time_lines(sweep: _Sweep) -> tuple[Line, ...]:
     return tuple(
-        Line(f"{WHO[who]}, {workload}", tuple((x, taken.each) for x, taken in line.items()))
-        for (who, workload), line in found.taken.items()
+        Line(f"{WHO[who]}, {workload}", tuple((x, cost.each) for x, cost in line.items()))
+        for (who, workload), line in sweep.costs.items()
     )
 
 
@@ -365,7 +373,7 @@ def _lines(
     )
 
 
-def _notes(sizes: Sizes) -> list[str]:
+def _notes(sizes: PTopssSizes) -> list[str]:
     return [
         f"N_pm = N_fm = {sizes.quota} (the paper: 20); time on the first {sizes.events:,} events, fed again"
         f" {REPEAT} times (to the paper's machine {PAPER_REPEAT} times)",

@@ -75,7 +75,7 @@ def detector() -> td.Detector:
     return made
 
 
-def batched(events: pa.Table, size: int | None) -> Iterator[pa.Table]:
+def split_batches(events: pa.Table, size: int | None) -> Iterator[pa.Table]:
     """Cut trades into batches of a size; nothing: of sizes by chance, single trades among them."""
     rng, at = np.random.default_rng(1), 0
     while at < events.num_rows:
@@ -84,14 +84,14 @@ def batched(events: pa.Table, size: int | None) -> Iterator[pa.Table]:
         at += step
 
 
-def found(events: pa.Table, size: int | None) -> pa.Table:
+def detect_all(events: pa.Table, size: int | None) -> pa.Table:
     """Return the detections of trades in batches."""
     watch = detector()
-    parts = [watch.detect_many(batch) for batch in batched(events, size)]
+    parts = [watch.detect_many(batch) for batch in split_batches(events, size)]
     return pa.concat_tables([part.to_arrow() for part in parts if len(part)])
 
 
-def counted(events: pa.Table) -> dict[str, int]:
+def count_by_hand(events: pa.Table) -> dict[str, int]:
     """Count three of the patterns by a loop over the trades."""
     counts = dict.fromkeys(("in a row", "at once", "across"), 0)
     row: dict[str, list[int]] = {}
@@ -102,11 +102,11 @@ def counted(events: pa.Table) -> dict[str, int]:
         if qty < LARGE:
             row[symbol] = []
             continue
-        for name, held, within in (("in a row", row, 1000 * MS), ("at once", once, MS)):
-            mine = held[symbol] = [*held.get(symbol, []), at][-3:]
+        for name, condition, within in (("in a row", row, 1000 * MS), ("at once", once, MS)):
+            mine = condition[symbol] = [*condition.get(symbol, []), at][-3:]
             if len(mine) == 3 and at - mine[0] <= within:
                 counts[name] += 1
-                held[symbol] = []
+                condition[symbol] = []
         if qty >= HUGE and symbol == "SPY":
             spy = at
         elif qty >= HUGE and symbol == "BAC" and spy is not None and at - spy <= 5 * MS:
@@ -115,25 +115,25 @@ def counted(events: pa.Table) -> dict[str, int]:
     return counts
 
 
-def told(most: int | None) -> list[str]:
+def format_report(most: int | None) -> list[str]:
     """Return lines: how many share their time, what was found in every batching, and how fast."""
     events = trades(most)
-    whole = found(events, events.num_rows)
+    whole = detect_all(events, events.num_rows)
     for size in (*BATCHES, None):
-        if found(events, size) != whole:
+        if detect_all(events, size) != whole:
             msg = f"trades: batches of {size or 'sizes by chance'} give other detections than all at once"
             raise RuntimeError(msg)
-    counts = {one["values"]: one["counts"] for one in whole["pattern"].value_counts().to_pylist()}
-    right = counted(events)
+    counts = {row["values"]: row["counts"] for row in whole["pattern"].value_counts().to_pylist()}
+    right = count_by_hand(events)
     agrees("trades", {name: counts.get(name, 0) for name in right}, right)
     times = events["time"].cast(pa.int64()).to_numpy()
     same = float(np.mean(np.diff(times) == 0)) if len(times) > 1 else 0.0
-    what = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
-    lines = [f"{len(times):,} trades, {same:.0%} at the time of the one before: {what}; the same in every batching"]
+    summary = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
+    lines = [f"{len(times):,} trades, {same:.0%} at the time of the one before: {summary}; the same in every batching"]
     for size in (*BATCHES, events.num_rows):
         watch = detector()
         watch.detect_many(events.slice(0, 1))
-        pieces = list(batched(events.slice(1), size))
+        pieces = list(split_batches(events.slice(1), size))
         seconds = measure_seconds(
             lambda watch=watch, pieces=pieces: [len(watch.detect_many(p)) for p in pieces], time.process_time
         )
@@ -143,7 +143,7 @@ def told(most: int | None) -> list[str]:
 
 def main() -> None:
     """Print them."""
-    print("\n".join(told(None)))
+    print("\n".join(format_report(None)))
 
 
 if __name__ == "__main__":

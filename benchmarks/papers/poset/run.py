@@ -65,23 +65,23 @@ ENGINE = "engine"
 class Lines:
     """Curves that grow point by point."""
 
-    found: dict[str, list[tuple[float, Figure]]] = field(default_factory=dict)
+    points: dict[str, list[tuple[float, Figure]]] = field(default_factory=dict)
 
     def add(self, name: str, x: float, figure: Figure) -> None:
         """Put a point at the end of a curve."""
-        self.found.setdefault(name, []).append((x, figure))
+        self.points.setdefault(name, []).append((x, figure))
 
     def lines(self) -> tuple[Line, ...]:
         """Return the curves."""
-        return tuple(Line(name, tuple(points)) for name, points in self.found.items())
+        return tuple(Line(name, tuple(points)) for name, points in self.points.items())
 
     def total(self, name: str) -> float:
         """Return the sum of a curve's medians."""
-        return sum(figure.median for _, figure in self.found[name])
+        return sum(figure.median for _, figure in self.points[name])
 
     def last(self, name: str) -> float:
         """Return the last median of a curve."""
-        return self.found[name][-1][1].median
+        return self.points[name][-1][1].median
 
 
 @dataclass
@@ -108,9 +108,9 @@ def market(n: int, nested: float, *, seed: int, posets: int) -> Market:
     for name, make in MAKERS.items():
         if name == "poset" and n > posets:
             continue
-        made[name] = one = make()
+        made[name] = algorithm = make()
         begin = perf_counter()
-        one.add_many((at, one.compile_filter(tree)) for at, tree in enumerate(trees))
+        algorithm.add_many((at, algorithm.compile_filter(tree)) for at, tree in enumerate(trees))
         build[name] = Figure("us a filter", ((perf_counter() - begin) / n * 1e6,))
     engine = Matcher()
     engine.add_many(enumerate(trees))
@@ -118,33 +118,33 @@ def market(n: int, nested: float, *, seed: int, posets: int) -> Market:
     return Market(ends, trees, events, [reader.read(event, SETTING.now) for event in events], made, build, engine)
 
 
-def timed(work: Callable[[], object], events: int) -> Figure:
+def time_matching(work: Callable[[], object], events: int) -> Figure:
     """Return the time for one event."""
     return to_figure(time_repeats(work, repeat=REPEAT, budget_s=BUDGET_S), "us an event", by=1e6 / events)
 
 
-def times_of(one: Market) -> dict[str, Figure]:
+def times_of(filled: Market) -> dict[str, Figure]:
     """Measure every matcher, and hold every answer to the engine's."""
-    wanted = [set(ids) for ids in one.engine.match_many(one.events).by_event()]
-    found = {}
-    for name, made in one.made.items():
-        answers = made.match_many(one.readings, SETTING)
+    wanted = [set(ids) for ids in filled.engine.match_many(filled.events).by_event()]
+    figures = {}
+    for name, made in filled.made.items():
+        answers = made.match_many(filled.readings, SETTING)
         assert [set(ids) for ids in answers] == wanted, name
-        found[name] = timed(partial(made.match_many, one.readings, SETTING), len(one.readings))
-    found[ENGINE] = timed(partial(one.engine.match_many, one.events), len(one.events))
-    return found
+        figures[name] = time_matching(partial(made.match_many, filled.readings, SETTING), len(filled.readings))
+    figures[ENGINE] = time_matching(partial(filled.engine.match_many, filled.events), len(filled.events))
+    return figures
 
 
-def tests_of(one: Market) -> dict[str, Figure]:
+def tests_of(filled: Market) -> dict[str, Figure]:
     """Count the tests that each event takes."""
-    count = len(one.trees)
-    found = {"brute force": Figure("tests an event", (float(count),))}
+    count = len(filled.trees)
+    figures = {"brute force": Figure("tests an event", (float(count),))}
     for name in ("forest", "poset"):
-        made = one.made.get(name)
+        made = filled.made.get(name)
         if isinstance(made, Forest):
-            tests = [made.match_until(reading, SETTING, deadline=1.0).tests for reading in one.readings]
-            found[name] = Figure("tests an event", (mean(tests),))
-    return found
+            tests = [made.match_until(reading, SETTING, deadline=1.0).tests for reading in filled.readings]
+            figures[name] = Figure("tests an event", (mean(tests),))
+    return figures
 
 
 def by_size(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]) -> list[Chart]:
@@ -152,9 +152,9 @@ def by_size(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[
     time, tests, build = Lines(), Lines(), Lines()
     for n in SIZES[scale]:
         say(f"{n:,} filters, {NESTED:.0%} of them narrowed from others")
-        one = market(n, NESTED, seed=seed, posets=POSETS[scale])
-        measured = times_of(one)
-        for lines, figures in ((time, measured), (tests, tests_of(one)), (build, one.build)):
+        filled = market(n, NESTED, seed=seed, posets=POSETS[scale])
+        measured = times_of(filled)
+        for lines, figures in ((time, measured), (tests, tests_of(filled)), (build, filled.build)):
             for name, figure in figures.items():
                 lines.add(name, n, figure)
         for name in ("forest", "counting", ENGINE):
@@ -165,7 +165,7 @@ def by_size(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[
         )
         facts["engine_of_counting_time"] = measured[ENGINE].median / measured["counting"].median
         if "poset" in measured:
-            facts["poset_of_forest_build"] = one.build["poset"].median / one.build["forest"].median
+            facts["poset_of_forest_build"] = filled.build["poset"].median / filled.build["forest"].median
             facts["poset_of_forest_time"] = measured["poset"].median / measured["forest"].median
     x = "filters"
     return [
@@ -181,11 +181,11 @@ def by_nesting(scale: Scale, facts: dict[str, float], *, seed: int, say: Callabl
     """Measure against the number of covering pairs."""
     time, tests, n = Lines(), Lines(), SIZES[scale][-2 if scale is Scale.QUICK else 2]
     for nested in NESTINGS:
-        one = market(n, nested, seed=seed, posets=POSETS[scale])
-        pairs = max(1, workload.covering_pairs(one.ends))
+        filled = market(n, nested, seed=seed, posets=POSETS[scale])
+        pairs = max(1, workload.covering_pairs(filled.ends))
         say(f"{n:,} filters with {pairs:,} covering pairs")
-        counted = tests_of(one)
-        for lines, figures in ((time, times_of(one)), (tests, counted)):
+        counted = tests_of(filled)
+        for lines, figures in ((time, times_of(filled)), (tests, counted)):
             for name, figure in figures.items():
                 lines.add(name, pairs, figure)
         facts["forest_of_brute_tests"] = counted["forest"].median / n
@@ -217,20 +217,20 @@ def by_nesting(scale: Scale, facts: dict[str, float], *, seed: int, say: Callabl
 def by_interfaces(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]) -> list[Chart]:
     """Measure routes to few and many interfaces, with each way to skip."""
     time, tests, n = Lines(), Lines(), SIZES[scale][2]
-    one = market(n, NESTED, seed=seed, posets=0)
+    filled = market(n, NESTED, seed=seed, posets=0)
     rng = np.random.default_rng([seed, 3])
     for count in INTERFACES:
         say(f"{count} interfaces")
         owners: dict[int | str, int] = dict(enumerate(rng.integers(count, size=n).tolist()))
         made = Forest(SETTING.ontology, interfaces=owners)
-        made.add_many(enumerate(one.trees))
-        wanted = [{owners[id] for id in ids} for ids in one.made["counting"].match_many(one.readings, SETTING)]
+        made.add_many(enumerate(filled.trees))
+        wanted = [{owners[id] for id in ids} for ids in filled.made["counting"].match_many(filled.readings, SETTING)]
         for skip in SkipMode:
-            found = [made.route(reading, SETTING, skip=skip) for reading in one.readings]
-            assert [set(route.ids) for route in found] == wanted
-            tests.add(skip.value, count, Figure("tests an event", (mean(route.tests for route in found),)))
-            walk = partial(_routes, made, one.readings, skip)
-            time.add(skip.value, count, timed(walk, len(one.readings)))
+            routes = [made.route(reading, SETTING, skip=skip) for reading in filled.readings]
+            assert [set(route.ids) for route in routes] == wanted
+            tests.add(skip.value, count, Figure("tests an event", (mean(route.tests for route in routes),)))
+            walk = partial(_routes, made, filled.readings, skip)
+            time.add(skip.value, count, time_matching(walk, len(filled.readings)))
     for skip in (SkipMode.TESTS, SkipMode.SUBTREES):
         facts[f"skip_{skip.value}_of_time"] = time.total(skip.value) / time.total(SkipMode.NOTHING.value)
         facts[f"skip_{skip.value}_of_tests"] = tests.total(skip.value) / tests.total(SkipMode.NOTHING.value)
@@ -277,19 +277,19 @@ def by_deadline(scale: Scale, facts: dict[str, float], *, seed: int, say: Callab
     """Measure how many false positives a deadline costs; misses are counted, and there must be none."""
     n = SIZES[scale][2]
     say(f"deadlines of {n:,} filters")
-    one = market(n, NESTED, seed=seed, posets=n)
+    filled = market(n, NESTED, seed=seed, posets=n)
     false, misses = Lines(), 0
     for name in ("forest", "poset"):
-        made = one.made[name]
+        made = filled.made[name]
         assert isinstance(made, Forest)
-        whole = [made.match_until(reading, SETTING, deadline=1.0) for reading in one.readings]
+        whole = [made.match_until(reading, SETTING, deadline=1.0) for reading in filled.readings]
         for share in DEADLINES:
             extra = []
-            for reading, full in zip(one.readings, whole, strict=True):
-                found = made.match_until(reading, SETTING, deadline=share * full.tests, clock=Tests())
+            for reading, full in zip(filled.readings, whole, strict=True):
+                result = made.match_until(reading, SETTING, deadline=share * full.tests, clock=Tests())
                 wanted = set(full.ids)
-                misses += len(wanted - set(found.ids))
-                extra.append((len(found.ids) - len(wanted)) / (n - len(wanted)))
+                misses += len(wanted - set(result.ids))
+                extra.append((len(result.ids) - len(wanted)) / (n - len(wanted)))
             false.add(name, share, Figure("share of what does not match", (mean(extra),)))
             if share == 0.5:
                 facts[f"{name}_false_at_half"] = mean(extra)

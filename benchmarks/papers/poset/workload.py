@@ -34,17 +34,17 @@ EVENTS = 64
 
 def spans(n: int, nested: float, rng: Generator) -> NDArray[np.float64]:
     """Return for each filter and attribute the low and the high end; infinite where it asks nothing."""
-    found = np.empty((n, ATTRIBUTES + 1, 2))
-    found[:, :, 0], found[:, :, 1] = -np.inf, np.inf
+    ends = np.empty((n, ATTRIBUTES + 1, 2))
+    ends[:, :, 0], ends[:, :, 1] = -np.inf, np.inf
     for at in range(n):
         if at and rng.random() < nested:
-            found[at] = _narrowed(found[rng.integers(at)], rng)
+            ends[at] = _narrow_span(ends[rng.integers(at)], rng)
         else:
             for attribute in rng.choice(ATTRIBUTES, 2, replace=False):
-                found[at, attribute] = _span(0, DOMAIN, rng)
+                ends[at, attribute] = _span(0, DOMAIN, rng)
             if rng.random() < 0.5:
-                found[at, -1] = rng.integers(KINDS)
-    return found
+                ends[at, -1] = rng.integers(KINDS)
+    return ends
 
 
 def _span(low: float, high: float, rng: Generator) -> tuple[float, float]:
@@ -54,7 +54,7 @@ def _span(low: float, high: float, rng: Generator) -> tuple[float, float]:
     return start, start + width
 
 
-def _narrowed(parent: NDArray[np.float64], rng: Generator) -> NDArray[np.float64]:
+def _narrow_span(parent: NDArray[np.float64], rng: Generator) -> NDArray[np.float64]:
     child = parent.copy()
     attribute = rng.integers(ATTRIBUTES)
     low, high = max(0.0, parent[attribute, 0]), min(float(DOMAIN), parent[attribute, 1])
@@ -64,7 +64,10 @@ def _narrowed(parent: NDArray[np.float64], rng: Generator) -> NDArray[np.float64
 
 def filters(ends: NDArray[np.float64]) -> list[Filter]:
     """Return the filters of these ends."""
-    return [all_of(_test(at, *span) for at, span in enumerate(one.tolist()) if np.isfinite(span[0])) for one in ends]
+    return [
+        all_of(_test(at, *span) for at, span in enumerate(spans_of_filter.tolist()) if np.isfinite(span[0]))
+        for spans_of_filter in ends
+    ]
 
 
 def _test(at: int, low: float, high: float) -> Test:
@@ -74,8 +77,11 @@ def _test(at: int, low: float, high: float) -> Test:
 def covering_pairs(ends: NDArray[np.float64]) -> int:
     """Count the pairs of two filters of which the first covers the second."""
     total = 0
-    for one in ends:
-        total += int(((ends[:, :, 0] >= one[:, 0]) & (ends[:, :, 1] <= one[:, 1])).all(axis=1).sum()) - 1
+    for spans_of_filter in ends:
+        total += (
+            int(((ends[:, :, 0] >= spans_of_filter[:, 0]) & (ends[:, :, 1] <= spans_of_filter[:, 1])).all(axis=1).sum())
+            - 1
+        )
     return total
 
 

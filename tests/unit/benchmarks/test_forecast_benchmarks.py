@@ -41,14 +41,14 @@ def _rows(*rows):
 
 
 def test_fahrenheit_becomes_celsius_and_thirty_degrees_are_not_hot():
-    (city,), _ = heat.cleaned(_rows(("A", date(2000, 1, 1), 86.0), ("A", date(2000, 1, 2), 86.1)), {"A": "US"})
+    (city,), _ = heat.clean_rows(_rows(("A", date(2000, 1, 1), 86.0), ("A", date(2000, 1, 2), 86.1)), {"A": "US"})
     assert city.celsius[0] == 30.0
     assert city.hot.tolist() == [False, True]
 
 
 def test_a_day_without_a_reading_and_a_day_that_no_row_has_are_events_that_are_not_hot():
     rows = _rows(("A", date(2000, 1, 1), 90.0), ("A", date(2000, 1, 2), -99.0), ("A", date(2000, 1, 4), 90.0))
-    (city,), cleaning = heat.cleaned(rows, {})
+    (city,), cleaning = heat.clean_rows(rows, {})
     assert city.hot.tolist() == [True, False, False, True]
     assert (cleaning.missing, cleaning.absent, cleaning.days) == (1, 1, 4)
     assert city.table()["temp"].null_count == 2
@@ -56,14 +56,14 @@ def test_a_day_without_a_reading_and_a_day_that_no_row_has_are_events_that_are_n
 
 def test_rows_without_a_date_and_of_impossible_years_are_dropped_and_counted():
     rows = _rows(("A", None, 90.0), ("A", date(200, 12, 1), 90.0), ("A", date(2000, 1, 1), 90.0))
-    (city,), cleaning = heat.cleaned(rows, {})
+    (city,), cleaning = heat.clean_rows(rows, {})
     assert (cleaning.rows, cleaning.no_date, cleaning.impossible_year, len(city.celsius)) == (3, 1, 1, 1)
 
 
 def test_of_a_day_that_comes_twice_the_first_reading_is_kept_and_the_others_are_counted_by_what_they_are():
     day = date(2000, 1, 1)
     rows = _rows(*(("A", day, one) for one in (-99.0, 90.0, 90.0, 50.0)), ("B", day, -99.0), ("B", day, -99.0))
-    (first, second), cleaning = heat.cleaned(rows, {"A": "US"})
+    (first, second), cleaning = heat.clean_rows(rows, {"A": "US"})
     assert (first.group, second.group) == ("US", "INTL")
     assert first.hot.tolist() == [True]
     assert np.isnan(second.celsius).tolist() == [True]
@@ -72,7 +72,7 @@ def test_of_a_day_that_comes_twice_the_first_reading_is_kept_and_the_others_are_
 
 def test_cities_come_by_code_and_their_days_in_order():
     rows = _rows(("B", date(2000, 1, 2), 50.0), ("A", date(2000, 1, 2), 32.0), ("B", date(2000, 1, 1), 90.0))
-    cities, _ = heat.cleaned(rows, {})
+    cities, _ = heat.clean_rows(rows, {})
     assert [(city.code, city.hot.tolist()) for city in cities] == [("A", [False]), ("B", [True, False])]
 
 
@@ -86,7 +86,7 @@ def test_without_the_archive_it_is_said_what_to_set(monkeypatch, tmp_path):
 @pytest.mark.skipif(not heat.present(), reason="needs the temperatures (TIDINGS_DATA)")
 def test_the_archive_has_the_hot_days_and_matches_that_are_known_of_it():
     cities, cleaning = heat.read()
-    assert heat.counted(cities) == heat.Hot(days=76_586, runs=3_111, overlap=39_450, restart=9_454, cities=134)
+    assert heat.count_hot(cities) == heat.Hot(days=76_586, runs=3_111, overlap=39_450, restart=9_454, cities=134)
     assert [sum(city.group == group for city in cities) for group in ("US", "INTL")] == [157, 167]
     assert cleaning.no_date + cleaning.impossible_year == 214
     dropped = cleaning.repeated + cleaning.repeated_missing + cleaning.repeated_other
@@ -99,14 +99,14 @@ def test_runs_of_hot_days_are_counted_as_the_detector_finds_them(mode, celsius):
     city = _city(celsius)
     watch = td.Detector()
     watch.add("heat", heat.TEXT, mode=mode)
-    assert len(watch.detect_many(city.table())) == getattr(heat.counted([city]), mode)
+    assert len(watch.detect_many(city.table())) == getattr(heat.count_hot([city]), mode)
 
 
 # Chains ----------------------------------------------------------------------------------------
 
 
 def test_the_generated_model_has_six_states_and_the_hand_made_one_1365():
-    assert len(chains.generated(Mode.RESTART)) == len(chains.generated(Mode.OVERLAP)) == 6
+    assert len(chains.generate_space(Mode.RESTART)) == len(chains.generate_space(Mode.OVERLAP)) == 6
     assert len(chains.hand_made(Mode.RESTART)) == 1 + 4 + 16 + 64 + 256 + 1024
 
 
@@ -115,7 +115,7 @@ def test_the_generated_model_has_six_states_and_the_hand_made_one_1365():
 def test_both_models_are_in_their_final_state_where_the_pattern_is_reported(mode, celsius):
     city = _city(celsius)
     for space, symbols in (
-        (chains.generated(mode), folds.hot_of(city)),
+        (chains.generate_space(mode), folds.hot_of(city)),
         (HAND_MADE[mode], chains.bands_of(city.celsius)),
     ):
         found = space.final[space.walk(symbols)]
@@ -130,17 +130,17 @@ HAND_MADE = {mode: chains.hand_made(mode) for mode in (Mode.OVERLAP, Mode.RESTAR
 @MODES
 @given(hot_often)
 def test_the_sum_of_powers_is_that_of_the_whole_matrix(mode, celsius):
-    space, symbols = chains.generated(mode), folds.hot_of(_city(celsius))
-    moves = space.counted(symbols, space.walk(symbols))
+    space, symbols = chains.generate_space(mode), folds.hot_of(_city(celsius))
+    moves = space.count_moves(symbols, space.walk(symbols))
     matrix = chains.dense(space, moves)
     powers = np.cumsum([np.linalg.matrix_power(matrix, n) @ space.final for n in range(1, 7)], axis=0)
-    assert np.allclose(chains.printed(space, moves, 6), powers)
+    assert np.allclose(chains.compute_printed(space, moves, 6), powers)
 
 
 @MODES
 @given(st.floats(0.05, 0.95))
 def test_first_passage_is_the_share_of_all_futures_that_hold_a_match(mode, hot):
-    space = chains.generated(mode)
+    space = chains.generate_space(mode)
     moves = np.rint(np.tile([1 - hot, hot], (6, 1)) * 1e6).astype(np.int64)
     chance = moves[0, 1] / moves[0].sum()
     for state in range(6):
@@ -161,10 +161,10 @@ def _matches(space, state, word):
 
 
 def test_a_state_that_was_never_seen_is_given_no_chance_and_the_printed_sum_may_exceed_one():
-    space = chains.generated(Mode.OVERLAP)
+    space = chains.generate_space(Mode.OVERLAP)
     symbols = np.ones(100, np.int64)
-    moves = space.counted(symbols, space.walk(symbols))
-    assert chains.printed(space, moves, 10)[-1].max() > 5
+    moves = space.count_moves(symbols, space.walk(symbols))
+    assert chains.compute_printed(space, moves, 10)[-1].max() > 5
     assert chains.first_passage(space, moves, 10).max() == 1.0
     assert chains.first_passage(space, np.zeros((6, 2), np.int64), 10).max() == 0.0
 
@@ -176,8 +176,8 @@ def test_a_state_that_was_never_seen_is_given_no_chance_and_the_printed_sum_may_
 def test_alarms_and_squared_errors_by_state_are_those_of_each_event(events, data):
     states, matched = (np.array(column) for column in zip(*events, strict=True))
     p = np.array(data.draw(st.lists(st.floats(0, 1.5), min_size=30, max_size=30))).reshape(10, 3)
-    found = predicting.seen(states, matched, 3)
-    told, errors = predicting.alarms(p, found), predicting.squared(p, found)
+    found = predicting.count_outcomes(states, matched, 3)
+    told, errors = predicting.alarms(p, found), predicting.square_errors(p, found)
     for row, n in enumerate(predicting.LOOKAHEADS):
         ripe = range(len(states) - n)
         truth = [bool(matched[at + 1 : at + n + 1].any()) for at in ripe]
@@ -191,14 +191,15 @@ def test_alarms_and_squared_errors_by_state_are_those_of_each_event(events, data
 
 
 def test_precision_without_an_alarm_is_not_a_number():
-    none = predicting.alarms(np.zeros((10, 1)), predicting.seen(np.zeros(20, np.int64), np.ones(20, np.bool_), 1))
+    outcomes = predicting.count_outcomes(np.zeros(20, np.int64), np.ones(20, np.bool_), 1)
+    none = predicting.alarms(np.zeros((10, 1)), outcomes)
     assert np.isnan(none.precision).all()
     assert none.all.sum() == 0
 
 
 def test_every_city_is_in_one_fold_of_its_group():
     cities = [_city([31.0], str(number), "US" if number % 3 else "INTL") for number in range(31)]
-    parts = folds.dealt(cities, seed=1)
+    parts = folds.deal_cities(cities, seed=1)
     assert sorted(city.code for some in parts.values() for city in some) == sorted(city.code for city in cities)
     assert all(city.group == group for (group, _), some in parts.items() for city in some)
     assert len(parts) == 10
@@ -225,7 +226,7 @@ def _cities(count, days=300):
 def test_the_forecast_of_a_cell_is_what_the_detector_tells_at_every_event_there(mode):
     cities = _cities(4)
     events = ours.stream_of(cities)
-    model = ours.trained([ours.parse_pattern(ours.HEAT)], events, mode)
+    model = ours.train_model([ours.parse_pattern(ours.HEAT)], events, mode)
     watch = td.Detector(model=model)
     watch.add("heat", ours.HEAT, mode=mode, horizon="4 own events", tell="every")
     found = watch.detect_many(events).forecasts.to_arrow()
@@ -238,10 +239,10 @@ def test_the_forecast_of_a_cell_is_what_the_detector_tells_at_every_event_there(
 def test_our_printed_chain_and_the_library_agree():
     city = _cities(1, 2_000)[0]
     for mode in folds.MODES:
-        model = ours.trained([ours.parse_pattern(heat.TEXT)], city.table(), mode, context=0, estimator="printed")
-        space = chains.generated(mode)
-        moves = space.counted(folds.hot_of(city), space.walk(folds.hot_of(city)))
-        for mine, other in ((chains.printed, "printed"), (chains.first_passage, "chain")):
+        model = ours.train_model([ours.parse_pattern(heat.TEXT)], city.table(), mode, context=0, estimator="printed")
+        space = chains.generate_space(mode)
+        moves = space.count_moves(folds.hot_of(city), space.walk(folds.hot_of(city)))
+        for mine, other in ((chains.compute_printed, "printed"), (chains.first_passage, "chain")):
             right = model.using(estimator=other, smoothing=0.0)
             assert np.allclose(mine(space, moves, 10), ours.chances(right, "0", 10))
 
@@ -249,18 +250,18 @@ def test_our_printed_chain_and_the_library_agree():
 def test_a_tiny_figure_11_has_every_fact_and_without_the_archive_none_is_a_number(monkeypatch):
     monkeypatch.setattr(heat, "present", lambda: True)
     monkeypatch.setattr(heat, "read", lambda: (_cities(24), heat.Cleaning(*range(9))))
-    found = figure_11.measured(seed=1, say=lambda _: None)
+    found = figure_11.measure_figure_11(seed=1, say=lambda _: None)
     assert set(found.facts) == set(figure_11.FACTS)
     assert all(math.isfinite(value) for value in found.facts.values())
     assert found.facts["heat_overlap_skill_of_base"] > 0
     assert all(line.points for chart in found.charts for line in chart.lines)
-    none = figure_11.measured(seed=1, say=lambda _: None, real=False)
+    none = figure_11.measure_figure_11(seed=1, say=lambda _: None, real=False)
     assert set(none.facts) == set(figure_11.FACTS)
     assert all(math.isnan(value) for value in none.facts.values())
 
 
 def test_a_tiny_figure_10_has_every_fact():
-    found = figure_10.measured(3, seed=1, say=lambda _: None)
+    found = figure_10.measure_figure_10(3, seed=1, say=lambda _: None)
     assert set(found.facts) == set(figure_10.FACTS)
     assert len({chart.key for chart in found.charts}) == len(found.charts) == 14
 
@@ -292,7 +293,7 @@ def test_logins_are_forecast_before_they_are_learned_and_told(monkeypatch):
     made = [Login(7 * number, "denied", "root", f"10.0.0.{number // 60 % 7}") for number in range(1_200)]
     monkeypatch.setattr(forecasts_logins, "read", lambda _: made)
     monkeypatch.setattr(forecasts_logins, "HORIZONS", ("10 own events",))
-    lines = forecasts_logins.told(("log",))
+    lines = forecasts_logins.format_report(("log",))
     assert len(lines) == 4
     assert "it came 0 times" in lines[0]
     assert "skill" in lines[-1]

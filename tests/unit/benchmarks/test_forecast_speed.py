@@ -4,7 +4,7 @@ import pytest
 
 import tidings as td
 from benchmarks.forecasts import run
-from benchmarks.forecasts.plain import Plain
+from benchmarks.forecasts.plain import PlainForecastLoop
 
 
 def test_the_table_prints_a_row_for_every_case(monkeypatch, capsys):
@@ -17,9 +17,9 @@ def test_the_table_prints_a_row_for_every_case(monkeypatch, capsys):
 
 
 def test_nothing_is_timed_when_the_loop_and_the_detector_do_not_agree(monkeypatch):
-    monkeypatch.setattr(Plain, "take", lambda _, types, *, every=None: every.extend(2.0 for _ in types))
+    monkeypatch.setattr(PlainForecastLoop, "take", lambda _, types, *, every=None: every.extend(2.0 for _ in types))
     with pytest.raises(SystemExit, match="do not agree"):
-        run.measured(run.CASES[0], repeat=1, quick=True)
+        run.measure_case(run.CASES[0], repeat=1, quick=True)
 
 
 def test_the_loop_stands_where_the_detector_does():
@@ -27,10 +27,10 @@ def test_the_loop_stands_where_the_detector_does():
     patterns = run.patterns_of(case, quick=True)[:5]
     stream = run.stream_of(case, patterns, 300)
     learner = td.Detector()
-    learner.add_many(run.written(patterns))
+    learner.add_many(run.write_patterns(patterns))
     detector = run.watching(patterns, td.train(learner, stream.table()), case)
-    loop = Plain.of(detector, run.HORIZON, run.THRESHOLD)
+    loop = PlainForecastLoop.of(detector, run.HORIZON, run.THRESHOLD)
     loop.take(stream.names())
     told = detector.detect_many(stream.table()).forecasts
-    assert loop.told == len(told)
+    assert loop.forecasts == len(told)
     assert loop.cells == detector.prepare_forecasting().forecaster.followers[0].cells[:, 0].tolist()

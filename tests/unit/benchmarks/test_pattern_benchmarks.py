@@ -8,7 +8,7 @@ from benchmarks.papers.p_topss import logins, ticks
 from benchmarks.papers.p_topss.logins import Login
 from benchmarks.patterns import run
 from benchmarks.patterns.cases import CASES, abc
-from benchmarks.patterns.plain import Plain
+from benchmarks.patterns.plain import PlainPatternLoop
 from tidings.bench.workloads.composites import uniform_stream
 from tidings.errors import Unsupported
 from tidings.lang import parse_pattern
@@ -25,20 +25,20 @@ Sep 10 00:05:44 host sshd[6]: Accepted password for fztu from 10.0.0.4 port 4911
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.key != "ten-thousand"], ids=lambda case: case.key)
 def test_the_detector_and_the_plain_loop_agree_and_are_measured(case):
-    found = run.measured(case.small(), repeat=1)
+    found = run.measure_case(case.small(), repeat=1)
     assert case.title in run.line(found)
     assert found.plain.median > 0
 
 
 def test_answers_that_differ_are_not_timed():
-    detector, other = run.detector_of(abc(5, 10), "restart"), Plain(abc(4, 10), mode="restart")
+    detector, other = run.detector_of(abc(5, 10), "restart"), PlainPatternLoop(abc(4, 10), mode="restart")
     with pytest.raises(RuntimeError, match="differ in 1 patterns"):
         run.agree(CASES[0], detector, other, uniform_stream(2_000, 10, seed=3).table())
 
 
 def test_the_plain_loop_refuses_what_is_not_a_sequence():
     with pytest.raises(Unsupported, match="`Both`"):
-        Plain([parse_pattern("a = x = 1\nb = x = 2\na and b")], mode="restart")
+        PlainPatternLoop([parse_pattern("a = x = 1\nb = x = 2\na and b")], mode="restart")
 
 
 def test_adding_patterns_is_measured(capsys):
@@ -50,7 +50,7 @@ def test_adding_patterns_is_measured(capsys):
 
 
 def _parsed(denied):
-    return [login for line in LINES.splitlines() for login in logins._logins(line, 2023, denied)]
+    return [login for line in LINES.splitlines() for login in logins.parse_line(line, 2023, denied)]
 
 
 def test_failed_lines_are_failures_and_a_repeated_one_counts_so_often():
@@ -69,9 +69,9 @@ def test_the_loop_over_logins_finds_what_the_detector_finds():
     for number in range(3_000):
         at, ip = number * (1 + number % 7), f"10.0.0.{number % 5 * (number % 3)}"
         made.append(Login(at, "denied", users[number * number % 4 if number % 11 else number % 4], ip))
-    made = logins.planted(sorted(made, key=lambda one: one.at))
+    made = logins.plant_attacks(sorted(made, key=lambda one: one.at))
     found = logins.detector().detect_many(logins.table(made)).by_pattern()
-    assert found == logins.counted(made)
+    assert found == logins.count_attacks(made)
     assert found.keys() == logins.PATTERNS.keys()
 
 
@@ -91,7 +91,7 @@ def _trades(count):
 def test_trades_give_the_same_detections_in_every_batching(monkeypatch):
     monkeypatch.setattr(ticks, "trades", lambda _: _trades(3_000))
     monkeypatch.setattr(ticks, "BATCHES", (100, 1_024))
-    first, *rates = ticks.told(None)
+    first, *rates = ticks.format_report(None)
     assert "the same in every batching" in first
     assert all(name in first for name in ("across", "at once", "in a row"))
     assert len(rates) == 3

@@ -26,8 +26,8 @@ from tidings.bench.harness.workload_run import bench
 
 __all__ = [
     "BATCH_SIZE",
-    "FigureChange",
     "Figure",
+    "FigureChange",
     "Result",
     "Role",
     "Settings",
