@@ -15,15 +15,15 @@ from tidings.spark.pipeline.config.load import read
 
 
 def test_the_three_joins_agree_and_are_measured(spark, tmp_path, capsys):
-    made = join.prepared(10_000, 200, 100, folder=tmp_path)
+    made = join.prepare_files(10_000, 200, 100, folder=tmp_path)
     assert join.agree(spark, made) > 0
-    join.report(join.measured(spark, made, repeat=1, warm_up=0), many=200, few=100)
+    join.report(join.measure_joins(spark, made, repeat=1, warm_up=0), many=200, few=100)
     assert "x nested loop" in capsys.readouterr().out
 
 
 def test_joins_that_differ_are_not_measured(spark, tmp_path):
-    made = join.prepared(20_000, 0, 100, folder=tmp_path)
-    other = join.prepared(10_000, 0, 100, folder=tmp_path)
+    made = join.prepare_files(20_000, 0, 100, folder=tmp_path)
+    other = join.prepare_files(10_000, 0, 100, folder=tmp_path)
     wrong = join.Made(made.snapshot, other.columns, made.many, made.few, made.none)
     with pytest.raises(RuntimeError, match=r"nested loop and DuckDB"):
         join.agree(spark, wrong)
@@ -31,7 +31,7 @@ def test_joins_that_differ_are_not_measured(spark, tmp_path):
 
 def test_spark_and_plain_processes_find_as_many_pairs(spark, tmp_path, capsys):
     snapshot, events = ground.snapshot("ranges", 20_000, tmp_path), ground.events("ranges", 400, tmp_path)
-    found = share.measured(spark, snapshot, events, repeat=1)
+    found = share.measure_shares(spark, snapshot, events, repeat=1)
     assert found.pairs > 0
     share.report(found, 400)
     share.report_parts(spark, events, repeat=1)
@@ -39,12 +39,12 @@ def test_spark_and_plain_processes_find_as_many_pairs(spark, tmp_path, capsys):
 
 
 def test_compiling_is_measured_and_checked(spark, tmp_path, capsys):
-    compiling.report(compiling.measured(spark, "classifieds", 1_200, folder=tmp_path, shards=2), 1_200)
+    compiling.report(compiling.measure_compiling(spark, "classifieds", 1_200, folder=tmp_path, shards=2), 1_200)
     assert "baseline" in capsys.readouterr().out
 
 
 def test_subscriptions_are_made_on_the_executors_and_matched_in_shards(spark, tmp_path, capsys):
-    found = large.measured(spark, 2_000, 100, shards=3, folder=tmp_path)
+    found = large.measure_large(spark, 2_000, 100, shards=3, folder=tmp_path)
     assert found.pairs[0] == found.pairs[1] > 0
     assert found.disk > 0
     large.report(found, 2_000, 100)
@@ -81,7 +81,7 @@ def sink(folder, *, lost=()):
 
 
 def test_an_event_is_as_late_as_its_batch(tmp_path):
-    late = arriving.watched(tmp_path, RATE, sink(tmp_path), PAIRS)
+    late = arriving.watch_folder(tmp_path, RATE, sink(tmp_path), PAIRS)
     assert len(late.seconds) == 10 * 3  # ten files are measured, and one event of four has no rows
     assert late.seconds.min() >= 1.0
     assert late.batches == RATE.count
@@ -91,7 +91,7 @@ def test_an_event_is_as_late_as_its_batch(tmp_path):
 def test_rows_that_do_not_come_are_waited_for_and_then_told(tmp_path, monkeypatch):
     monkeypatch.setattr(arriving, "PATIENCE_S", 0.5)
     with pytest.raises(TimeoutError, match="the last rows did not come"):
-        arriving.watched(tmp_path, RATE, sink(tmp_path, lost={20}), PAIRS)
+        arriving.watch_folder(tmp_path, RATE, sink(tmp_path, lost={20}), PAIRS)
 
 
 @pytest.mark.parametrize("servers", [None, "127.0.0.1:9092"])
