@@ -28,7 +28,7 @@ demo: java $(VENV)/.spark ## match a stream of car ads against saved searches, o
 	echo "==> demo: Spark on the Java in $$JAVA_HOME"; \
 	$(BIN)/python -m tidings.spark.demo $(ARGS)
 
-test: java kafka $(VENV)/.dev ## run all tests
+test: java kafka $(VENV)/.dev $(VENV)/spark-classes.jsa ## run all tests
 	@export JAVA_HOME="$$(tools/java-home 2>/dev/null)" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci}; \
 	if [ -n "$(if $(strip $(ARGS)),some)" ]; then \
 		echo "==> tests: pytest, Spark on the Java in $$JAVA_HOME"; \
@@ -49,7 +49,7 @@ quick: $(VENV)/.dev ## run the unit tests and laws of what changed since main, w
 	echo "==> quick: $$(wc -l <<< "$$chosen") files of tests"; \
 	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q $(ARGS) $$chosen
 
-test-all: java kafka $(VENV)/.dev ## run all tests with exhaustive sweeps and many examples (hours)
+test-all: java kafka $(VENV)/.dev $(VENV)/spark-classes.jsa ## run all tests with exhaustive sweeps and many examples (hours)
 	@export JAVA_HOME="$$(tools/java-home 2>/dev/null)" HYPOTHESIS_PROFILE=thorough; \
 	echo "==> tests: all of them, the sweeps too"; $(BIN)/python -m pytest -m "" $(ARGS)
 
@@ -111,3 +111,9 @@ $(VENV)/.dev: EXTRAS := spark,rdf,dev
 $(VENV)/.bench: EXTRAS := bench
 $(VENV)/.spark $(VENV)/.dev $(VENV)/.bench: $(NEEDS)
 	$(install)
+
+# Every Java that the tests start maps Spark's classes from it. They run without it too, but longer: a Java that
+# cannot write one is no failure.
+$(VENV)/spark-classes.jsa: $(VENV)/.dev
+	@echo "==> tests: an archive of Spark's classes, once (a minute)"
+	@export JAVA_HOME="$$(tools/java-home 2>/dev/null)"; $(BIN)/python -m tests.spark.class_archive && touch $@ || true

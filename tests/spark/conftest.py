@@ -8,7 +8,6 @@ from tests.spark.piping import Pipe
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",  # as many as there are cores; the default makes 200 tiny tasks
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # the second compiler does not pay in minutes
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100",  # small frames still cross in several batches
 }
 

@@ -11,12 +11,11 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 pytest.importorskip("grpc_status", reason="Spark Connect needs grpcio-status")
 
+from tests.spark import class_archive
+
 pytestmark = pytest.mark.spark
 
-SETTINGS = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # the second compiler does not pay in a minute
-}
+SETTINGS = {"spark.sql.shuffle.partitions": "2"}
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +26,7 @@ def found():
     clean["PYSPARK_SUBMIT_ARGS"] = " ".join(
         [*(f"--conf {key}={value}" for key, value in SETTINGS.items()), "pyspark-shell"]
     )
+    clean["SPARK_SUBMIT_OPTS"] = class_archive.options()
     done = subprocess.run(
         [sys.executable, program], env=clean, capture_output=True, text=True, check=False, timeout=240
     )
