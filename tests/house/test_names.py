@@ -1,0 +1,37 @@
+"""The names of the source are held to the rules of CONTRIBUTING.md; and the checker itself can fail."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from tests.house import naming
+
+PUBLIC = ("refused", "dropped", "seen", "saved_searches", "mixed_world", "mixed_filters", "mixed_events", "mixed_cases")
+"""Names of the public face that users' code relies on, in `ts`, `Detector`, `patterns.definition` and `testing`."""
+
+
+def test_functions_are_verbs_variables_are_nouns_and_a_class_exists_once():
+    broken = [line for line in naming.broken_rules([naming.SOURCE]) if not any(f"`{name}`" in line for name in PUBLIC)]
+    assert broken == []
+
+
+@pytest.mark.parametrize("name", ["told", "_joined", "merged_rows", "taken", "held"])
+def test_a_participle_is_no_name_of_a_function(name):
+    tree = ast.parse(f"def {name}(): pass")
+    assert list(naming.participles(Path("x.py"), tree))
+
+
+@pytest.mark.parametrize("name", ["parse_filter", "read_csv", "feed", "is_closed", "split_rows", "embed"])
+def test_a_verb_is(name):
+    tree = ast.parse(f"def {name}(): pass")
+    assert not list(naming.participles(Path("x.py"), tree))
+
+
+@pytest.mark.parametrize("code", ["told = 1", "for one in rows: pass", "def f(found): pass", "self._held = 1"])
+def test_variables_that_name_nothing_are_listed(code):
+    assert list(naming.variables(Path("x.py"), ast.parse(code)))
+
+
+def test_a_class_that_exists_twice_is_listed():
+    trees = {Path("a.py"): ast.parse("class Table: pass"), Path("b.py"): ast.parse("class Table: pass")}
+    assert list(naming.repeated_classes(trees)) == ["class `Table` is defined in a.py, b.py"]
