@@ -17,7 +17,7 @@ from tests.unit.spark.detect.pattern_cases import COLUMNS, LOGIN, NAMES, TOLD, a
 
 from tidings import spark as ts
 from tidings.errors import BadFrame
-from tidings.spark.session import ROCKSDB, STATE_STORE
+from tidings.spark.detect.detect import ROCKSDB, STATE_STORE, using_rocksdb
 
 
 def written(folder, batches):
@@ -64,14 +64,11 @@ def test_a_stream_without_a_watermark_is_refused(spark, tmp_path):
         ts.detect(stream, {"intrusion": LOGIN})
 
 
-def test_a_session_whose_streams_keep_state_elsewhere_is_refused_with_the_setting_and_is_not_changed(spark, tmp_path):
-    columns = "id BIGINT, ts TIMESTAMP, status STRING, ip STRING"
-    stream = spark.readStream.schema(columns).json(str(tmp_path)).withWatermark("ts", "10 minutes")
-    assert spark.conf.get(STATE_STORE) == ROCKSDB
-    spark.conf.unset(STATE_STORE)
-    try:
-        with pytest.raises(BadFrame, match=r"ts\.session\(\), or set it: session\.conf\.set\('spark\.sql\.streaming"):
-            ts.detect(stream, {"intrusion": LOGIN})
-        assert "RocksDB" not in spark.conf.get(STATE_STORE, "")
-    finally:
-        spark.conf.set(STATE_STORE, ROCKSDB)
+def test_queries_that_start_inside_keep_state_in_rocksdb_and_the_session_is_as_before(spark):
+    def provider():
+        return spark.conf.get(STATE_STORE, None)
+
+    before = provider()
+    with using_rocksdb(spark):
+        assert provider() == ROCKSDB
+    assert provider() == before

@@ -34,14 +34,9 @@ _JAVA_HINT = "install it (`sudo apt-get install openjdk-17-jre-headless`) or poi
 
 _QUIET = Path(__file__).with_name("log4j2.properties").as_uri()
 
-STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-"""The setting that says where streams keep state, and the only store in which Spark has timers and several values."""
-
 _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",  # times without a zone are UTC, as in filters
     "spark.sql.execution.arrow.pyspark.enabled": "true",  # createDataFrame and toPandas go by columns
-    STATE_STORE: ROCKSDB,  # read when a query starts, so no call that builds one can set it for that query alone
 }
 _LOCAL = {
     "spark.ui.enabled": "false",  # no port to clash with the next session's

@@ -7,6 +7,7 @@ batch is sorted as a whole; a stream waits for its watermark.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -37,10 +38,9 @@ from tidings.spark.schema import (
     to_column,
     to_json_row,
 )
-from tidings.spark.session import ROCKSDB, STATE_STORE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from os import PathLike
 
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     from tidings.forecast import Detector, Model
     from tidings.spark.detect.pattern_source import Patterns
     from tidings.spark.query_context import SchemaLike, Unknown
+
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+"""The setting that says where streams keep state, and the only store in which Spark has timers and several values."""
 
 
 def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -119,7 +123,7 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
         rows = _send_to_buckets(events, plan, detector, clock=True, in_order=foresight.needs_places(detector))
         return rows.groupBy("bucket").applyInArrow(_process_bucket(plan, columns), columns)
     _require_watermark(events, time)
-    _require_rocksdb(events.sparkSession)
+    _ensure_rocksdb(events.sparkSession)
     rows = _send_to_buckets(events, plan, detector, clock=False, in_order=False)
     packed = rows.groupBy("bucket").transformWithState(BucketProcessor(plan), PACKED, "append", "eventTime")
     return packed.mapInArrow(make_unpacker(), columns)
@@ -203,9 +207,23 @@ def _require_watermark(events: DataFrame, time: str) -> None:
         raise BadFrame(msg)
 
 
-def _require_rocksdb(session: SparkSession) -> None:
-    """Refuse a session whose streams keep state elsewhere: Spark starts no query with timers then."""
+@contextmanager
+def using_rocksdb(session: SparkSession) -> Iterator[None]:
+    """Let queries that start inside keep their state in RocksDB; others of the session are left as they were."""
+    before = session.conf.get(STATE_STORE, None)
+    _ensure_rocksdb(session)
+    try:
+        yield
+    finally:
+        if before is None:
+            session.conf.unset(STATE_STORE)
+        else:
+            session.conf.set(STATE_STORE, before)
+
+
+def _ensure_rocksdb(session: SparkSession) -> None:
+    """Set the state store of the session, unless it is RocksDB already."""
+    # Spark reads it from the session when the query starts, which is after `detect` has returned: no option of a query
+    # can say it, and in a cloned session the query would be missing from `session.streams`.
     if "RocksDB" not in (session.conf.get(STATE_STORE, "") or ""):
-        way_out = f"session.conf.set('{STATE_STORE}', '{ROCKSDB}')"
-        msg = f"patterns over a stream keep state in RocksDB: make the session by ts.session(), or set it: {way_out}"
-        raise BadFrame(msg)
+        session.conf.set(STATE_STORE, ROCKSDB)

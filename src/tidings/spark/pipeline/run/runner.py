@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from pyspark.sql.utils import is_remote
 from rich.console import Console
 
 from tidings.errors import BadPipeline, SparkUnavailable
+from tidings.spark.detect.detect import using_rocksdb
 from tidings.spark.pipeline.config.analysis import check_on_spark
 from tidings.spark.pipeline.config.checks import find_missing_source
 from tidings.spark.pipeline.config.pattern_checks import parse_pattern_file, place_pattern_letters
@@ -94,9 +95,11 @@ def run(
             started(session)
         _refuse(check_on_spark(session, pipeline))
         require_brokers(pipeline)
-        made = _QueryBuilder(session, pipeline, checkpoint, watch, stack, console).build()
-        to_start = [] if stopping.requested.is_set() else made
-        running = [_start(*parts, pipeline, checkpoint, stack) for parts in to_start]
+        # A query takes the session's settings when it starts, so later queries of the session are not concerned.
+        with using_rocksdb(session) if pipeline.patterns is not None else nullcontext():
+            made = _QueryBuilder(session, pipeline, checkpoint, watch, stack, console).build()
+            to_start = [] if stopping.requested.is_set() else made
+            running = [_start(*parts, pipeline, checkpoint, stack) for parts in to_start]
         if running:
             follow_queries(running, watch, stopping, trouble)
         totals = sum((turns.totals for _, turns in made), Counter())
