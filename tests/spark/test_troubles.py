@@ -128,8 +128,8 @@ def test_a_state_that_was_cut_short_is_named_with_what_to_restore(world):
     world.events()
     assert world.run_here().batches
     kept = shutil.copytree(world.folder / "state", world.folder / "copy")
-    written = [*(world.folder / "state" / "query" / "state").rglob("[0-9]*.*")]
-    assert {path.suffix for path in written} >= {".delta"}  # a version, as Spark's own store writes it
+    written = [*(world.folder / "state" / "query" / "state").rglob("*.delta")]
+    assert written
     for path in written:
         os.truncate(path, 3)
     world.events()
