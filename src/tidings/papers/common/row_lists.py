@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.papers import buckets as kernels
+from tidings.kernels.papers.domain_cells import BucketLists
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,6 +30,11 @@ class RowLists:
     def __len__(self) -> int:
         """Count the items of all lists."""
         return int(self.sizes.sum())
+
+    @property
+    def arrays(self) -> BucketLists:
+        """The arrays as kernels take them."""
+        return BucketLists(self.starts, self.sizes, self.capacities, self.pool, self.used)
 
     @property
     def nbytes(self) -> int:

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.papers import htree as kernels
-from tidings.kernels.papers.domain_cells import BucketLists
 from tidings.papers.common.name_order import describe_attribute
 from tidings.papers.common.row_lists import RowLists
 from tidings.papers.hem.domains import Domains, to_range_ends
@@ -141,13 +140,11 @@ class HTree:
         if many:
             rows = rows[np.lexsort((self._codes[rows], rows >> STRETCH_BITS))]
             self._repack(rows, 0)
-            kernels.fill(shape, self._tree, rows, _to_bucket_lists(leaves), _to_bucket_lists(blocks))
+            kernels.fill(shape, self._tree, rows, leaves.arrays, blocks.arrays)
             return
         leaves.extend(kernels.enroll(shape, self._tree, rows, len(leaves.starts), none, none))
         begin = 0
-        while (
-            begin := kernels.insert(shape, self._tree, rows, _to_bucket_lists(leaves), _to_bucket_lists(blocks), begin)
-        ) < len(rows):
+        while (begin := kernels.insert(shape, self._tree, rows, leaves.arrays, blocks.arrays, begin)) < len(rows):
             self._repack(rows[begin:], 4)
 
     def _repack(self, rows: NDArray[np.int32], part: int) -> None:
@@ -170,8 +167,8 @@ class HTree:
             self._build_shape(self._indexed),
             self._tree,
             rows,
-            _to_bucket_lists(self._leaves),
-            _to_bucket_lists(self._blocks),
+            self._leaves.arrays,
+            self._blocks.arrays,
         )
         self._domains.shrink(table.count - len(rows))
 
@@ -180,7 +177,7 @@ class HTree:
         del table  # the ends are here, too, each row's side by side
         shape = self._build_shape(self._indexed)
         rows: NDArray[np.int32] = kernels.match(
-            shape, self._tree, _to_bucket_lists(self._leaves), self._bounds, self._order, vector
+            shape, self._tree, self._leaves.arrays, self._bounds, self._order, vector
         )
         return rows
 
@@ -203,7 +200,3 @@ def _allocate_aligned(shape: tuple[int, ...]) -> NDArray[np.float64]:
     raw = np.empty(size + 8)
     skipped = -(raw.ctypes.data // 8) % 8
     return raw[skipped : skipped + size].reshape(shape)
-
-
-def _to_bucket_lists(lists: RowLists) -> BucketLists:
-    return BucketLists(lists.starts, lists.sizes, lists.capacities, lists.pool, lists.used)

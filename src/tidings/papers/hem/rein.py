@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.papers import rein as kernels
-from tidings.kernels.papers.domain_cells import BucketLists
 from tidings.papers.common.row_lists import RowLists
 from tidings.papers.hem.domains import Domains, to_range_ends
 from tidings.papers.hem.range_table import grow
@@ -46,11 +45,6 @@ class _KeyedRowLists(RowLists):
     @property
     def nbytes(self) -> int:
         return super().nbytes + self.keys.nbytes
-
-    @property
-    def arrays(self) -> BucketLists:
-        """Return the arrays as kernels take them."""
-        return BucketLists(self.starts, self.sizes, self.capacities, self.pool, self.used)
 
     def repack(self, extra: NDArray[np.int32]) -> None:
         old = self.starts.copy()

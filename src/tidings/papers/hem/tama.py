@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.papers import tama as kernels
-from tidings.kernels.papers.domain_cells import WANTED, BucketLists
+from tidings.kernels.papers.domain_cells import WANTED
 from tidings.papers.common.row_lists import RowLists
 from tidings.papers.hem.domains import Domains, to_range_ends
 from tidings.papers.hem.range_table import grow
@@ -94,12 +94,10 @@ class Tama:
         arguments = (to_range_ends(table), self._domains.domain, self._finest, rows, columns)
         if len(rows) * columns * 4 > len(cells.pool) // 8:  # many: find out what goes where, and move nothing twice
             self._repack(table, rows, np.zeros_like(cells.sizes))
-            kernels.fill(*arguments, _to_bucket_lists(cells), _to_bucket_lists(blocks), self._width)
+            kernels.fill(*arguments, cells.arrays, blocks.arrays, self._width)
             return
         begin = 0
-        while (
-            begin := kernels.insert(*arguments, _to_bucket_lists(cells), _to_bucket_lists(blocks), self._width, begin)
-        ) < len(rows):
+        while (begin := kernels.insert(*arguments, cells.arrays, blocks.arrays, self._width, begin)) < len(rows):
             self._repack(table, rows[begin:], cells.sizes // 4)
 
     def _repack(self, table: RangeTable, rows: NDArray[np.int32], spare: NDArray[np.int32]) -> None:
@@ -113,14 +111,14 @@ class Tama:
     def delete(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         """Forget rows that the table still has."""
         arguments = (to_range_ends(table), self._domains.domain, self._finest, rows, self._domains.count)
-        kernels.delete(*arguments, _to_bucket_lists(self._cells), _to_bucket_lists(self._blocks), self._width)
+        kernels.delete(*arguments, self._cells.arrays, self._blocks.arrays, self._width)
         self._wanted[rows] = 1
         self._domains.shrink(table.count - len(rows))
 
     def match(self, table: RangeTable, vector: NDArray[np.float64]) -> NDArray[np.int32]:
         """Return the rows that hold the vector, each once; as printed, also some that do not."""
         rows: NDArray[np.int32] = kernels.match(
-            _to_bucket_lists(self._cells), self._domains.domain, self._finest, vector, self._wanted
+            self._cells.arrays, self._domains.domain, self._finest, vector, self._wanted
         )
         if self._exact and len(rows):
             rows = kernels.check_rows(to_range_ends(table), vector, rows)
@@ -131,7 +129,3 @@ class Tama:
         size = self._cells.nbytes + self._blocks.nbytes + self._wanted.nbytes
         entries = len(self._cells)
         return {"finest cells": self._finest, "entries": entries, "exact": self._exact, "bytes": size + table.nbytes}
-
-
-def _to_bucket_lists(lists: RowLists) -> BucketLists:
-    return BucketLists(lists.starts, lists.sizes, lists.capacities, lists.pool, lists.used)
