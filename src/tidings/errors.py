@@ -178,7 +178,7 @@ class MissingExtra(TidingsError, ImportError):
 
 
 class SparkUnavailable(TidingsError, RuntimeError):
-    """Spark cannot start here."""
+    """Spark cannot start here, or lacks what is asked of it."""
 
 
 class BadFrame(TidingsError, ValueError):

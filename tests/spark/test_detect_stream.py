@@ -16,8 +16,8 @@ from tests.spark.test_detect import found_on
 from tests.unit.spark.detect.pattern_cases import COLUMNS, LOGIN, NAMES, TOLD, at, disordered, found_locally, log
 
 from tidings import spark as ts
-from tidings.errors import BadFrame
-from tidings.spark.detect.detect import ROCKSDB, STATE_STORE, using_rocksdb
+from tidings.errors import BadFrame, SparkUnavailable
+from tidings.spark.state_store import IN_MEMORY, ROCKSDB, STATE_STORE, using_state_store
 
 
 def written(folder, batches):
@@ -64,11 +64,20 @@ def test_a_stream_without_a_watermark_is_refused(spark, tmp_path):
         ts.detect(stream, {"intrusion": LOGIN})
 
 
-def test_queries_that_start_inside_keep_state_in_rocksdb_and_the_session_is_as_before(spark):
-    def provider():
-        return spark.conf.get(STATE_STORE, None)
+def test_a_session_of_ours_keeps_state_in_rocksdb_and_one_with_another_store_is_refused_with_the_way_out(
+    spark, tmp_path
+):
+    assert spark.conf.get(STATE_STORE) == ROCKSDB
+    columns = "id BIGINT, ts TIMESTAMP, status STRING, ip STRING"
+    stream = spark.readStream.schema(columns).json(str(tmp_path)).withWatermark("ts", "1 minute")
+    with using_state_store(spark, IN_MEMORY):
+        assert spark.conf.get(STATE_STORE) == IN_MEMORY
+        with pytest.raises(SparkUnavailable, match=rf"take ts\.session\(\), or session\.conf\.set\('{STATE_STORE}', "):
+            ts.detect(stream, {"intrusion": LOGIN})
+        assert spark.conf.get(STATE_STORE) == IN_MEMORY  # the call sets nothing
+    assert spark.conf.get(STATE_STORE) == ROCKSDB
 
-    before = provider()
-    with using_rocksdb(spark):
-        assert provider() == ROCKSDB
-    assert provider() == before
+
+def test_a_store_that_was_chosen_for_the_session_stays(spark):
+    with using_state_store(spark, IN_MEMORY):
+        assert ts.session().conf.get(STATE_STORE) == IN_MEMORY

@@ -1,4 +1,4 @@
-"""A Spark session that is ready for Tidings: the right worker Python, UTC, Arrow, and quiet.
+"""A Spark session that is ready for Tidings: the right worker Python, UTC, Arrow, RocksDB for state, and quiet.
 
 Any SparkSession will do for `match`; this one has the settings that are hard to find out. Mistakes that show before
 Spark starts (no Java, an old Java, no jars) are reported in one line instead of a Java trace. Starting takes about six
@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from tidings.errors import SparkUnavailable
 from tidings.spark.connector import build_kafka_settings, explain_failed_start, require_kafka
+from tidings.spark.state_store import prefer_rocksdb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,6 +81,7 @@ def session(
     if kafka and by_us:
         settings |= build_kafka_settings(jars, config)
     spark = _start(name, settings, log if by_us else None)
+    prefer_rocksdb(spark)
     if kafka and not by_us:
         require_kafka(spark, "hand it over there: `--jars` or `--packages` of spark-submit or of the Connect server")
     return spark

@@ -7,7 +7,6 @@ batch is sorted as a whole; a stream waits for its watermark.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -38,21 +37,18 @@ from tidings.spark.schema import (
     to_column,
     to_json_row,
 )
+from tidings.spark.state_store import require_rocksdb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from os import PathLike
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from tidings.concepts import Ontology, Regions
     from tidings.forecast import Detector, Model
     from tidings.spark.detect.pattern_source import Patterns
     from tidings.spark.query_context import SchemaLike, Unknown
-
-STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-"""The setting that says where streams keep state, and the only store in which Spark has timers and several values."""
 
 
 def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -123,7 +119,7 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
         rows = _send_to_buckets(events, plan, detector, clock=True, in_order=foresight.needs_places(detector))
         return rows.groupBy("bucket").applyInArrow(_process_bucket(plan, columns), columns)
     _require_watermark(events, time)
-    _ensure_rocksdb(events.sparkSession)
+    require_rocksdb(events.sparkSession)
     rows = _send_to_buckets(events, plan, detector, clock=False, in_order=False)
     packed = rows.groupBy("bucket").transformWithState(BucketProcessor(plan), PACKED, "append", "eventTime")
     return packed.mapInArrow(make_unpacker(), columns)
@@ -205,25 +201,3 @@ def _require_watermark(events: DataFrame, time: str) -> None:
         way_out = f"events.withWatermark({time!r}, '10 minutes') says how long events may come late"
         msg = f"a stream of events needs a watermark on `{time}`: {way_out}"
         raise BadFrame(msg)
-
-
-@contextmanager
-def using_rocksdb(session: SparkSession) -> Iterator[None]:
-    """Let queries that start inside keep their state in RocksDB; others of the session are left as they were."""
-    before = session.conf.get(STATE_STORE, None)
-    _ensure_rocksdb(session)
-    try:
-        yield
-    finally:
-        if before is None:
-            session.conf.unset(STATE_STORE)
-        else:
-            session.conf.set(STATE_STORE, before)
-
-
-def _ensure_rocksdb(session: SparkSession) -> None:
-    """Set the state store of the session, unless it is RocksDB already."""
-    # Spark reads it from the session when the query starts, which is after `detect` has returned: no option of a query
-    # can say it, and in a cloned session the query would be missing from `session.streams`.
-    if "RocksDB" not in (session.conf.get(STATE_STORE, "") or ""):
-        session.conf.set(STATE_STORE, ROCKSDB)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,6 @@ from pyspark.sql.utils import is_remote
 from rich.console import Console
 
 from tidings.errors import BadPipeline, SparkUnavailable
-from tidings.spark.detect.detect import using_rocksdb
 from tidings.spark.pipeline.config.analysis import check_on_spark
 from tidings.spark.pipeline.config.checks import find_missing_source
 from tidings.spark.pipeline.config.pattern_checks import parse_pattern_file, place_pattern_letters
@@ -41,6 +40,7 @@ from tidings.spark.pipeline.sources.sources import stream_events
 from tidings.spark.schema import to_column
 from tidings.spark.session import is_submitted
 from tidings.spark.session import session as ts_session
+from tidings.spark.state_store import IN_MEMORY, ROCKSDB, STATE_STORE, using_state_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -96,7 +96,7 @@ def run(
         _refuse(check_on_spark(session, pipeline))
         require_brokers(pipeline)
         # A query takes the session's settings when it starts, so later queries of the session are not concerned.
-        with using_rocksdb(session) if pipeline.patterns is not None else nullcontext():
+        with using_state_store(session, _choose_state_store(session, pipeline)):
             made = _QueryBuilder(session, pipeline, checkpoint, watch, stack, console).build()
             to_start = [] if stopping.requested.is_set() else made
             running = [_start(*parts, pipeline, checkpoint, stack) for parts in to_start]
@@ -107,6 +107,12 @@ def run(
             watch.status(f"{refused:,} changes of subscriptions were refused: {checkpoint.refusals}")
         counts = {name: totals[name] for name in ("batches", *SUMMED_FIELDS, "refused_subscriptions")}
         return RunTotals(**counts, stopped=stopping.requested.is_set())
+
+
+def _choose_state_store(session: SparkSession, pipeline: Pipeline) -> str:
+    """Return the store that the pipeline or spark-submit names, else Spark's own; patterns need a RocksDB."""
+    chosen = pipeline.spark.get(STATE_STORE) or session.sparkContext.getConf().get(STATE_STORE) or IN_MEMORY
+    return ROCKSDB if pipeline.patterns is not None and "RocksDB" not in chosen else chosen
 
 
 def _start(
