@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from tidings.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from tidings.algebra import covers, evaluate, infer_schema, normal_form, overlaps, simplify
+    from tidings.algebra import covers, evaluate, infer_schema, overlaps
+    from tidings.algebra.normal_form import normal_form
+    from tidings.algebra.simplify import simplify
     from tidings.concepts import Ontology, Regions
     from tidings.errors import (
         BadEvent,

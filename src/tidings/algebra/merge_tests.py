@@ -14,42 +14,27 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 from typing import TYPE_CHECKING, TypeAlias
 
+from tidings import model
 from tidings.algebra.canonical_order import value_key
 from tidings.algebra.covering.spans import intersect, subtract, unite
 from tidings.algebra.covering.value_sets import EVERYTHING, Space, to_conditions, to_value_set
 from tidings.algebra.law.typed_attribute import TypedAttribute, resolve_test
-from tidings.model import (
-    FALSE,
-    TRUE,
-    Condition,
-    Exists,
-    In,
-    InNetworks,
-    Is,
-    Kind,
-    Not,
-    Quantifier,
-    Range,
-    Test,
-    one_of,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tidings.algebra.covering.spans import Spans
-    from tidings.model import Filter, Scalar
 
-ANY, ALL, NONE = Quantifier.ANY, Quantifier.ALL, Quantifier.NONE
+ANY, ALL, NONE = model.Quantifier.ANY, model.Quantifier.ALL, model.Quantifier.NONE
 
-MergeKey: TypeAlias = "tuple[str, bool, Quantifier]"
+MergeKey: TypeAlias = "tuple[str, bool, model.Quantifier]"
 """What tests must share to be merged: the attribute, whether they are negated, and the quantifier."""
 
 _UNITING = {True: {(False, NONE), (True, ANY)}, False: {(False, ANY), (True, NONE)}}
 """Under `and` (True) and `or` (False): the negations and quantifiers of tests that merge by union."""
 
 
-ReadsAll: TypeAlias = "Callable[[str, Condition], bool]"
+ReadsAll: TypeAlias = "Callable[[str, model.Condition], bool]"
 """Whether a condition can read every value of an attribute."""
 
 
@@ -57,23 +42,23 @@ ReadsAll: TypeAlias = "Callable[[str, Condition], bool]"
 class ConditionUnion:
     """A union of conditions; empty: no value satisfies it; `everything`: every value does."""
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[model.Condition, ...]
     everything: bool = False
 
 
-def simplify_test(test: Test, reads_all: ReadsAll) -> Filter:
+def simplify_test(test: model.Test, reads_all: ReadsAll) -> model.Filter:
     """Return a test in canonical form: sets sorted, conditions that all or no values satisfy replaced."""
     union = unite_conditions([test.condition], lambda condition: reads_all(test.attribute, condition))
     if union.everything:
-        return FALSE if test.quantifier is NONE else Test(test.attribute, Exists())
+        return model.FALSE if test.quantifier is NONE else model.Test(test.attribute, model.Exists())
     if not union.conditions:
-        return Test(test.attribute, Exists()) if test.quantifier is NONE else FALSE
-    return Test(test.attribute, union.conditions[0], test.quantifier)
+        return model.Test(test.attribute, model.Exists()) if test.quantifier is NONE else model.FALSE
+    return model.Test(test.attribute, union.conditions[0], test.quantifier)
 
 
-def unite_tests(parts: Sequence[Filter], reads_all: ReadsAll, *, conjunctive: bool) -> list[Filter]:
+def unite_tests(parts: Sequence[model.Filter], reads_all: ReadsAll, *, conjunctive: bool) -> list[model.Filter]:
     """Merge the tests of each attribute that merge by union, at the position of the first of them."""
-    groups: dict[tuple[MergeKey, TypedAttribute], list[Filter]] = {}
+    groups: dict[tuple[MergeKey, TypedAttribute], list[model.Filter]] = {}
     for part in parts:
         manner = _get_merge_key(part)
         if manner is not None and manner[1:] in _UNITING[conjunctive]:
@@ -82,11 +67,11 @@ def unite_tests(parts: Sequence[Filter], reads_all: ReadsAll, *, conjunctive: bo
     return _replace_groups(parts, [(group, _unite_group(manner, group, reads_all)) for manner, group in several])
 
 
-def intersect_tests(parts: Sequence[Filter], is_single: Callable[[str], bool]) -> list[Filter]:
+def intersect_tests(parts: Sequence[model.Filter], is_single: Callable[[str], bool]) -> list[model.Filter]:
     """Under `and`, intersect the equalities and ranges of each single-valued attribute."""
-    groups: dict[tuple[str, Space], list[Filter]] = {}
+    groups: dict[tuple[str, Space], list[model.Filter]] = {}
     for part in parts:
-        if _get_merge_key(part) is None or not isinstance(_get_test(part).condition, Is | In | Range):
+        if _get_merge_key(part) is None or not isinstance(_get_test(part).condition, model.Is | model.In | model.Range):
             continue
         name, value_set = _get_test(part).attribute, to_value_set(_get_test(part).condition)
         if value_set is not None and is_single(name):
@@ -96,21 +81,23 @@ def intersect_tests(parts: Sequence[Filter], is_single: Callable[[str], bool]) -
     )
 
 
-def unite_conditions(conditions: Iterable[Condition], reads_all: Callable[[Condition], bool]) -> ConditionUnion:
+def unite_conditions(
+    conditions: Iterable[model.Condition], reads_all: Callable[[model.Condition], bool]
+) -> ConditionUnion:
     """Return the union of conditions on one attribute that read it under one label."""
-    ordered: dict[Space, dict[Condition, Spans]] = {}
-    sets: list[Is | In] = []
+    ordered: dict[Space, dict[model.Condition, Spans]] = {}
+    sets: list[model.Is | model.In] = []
     networks: list[IPv4Network | IPv6Network] = []
-    others: dict[Condition, None] = {}
+    others: dict[model.Condition, None] = {}
     for condition in conditions:
         value_set = to_value_set(condition)
         match condition:
             # Equal text may name a concept by a synonym, so it stays a set; a range of texts never does.
-            case Is(kind=kind) | In(kind=kind) if value_set is None or kind is Kind.TEXT:
+            case model.Is(kind=kind) | model.In(kind=kind) if value_set is None or kind is model.Kind.TEXT:
                 sets.append(condition)
-            case Is() | In() | Range() if value_set is not None:
+            case model.Is() | model.In() | model.Range() if value_set is not None:
                 ordered.setdefault(value_set.space, {})[condition] = value_set.spans
-            case InNetworks(blocks):
+            case model.InNetworks(blocks):
                 networks.extend(blocks)
             case _:
                 others[condition] = None
@@ -123,41 +110,41 @@ def unite_conditions(conditions: Iterable[Condition], reads_all: Callable[[Condi
     )
 
 
-def _covers_space(space: Space, spans: dict[Condition, Spans]) -> bool:
+def _covers_space(space: Space, spans: dict[model.Condition, Spans]) -> bool:
     return unite(spans.values()) == EVERYTHING[space]
 
 
-def _express_spans(space: Space, parts: dict[Condition, Spans]) -> Iterable[Condition]:
+def _express_spans(space: Space, parts: dict[model.Condition, Spans]) -> Iterable[model.Condition]:
     spans = unite(parts.values())
     if spans == EVERYTHING[space] and space in (Space.NUMBER, Space.TIME):  # no range expresses it, since it has no end
         yield from parts
         return
     for condition in to_conditions(space, spans):
-        if space is Space.TEXT and not isinstance(condition, Range):
-            yield from (Range(value, value) for value in _list_values(condition))  # type: ignore[arg-type]
+        if space is Space.TEXT and not isinstance(condition, model.Range):
+            yield from (model.Range(value, value) for value in _list_values(condition))  # type: ignore[arg-type]
         else:
             yield condition
 
 
-def _merge_sets(conditions: list[Is | In]) -> Is | In:
+def _merge_sets(conditions: list[model.Is | model.In]) -> model.Is | model.In:
     values = dict.fromkeys(value for condition in conditions for value in _list_values(condition))
-    return one_of(sorted(values, key=value_key))
+    return model.one_of(sorted(values, key=value_key))
 
 
-def _list_values(condition: Is | In) -> tuple[Scalar, ...]:
-    return condition.values if isinstance(condition, In) else (condition.value,)
+def _list_values(condition: model.Is | model.In) -> tuple[model.Scalar, ...]:
+    return condition.values if isinstance(condition, model.In) else (condition.value,)
 
 
-def _collapse_networks(networks: list[IPv4Network | IPv6Network]) -> Iterable[Condition]:
+def _collapse_networks(networks: list[IPv4Network | IPv6Network]) -> Iterable[model.Condition]:
     four = collapse_addresses([block for block in networks if isinstance(block, IPv4Network)])
     six = collapse_addresses([block for block in networks if isinstance(block, IPv6Network)])
     if networks:
-        yield InNetworks((*four, *six))
+        yield model.InNetworks((*four, *six))
 
 
-def _drop_trivial(conditions: list[Condition], reads_all: Callable[[Condition], bool]) -> ConditionUnion:
+def _drop_trivial(conditions: list[model.Condition], reads_all: Callable[[model.Condition], bool]) -> ConditionUnion:
     """Drop conditions that no value satisfies; detect one that every value satisfies."""
-    kept: list[Condition] = []
+    kept: list[model.Condition] = []
     for condition in conditions:
         value_set = to_value_set(condition)
         if value_set is None or value_set.spans:
@@ -167,25 +154,25 @@ def _drop_trivial(conditions: list[Condition], reads_all: Callable[[Condition], 
     return ConditionUnion(tuple(kept))
 
 
-def _unite_group(manner: MergeKey, group: list[Filter], reads_all: ReadsAll) -> list[Filter]:
+def _unite_group(manner: MergeKey, group: list[model.Filter], reads_all: ReadsAll) -> list[model.Filter]:
     name, negated, quantifier = manner
     union = unite_conditions(
         (_get_test(part).condition for part in group), lambda condition: reads_all(name, condition)
     )
-    exists = Test(name, Exists())
+    exists = model.Test(name, model.Exists())
     if union.everything:
-        tests: list[Filter] = [FALSE if quantifier is NONE else exists]
+        tests: list[model.Filter] = [model.FALSE if quantifier is NONE else exists]
     elif not union.conditions:
-        tests = [exists if quantifier is NONE else FALSE]
+        tests = [exists if quantifier is NONE else model.FALSE]
     else:
-        tests = [Test(name, condition, quantifier) for condition in union.conditions]
+        tests = [model.Test(name, condition, quantifier) for condition in union.conditions]
     return [_negate(part) for part in tests] if negated else tests
 
 
-def _intersect_group(name: str, space: Space, group: list[Filter]) -> list[Filter]:
+def _intersect_group(name: str, space: Space, group: list[model.Filter]) -> list[model.Filter]:
     """Return the wanted values without the unwanted ones, as one test if possible."""
     wanted = [_get_spans(part) for part in group if not _is_unwanted(part)]
-    present = any(not isinstance(part, Not) for part in group)  # a negated test also holds without any value
+    present = any(not isinstance(part, model.Not) for part in group)  # a negated test also holds without any value
     if not wanted or not present or len(group) == 1:
         return group
     values = wanted[0]
@@ -194,39 +181,41 @@ def _intersect_group(name: str, space: Space, group: list[Filter]) -> list[Filte
     excluded = intersect(values, unite(_get_spans(part) for part in group if _is_unwanted(part)))
     remaining = to_conditions(space, subtract(values, excluded))
     if len(remaining) < 2:
-        return [Test(name, remaining[0])] if remaining else [FALSE]
-    kept = [Test(name, condition) for condition in to_conditions(space, values)]
-    return [*kept, *(Test(name, condition, NONE) for condition in to_conditions(space, excluded))]
+        return [model.Test(name, remaining[0])] if remaining else [model.FALSE]
+    kept = [model.Test(name, condition) for condition in to_conditions(space, values)]
+    return [*kept, *(model.Test(name, condition, NONE) for condition in to_conditions(space, excluded))]
 
 
-def _is_unwanted(part: Filter) -> bool:
-    return isinstance(part, Not) is not (_get_test(part).quantifier is NONE)
+def _is_unwanted(part: model.Filter) -> bool:
+    return isinstance(part, model.Not) is not (_get_test(part).quantifier is NONE)
 
 
-def _get_spans(part: Filter) -> Spans:
+def _get_spans(part: model.Filter) -> Spans:
     value_set = to_value_set(_get_test(part).condition)
     return value_set.spans if value_set is not None else ()
 
 
-def _get_merge_key(part: Filter) -> MergeKey | None:
+def _get_merge_key(part: model.Filter) -> MergeKey | None:
     """Return the merge key of a test or negated test; `None` for anything else."""
-    test = part.part if isinstance(part, Not) else part
-    return (test.attribute, part is not test, test.quantifier) if isinstance(test, Test) else None
+    test = part.part if isinstance(part, model.Not) else part
+    return (test.attribute, part is not test, test.quantifier) if isinstance(test, model.Test) else None
 
 
-def _get_test(part: Filter) -> Test:
-    inner = part.part if isinstance(part, Not) else part
-    assert isinstance(inner, Test)
+def _get_test(part: model.Filter) -> model.Test:
+    inner = part.part if isinstance(part, model.Not) else part
+    assert isinstance(inner, model.Test)
     return inner
 
 
-def _negate(part: Filter) -> Filter:
-    return TRUE if part == FALSE else Not(part)
+def _negate(part: model.Filter) -> model.Filter:
+    return model.TRUE if part == model.FALSE else model.Not(part)
 
 
-def _replace_groups(parts: Sequence[Filter], groups: list[tuple[list[Filter], list[Filter]]]) -> list[Filter]:
+def _replace_groups(
+    parts: Sequence[model.Filter], groups: list[tuple[list[model.Filter], list[model.Filter]]]
+) -> list[model.Filter]:
     """Replace each group of parts by its result, at the position of its first part."""
-    replacements: dict[Filter, list[Filter]] = {}
+    replacements: dict[model.Filter, list[model.Filter]] = {}
     for group, result in groups:
         replacements.update({part: [] for part in group})
         replacements[group[0]] = result

@@ -12,99 +12,81 @@ from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
+from tidings import model
 from tidings.algebra.law.requirements import RequirementTracker
 from tidings.algebra.law.typed_attribute import strip_unit
 from tidings.concepts import Vocabulary
 from tidings.errors import BadValue, FilterError, Mistake, UnitMismatch, UnknownRegion
-from tidings.model import (
-    Age,
-    And,
-    Compare,
-    Exists,
-    Has,
-    In,
-    InNetworks,
-    Is,
-    IsA,
-    IsNull,
-    Kind,
-    Near,
-    Not,
-    Or,
-    Quantity,
-    Range,
-    SameText,
-    Test,
-    TextTest,
-    Within,
-    WithinRegion,
-    one_of,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidings.concepts import Ontology, Regions
-    from tidings.model import Condition, Filter, Schema
 
-_SELF_CONTAINED = frozenset((SameText, TextTest, Within, Near, InNetworks, Age, Exists, IsNull))
+_SELF_CONTAINED = frozenset(
+    (model.SameText, model.TextTest, model.Within, model.Near, model.InNetworks, model.Age, model.Exists, model.IsNull)
+)
 """Conditions that contain no name to resolve."""
 
 
-def bind(tree: Filter, *, schema: Schema | None, ontology: Ontology, regions: Regions | None) -> Filter:
+def bind(
+    tree: model.Filter, *, schema: model.Schema | None, ontology: Ontology, regions: Regions | None
+) -> model.Filter:
     """Return the filter with every name, unit, concept and region resolved; kind conflicts raise."""
     folded = fold_names(tree, ontology)
     RequirementTracker(schema, ontology).add(folded, "the filter")
     return Binder(schema, ontology, regions).bind_filter(folded)
 
 
-def fold_names(tree: Filter, ontology: Ontology) -> Filter:
+def fold_names(tree: model.Filter, ontology: Ontology) -> model.Filter:
     """Return the filter with attribute synonyms replaced by the canonical names."""
     if not (ontology.attributes or ontology.attribute_trees):
         return tree  # no attribute has a synonym
     return _fold_tree(tree, ontology)
 
 
-def _fold_tree(tree: Filter, ontology: Ontology) -> Filter:
-    if not isinstance(tree, Test):
+def _fold_tree(tree: model.Filter, ontology: Ontology) -> model.Filter:
+    if not isinstance(tree, model.Test):
         return _rebuild(tree, lambda part: _fold_tree(part, ontology))
     name, condition = ontology.attribute(tree.attribute), _fold_condition(tree.condition, ontology)
-    return tree if name == tree.attribute and condition is tree.condition else Test(name, condition, tree.quantifier)
+    return (
+        tree if name == tree.attribute and condition is tree.condition else model.Test(name, condition, tree.quantifier)
+    )
 
 
-def _rebuild(tree: And | Or | Not, change: Callable[[Filter], Filter]) -> Filter:
+def _rebuild(tree: model.And | model.Or | model.Not, change: Callable[[model.Filter], model.Filter]) -> model.Filter:
     """Apply a function to the parts of an `and`, `or` or `not`; return the same object if no part changed."""
-    if isinstance(tree, Not):
+    if isinstance(tree, model.Not):
         part = change(tree.part)
-        return tree if part is tree.part else Not(part)
+        return tree if part is tree.part else model.Not(part)
     parts = [*map(change, tree.parts)]
     return tree if all(map(is_, parts, tree.parts)) else type(tree)(tuple(parts))
 
 
-def _needs_no_binding(condition: Condition, literal: bool) -> bool:
+def _needs_no_binding(condition: model.Condition, literal: bool) -> bool:
     """Tell by type alone that a condition needs no binding; `False` means it may.
 
     `literal`: text of this attribute is known to be text, not the name of a concept.
     """
     kind = type(condition)
-    if kind is Is:
+    if kind is model.Is:
         value = type(condition.value)  # type: ignore[union-attr]
-        return literal if value is str else value is not Quantity
-    if kind is Range:
-        return type(condition.low) is not Quantity and type(condition.high) is not Quantity  # type: ignore[union-attr]
-    if kind is In:
+        return literal if value is str else value is not model.Quantity
+    if kind is model.Range:
+        return type(condition.low) is not model.Quantity and type(condition.high) is not model.Quantity  # type: ignore[union-attr]
+    if kind is model.In:
         return literal and type(condition.values[0]) is str  # type: ignore[union-attr]
     return kind in _SELF_CONTAINED
 
 
-def _fold_condition(condition: Condition, ontology: Ontology) -> Condition:
+def _fold_condition(condition: model.Condition, ontology: Ontology) -> model.Condition:
     match condition:
-        case Compare(op, other):
+        case model.Compare(op, other):
             name = ontology.attribute(other)
-            return condition if name == other else Compare(op, name)
-        case Has(inner):
+            return condition if name == other else model.Compare(op, name)
+        case model.Has(inner):
             folded = _fold_tree(inner, ontology)
-            return condition if folded is inner else Has(folded)
+            return condition if folded is inner else model.Has(folded)
     return condition
 
 
@@ -120,7 +102,7 @@ class _AttributeFacts:
 class Binder:
     """Binds filters whose attribute names are canonical and whose kinds were checked; caches lookups by attribute."""
 
-    def __init__(self, schema: Schema | None, ontology: Ontology, regions: Regions | None) -> None:
+    def __init__(self, schema: model.Schema | None, ontology: Ontology, regions: Regions | None) -> None:
         """Bind against this schema, ontology and these regions."""
         self._vocabulary = Vocabulary(schema, ontology, regions)
         self._ontology = ontology
@@ -129,82 +111,82 @@ class Binder:
         self._facts_by_name: dict[str, _AttributeFacts] = {}
         self._literal_text: set[str] = set()  # attributes whose text is text, not the name of a concept
 
-    def bind_filter(self, tree: Filter, prefix: str = "") -> Filter:
+    def bind_filter(self, tree: model.Filter, prefix: str = "") -> model.Filter:
         """Return the filter with its units, concepts and regions resolved."""
-        if not isinstance(tree, Test):
+        if not isinstance(tree, model.Test):
             return _rebuild(tree, partial(self.bind_filter, prefix=prefix) if prefix else self.bind_filter)
         condition = tree.condition
         name = prefix + tree.attribute if prefix else tree.attribute
         if _needs_no_binding(condition, name in self._literal_text):
             return tree
         bound = self._bind_condition(name, condition, tree.attribute)
-        return tree if bound is condition else Test(tree.attribute, bound, tree.quantifier)
+        return tree if bound is condition else model.Test(tree.attribute, bound, tree.quantifier)
 
-    def _bind_condition(self, name: str, condition: Condition, attribute: str) -> Condition:
+    def _bind_condition(self, name: str, condition: model.Condition, attribute: str) -> model.Condition:
         try:
             match condition:
-                case Is(value):
+                case model.Is(value):
                     resolved = self._bind_scalar(name, value)
-                    return condition if resolved is value else Is(resolved)
-                case In(values):
+                    return condition if resolved is value else model.Is(resolved)
+                case model.In(values):
                     return self._bind_set(name, condition, values)
-                case Range(low, high):
+                case model.Range(low, high):
                     return self._bind_range(name, condition, low, high)
         except BadValue as problem:
             mistake = Mistake(f"`{name}`: {problem}")
             raise FilterError(mistake.message, mistakes=(mistake,), text=None) from problem
         match condition:
-            case Compare(op, other):
+            case model.Compare(op, other):
                 demand = self._needs.derive_comparison_demand(name, name[: len(name) - len(attribute)] + other)
-                return Compare(op, other, demand.kind, demand.unit) if demand.kind else condition
-            case IsA(concept):
+                return model.Compare(op, other, demand.kind, demand.unit) if demand.kind else condition
+            case model.IsA(concept):
                 tree = self._look_up(name).tree
-                resolved = IsA(self._ontology.require(concept, tree=tree), tree)
+                resolved = model.IsA(self._ontology.require(concept, tree=tree), tree)
                 return condition if resolved == condition else resolved
-            case WithinRegion(region):
-                return Within(self._find_area(region))
-            case Has(inner):
+            case model.WithinRegion(region):
+                return model.Within(self._find_area(region))
+            case model.Has(inner):
                 bound = self.bind_filter(inner, f"{name}.")
-                return condition if bound is inner else Has(bound)
+                return condition if bound is inner else model.Has(bound)
         return condition
 
-    def _bind_set(self, name: str, condition: In, values: tuple[Any, ...]) -> Condition:
+    def _bind_set(self, name: str, condition: model.In, values: tuple[Any, ...]) -> model.Condition:
         resolved = [self._bind_scalar(name, value) for value in values]
         _refuse_unlike_units(name, resolved)
         same = all(new is old for new, old in zip(resolved, values, strict=True))
-        return condition if same else one_of(resolved)
+        return condition if same else model.one_of(resolved)
 
-    def _bind_range(self, name: str, condition: Range, low: Any, high: Any) -> Range:
-        if not isinstance(low, Quantity) and not isinstance(high, Quantity):
+    def _bind_range(self, name: str, condition: model.Range, low: Any, high: Any) -> model.Range:
+        if not isinstance(low, model.Quantity) and not isinstance(high, model.Quantity):
             return condition
-        ends = [self._bind_amount(name, end) if isinstance(end, Quantity) else end for end in (low, high)]
+        ends = [self._bind_amount(name, end) if isinstance(end, model.Quantity) else end for end in (low, high)]
         _refuse_unlike_units(name, ends)
         resolved = replace(condition, low=ends[0], high=ends[1])
         strip_unit(resolved)  # raises if the ends are out of order once their units agree
         return resolved
 
     def _bind_scalar(self, name: str, value: Any) -> Any:
-        if isinstance(value, Quantity):
+        if isinstance(value, model.Quantity):
             return self._bind_amount(name, value)
         if isinstance(value, str) and (facts := self._look_up(name)).is_concept:
             own = self._ontology.require(value, tree=facts.tree)
             return value if own == value else own
         return value
 
-    def _bind_amount(self, name: str, value: Quantity) -> int | float | Quantity:
+    def _bind_amount(self, name: str, value: model.Quantity) -> int | float | model.Quantity:
         """Convert an amount to the declared unit; without one, to the base unit of its dimension, which it keeps."""
         unit = self._look_up(name).unit
         if unit is not None:
             return self._ontology.convert(value.amount, value.unit, to=unit)
         base = self._ontology.base_unit(value.unit)
-        converted = Quantity(self._ontology.convert(value.amount, value.unit, to=base), base)
+        converted = model.Quantity(self._ontology.convert(value.amount, value.unit, to=base), base)
         return value if converted == value else converted
 
     def _look_up(self, name: str) -> _AttributeFacts:
         facts = self._facts_by_name.get(name)
         if facts is None:
             attribute, unit = self._vocabulary.find_attribute(name), self._ontology.unit(name)
-            is_concept = attribute is not None and attribute.kind is Kind.CONCEPT
+            is_concept = attribute is not None and attribute.kind is model.Kind.CONCEPT
             facts = _AttributeFacts(is_concept, attribute.tree if attribute else None, unit.unit if unit else None)
             self._facts_by_name[name] = facts
             if not is_concept:
@@ -219,7 +201,7 @@ class Binder:
 
 
 def _refuse_unlike_units(name: str, values: list[Any]) -> None:
-    units = sorted({value.unit for value in values if isinstance(value, Quantity)})
+    units = sorted({value.unit for value in values if isinstance(value, model.Quantity)})
     if len(units) > 1:
         msg = f"`{name}`: amounts in {' and '.join(units)} do not go together; they measure different things"
         raise UnitMismatch(msg)

@@ -13,35 +13,22 @@ from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any
 
+from tidings.model import values
 from tidings.model.events import Unreadable
-from tidings.model.values import (
-    INT_MAX,
-    INT_MIN,
-    Kind,
-    Point,
-    Quantity,
-    Range,
-    check_float,
-    check_int,
-    check_text,
-    check_value,
-    to_utc,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidings.model.values import Address
 
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _DIGITS = 19  # of the largest 64-bit integer
 
 
-def coerce(raw: Any, kind: Kind | None) -> Any:
+def coerce(raw: Any, kind: values.Kind | None) -> Any:
     """Return the value converted to a kind; without a kind, normalized by its own Python type."""
-    if isinstance(raw, Range):
+    if isinstance(raw, values.Range):
         return _check_range(raw, kind)
-    if isinstance(raw, Unreadable) and kind not in (None, Kind.OPAQUE):
+    if isinstance(raw, Unreadable) and kind not in (None, values.Kind.OPAQUE):
         raise ValueError(raw.reason)
     if hasattr(raw, "dtype") and hasattr(raw, "item"):  # a NumPy scalar
         raw = raw.item()
@@ -55,7 +42,7 @@ PLAIN = frozenset((int, float, str, bool))
 """The Python types of nearly all event values; none of them is a list, a record or (except NaN) a null."""
 
 
-def select_plain_reader(kind: Kind | None) -> Callable[[Any], Any]:
+def select_plain_reader(kind: values.Kind | None) -> Callable[[Any], Any]:
     """Return a fast reader for values of the `PLAIN` types: it returns the value, `UNFIT` or `UNSURE`.
 
     It agrees with `coerce` and never raises: where filters ask for different kinds, most values are unfit for one of
@@ -67,7 +54,7 @@ def select_plain_reader(kind: Kind | None) -> Callable[[Any], Any]:
 def _read_plain_number(raw: Any) -> Any:
     type_of_raw = type(raw)
     if type_of_raw is int:
-        return raw if INT_MIN <= raw <= INT_MAX else UNSURE
+        return raw if values.INT_MIN <= raw <= values.INT_MAX else UNSURE
     if type_of_raw is float:
         return raw if -_LARGEST_FLOAT <= raw <= _LARGEST_FLOAT else UNSURE
     return UNSURE if type_of_raw is str and _NUMBER.fullmatch(raw.strip()) else UNFIT
@@ -94,11 +81,11 @@ def _read_unsure(raw: Any) -> Any:  # noqa: ARG001 - one of a family
 
 
 _PLAIN_READERS = {
-    Kind.NUMBER: _read_plain_number,
-    Kind.TEXT: _read_plain_text,
-    Kind.CONCEPT: _read_plain_text,
-    Kind.BOOL: _read_plain_truth,
-    Kind.TIME: _read_plain_time,
+    values.Kind.NUMBER: _read_plain_number,
+    values.Kind.TEXT: _read_plain_text,
+    values.Kind.CONCEPT: _read_plain_text,
+    values.Kind.BOOL: _read_plain_truth,
+    values.Kind.TIME: _read_plain_time,
 }
 _LARGEST_FLOAT = sys.float_info.max
 
@@ -108,9 +95,9 @@ def to_number(raw: Any) -> int | float:
     if isinstance(raw, bool):
         raise _make_error(raw, "a number")
     if isinstance(raw, int):
-        return check_int(raw)
+        return values.check_int(raw)
     if isinstance(raw, float):
-        return check_float(raw)
+        return values.check_float(raw)
     if isinstance(raw, Decimal):
         return _from_decimal(raw)
     if isinstance(raw, str) and _NUMBER.fullmatch(raw.strip()):
@@ -119,26 +106,26 @@ def to_number(raw: Any) -> int | float:
 
 
 def _from_decimal(raw: Decimal) -> int | float:
-    if raw.is_finite() and raw == raw.to_integral_value() and INT_MIN <= raw <= INT_MAX:
+    if raw.is_finite() and raw == raw.to_integral_value() and values.INT_MIN <= raw <= values.INT_MAX:
         return int(raw)
-    return check_float(float(raw))
+    return values.check_float(float(raw))
 
 
 def _parse_number(text: str) -> int | float:
     digits = text.lstrip("+-")
     if not digits.isdigit():
-        return check_float(float(text))
+        return values.check_float(float(text))
     if len(digits.lstrip("0")) > _DIGITS:  # before int(), which is quadratic in the number of digits
         msg = f"{text[:_DIGITS]}... is beyond 64-bit integers"
         raise ValueError(msg)
-    return check_int(int(digits.lstrip("0") or "0") * (-1 if text[0] == "-" else 1))
+    return values.check_int(int(digits.lstrip("0") or "0") * (-1 if text[0] == "-" else 1))
 
 
 def to_text(raw: Any) -> str:
     """Read text."""
     if not isinstance(raw, str):
         raise _make_error(raw, "text")
-    return check_text(raw)
+    return values.check_text(raw)
 
 
 def to_truth(raw: Any) -> bool:
@@ -153,29 +140,29 @@ def to_truth(raw: Any) -> bool:
 def to_time(raw: Any) -> datetime:
     """Read a time, a date (its midnight), or ISO text of either; without a zone it is UTC."""
     if isinstance(raw, date):
-        return check_value(raw)  # type: ignore[return-value]
+        return values.check_value(raw)  # type: ignore[return-value]
     if isinstance(raw, str):
         try:
-            return to_utc(datetime.fromisoformat(raw.strip()))
+            return values.to_utc(datetime.fromisoformat(raw.strip()))
         except ValueError:
             pass
     raise _make_error(raw, "a time")
 
 
-def to_place(raw: Any) -> Point:
+def to_place(raw: Any) -> values.Point:
     """Read (lon, lat), or a mapping with those names."""
-    if isinstance(raw, Point):
+    if isinstance(raw, values.Point):
         return raw
     if isinstance(raw, Mapping) and {"lon", "lat"} <= raw.keys():
         raw = [raw["lon"], raw["lat"]]
     if isinstance(raw, list | tuple) and len(raw) == 2:
         lon, lat = raw
         if not any(isinstance(part, str | bool) for part in raw):
-            return Point(float(to_number(lon)), float(to_number(lat)))
+            return values.Point(float(to_number(lon)), float(to_number(lat)))
     raise _make_error(raw, "a place (lon, lat)")
 
 
-def to_address(raw: Any) -> Address:
+def to_address(raw: Any) -> values.Address:
     """Read an IP address; an IPv4 address inside IPv6 is that IPv4 address."""
     if isinstance(raw, str):
         try:
@@ -192,12 +179,12 @@ def to_address(raw: Any) -> Address:
 def to_natural(raw: Any) -> Any:
     """Normalize a value of a known Python type; any other value is kept, and only `exists` can see it."""
     match raw:
-        case bool() | Point():
+        case bool() | values.Point():
             return raw
         case int() | float() | Decimal():
             return to_number(raw)
         case str():
-            return check_text(raw)
+            return values.check_text(raw)
         case date():
             return to_time(raw)
     return raw
@@ -207,15 +194,15 @@ def _keep_opaque(raw: Any) -> Any:
     return raw
 
 
-def _check_range(raw: Range, kind: Kind | None) -> Range:
+def _check_range(raw: values.Range, kind: values.Kind | None) -> values.Range:
     if (
-        raw.kind is Kind.TEXT
-        or kind not in (None, Kind.NUMBER, Kind.TIME)
+        raw.kind is values.Kind.TEXT
+        or kind not in (None, values.Kind.NUMBER, values.Kind.TIME)
         or (raw.kind or kind) is not (kind or raw.kind)
     ):
         msg = f"a range of {raw.kind} is not {kind}; event ranges are of numbers or of times"
         raise ValueError(msg)
-    if isinstance(raw.low, Quantity) or isinstance(raw.high, Quantity):
+    if isinstance(raw.low, values.Quantity) or isinstance(raw.high, values.Quantity):
         msg = "the range has a unit, and no filter or ontology says in which unit the attribute is"
         raise ValueError(msg)
     if raw.low is not None and raw.low == raw.high and (raw.low_open or raw.high_open):
@@ -233,13 +220,13 @@ def _make_error(raw: Any, wanted: str) -> ValueError:
 
 
 _READERS = {
-    Kind.NUMBER: to_number,
-    Kind.TEXT: to_text,
-    Kind.CONCEPT: to_text,
-    Kind.BOOL: to_truth,
-    Kind.TIME: to_time,
-    Kind.PLACE: to_place,
-    Kind.IP: to_address,
-    Kind.OPAQUE: _keep_opaque,
+    values.Kind.NUMBER: to_number,
+    values.Kind.TEXT: to_text,
+    values.Kind.CONCEPT: to_text,
+    values.Kind.BOOL: to_truth,
+    values.Kind.TIME: to_time,
+    values.Kind.PLACE: to_place,
+    values.Kind.IP: to_address,
+    values.Kind.OPAQUE: _keep_opaque,
     None: to_natural,
 }

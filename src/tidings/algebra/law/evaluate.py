@@ -13,6 +13,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Any
 
+from tidings import model
 from tidings.algebra.law.bind import Binder, fold_names
 from tidings.algebra.law.coerce import coerce
 from tidings.algebra.law.event_reading import AttributeReader, Reading
@@ -20,38 +21,12 @@ from tidings.algebra.law.requirements import collect_requirements
 from tidings.algebra.law.typed_attribute import Mismatch, resolve_attribute, resolve_compared, strip_unit
 from tidings.concepts import Ontology, Vocabulary, parse_now
 from tidings.errors import AmbiguousConcept
-from tidings.model import (
-    Age,
-    And,
-    Compare,
-    Comparison,
-    Exists,
-    Has,
-    In,
-    InNetworks,
-    Is,
-    IsA,
-    IsNull,
-    Kind,
-    Near,
-    Not,
-    Or,
-    Point,
-    Quantifier,
-    Range,
-    SameText,
-    Test,
-    TextTest,
-    Within,
-    require_filter,
-)
 from tidings.model.text_tests import text_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidings.concepts import Regions
-    from tidings.model import Condition, EventLike, Filter, Schema
 
 EARTH_RADIUS_M = 6_371_008.8
 """The mean radius of the Earth; `near` is the great circle on this sphere."""
@@ -66,10 +41,10 @@ class Setting:
 
 
 def evaluate(
-    tree: Filter,
-    event: EventLike,
+    tree: model.Filter,
+    event: model.EventLike,
     *,
-    schema: Schema | None = None,
+    schema: model.Schema | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
     now: datetime | None = None,
@@ -85,15 +60,15 @@ def evaluate(
     filters or events use `td.Matcher`, which prepares them once.
     """
     Vocabulary.of(schema, ontology, regions)
-    bound, reader, used = prepare_filter(require_filter(tree), schema, ontology, regions)
+    bound, reader, used = prepare_filter(model.require_filter(tree), schema, ontology, regions)
     setting = Setting(used, parse_now(now) or datetime.now(UTC))
     return holds(bound, reader.read(event, setting.now), setting)
 
 
 @lru_cache(maxsize=4096)
 def prepare_filter(
-    tree: Filter, schema: Schema | None, ontology: Ontology | None, regions: Regions | None
-) -> tuple[Filter, AttributeReader, Ontology]:
+    tree: model.Filter, schema: model.Schema | None, ontology: Ontology | None, regions: Regions | None
+) -> tuple[model.Filter, AttributeReader, Ontology]:
     """Bind a filter and build its reader; cached by filter and vocabulary."""
     used = ontology or Ontology()
     folded = fold_names(tree, used)
@@ -101,24 +76,26 @@ def prepare_filter(
     return Binder(schema, used, regions).bind_filter(folded), AttributeReader(needs, used), used
 
 
-def holds(tree: Filter, reading: Reading, setting: Setting) -> bool:
+def holds(tree: model.Filter, reading: Reading, setting: Setting) -> bool:
     """Tell whether a bound filter accepts a reading."""
     match tree:
-        case Test(attribute, condition, quantifier):
+        case model.Test(attribute, condition, quantifier):
             return _evaluate_test(attribute, condition, quantifier, reading, setting)
-        case And(parts):
+        case model.And(parts):
             return all(holds(part, reading, setting) for part in parts)
-        case Or(parts):
+        case model.Or(parts):
             return any(holds(part, reading, setting) for part in parts)
-        case Not(part):
+        case model.Not(part):
             return not holds(part, reading, setting)
 
 
-_SPECIAL = frozenset((Exists, IsNull, Has, Compare))
+_SPECIAL = frozenset((model.Exists, model.IsNull, model.Has, model.Compare))
 """Conditions that are not decided value by value; most tests have others, so they are told apart by type."""
 
 
-def _evaluate_test(name: str, condition: Condition, quantifier: Quantifier, reading: Reading, setting: Setting) -> bool:
+def _evaluate_test(
+    name: str, condition: model.Condition, quantifier: model.Quantifier, reading: Reading, setting: Setting
+) -> bool:
     values = reading.values.get(resolve_attribute(name, condition), ())
     if type(condition) in _SPECIAL:
         return _evaluate_special(name, condition, quantifier, values, reading, setting)
@@ -126,16 +103,21 @@ def _evaluate_test(name: str, condition: Condition, quantifier: Quantifier, read
 
 
 def _evaluate_special(
-    name: str, condition: Condition, quantifier: Quantifier, values: tuple[Any, ...], reading: Reading, setting: Setting
+    name: str,
+    condition: model.Condition,
+    quantifier: model.Quantifier,
+    values: tuple[Any, ...],
+    reading: Reading,
+    setting: Setting,
 ) -> bool:
     match condition:
-        case IsNull():
+        case model.IsNull():
             return name in reading.nulls
-        case Has(inner):
+        case model.Has(inner):
             return _quantify(
                 quantifier, reading.elements.get(name, ()), lambda part: _record_satisfies(part, inner, setting)
             )
-        case Compare(op):
+        case model.Compare(op):
             others = reading.values.get(resolve_compared(condition), ())
             return bool(others) and _quantify(
                 quantifier, values, lambda value: any(compares(op, value, right) for right in others)
@@ -143,48 +125,48 @@ def _evaluate_special(
     return bool(values) or bool(reading.elements.get(name))  # `exists`
 
 
-def _record_satisfies(part: Reading | Mismatch, inner: Filter, setting: Setting) -> bool:
+def _record_satisfies(part: Reading | Mismatch, inner: model.Filter, setting: Setting) -> bool:
     """Tell whether an array element satisfies a filter; what is no record satisfies none, not even a `not`."""
     return isinstance(part, Reading) and holds(inner, part, setting)
 
 
-def _quantify(quantifier: Quantifier, values: tuple[Any, ...], accepts: Callable[[Any], bool]) -> bool:
+def _quantify(quantifier: model.Quantifier, values: tuple[Any, ...], accepts: Callable[[Any], bool]) -> bool:
     """Apply a quantifier (any, all, none) to the values; without a value, each of them is false."""
     if not values:
         return False
     match quantifier:
-        case Quantifier.ANY:
+        case model.Quantifier.ANY:
             return any(map(accepts, values))
-        case Quantifier.ALL:
+        case model.Quantifier.ALL:
             return all(map(accepts, values))
-        case Quantifier.NONE:
+        case model.Quantifier.NONE:
             return not any(map(accepts, values))
 
 
-def satisfies(value: Any, condition: Condition, setting: Setting) -> bool:
+def satisfies(value: Any, condition: model.Condition, setting: Setting) -> bool:
     """Tell whether one value satisfies a condition; a mismatch satisfies none."""
     if type(value) is Mismatch:
         return False
     match strip_unit(condition):
-        case Is(wanted):
+        case model.Is(wanted):
             return _equals(value, wanted)
-        case In(wanted):
+        case model.In(wanted):
             return any(_equals(value, value_wanted) for value_wanted in wanted)
-        case Range() as span:
+        case model.Range() as span:
             return meets(value, span)
-        case SameText() as same:
+        case model.SameText() as same:
             return isinstance(value, str) and value.casefold() in same.folded
-        case TextTest() as test:
+        case model.TextTest() as test:
             return text_test(test)(value)
-        case IsA(concept, tree):
+        case model.IsA(concept, tree):
             return _is_a(value, concept, tree, setting.ontology)
-        case Within(area):
+        case model.Within(area):
             return area.holds(value)
-        case Near(center, metres):
+        case model.Near(center, metres):
             return compute_distance_m(center, value) <= metres
-        case InNetworks(networks):
+        case model.InNetworks(networks):
             return any(value in network for network in networks)
-        case Age(seconds):
+        case model.Age(seconds):
             return meets(_compute_age(value, setting.now), seconds)
     msg = f"{condition!r} is not a condition on one value"
     raise TypeError(msg)
@@ -199,10 +181,10 @@ def _is_a(value: str, concept: str, tree: str | None, ontology: Ontology) -> boo
 
 
 def _equals(value: Any, wanted: Any) -> bool:
-    return meets(wanted, value) if isinstance(value, Range) else bool(value == wanted)
+    return meets(wanted, value) if isinstance(value, model.Range) else bool(value == wanted)
 
 
-def meets(value: Any, span: Range) -> bool:
+def meets(value: Any, span: model.Range) -> bool:
     """Tell whether a value, or some point of a value that is a range, lies in the span."""
     low, high, low_open, high_open = _split_ends(value)
     if not _reaches(span.low, span.high, span.low_open or span.high_open):  # `(2 .. 2)` holds no point
@@ -211,7 +193,7 @@ def meets(value: Any, span: Range) -> bool:
 
 
 def _split_ends(value: Any) -> tuple[Any, Any, bool, bool]:
-    if isinstance(value, Range):
+    if isinstance(value, model.Range):
         return value.low, value.high, value.low_open, value.high_open
     return value, value, False, False
 
@@ -222,10 +204,10 @@ def _reaches(low: Any, high: Any, strictly: bool) -> bool:
     return bool(low < high if strictly else low <= high)
 
 
-def _compute_age(value: Any, now: datetime) -> float | Range:
-    if isinstance(value, Range):
+def _compute_age(value: Any, now: datetime) -> float | model.Range:
+    if isinstance(value, model.Range):
         youngest, oldest = (None if end is None else _count_seconds(now, end) for end in (value.high, value.low))
-        return Range(youngest, oldest, value.high_open, value.low_open)
+        return model.Range(youngest, oldest, value.high_open, value.low_open)
     return _count_seconds(now, value)
 
 
@@ -233,7 +215,7 @@ def _count_seconds(now: datetime, then: Any) -> float:
     return float((now - then).total_seconds())
 
 
-def compares(op: Comparison, left: Any, right: Any) -> bool:
+def compares(op: model.Comparison, left: Any, right: Any) -> bool:
     """Compare two values, or ranges by some pair of their points; values of different kinds do not satisfy."""
     left, right = _align_types(left, right)
     if not is_comparable(op, left, right):
@@ -241,15 +223,15 @@ def compares(op: Comparison, left: Any, right: Any) -> bool:
     low, high, low_open, high_open = _split_ends(left)
     low2, high2, low2_open, high2_open = _split_ends(right)
     match op:
-        case Comparison.EQ:
-            return meets(left, right) if isinstance(right, Range) else _equals(left, right)
-        case Comparison.LT:
+        case model.Comparison.EQ:
+            return meets(left, right) if isinstance(right, model.Range) else _equals(left, right)
+        case model.Comparison.LT:
             return _reaches(low, high2, strictly=True)
-        case Comparison.LE:
+        case model.Comparison.LE:
             return _reaches(low, high2, low_open or high2_open)
-        case Comparison.GT:
+        case model.Comparison.GT:
             return _reaches(low2, high, strictly=True)
-        case Comparison.GE:
+        case model.Comparison.GE:
             return _reaches(low2, high, low2_open or high_open)
 
 
@@ -258,8 +240,8 @@ def _align_types(left: Any, right: Any) -> tuple[Any, Any]:
     if isinstance(left, str) is isinstance(right, str):
         return left, right
     text, other = (left, right) if isinstance(left, str) else (right, left)
-    kind = other.kind if isinstance(other, Range) else _KIND_BY_TYPE.get(type(other))
-    if kind not in (Kind.NUMBER, Kind.TIME):
+    kind = other.kind if isinstance(other, model.Range) else _KIND_BY_TYPE.get(type(other))
+    if kind not in (model.Kind.NUMBER, model.Kind.TIME):
         return left, right
     try:
         parsed = coerce(text, kind)
@@ -269,32 +251,36 @@ def _align_types(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 _KIND_BY_TYPE = {
-    int: Kind.NUMBER,
-    float: Kind.NUMBER,
-    datetime: Kind.TIME,
-    str: Kind.TEXT,
-    bool: Kind.BOOL,
-    Point: Kind.PLACE,
+    int: model.Kind.NUMBER,
+    float: model.Kind.NUMBER,
+    datetime: model.Kind.TIME,
+    str: model.Kind.TEXT,
+    bool: model.Kind.BOOL,
+    model.Point: model.Kind.PLACE,
 }
 
 
-def is_comparable(op: Comparison, left: Any, right: Any) -> bool:
+def is_comparable(op: model.Comparison, left: Any, right: Any) -> bool:
     """Tell whether two values have the same kind and, for anything but equality, one that is ordered."""
     if type(left) is Mismatch or type(right) is Mismatch:
         return False
-    left_kind, right_kind = (value.kind if isinstance(value, Range) else _find_kind(value) for value in (left, right))
+    left_kind, right_kind = (
+        value.kind if isinstance(value, model.Range) else _find_kind(value) for value in (left, right)
+    )
     if left_kind is None or right_kind is None:  # a range without ends is of numbers or of times, as the other side is
-        return (left_kind or right_kind or Kind.NUMBER) in (Kind.NUMBER, Kind.TIME)
-    return left_kind == right_kind and (op is Comparison.EQ or left_kind in (Kind.NUMBER, Kind.TEXT, Kind.TIME))
+        return (left_kind or right_kind or model.Kind.NUMBER) in (model.Kind.NUMBER, model.Kind.TIME)
+    return left_kind == right_kind and (
+        op is model.Comparison.EQ or left_kind in (model.Kind.NUMBER, model.Kind.TEXT, model.Kind.TIME)
+    )
 
 
-def _find_kind(value: Any) -> Kind | type:
+def _find_kind(value: Any) -> model.Kind | type:
     if isinstance(value, IPv4Address | IPv6Address):
-        return Kind.IP
+        return model.Kind.IP
     return _KIND_BY_TYPE.get(type(value), type(value))
 
 
-def compute_distance_m(start: Point, end: Point) -> float:
+def compute_distance_m(start: model.Point, end: model.Point) -> float:
     """Return the great-circle distance in metres."""
     lat1, lat2 = math.radians(start.lat), math.radians(end.lat)
     dlat, dlon = lat2 - lat1, math.radians(end.lon - start.lon)

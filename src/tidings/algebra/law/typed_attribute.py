@@ -11,36 +11,10 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from tidings.model import (
-    Age,
-    Compare,
-    Exists,
-    Has,
-    In,
-    InNetworks,
-    Is,
-    IsA,
-    IsNull,
-    Kind,
-    Near,
-    Point,
-    Quantity,
-    Range,
-    SameText,
-    TextTest,
-    Within,
-    WithinRegion,
-    one_of,
-    scalars_of,
-    tests,
-)
+from tidings import model
 from tidings.model.values import kind_of
-
-if TYPE_CHECKING:
-    from tidings.model import Condition, Filter, Test
-
 
 Label: TypeAlias = "tuple[str, str, bool]"
 """All of a `TypedAttribute` but its name: the kind, the unit, and whether numbers may come without it."""
@@ -92,8 +66,8 @@ def describe_type(raw: Any) -> str:
     from datetime import date
     from decimal import Decimal
 
-    if isinstance(raw, Kind):  # the type of a whole column
-        return "record" if raw is Kind.OPAQUE else raw.value
+    if isinstance(raw, model.Kind):  # the type of a whole column
+        return "record" if raw is model.Kind.OPAQUE else raw.value
     if isinstance(raw, str):
         return "text"
     if isinstance(raw, bool):
@@ -102,7 +76,7 @@ def describe_type(raw: Any) -> str:
         return "number"
     if isinstance(raw, date):
         return "time"
-    if isinstance(raw, Range):
+    if isinstance(raw, model.Range):
         return "range"
     if isinstance(raw, dict):
         return "record"
@@ -110,17 +84,17 @@ def describe_type(raw: Any) -> str:
 
 
 _KIND_BY_CONDITION: dict[type, str] = {
-    TextTest: "text",
-    SameText: "text",
-    IsA: "text",  # a concept's name is text; whether it is folded is declared
-    Within: "place",
-    WithinRegion: "place",
-    Near: "place",
-    InNetworks: "ip",
-    Age: "time",
-    Has: "record",
-    Exists: "",
-    IsNull: "",
+    model.TextTest: "text",
+    model.SameText: "text",
+    model.IsA: "text",  # a concept's name is text; whether it is folded is declared
+    model.Within: "place",
+    model.WithinRegion: "place",
+    model.Near: "place",
+    model.InNetworks: "ip",
+    model.Age: "time",
+    model.Has: "record",
+    model.Exists: "",
+    model.IsNull: "",
 }
 """The kind words of conditions that determine the kind by themselves."""
 
@@ -131,26 +105,26 @@ _KIND_BY_TYPE: dict[type, str] = {
     str: "text",
     bool: "bool",
     datetime: "time",
-    Point: "place",
+    model.Point: "place",
 }
 """The kind words of values without a unit."""
 
 
 # Runs for every test of every event, so common conditions are decided by two dictionary lookups.
-def resolve_attribute(name: str, condition: Condition) -> TypedAttribute:
+def resolve_attribute(name: str, condition: model.Condition) -> TypedAttribute:
     """Return the key under which a bound condition looks up the values of the attribute with this name."""
     kind = type(condition)
     word = _KIND_BY_CONDITION.get(kind)
     if word is None:
-        if kind is Is:
+        if kind is model.Is:
             word = _KIND_BY_TYPE.get(type(condition.value))  # type: ignore[union-attr]
-        elif kind is Range:
+        elif kind is model.Range:
             low, high = condition.low, condition.high  # type: ignore[union-attr]
-            word = _KIND_BY_TYPE.get(type(high if low is None or type(high) is Quantity else low))
-        elif kind is In:
+            word = _KIND_BY_TYPE.get(type(high if low is None or type(high) is model.Quantity else low))
+        elif kind is model.In:
             values = condition.values  # type: ignore[union-attr]
-            word = None if Quantity in map(type, values) else _KIND_BY_TYPE.get(type(values[0]))
-        elif kind is Compare:
+            word = None if model.Quantity in map(type, values) else _KIND_BY_TYPE.get(type(values[0]))
+        elif kind is model.Compare:
             return TypedAttribute(name, to_kind_word(condition.kind), condition.unit or "")  # type: ignore[union-attr]
     return _resolve_by_values(name, condition) if word is None else _make_plain(name, word)
 
@@ -160,57 +134,57 @@ def _make_plain(name: str, word: str) -> TypedAttribute:
     return TypedAttribute(name, word)
 
 
-def resolve_test(test: Test) -> TypedAttribute:
+def resolve_test(test: model.Test) -> TypedAttribute:
     """Return the key under which a bound test looks up the values of its attribute."""
     return resolve_attribute(test.attribute, test.condition)
 
 
-def resolve_compared(condition: Compare) -> TypedAttribute:
+def resolve_compared(condition: model.Compare) -> TypedAttribute:
     """Return the key under which a bound comparison looks up its other attribute."""
     return TypedAttribute(condition.other, to_kind_word(condition.kind), condition.unit or "")
 
 
-def collect_attributes(tree: Filter) -> set[TypedAttribute]:
+def collect_attributes(tree: model.Filter) -> set[TypedAttribute]:
     """Return the keys of all attributes that the tests of a bound filter look up, by full names."""
     attributes = set()
-    for name, test in tests(tree):
+    for name, test in model.tests(tree):
         attributes.add(resolve_attribute(name, test.condition))
-        if isinstance(test.condition, Compare):
+        if isinstance(test.condition, model.Compare):
             prefix = name[: len(name) - len(test.attribute)]
             attributes.add(resolve_compared(test.condition)._replace(name=prefix + test.condition.other))
     return attributes
 
 
-def to_kind_word(kind: Kind | None) -> str:
+def to_kind_word(kind: model.Kind | None) -> str:
     """Return the kind as a `TypedAttribute` spells it: concepts are text, no kind is empty."""
     if kind is None:
         return ""
-    return "text" if kind is Kind.CONCEPT else kind.value
+    return "text" if kind is model.Kind.CONCEPT else kind.value
 
 
-def _resolve_by_values(name: str, condition: Condition) -> TypedAttribute:
-    values = scalars_of(condition)
-    unit = next((value.unit for value in values if type(value) is Quantity), "")
+def _resolve_by_values(name: str, condition: model.Condition) -> TypedAttribute:
+    values = model.scalars_of(condition)
+    unit = next((value.unit for value in values if type(value) is model.Quantity), "")
     if unit:
         return TypedAttribute(name, "number", unit, bare=False)
     return TypedAttribute(name, kind_of(values[0]).value)
 
 
-def strip_unit(condition: Condition) -> Condition:
+def strip_unit(condition: model.Condition) -> model.Condition:
     """Return a bound condition with plain numbers for amounts, which binding has put into one unit."""
     kind = type(condition)
-    if kind is Is:
+    if kind is model.Is:
         value = condition.value  # type: ignore[union-attr]
-        return Is(value.amount) if type(value) is Quantity else condition
-    if kind is Range:
+        return model.Is(value.amount) if type(value) is model.Quantity else condition
+    if kind is model.Range:
         low, high = condition.low, condition.high  # type: ignore[union-attr]
-        if type(low) is not Quantity and type(high) is not Quantity:
+        if type(low) is not model.Quantity and type(high) is not model.Quantity:
             return condition
-        return Range(_to_amount(low), _to_amount(high), condition.low_open, condition.high_open)  # type: ignore[union-attr]
-    if kind is In and Quantity in map(type, condition.values):  # type: ignore[union-attr]
-        return one_of(map(_to_amount, condition.values))  # type: ignore[union-attr]
+        return model.Range(_to_amount(low), _to_amount(high), condition.low_open, condition.high_open)  # type: ignore[union-attr]
+    if kind is model.In and model.Quantity in map(type, condition.values):  # type: ignore[union-attr]
+        return model.one_of(map(_to_amount, condition.values))  # type: ignore[union-attr]
     return condition
 
 
 def _to_amount(value: Any) -> Any:
-    return value.amount if type(value) is Quantity else value
+    return value.amount if type(value) is model.Quantity else value

@@ -12,6 +12,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tidings import model
 from tidings.algebra.normal_form import expand_rows, push_negations
 from tidings.engine.compile.columns import Column, View, split_number
 from tidings.engine.compile.encoders import place, registry
@@ -20,33 +21,11 @@ from tidings.engine.exact.exact_checks import ExactItem, LawItem, PlaceItem
 from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
 from tidings.errors import TooLarge
 from tidings.kernels.match.literals import ALL, ANY, NONE, NOT_ALL, NOT_ANY
-from tidings.model import (
-    And,
-    Compare,
-    Exists,
-    Has,
-    In,
-    Is,
-    IsA,
-    IsNull,
-    Kind,
-    Near,
-    Not,
-    Or,
-    Quantifier,
-    Range,
-    SameText,
-    Test,
-    TextOp,
-    TextTest,
-    Within,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tidings.concepts import Ontology
-    from tidings.model import Filter
 
 CACHED_TESTS = 200_000
 """Tests whose compiled form is cached, because parsed filters share them."""
@@ -54,7 +33,7 @@ CACHED_TESTS = 200_000
 LONG = 200
 """A conjunction of so many tests is not read back from its row, which would be slow."""
 
-OPS = {Quantifier.ANY: ANY, Quantifier.ALL: ALL, Quantifier.NONE: NONE}
+OPS = {model.Quantifier.ANY: ANY, model.Quantifier.ALL: ALL, model.Quantifier.NONE: NONE}
 
 
 class DraftLiteral(NamedTuple):
@@ -80,7 +59,7 @@ class CompiledTest(NamedTuple):
 class EndLists:
     """The intervals of one column: low ends, high ends, flags."""
 
-    def __init__(self, column: Column, kind: Kind) -> None:
+    def __init__(self, column: Column, kind: model.Kind) -> None:
         """Start empty."""
         self.kind = kind
         self.is_bytewise = column.view.is_bytewise
@@ -120,23 +99,23 @@ class FilterDraft:
         self.items: dict[ExactItem, int] = {}
         self.item_row = array("I")
         self.item_number = array("I")
-        self.patterns: dict[str, dict[TextTest, int]] = {}
+        self.patterns: dict[str, dict[model.TextTest, int]] = {}
         self.leaves: dict[DraftLiteral | int, int] = {}  # a literal, or the number of an item
         self.trees: list[tuple[int, Any]] = []
         self.candidate_leaves: dict[DraftLiteral | int, int] = {}  # literals alone
         self.candidate_trees: list[tuple[int, Any]] = []  # trees that are decided for the events which pass their rows
-        self._compiled_tests: dict[tuple[int, bool], tuple[Test, CompiledTest]] = {}
+        self._compiled_tests: dict[tuple[int, bool], tuple[model.Test, CompiledTest]] = {}
 
-    def add(self, slot: int, tree: Filter) -> bool:
+    def add(self, slot: int, tree: model.Filter) -> bool:
         """Compile a bound filter; tell whether it can be read back from its one row as it is."""
-        parts = tree.parts if type(tree) is And else (tree,)
+        parts = tree.parts if type(tree) is model.And else (tree,)
         lossless = True
         literals: list[DraftLiteral] = []
         items: list[int] = []
         for part in parts:
-            negated = type(part) is Not
+            negated = type(part) is model.Not
             test = part.part if negated else part  # type: ignore[union-attr]
-            if type(test) is not Test:
+            if type(test) is not model.Test:
                 self._add_compound(slot, tree)
                 return False
             compiled = self._compile_cached(test, negated)
@@ -146,8 +125,8 @@ class FilterDraft:
         self._append_row(slot, literals, items)
         return lossless and len(parts) < LONG
 
-    def _add_compound(self, slot: int, tree: Filter) -> None:
-        rows: Iterable[Iterable[Filter]] | None = _expand_rows(tree, self.tuning.row_limit)
+    def _add_compound(self, slot: int, tree: model.Filter) -> None:
+        rows: Iterable[Iterable[model.Filter]] | None = _expand_rows(tree, self.tuning.row_limit)
         if rows is None:
             flat = push_negations(tree)
             try:
@@ -183,23 +162,23 @@ class FilterDraft:
         self.row_size.append(len(literals))
         self.row_slot.append(slot)
 
-    def _find_key_literals(self, flat: Filter) -> list[DraftLiteral] | None:
+    def _find_key_literals(self, flat: model.Filter) -> list[DraftLiteral] | None:
         """Return the literals that a filter requires beside its `or`s, if one of them can be a key; else None.
 
         They are necessary, not sufficient. A tree with items is decided in blocks, where each item is decided once.
         """
-        direct = [part for part in flat.parts if not isinstance(part, Or)] if isinstance(flat, And) else []
+        direct = [part for part in flat.parts if not isinstance(part, model.Or)] if isinstance(flat, model.And) else []
         finds_it = bool(direct) if self.tuning.any_literal_finds_trees else any(map(_is_key, direct))
         if not finds_it or any(self._compile_literal(leaf).items for leaf in _iterate_leaves(flat)):
             return None
         return [literal for part in direct for literal in self._compile_literal(part).literals]
 
-    def _build_node(self, flat: Filter, numbers: dict[DraftLiteral | int, int]) -> Any:
+    def _build_node(self, flat: model.Filter, numbers: dict[DraftLiteral | int, int]) -> Any:
         """Return a tree whose leaves are the numbers of literals and items, which are added to `numbers`."""
         match flat:
-            case And(parts):
+            case model.And(parts):
                 return ("and", tuple(self._build_node(part, numbers) for part in parts))
-            case Or(parts):
+            case model.Or(parts):
                 return ("or", tuple(self._build_node(part, numbers) for part in parts))
         compiled = self._compile_literal(flat)
         # An item decides alone: its literals are the bounding box of the same test.
@@ -207,14 +186,14 @@ class FilterDraft:
         leaves = tuple(numbers.setdefault(key, len(numbers)) for key in keys)
         return leaves[0] if len(leaves) == 1 else ("and", leaves)
 
-    def _compile_literal(self, literal: Filter) -> CompiledTest:
-        if isinstance(literal, Not):
-            assert isinstance(literal.part, Test)
+    def _compile_literal(self, literal: model.Filter) -> CompiledTest:
+        if isinstance(literal, model.Not):
+            assert isinstance(literal.part, model.Test)
             return self._compile_cached(literal.part, True)
-        assert isinstance(literal, Test)
+        assert isinstance(literal, model.Test)
         return self._compile_cached(literal, False)
 
-    def _compile_cached(self, test: Test, negated: bool) -> CompiledTest:
+    def _compile_cached(self, test: model.Test, negated: bool) -> CompiledTest:
         cached = self._compiled_tests.get((id(test), negated))
         if cached is not None:
             return cached[1]
@@ -224,24 +203,24 @@ class FilterDraft:
         self._compiled_tests[id(test), negated] = (test, compiled)  # the reference keeps `id(test)` valid
         return compiled
 
-    def _compile_test(self, test: Test, negated: bool) -> CompiledTest:
+    def _compile_test(self, test: model.Test, negated: bool) -> CompiledTest:
         op = OPS[test.quantifier] + (NOT_ANY if negated else ANY)
         condition, attribute = test.condition, test.attribute
-        if isinstance(condition, Within | Near):
+        if isinstance(condition, model.Within | model.Near):
             item = self._number_item(PlaceItem(attribute, op, condition))
             boxes = place.encode_boxes(attribute, condition) if op in (ANY, ALL) else ()
             return CompiledTest(tuple(self._append_literal(box, ANY) for box in boxes), (item,), False)
-        if isinstance(condition, Compare | Has):
+        if isinstance(condition, model.Compare | model.Has):
             return self._defer_to_law(test, negated)
         encoded = registry.encode_condition(attribute, condition, self._ontology)
         if encoded is not None:
             return CompiledTest((self._append_literal(encoded, op),), (), _is_lossless(condition))
-        if isinstance(condition, TextTest) and op not in (ALL, NOT_ALL):
+        if isinstance(condition, model.TextTest) and op not in (ALL, NOT_ALL):
             return CompiledTest((self._append_pattern(attribute, condition, op),), (), True)
         return self._defer_to_law(test, negated)
 
-    def _defer_to_law(self, test: Test, negated: bool) -> CompiledTest:
-        return CompiledTest((), (self._number_item(LawItem(Not(test) if negated else test)),), False)
+    def _defer_to_law(self, test: model.Test, negated: bool) -> CompiledTest:
+        return CompiledTest((), (self._number_item(LawItem(model.Not(test) if negated else test)),), False)
 
     def _number_item(self, item: ExactItem) -> int:
         return self.items.setdefault(item, len(self.items))
@@ -254,13 +233,13 @@ class FilterDraft:
             ends.add(*span)
         return DraftLiteral(column, op, first, len(encoded.spans))
 
-    def _append_pattern(self, attribute: str, condition: TextTest, op: int) -> DraftLiteral:
+    def _append_pattern(self, attribute: str, condition: model.TextTest, op: int) -> DraftLiteral:
         numbers = self.patterns.setdefault(attribute, {})
         number = numbers.setdefault(condition, len(numbers))
-        encoded = EncodedPredicate(Column(attribute, View.PATTERNS), ((number, number, 0),), Kind.TEXT)
+        encoded = EncodedPredicate(Column(attribute, View.PATTERNS), ((number, number, 0),), model.Kind.TEXT)
         return self._append_literal(encoded, op)
 
-    def _number_column(self, column: Column, kind: Kind) -> int:
+    def _number_column(self, column: Column, kind: model.Kind) -> int:
         number = self.columns.get(column)
         if number is None:
             number = self.columns[column] = len(self.ends)
@@ -268,49 +247,52 @@ class FilterDraft:
         return number
 
 
-def _is_selective(literal: Filter) -> bool:
+def _is_selective(literal: model.Filter) -> bool:
     """Tell whether a literal can be a key.
 
     A row without a key would be visited for every event; as a tree, the filter is decided once for 512 of them.
     """
     return (
-        type(literal) is Test
-        and literal.quantifier is Quantifier.ANY
-        and isinstance(literal.condition, Is | In | SameText | TextTest | IsA | Within | Near)
+        type(literal) is model.Test
+        and literal.quantifier is model.Quantifier.ANY
+        and isinstance(
+            literal.condition,
+            model.Is | model.In | model.SameText | model.TextTest | model.IsA | model.Within | model.Near,
+        )
     )
 
 
-def _is_key(literal: Filter) -> bool:
+def _is_key(literal: model.Filter) -> bool:
     """Tell whether a literal is selective enough to find a tree by: a truth value is not, it is half of the events."""
-    is_truth = isinstance(literal, Test) and isinstance(getattr(literal.condition, "value", None), bool)
+    is_truth = isinstance(literal, model.Test) and isinstance(getattr(literal.condition, "value", None), bool)
     return _is_selective(literal) and not is_truth
 
 
-def _iterate_leaves(flat: Filter) -> Iterator[Filter]:
+def _iterate_leaves(flat: model.Filter) -> Iterator[model.Filter]:
     """Yield the literals of a filter whose `not`s are pushed down."""
-    if isinstance(flat, And | Or):
+    if isinstance(flat, model.And | model.Or):
         for part in flat.parts:
             yield from _iterate_leaves(part)
     else:
         yield flat
 
 
-def _expand_rows(tree: Filter, limit: int) -> list[tuple[Filter, ...]] | None:
+def _expand_rows(tree: model.Filter, limit: int) -> list[tuple[model.Filter, ...]] | None:
     """Return the conjunctions of a filter if they are few and no `not` has to be pushed down; else None.
 
     Most `or`s have two or three alternatives, and to multiply them out is ten times as fast as `algebra.normal_form`.
     """
     kind = type(tree)
-    if kind is Test or (kind is Not and type(tree.part) is Test):  # type: ignore[union-attr]
+    if kind is model.Test or (kind is model.Not and type(tree.part) is model.Test):  # type: ignore[union-attr]
         return [(tree,)]
-    if kind is Not:
+    if kind is model.Not:
         return None
-    rows: list[tuple[Filter, ...]] = [] if kind is Or else [()]
+    rows: list[tuple[model.Filter, ...]] = [] if kind is model.Or else [()]
     for part in tree.parts:  # type: ignore[union-attr]
         more = _expand_rows(part, limit)
         if more is None:
             return None
-        rows = rows + more if kind is Or else [row + more_row for row in rows for more_row in more]
+        rows = rows + more if kind is model.Or else [row + more_row for row in rows for more_row in more]
         if len(rows) > limit:
             return None
     return rows
@@ -319,18 +301,18 @@ def _expand_rows(tree: Filter, limit: int) -> list[tuple[Filter, ...]] | None:
 def _is_lossless(condition: Any) -> bool:
     """Tell whether a condition can be read back from its intervals exactly as it was written."""
     match condition:
-        case Range(low, high):
+        case model.Range(low, high):
             return (
                 low != high and _has_one_spelling(low) and _has_one_spelling(high)
             )  # `in [5 .. 5]` would come back as `= 5`
-        case Is(value):
+        case model.Is(value):
             return _has_one_spelling(value)
-        case In(values):
+        case model.In(values):
             return all(map(_has_one_spelling, values))
-        case Exists() | IsNull():
+        case model.Exists() | model.IsNull():
             return True
-        case TextTest(op):
-            return op in (TextOp.CONTAINS, TextOp.LIKE, TextOp.MATCHES)
+        case model.TextTest(op):
+            return op in (model.TextOp.CONTAINS, model.TextOp.LIKE, model.TextOp.MATCHES)
     return False
 
 

@@ -9,36 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tidings import model
 from tidings.concepts import did_you_mean
 from tidings.errors import TidingsError
 from tidings.lang.filters import literals
-from tidings.model import (
-    And,
-    Attribute,
-    Compare,
-    Has,
-    In,
-    InNetworks,
-    Is,
-    IsA,
-    Kind,
-    Not,
-    Or,
-    Point,
-    Quantity,
-    Range,
-    Test,
-    WithinRegion,
-    condition_kind,
-    one_of,
-    scalars_of,
-)
 
 if TYPE_CHECKING:
     from tidings.concepts import Vocabulary
     from tidings.errors import Mistake
     from tidings.lang.filters.source_spans import FilterSourceMap
-    from tidings.model import Condition, Filter
 
 
 class FilterChecker:
@@ -51,29 +30,29 @@ class FilterChecker:
         self.mistakes: list[Mistake] = []
         self._source_map: FilterSourceMap | None = None
 
-    def check(self, tree: Filter, source_map: FilterSourceMap) -> Filter:
+    def check(self, tree: model.Filter, source_map: FilterSourceMap) -> model.Filter:
         """Return the filter with its literals converted to the kinds of their attributes."""
         self._source_map = source_map
         return self._check_filter(tree, "")
 
-    def _check_filter(self, tree: Filter, prefix: str) -> Filter:
+    def _check_filter(self, tree: model.Filter, prefix: str) -> model.Filter:
         match tree:
-            case And(parts):
-                return And(tuple(self._check_filter(part, prefix) for part in parts))
-            case Or(parts):
-                return Or(tuple(self._check_filter(part, prefix) for part in parts))
-            case Not(part):
-                return Not(self._check_filter(part, prefix))
-            case Test():
+            case model.And(parts):
+                return model.And(tuple(self._check_filter(part, prefix) for part in parts))
+            case model.Or(parts):
+                return model.Or(tuple(self._check_filter(part, prefix) for part in parts))
+            case model.Not(part):
+                return model.Not(self._check_filter(part, prefix))
+            case model.Test():
                 return self._check_test(tree, prefix)
 
-    def _check_test(self, test: Test, prefix: str) -> Filter:
+    def _check_test(self, test: model.Test, prefix: str) -> model.Filter:
         name = prefix + test.attribute
         self._check_attribute(test, name)
-        if isinstance(test.condition, Compare):
+        if isinstance(test.condition, model.Compare):
             self._check_comparison(test, prefix, test.condition)
-        if isinstance(test.condition, Has):
-            return replace(test, condition=Has(self._check_filter(test.condition.filter, f"{name}.")))
+        if isinstance(test.condition, model.Has):
+            return replace(test, condition=model.Has(self._check_filter(test.condition.filter, f"{name}.")))
         attribute = self._find_declaration(name)
         try:
             condition = _convert_literals(test.condition, attribute.kind)
@@ -84,12 +63,12 @@ class FilterChecker:
             return test
         return replace(test, condition=condition)
 
-    def _check_attribute(self, test: Test, name: str) -> None:
+    def _check_attribute(self, test: model.Test, name: str) -> None:
         if not self._is_known(name):
             near = did_you_mean(name, self._list_names())
             self._add_mistake(test, f"unknown attribute `{name}`{near}", "attribute")
 
-    def _check_comparison(self, test: Test, prefix: str, condition: Compare) -> None:
+    def _check_comparison(self, test: model.Test, prefix: str, condition: model.Compare) -> None:
         other = prefix + condition.other
         if not self._is_known(other):
             near = did_you_mean(other, self._list_names()) or f"; text goes in quotes: '{condition.other}'"
@@ -100,34 +79,34 @@ class FilterChecker:
             message = f"`{prefix}{test.attribute}` is declared {left.kind} and `{other}` {right.kind}"
             self._add_mistake(test, message, "value")
 
-    def _check_kind(self, name: str, attribute: Attribute, condition: Condition) -> None:
-        required, kind = condition_kind(condition), attribute.kind
+    def _check_kind(self, name: str, attribute: model.Attribute, condition: model.Condition) -> None:
+        required, kind = model.condition_kind(condition), attribute.kind
         if required is None or attribute.accepts(required):
-            if kind is Kind.NUMBER and self._vocabulary.concepts.unit(name) is None:
+            if kind is model.Kind.NUMBER and self._vocabulary.concepts.unit(name) is None:
                 _refuse_units(name, condition)
             return
         msg = f"`{name}` is declared {kind}, and this is {required}"
-        if isinstance(condition, Is) and isinstance(condition.value, Point):
+        if isinstance(condition, model.Is) and isinstance(condition.value, model.Point):
             msg += f"; a set is written `{name} in ({condition.value.lon:.15g}, {condition.value.lat:.15g})`"
         raise ValueError(msg + _WAYS_OUT.get((str(kind), str(required)), ""))
 
-    def _check_names(self, name: str, condition: Condition) -> None:
+    def _check_names(self, name: str, condition: model.Condition) -> None:
         """Look up concepts, units and regions in those parts of the vocabulary that exist."""
-        if isinstance(condition, WithinRegion) and self._regions is not None:
+        if isinstance(condition, model.WithinRegion) and self._regions is not None:
             self._regions[condition.region]
         if self._ontology is None:
             return
         tree = self._find_tree(name)
-        if isinstance(condition, IsA):
+        if isinstance(condition, model.IsA):
             self._ontology.require(condition.concept, tree=tree)
-        elif self._find_declaration(name).kind is Kind.CONCEPT and isinstance(condition, Is | In):
-            for value in scalars_of(condition):
+        elif self._find_declaration(name).kind is model.Kind.CONCEPT and isinstance(condition, model.Is | model.In):
+            for value in model.scalars_of(condition):
                 self._ontology.require(value, tree=tree)
-        for value in scalars_of(condition):
-            if isinstance(value, Quantity):
+        for value in model.scalars_of(condition):
+            if isinstance(value, model.Quantity):
                 self._check_unit(name, value)
 
-    def _check_unit(self, name: str, value: Quantity) -> None:
+    def _check_unit(self, name: str, value: model.Quantity) -> None:
         assert self._ontology is not None
         unit = self._ontology.unit(name)
         if unit is None:
@@ -141,14 +120,14 @@ class FilterChecker:
     def _list_names(self) -> list[str]:
         return [*(self._schema or ()), *self._vocabulary.concepts.derived_attributes]
 
-    def _find_declaration(self, name: str) -> Attribute:
-        return self._vocabulary.find_attribute(self._vocabulary.concepts.attribute(name)) or Attribute()
+    def _find_declaration(self, name: str) -> model.Attribute:
+        return self._vocabulary.find_attribute(self._vocabulary.concepts.attribute(name)) or model.Attribute()
 
     def _find_tree(self, name: str) -> str | None:
         attribute = self._vocabulary.find_attribute(name)
         return attribute.tree if attribute is not None else None
 
-    def _add_mistake(self, test: Test, message: str, part: str) -> None:
+    def _add_mistake(self, test: model.Test, message: str, part: str) -> None:
         assert self._source_map is not None
         self.mistakes.append(self._source_map.locate(test).make_mistake(message, part))
 
@@ -161,25 +140,25 @@ _WAYS_OUT = {
 """What to write instead, by the declared kind and the kind that the condition requires."""
 
 
-def _refuse_units(name: str, condition: Condition) -> None:
+def _refuse_units(name: str, condition: model.Condition) -> None:
     """Refuse an amount with a unit where the attribute is a number without one."""
-    unit = next((value.unit for value in scalars_of(condition) if isinstance(value, Quantity)), None)
+    unit = next((value.unit for value in model.scalars_of(condition) if isinstance(value, model.Quantity)), None)
     if unit is not None:
         way_out = f"write the number alone, or declare the unit of `{name}` in the ontology"
         msg = f"`{name}` is declared number without a unit, and this is in `{unit}`; {way_out}"
         raise ValueError(msg)
 
 
-def _convert_literals(condition: Condition, kind: Kind | None) -> Condition:
+def _convert_literals(condition: model.Condition, kind: model.Kind | None) -> model.Condition:
     """Convert text literals to times or addresses where the attribute is of that kind."""
-    if kind not in (Kind.TIME, Kind.IP) or condition_kind(condition) is not Kind.TEXT:
+    if kind not in (model.Kind.TIME, model.Kind.IP) or model.condition_kind(condition) is not model.Kind.TEXT:
         return condition
     match condition, kind:
-        case ((Is() | In()), Kind.IP):
-            return InNetworks(tuple(literals.parse_network(value) for value in scalars_of(condition)))
-        case ((Is() | In()), Kind.TIME):
-            return one_of(literals.parse_moment(value) for value in scalars_of(condition))
-        case Range(low, high), Kind.TIME:
+        case ((model.Is() | model.In()), model.Kind.IP):
+            return model.InNetworks(tuple(literals.parse_network(value) for value in model.scalars_of(condition)))
+        case ((model.Is() | model.In()), model.Kind.TIME):
+            return model.one_of(literals.parse_moment(value) for value in model.scalars_of(condition))
+        case model.Range(low, high), model.Kind.TIME:
             ends = [None if end is None else literals.parse_moment(str(end)) for end in (low, high)]
             return replace(condition, low=ends[0], high=ends[1])
     return condition

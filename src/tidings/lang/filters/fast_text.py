@@ -13,39 +13,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from tidings import model
 from tidings.lang.diagnostics import MAX_DEPTH, MAX_LENGTH
 from tidings.lang.filters import literals
 from tidings.lang.filters.render_text import RESERVED
-from tidings.model import (
-    Age,
-    And,
-    Compare,
-    Comparison,
-    Exists,
-    Is,
-    IsA,
-    IsNull,
-    Near,
-    Not,
-    Or,
-    Point,
-    Quantifier,
-    Quantity,
-    Range,
-    SameText,
-    Test,
-    TextOp,
-    TextTest,
-    Within,
-    WithinRegion,
-    area_of,
-    one_of,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidings.model import Condition, Filter
 
 _NAME = r"[a-zA-Z_]\w*(?:\.[a-zA-Z_]\w*)*"
 _STRING = r"'[^'\\\x00]*'"
@@ -93,10 +68,10 @@ class FastParser:
     """
 
     def __init__(self, *, limit: int = 100_000, longest: int = 200) -> None:
-        self.cache: dict[str, Filter] = {}
+        self.cache: dict[str, model.Filter] = {}
         self._limit, self._longest = limit, longest
 
-    def parse(self, text: str) -> Filter | None:
+    def parse(self, text: str) -> model.Filter | None:
         """Return the filter when every part of it is plain, or nothing when the grammar must read it."""
         if len(text) > MAX_LENGTH:
             return None
@@ -109,16 +84,16 @@ class FastParser:
     # Invariant: a piece is one predicate to its last character, or `not` or parentheses around such pieces. No
     # token of `_PREDICATE` goes on across the space that follows, so cutting there changes no piece's meaning.
 
-    def _parse_alternatives(self, text: str, depth: int) -> Filter:
+    def _parse_alternatives(self, text: str, depth: int) -> model.Filter:
         if " or " not in text:
             return self._parse_conjuncts(text, depth)
         parts = [
             self.cache.get(piece) or self._parse_conjuncts(piece, depth)
             for piece in self._rejoin_pieces(text.split(" or "), " or ")
         ]
-        return parts[0] if len(parts) == 1 else Or(tuple(parts))
+        return parts[0] if len(parts) == 1 else model.Or(tuple(parts))
 
-    def _parse_conjuncts(self, text: str, depth: int) -> Filter:
+    def _parse_conjuncts(self, text: str, depth: int) -> model.Filter:
         pieces = _CUT.split(text) if "between" in text else text.split(" and ")
         parts: list[Any] = [*map(self.cache.get, pieces)]
         if not all(parts):
@@ -126,7 +101,7 @@ class FastParser:
                 self.cache.get(piece) or self._parse_piece(piece, depth)
                 for piece in self._rejoin_pieces(pieces, " and ")
             ]
-        return parts[0] if len(parts) == 1 else And(tuple(parts))
+        return parts[0] if len(parts) == 1 else model.And(tuple(parts))
 
     def _rejoin_pieces(self, pieces: list[str], joint: str) -> list[str]:
         """Rejoin pieces cut inside quotes, parentheses or brackets (counted together: `[1 .. 2)` is closed)."""
@@ -147,7 +122,7 @@ class FastParser:
             raise _NotPlain
         return closed
 
-    def _parse_piece(self, text: str, depth: int) -> Filter:
+    def _parse_piece(self, text: str, depth: int) -> model.Filter:
         inner = text.strip(" ")
         if inner[:1] != "(" and inner[:4] != "not ":
             part, at = self._parse_predicate(inner, 0)
@@ -161,14 +136,14 @@ class FastParser:
             self._remember(text, part)
         return part
 
-    def _parse_nested(self, text: str, depth: int) -> Filter:
+    def _parse_nested(self, text: str, depth: int) -> model.Filter:
         if text[0] == "n":
-            return Not(self.cache.get(text[4:]) or self._parse_piece(text[4:], depth))
+            return model.Not(self.cache.get(text[4:]) or self._parse_piece(text[4:], depth))
         if text[-1] != ")":
             raise _NotPlain
         return self._parse_alternatives(text[1:-1], depth)
 
-    def _remember(self, text: str, part: Filter) -> None:
+    def _remember(self, text: str, part: model.Filter) -> None:
         if len(text) > self._longest:
             return
         if len(self.cache) >= self._limit:
@@ -177,7 +152,7 @@ class FastParser:
 
     # --- from the beginning to the end ----------------------------------------------------------------
 
-    def _parse_from_start(self, text: str) -> Filter | None:
+    def _parse_from_start(self, text: str) -> model.Filter | None:
         """Read a filter with line breaks instead of spaces, or without spaces around its parentheses."""
         try:
             tree, at, closing = self._parse_disjunction(text, 0, 0)
@@ -185,10 +160,10 @@ class FastParser:
             return None
         return None if closing or at != len(text) else tree
 
-    def _parse_disjunction(self, text: str, at: int, depth: int) -> tuple[Filter, int, bool]:
+    def _parse_disjunction(self, text: str, at: int, depth: int) -> tuple[model.Filter, int, bool]:
         """Read up to the end or a closing parenthesis; return the filter, where it ends, and whether by parenthesis."""
-        alternatives: list[Filter] = []
-        parts: list[Filter] = []
+        alternatives: list[model.Filter] = []
+        parts: list[model.Filter] = []
         while True:
             part, at = self._parse_operand(text, at, depth)
             parts.append(part)
@@ -198,13 +173,17 @@ class FastParser:
             at = joint.end()
             if joint[1] == "and":
                 continue
-            alternatives.append(parts[0] if len(parts) == 1 else And(tuple(parts)))
+            alternatives.append(parts[0] if len(parts) == 1 else model.And(tuple(parts)))
             if joint[1] == "or":
                 parts = []
                 continue
-            return alternatives[0] if len(alternatives) == 1 else Or(tuple(alternatives)), at, joint[2] is not None
+            return (
+                alternatives[0] if len(alternatives) == 1 else model.Or(tuple(alternatives)),
+                at,
+                joint[2] is not None,
+            )
 
-    def _parse_operand(self, text: str, at: int, depth: int) -> tuple[Filter, int]:
+    def _parse_operand(self, text: str, at: int, depth: int) -> tuple[model.Filter, int]:
         before = _BEFORE.match(text, at)
         if before is None:
             return self._parse_predicate(text, at)
@@ -212,13 +191,13 @@ class FastParser:
             raise _NotPlain
         if before[1]:
             part, at = self._parse_operand(text, before.end(), depth + 1)
-            return Not(part), at
+            return model.Not(part), at
         part, at, closing = self._parse_disjunction(text, before.end(), depth + 1)
         if not closing:
             raise _NotPlain
         return part, at
 
-    def _parse_predicate(self, text: str, at: int) -> tuple[Filter, int]:
+    def _parse_predicate(self, text: str, at: int) -> tuple[model.Filter, int]:
         match = _PREDICATE.match(text, at)
         if match is None:
             raise _NotPlain
@@ -231,7 +210,7 @@ class FastParser:
         return test, match.end()
 
 
-def _build_test(match: re.Match[str]) -> Test:
+def _build_test(match: re.Match[str]) -> model.Test:
     for name in (match["name"], match["other"]):
         if name and name.partition(".")[0].lower() in RESERVED:
             raise _NotPlain
@@ -239,34 +218,34 @@ def _build_test(match: re.Match[str]) -> Test:
         raise _NotPlain
     if (match["unit"] or match["far_unit"] or "").lower() in RESERVED:
         raise _NotPlain
-    quantifier = Quantifier(match["quantifier"]) if match["quantifier"] else Quantifier.ANY
+    quantifier = model.Quantifier(match["quantifier"]) if match["quantifier"] else model.Quantifier.ANY
     if match["op"] == "!=":
         if match["quantifier"]:
             raise _NotPlain
-        quantifier = Quantifier.NONE
+        quantifier = model.Quantifier.NONE
     try:
-        return Test(match["name"], _build_condition(match), quantifier)
+        return model.Test(match["name"], _build_condition(match), quantifier)
     except ValueError:
         raise _NotPlain from None  # the grammar will say what is wrong, and where
 
 
-def _build_condition(match: re.Match[str]) -> Condition:
+def _build_condition(match: re.Match[str]) -> model.Condition:
     assert match.lastgroup
     return _build_age(match) if match["age"] else _MAKERS[match.lastgroup](match)
 
 
-def _build_age(match: re.Match[str]) -> Age:
+def _build_age(match: re.Match[str]) -> model.Age:
     if not match["unit"] or match["op"] in ("=", "!="):
         raise _NotPlain
     span = _compare_with_literal(match["op"], literals.to_seconds(_read_literal(match)))
-    if not isinstance(span, Range):
+    if not isinstance(span, model.Range):
         raise _NotPlain
-    return Age(span)
+    return model.Age(span)
 
 
-def _build_comparison(match: re.Match[str]) -> Condition:
+def _build_comparison(match: re.Match[str]) -> model.Condition:
     if other := match["other"] or match["quoted"]:
-        return Compare(Comparison("=" if match["op"] == "!=" else match["op"]), other)
+        return model.Compare(model.Comparison("=" if match["op"] == "!=" else match["op"]), other)
     return _compare_with_literal(match["op"], _read_literal(match))
 
 
@@ -276,30 +255,30 @@ def _read_literal(match: re.Match[str]) -> Any:
         return value
     if not isinstance(value, int | float):
         raise _NotPlain
-    return Quantity(value, match["unit"])
+    return model.Quantity(value, match["unit"])
 
 
-def _compare_with_literal(op: str, value: Any) -> Is | Range:
+def _compare_with_literal(op: str, value: Any) -> model.Is | model.Range:
     if op in ("=", "!="):
-        return Is(value)
+        return model.Is(value)
     if op[0] == "<":
-        return Range(high=value, high_open=op == "<")
-    return Range(low=value, low_open=op == ">")
+        return model.Range(high=value, high_open=op == "<")
+    return model.Range(low=value, low_open=op == ">")
 
 
-def _build_set(match: re.Match[str]) -> Condition:
-    return one_of([_read_value(item) for item in _ITEM.findall(match["set"])])
+def _build_set(match: re.Match[str]) -> model.Condition:
+    return model.one_of([_read_value(item) for item in _ITEM.findall(match["set"])])
 
 
-def _build_same_text(match: re.Match[str]) -> SameText:
+def _build_same_text(match: re.Match[str]) -> model.SameText:
     if match["op"] and match["op"] not in ("=", "!="):
         raise _NotPlain
-    return SameText(tuple(_read_value(item) for item in _ITEM.findall(match["set"] or match["value"])))
+    return model.SameText(tuple(_read_value(item) for item in _ITEM.findall(match["set"] or match["value"])))
 
 
-def _build_range(match: re.Match[str]) -> Condition:
+def _build_range(match: re.Match[str]) -> model.Condition:
     low, high = match["low"], match["high"]
-    return Range(
+    return model.Range(
         _read_value(low) if low else None,
         _read_value(high) if high else None,
         match["left"] == "(",
@@ -307,22 +286,24 @@ def _build_range(match: re.Match[str]) -> Condition:
     )
 
 
-def _build_text_test(match: re.Match[str]) -> TextTest:
+def _build_text_test(match: re.Match[str]) -> model.TextTest:
     if match["text"] == "like" and "%" in match["pattern"]:
         raise _NotPlain
-    return TextTest(TextOp(match["text"]), match["pattern"][1:-1], bool(match["fold"]))
+    return model.TextTest(model.TextOp(match["text"]), match["pattern"][1:-1], bool(match["fold"]))
 
 
-def _build_polygon(match: re.Match[str]) -> Within:
+def _build_polygon(match: re.Match[str]) -> model.Within:
     rings = _RINGS.findall(match["polygon"])
-    return Within(
-        area_of([[[[*map(literals.parse_number, place.split())] for place in ring.split(",")] for ring in rings]])
+    return model.Within(
+        model.area_of([[[[*map(literals.parse_number, place.split())] for place in ring.split(",")] for ring in rings]])
     )
 
 
-def _build_near(match: re.Match[str]) -> Near:
-    center = Point(float(match["lon"]), float(match["lat"]))
-    return Near(center, literals.to_metres(Quantity(literals.parse_number(match["far"]), match["far_unit"])))
+def _build_near(match: re.Match[str]) -> model.Near:
+    center = model.Point(float(match["lon"]), float(match["lat"]))
+    return model.Near(
+        center, literals.to_metres(model.Quantity(literals.parse_number(match["far"]), match["far_unit"]))
+    )
 
 
 def _read_value(token: str) -> Any:
@@ -332,7 +313,7 @@ def _read_value(token: str) -> Any:
 
 
 _MAKERS: dict[
-    str, Callable[[re.Match[str]], Condition]
+    str, Callable[[re.Match[str]], model.Condition]
 ] = {  # by the last group of `_PREDICATE` that took part in the match
     "value": _build_comparison,
     "unit": _build_comparison,
@@ -342,15 +323,15 @@ _MAKERS: dict[
     "set": _build_set,
     "same_set": _build_same_text,
     "right": _build_range,
-    "to": lambda match: Range(_read_value(match["from"]), _read_value(match["to"])),
+    "to": lambda match: model.Range(_read_value(match["from"]), _read_value(match["to"])),
     "pattern": _build_text_test,
     "fold": _build_text_test,
-    "concept": lambda match: IsA(match["concept"][1:-1]),
+    "concept": lambda match: model.IsA(match["concept"][1:-1]),
     "polygon": _build_polygon,
-    "region": lambda match: WithinRegion(match["region"]),
+    "region": lambda match: model.WithinRegion(match["region"]),
     "far_unit": _build_near,
-    "exists": lambda _: Exists(),
-    "null": lambda _: IsNull(),
+    "exists": lambda _: model.Exists(),
+    "null": lambda _: model.IsNull(),
 }
 
 FAST_PARSER = FastParser()

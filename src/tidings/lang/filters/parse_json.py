@@ -9,49 +9,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tidings import model
 from tidings.concepts import did_you_mean
 from tidings.errors import BadRegion, Mistake
 from tidings.lang.diagnostics import MAX_DEPTH, build_filter_error, check_length, make_depth_mistake
 from tidings.lang.filters import literals
 from tidings.lang.filters.source_spans import FilterSourceMap, TestSpan
-from tidings.model import (
-    FALSE,
-    TRUE,
-    Age,
-    And,
-    Compare,
-    Comparison,
-    Exists,
-    Has,
-    InNetworks,
-    Is,
-    IsA,
-    IsNull,
-    Near,
-    Not,
-    Point,
-    Quantifier,
-    Quantity,
-    Range,
-    SameText,
-    Test,
-    TextOp,
-    TextTest,
-    Within,
-    WithinRegion,
-    all_of,
-    any_of,
-    area_of,
-    one_of,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidings.model import Area, Condition, Filter
 
-
-def parse_json(source: Any) -> tuple[Filter, FilterSourceMap]:
+def parse_json(source: Any) -> tuple[model.Filter, FilterSourceMap]:
     """Return the filter of a JSON text or of its decoded object, and the paths of its tests."""
     if isinstance(source, str | bytes):
         source = _decode(source)
@@ -91,11 +60,11 @@ class _JsonReader:
     def __init__(self) -> None:
         self.source_map = FilterSourceMap()
 
-    def read_filter(self, node: Any, path: str, depth: int) -> Filter:
+    def read_filter(self, node: Any, path: str, depth: int) -> model.Filter:
         if depth > MAX_DEPTH:
             return self._refuse(make_depth_mistake().message, path)
         if isinstance(node, bool):
-            return TRUE if node else FALSE
+            return model.TRUE if node else model.FALSE
         if not isinstance(node, dict):
             expected = "an object with `and`, `or`, `not` or `attr`, or true or false"
             return self._refuse(f"expected a filter: {expected}", path)
@@ -105,24 +74,24 @@ class _JsonReader:
             return self._read_connective(node, path, depth)
         return self._refuse("expected exactly one of `and`, `or`, `not`, or a test with `attr` and `op`", path)
 
-    def _read_connective(self, node: dict[str, Any], path: str, depth: int) -> Filter:
+    def _read_connective(self, node: dict[str, Any], path: str, depth: int) -> model.Filter:
         ((word, inner),) = node.items()
         if word == "not":
-            return Not(self.read_filter(inner, f"{path}.not", depth + 1))
+            return model.Not(self.read_filter(inner, f"{path}.not", depth + 1))
         if word not in ("and", "or"):
             return self._refuse(f"unknown key `{word}`{did_you_mean(str(word), ('and', 'or', 'not', 'attr'))}", path)
         if not isinstance(inner, list):
             return self._refuse(f"`{word}` holds a list of filters", f"{path}.{word}")
         parts = [self.read_filter(part, f"{path}.{word}[{i}]", depth + 1) for i, part in enumerate(inner)]
-        return all_of(parts) if word == "and" else any_of(parts)
+        return model.all_of(parts) if word == "and" else model.any_of(parts)
 
-    def _read_test(self, node: dict[str, Any], path: str, depth: int) -> Filter:
+    def _read_test(self, node: dict[str, Any], path: str, depth: int) -> model.Filter:
         fields = dict(node)
         attribute, op = fields.pop("attr"), fields.pop("op", None)
         quantifier = fields.pop("quantifier", None)
         if op == "has":
             inner = self.read_filter(fields.pop("filter", None), f"{path}.filter", depth + 1)
-            return self._build_test(path, attribute, quantifier, lambda: _refuse_extra_keys(fields, Has(inner)))
+            return self._build_test(path, attribute, quantifier, lambda: _refuse_extra_keys(fields, model.Has(inner)))
         if op == "!=":
             return self._read_unequal(fields, path, attribute, quantifier)
         if not isinstance(op, str) or op not in _READERS:
@@ -133,38 +102,40 @@ class _JsonReader:
             path, attribute, quantifier, lambda: _refuse_extra_keys(fields, _READERS[op](op, fields))
         )
 
-    def _read_unequal(self, fields: dict[str, Any], path: str, attribute: Any, quantifier: Any) -> Filter:
+    def _read_unequal(self, fields: dict[str, Any], path: str, attribute: Any, quantifier: Any) -> model.Filter:
         """Read `!=` with the meaning of the text notation: none of the values is equal, unless quantified."""
         if quantifier == "any":
             every = self._build_test(
                 path, attribute, "all", lambda: _refuse_extra_keys(fields, _read_comparison("=", fields))
             )
-            return And((self._build_test(path, attribute, None, Exists), Not(every)))
+            return model.And((self._build_test(path, attribute, None, model.Exists), model.Not(every)))
         # A scan, not a dict: a wrong quantifier may be a list, which has no hash.
         opposite = next((to for word, to in _UNEQUAL_QUANTIFIERS if quantifier == word), quantifier)
         return self._build_test(
             path, attribute, opposite, lambda: _refuse_extra_keys(fields, _read_comparison("=", fields))
         )
 
-    def _build_test(self, path: str, attribute: Any, quantifier: Any, make: Callable[[], Condition]) -> Filter:
+    def _build_test(
+        self, path: str, attribute: Any, quantifier: Any, make: Callable[[], model.Condition]
+    ) -> model.Filter:
         try:
             if not isinstance(attribute, str):
                 msg = "`attr` is an attribute's name"
                 raise ValueError(msg)
-            test = Test(attribute, make(), _read_quantifier(quantifier))
+            test = model.Test(attribute, make(), _read_quantifier(quantifier))
         except (ValueError, BadRegion) as problem:
             return self._refuse(str(problem), path)
         self.source_map.record(test, TestSpan(path=path))
         return test
 
-    def _refuse(self, message: str, path: str) -> Filter:
+    def _refuse(self, message: str, path: str) -> model.Filter:
         self.source_map.mistakes.append(Mistake(message, path=path))
-        return TRUE
+        return model.TRUE
 
 
-def _read_quantifier(word: Any) -> Quantifier:
+def _read_quantifier(word: Any) -> model.Quantifier:
     try:
-        return Quantifier("any" if word is None else word)
+        return model.Quantifier("any" if word is None else word)
     except ValueError:
         msg = f"unknown quantifier {_format_value(word)}; one of any, all, none"
         raise ValueError(msg) from None
@@ -178,7 +149,7 @@ def _format_value(value: Any) -> str:
         return f"a {type(value).__name__}"
 
 
-def _refuse_extra_keys(fields: dict[str, Any], condition: Condition) -> Condition:
+def _refuse_extra_keys(fields: dict[str, Any], condition: model.Condition) -> model.Condition:
     """Refuse keys that the operator does not use: a misspelt key must not be ignored."""
     if fields:
         msg = f"unknown key `{next(iter(fields))}` beside this operator"
@@ -220,9 +191,9 @@ def _read_scalar(value: Any) -> Any:
         case {"time": str(text), **rest} if not rest:
             return literals.parse_moment(text)
         case {"number": (int() | float()) as amount, "unit": str(unit), **rest} if not rest:
-            return Quantity(amount, unit)
+            return model.Quantity(amount, unit)
         case {"lon": (int() | float()) as lon, "lat": (int() | float()) as lat, **rest} if not rest:
-            return Point(lon, lat)
+            return model.Point(lon, lat)
     forms = '{"time": ...}, {"number": ..., "unit": ...} or {"lon": ..., "lat": ...}'
     msg = f"a value is a number, text, true, false, {forms}"
     raise ValueError(msg)
@@ -232,93 +203,93 @@ def _take_value(fields: dict[str, Any], key: str = "value") -> Any:
     return _read_scalar(_take(fields, key, str, int, float, bool, dict))
 
 
-def _read_comparison(op: str, fields: dict[str, Any]) -> Condition:
+def _read_comparison(op: str, fields: dict[str, Any]) -> model.Condition:
     if "other" in fields:
-        return Compare(Comparison(op), _take(fields, "other", str))
+        return model.Compare(model.Comparison(op), _take(fields, "other", str))
     value = _take_value(fields)
     if "ignoring_case" in fields and op == "=" and _take_flag(fields, "ignoring_case"):
-        return SameText((value,))
+        return model.SameText((value,))
     match op:
         case "=":
-            return Is(value)
+            return model.Is(value)
         case "<" | "<=":
-            return Range(high=value, high_open=op == "<")
+            return model.Range(high=value, high_open=op == "<")
         case _:
-            return Range(low=value, low_open=op == ">")
+            return model.Range(low=value, low_open=op == ">")
 
 
-def _read_range(_: str, fields: dict[str, Any]) -> Range:
+def _read_range(_: str, fields: dict[str, Any]) -> model.Range:
     ends = [
         _take_value(fields, key) if fields.get(key) is not None else fields.pop(key, None) for key in ("low", "high")
     ]
-    return Range(ends[0], ends[1], _take_flag(fields, "low_open"), _take_flag(fields, "high_open"))
+    return model.Range(ends[0], ends[1], _take_flag(fields, "low_open"), _take_flag(fields, "high_open"))
 
 
-def _read_age(op: str, fields: dict[str, Any]) -> Age:
+def _read_age(op: str, fields: dict[str, Any]) -> model.Age:
     for key in ("low", "high"):
         if isinstance(fields.get(key), bool | str | dict | list):
             msg = "an age is given in seconds"
             raise ValueError(msg)
-    return Age(_read_range(op, fields))
+    return model.Age(_read_range(op, fields))
 
 
-def _read_set(_: str, fields: dict[str, Any]) -> Condition:
+def _read_set(_: str, fields: dict[str, Any]) -> model.Condition:
     values = _take(fields, "values", list)
     if not values:
         msg = "a set needs at least one value"
         raise ValueError(msg)
     scalars = [_read_scalar(value) for value in values]
-    return SameText(tuple(scalars)) if _take_flag(fields, "ignoring_case") else one_of(scalars)
+    return model.SameText(tuple(scalars)) if _take_flag(fields, "ignoring_case") else model.one_of(scalars)
 
 
-def _read_text_test(op: str, fields: dict[str, Any]) -> TextTest:
-    return TextTest(TextOp(op), _take(fields, "value", str), _take_flag(fields, "ignoring_case"))
+def _read_text_test(op: str, fields: dict[str, Any]) -> model.TextTest:
+    return model.TextTest(model.TextOp(op), _take(fields, "value", str), _take_flag(fields, "ignoring_case"))
 
 
-def _read_within(_: str, fields: dict[str, Any]) -> Condition:
+def _read_within(_: str, fields: dict[str, Any]) -> model.Condition:
     if "region" in fields:
-        return WithinRegion(_take(fields, "region", str))
+        return model.WithinRegion(_take(fields, "region", str))
     geometry = _take(fields, "geometry", dict)
     match geometry:
         case {"type": "Polygon", "coordinates": list(rings)}:
-            return Within(_build_area([rings]))
+            return model.Within(_build_area([rings]))
         case {"type": "MultiPolygon", "coordinates": list(polygons)}:
-            return Within(_build_area(polygons))
+            return model.Within(_build_area(polygons))
     msg = "`geometry` is a GeoJSON Polygon or MultiPolygon"
     raise ValueError(msg)
 
 
-def _build_area(polygons: Any) -> Area:
+def _build_area(polygons: Any) -> model.Area:
     try:
-        return area_of(polygons)
+        return model.area_of(polygons)
     except TypeError:
         msg = "`coordinates` is not nested as GeoJSON nests it"
         raise ValueError(msg) from None
 
 
-def _read_near(_: str, fields: dict[str, Any]) -> Near:
+def _read_near(_: str, fields: dict[str, Any]) -> model.Near:
     lon, lat = _take(fields, "lon", int, float), _take(fields, "lat", int, float)
-    return Near(Point(lon, lat), _take(fields, "metres", int, float))
+    return model.Near(model.Point(lon, lat), _take(fields, "metres", int, float))
 
 
-def _read_networks(_: str, fields: dict[str, Any]) -> InNetworks:
+def _read_networks(_: str, fields: dict[str, Any]) -> model.InNetworks:
     blocks = _take(fields, "networks", list)
     if not all(isinstance(block, str) for block in blocks):
         msg = "`networks` is a list of addresses and blocks as text"
         raise ValueError(msg)
-    return InNetworks(tuple(literals.parse_network(block) for block in blocks))
+    return model.InNetworks(tuple(literals.parse_network(block) for block in blocks))
 
 
-_READERS: dict[str, Callable[[str, dict[str, Any]], Condition]] = {
+_READERS: dict[str, Callable[[str, dict[str, Any]], model.Condition]] = {
     **dict.fromkeys(("=", "<", "<=", ">", ">="), _read_comparison),
     "range": _read_range,
     "in": _read_set,
-    **dict.fromkeys(tuple(op.value for op in TextOp), _read_text_test),
-    "is a": lambda _, fields: IsA(_take(fields, "value", str)),
+    **dict.fromkeys(tuple(op.value for op in model.TextOp), _read_text_test),
+    "is a": lambda _, fields: model.IsA(_take(fields, "value", str)),
     "within": _read_within,
     "near": _read_near,
     "in networks": _read_networks,
     "age": _read_age,
-    "exists": lambda _, __: Exists(),
-    "is null": lambda _, __: IsNull(),
+    "exists": lambda _, __: model.Exists(),
+    "is null": lambda _, __: model.IsNull(),
 }

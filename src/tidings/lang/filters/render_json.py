@@ -3,99 +3,73 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tidings.model import (
-    Age,
-    And,
-    Compare,
-    Exists,
-    Has,
-    In,
-    InNetworks,
-    Is,
-    IsA,
-    IsNull,
-    Near,
-    Not,
-    Or,
-    Point,
-    Quantifier,
-    Quantity,
-    Range,
-    SameText,
-    Test,
-    TextTest,
-    Within,
-    WithinRegion,
-)
-
-if TYPE_CHECKING:
-    from tidings.model import Area, Condition, Filter
+from tidings import model
 
 
-def render_json(tree: Filter) -> str:
+def render_json(tree: model.Filter) -> str:
     """Return the filter as JSON text."""
     return json.dumps(to_object(tree), ensure_ascii=False)
 
 
-def to_object(tree: Filter) -> Any:
+def to_object(tree: model.Filter) -> Any:
     """Return the filter as the decoded JSON object."""
     match tree:
-        case And(()):
+        case model.And(()):
             return True
-        case Or(()):
+        case model.Or(()):
             return False
-        case And(parts):
+        case model.And(parts):
             return {"and": [to_object(part) for part in parts]}
-        case Or(parts):
+        case model.Or(parts):
             return {"or": [to_object(part) for part in parts]}
-        case Not(part):
+        case model.Not(part):
             return {"not": to_object(part)}
-        case Test(attribute, condition, quantifier):
+        case model.Test(attribute, condition, quantifier):
             fields = _to_fields(condition)
-            if quantifier is not Quantifier.ANY:
+            if quantifier is not model.Quantifier.ANY:
                 fields = {"op": fields.pop("op"), "quantifier": quantifier.value, **fields}
             return {"attr": attribute, **fields}
 
 
-def _to_fields(condition: Condition) -> dict[str, Any]:
+def _to_fields(condition: model.Condition) -> dict[str, Any]:
     match condition:
-        case Is(value):
+        case model.Is(value):
             return {"op": "=", "value": _to_json_value(value)}
-        case In(values):
+        case model.In(values):
             return {"op": "in", "values": [_to_json_value(value) for value in values]}
-        case Range():
+        case model.Range():
             return {"op": "range", **_to_bounds(condition)}
-        case Age(span):
+        case model.Age(span):
             return {"op": "age", **_to_bounds(span)}
-        case SameText((value,)):
+        case model.SameText((value,)):
             return {"op": "=", "value": value, "ignoring_case": True}
-        case SameText(values):
+        case model.SameText(values):
             return {"op": "in", "values": [*values], "ignoring_case": True}
-        case TextTest(op, pattern, ignoring_case):
+        case model.TextTest(op, pattern, ignoring_case):
             return {"op": op.value, "value": pattern, **({"ignoring_case": True} if ignoring_case else {})}
-        case IsA(concept):
+        case model.IsA(concept):
             return {"op": "is a", "value": concept}
-        case Within(area):
+        case model.Within(area):
             return {"op": "within", "geometry": _to_geometry(area)}
-        case WithinRegion(region):
+        case model.WithinRegion(region):
             return {"op": "within", "region": region}
-        case Near(center, metres):
+        case model.Near(center, metres):
             return {"op": "near", "lon": center.lon, "lat": center.lat, "metres": metres}
-        case InNetworks(networks):
+        case model.InNetworks(networks):
             return {"op": "in networks", "networks": [str(network) for network in networks]}
-        case Compare(op, other):
+        case model.Compare(op, other):
             return {"op": op.value, "other": other}
-        case Has(inner):
+        case model.Has(inner):
             return {"op": "has", "filter": to_object(inner)}
-        case Exists():
+        case model.Exists():
             return {"op": "exists"}
-        case IsNull():
+        case model.IsNull():
             return {"op": "is null"}
 
 
-def _to_bounds(span: Range) -> dict[str, Any]:
+def _to_bounds(span: model.Range) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for key, value, is_open in (("low", span.low, span.low_open), ("high", span.high, span.high_open)):
         if value is not None:
@@ -109,14 +83,14 @@ def _to_json_value(value: Any) -> Any:
     match value:
         case bool() | int() | float() | str():
             return value
-        case Quantity(amount, unit):
+        case model.Quantity(amount, unit):
             return {"number": amount, "unit": unit}
-        case Point(lon, lat):
+        case model.Point(lon, lat):
             return {"lon": lon, "lat": lat}
     return {"time": value.isoformat().replace("+00:00", "Z")}
 
 
-def _to_geometry(area: Area) -> dict[str, Any]:
+def _to_geometry(area: model.Area) -> dict[str, Any]:
     coordinates = [[[list(place) for place in ring] for ring in rings] for rings in area.polygons]
     if len(coordinates) == 1:
         return {"type": "Polygon", "coordinates": coordinates[0]}

@@ -3,37 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tidings import model
 from tidings.lang.filters import literals
-from tidings.model import (
-    Age,
-    And,
-    Compare,
-    Exists,
-    Has,
-    In,
-    InNetworks,
-    Is,
-    IsA,
-    IsNull,
-    Near,
-    Not,
-    Or,
-    Point,
-    Quantifier,
-    Quantity,
-    Range,
-    SameText,
-    Test,
-    TextOp,
-    TextTest,
-    Within,
-    WithinRegion,
-)
-
-if TYPE_CHECKING:
-    from tidings.model import Filter
 
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*(\.\w+)*")
 _PLAIN_UNIT = re.compile(r"[^\W\d]\w*([/*^]-?\w+)*|[%$€£¥₽₹°][\w%]*")
@@ -45,93 +18,93 @@ RESERVED = frozenset(
 """Words that an attribute's name, or its first part, cannot be without backticks."""
 
 
-def render_text(tree: Filter) -> str:
+def render_text(tree: model.Filter) -> str:
     """Return the filter in text notation."""
     match tree:
-        case And(()):
+        case model.And(()):
             return "true"
-        case Or(()):
+        case model.Or(()):
             return "false"
-        case And(parts):
-            return " and ".join(_render_operand(part, And, Or) for part in parts)
-        case Or(parts):
-            return " or ".join(_render_operand(part, Or) for part in parts)
-        case Not(part):
-            return f"not {_render_operand(part, And, Or)}"
-        case Test():
+        case model.And(parts):
+            return " and ".join(_render_operand(part, model.And, model.Or) for part in parts)
+        case model.Or(parts):
+            return " or ".join(_render_operand(part, model.Or) for part in parts)
+        case model.Not(part):
+            return f"not {_render_operand(part, model.And, model.Or)}"
+        case model.Test():
             return render_test(tree)
 
 
-def _render_operand(part: Filter, *grouped: type) -> str:
-    needs_group = isinstance(part, And | Or) and isinstance(part, grouped) and part.parts
+def _render_operand(part: model.Filter, *grouped: type) -> str:
+    needs_group = isinstance(part, model.And | model.Or) and isinstance(part, grouped) and part.parts
     return f"({render_text(part)})" if needs_group else render_text(part)
 
 
-def render_test(test: Test) -> str:
+def render_test(test: model.Test) -> str:
     """Return one test in text notation."""
     subject = render_name(test.attribute)
-    if isinstance(test.condition, Age):
+    if isinstance(test.condition, model.Age):
         subject = f"age({subject})"
     condition = test.condition
-    if test.quantifier is Quantifier.NONE and (op := _render_unequal(condition)):
+    if test.quantifier is model.Quantifier.NONE and (op := _render_unequal(condition)):
         return f"{subject} {op}"
-    if test.quantifier is not Quantifier.ANY:
+    if test.quantifier is not model.Quantifier.ANY:
         subject = f"{test.quantifier}({subject})"
     return f"{subject} {_render_condition(condition)}"
 
 
 def _render_unequal(condition: Any) -> str | None:
     match condition:
-        case Is(value):
+        case model.Is(value):
             return f"!= {render_literal(value)}"
-        case SameText((value,)):
+        case model.SameText((value,)):
             return f"!= {render_literal(value)} ignoring case"
-        case Compare("=", other):  # in backticks: a bare word is warned of, since text may be meant
+        case model.Compare("=", other):  # in backticks: a bare word is warned of, since text may be meant
             return f"!= {literals.quote(other, '`')}"
     return None
 
 
 def _render_condition(condition: Any) -> str:
     match condition:
-        case Is(value):
+        case model.Is(value):
             return f"= {render_literal(value)}"
-        case In(values):
+        case model.In(values):
             return f"in ({', '.join(map(render_literal, values))})"
-        case Range():
+        case model.Range():
             return _render_range(condition, render_literal)
-        case Age(span):
+        case model.Age(span):
             return _render_range(span, literals.format_seconds)
-        case SameText((value,)):
+        case model.SameText((value,)):
             return f"= {render_literal(value)} ignoring case"
-        case SameText(values):
+        case model.SameText(values):
             return f"in ({', '.join(map(render_literal, values))}) ignoring case"
-        case TextTest(op, pattern, ignoring_case):
+        case model.TextTest(op, pattern, ignoring_case):
             return f"{op} {_quote_pattern(op, pattern)}{' ignoring case' if ignoring_case else ''}"
-        case IsA(concept):
+        case model.IsA(concept):
             return f"is a {literals.quote(concept)}"
-        case Within(area):
+        case model.Within(area):
             return f"within {literals.format_area(area)}"
-        case WithinRegion(region):
+        case model.WithinRegion(region):
             plain = _PLAIN_REGION.fullmatch(region)
             return f"within @{region if plain else literals.quote(region, '`')}"
-        case Near(center, metres):
+        case model.Near(center, metres):
             return f"near {render_literal(center)} {literals.format_metres(metres)}"
-        case InNetworks(networks):
+        case model.InNetworks(networks):
             blocks = [str(network) for network in networks]
             return f"in {blocks[0]}" if len(blocks) == 1 else f"in ({', '.join(blocks)})"
-        case Compare(op, other):
+        case model.Compare(op, other):
             return f"{op} {literals.quote(other, '`')}"
-        case Has(inner):
+        case model.Has(inner):
             return f"has ({render_text(inner)})"
-        case Exists():
+        case model.Exists():
             return "exists"
-        case IsNull():
+        case model.IsNull():
             return "is null"
     msg = f"{condition!r} is not a condition"
     raise TypeError(msg)
 
 
-def _render_range(span: Range, format_bound: Any) -> str:
+def _render_range(span: model.Range, format_bound: Any) -> str:
     if span.low is None:
         return f"{'<' if span.high_open else '<='} {format_bound(span.high)}"
     if span.high is None:
@@ -140,11 +113,11 @@ def _render_range(span: Range, format_bound: Any) -> str:
     return f"in {left}{format_bound(span.low)} .. {format_bound(span.high)}{right}"
 
 
-def _quote_pattern(op: TextOp, pattern: str) -> str:
+def _quote_pattern(op: model.TextOp, pattern: str) -> str:
     match op:
-        case TextOp.MATCHES:
+        case model.TextOp.MATCHES:
             return _quote_expression(pattern)
-        case TextOp.LIKE:
+        case model.TextOp.LIKE:
             return literals.quote_pattern(pattern)
     return literals.quote(pattern)
 
@@ -168,9 +141,9 @@ def render_literal(value: Any) -> str:
             return literals.format_number(value)
         case str():
             return literals.quote(value)
-        case Point(lon, lat):
+        case model.Point(lon, lat):
             return f"({literals.format_number(lon)}, {literals.format_number(lat)})"
-        case Quantity(amount, unit):
+        case model.Quantity(amount, unit):
             plain = _PLAIN_UNIT.fullmatch(unit) and unit.lower() not in RESERVED
             return f"{literals.format_number(amount)} {unit if plain else literals.quote(unit, '`')}"
     return literals.format_moment(value)

@@ -10,32 +10,20 @@ from typing import TYPE_CHECKING
 
 from tidings.concepts import did_you_mean
 from tidings.lang.patterns.source_positions import HOLE
-from tidings.model.patterns import (
-    Both,
-    Either,
-    Pattern,
-    Repeat,
-    Sequence,
-    Step,
-    Timed,
-    children_of,
-    conditions_of,
-    steps_of,
-)
+from tidings.model import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tidings.errors import Mistake
     from tidings.lang.patterns.source_positions import PatternDraft, SourceSpan
-    from tidings.model.patterns import Absence, Elapsed, Joint, Node
 
 
 def find_mistakes(draft: PatternDraft) -> list[Mistake]:
     """Return the mistakes of a draft that reading it did not find."""
     if draft.root is None:
         return [*_find_repeated_names(draft)]
-    steps = [step for step in steps_of(draft.root) if step.filter != HOLE]
+    steps = [step for step in patterns.steps_of(draft.root) if step.filter != HOLE]
     unknown = [*_find_unknown_filters(draft, steps)]
     mistakes = [
         *_find_repeated_names(draft),
@@ -57,7 +45,7 @@ def _find_repeated_names(draft: PatternDraft) -> Iterator[Mistake]:
         seen.add(named.name)
 
 
-def _find_unknown_filters(draft: PatternDraft, steps: list[Step]) -> Iterator[Mistake]:
+def _find_unknown_filters(draft: PatternDraft, steps: list[patterns.Step]) -> Iterator[Mistake]:
     names = [named.name for named in draft.filters]
     used = [(step.filter, draft.source_map.locate(step)) for step in steps]
     used += [(name, place) for name, place, _ in _list_guards(draft)]
@@ -67,7 +55,7 @@ def _find_unknown_filters(draft: PatternDraft, steps: list[Step]) -> Iterator[Mi
             yield place.make_mistake(f"no filter is called `{name}`{near}")
 
 
-def _find_repeated_labels(draft: PatternDraft, steps: list[Step]) -> Iterator[Mistake]:
+def _find_repeated_labels(draft: PatternDraft, steps: list[patterns.Step]) -> Iterator[Mistake]:
     seen: set[str] = set()
     for step in steps:
         if step.label is None:
@@ -79,11 +67,11 @@ def _find_repeated_labels(draft: PatternDraft, steps: list[Step]) -> Iterator[Mi
         seen.add(step.label)
 
 
-def _find_condition_mistakes(draft: PatternDraft, steps: list[Step]) -> Iterator[Mistake]:
+def _find_condition_mistakes(draft: PatternDraft, steps: list[patterns.Step]) -> Iterator[Mistake]:
     assert draft.root is not None
     called = Counter(step.name for step in steps)
     whole = not draft.source_map.mistakes  # a part that was not read may have the label
-    for condition in conditions_of(draft.root):
+    for condition in patterns.conditions_of(draft.root):
         for index, moment in enumerate((condition.late, condition.early), start=1):
             count = called[moment.label]
             if count > 1:
@@ -93,11 +81,11 @@ def _find_condition_mistakes(draft: PatternDraft, steps: list[Step]) -> Iterator
                 yield _at(draft, condition, index).make_mistake(_explain_unknown_label(moment.label, steps))
 
 
-def _at(draft: PatternDraft, condition: Elapsed, index: int) -> SourceSpan:
+def _at(draft: PatternDraft, condition: patterns.Elapsed, index: int) -> SourceSpan:
     return draft.source_map.locate(condition, index)
 
 
-def _explain_unknown_label(label: str, steps: list[Step]) -> str:
+def _explain_unknown_label(label: str, steps: list[patterns.Step]) -> str:
     labelled = [f"`{step.name}`" for step in steps if step.filter == label]
     if labelled:
         return f"no step is called `{label}`; with that filter there is {' and '.join(labelled)}"
@@ -106,7 +94,7 @@ def _explain_unknown_label(label: str, steps: list[Step]) -> str:
 
 def _find_unused(draft: PatternDraft) -> Iterator[Mistake]:
     assert draft.root is not None
-    used = {step.filter for step in steps_of(draft.root)} | {name for name, _, _ in _list_guards(draft)}
+    used = {step.filter for step in patterns.steps_of(draft.root)} | {name for name, _, _ in _list_guards(draft)}
     for named in draft.filters:
         if named.name not in used:
             yield draft.source_map.locate(named).make_mistake(
@@ -120,7 +108,7 @@ def _find_unused(draft: PatternDraft) -> Iterator[Mistake]:
 def _find_unbound(draft: PatternDraft) -> Iterator[Mistake]:
     assert draft.root is not None
     variables = {named.name: {variable for _, variable in named.variables} for named in draft.filters}
-    keys = set(Pattern(draft.filters, draft.root, draft.absence).key_variables())
+    keys = set(patterns.Pattern(draft.filters, draft.root, draft.absence).key_variables())
     for name, place, before in _list_guards(draft):
         for variable in sorted(variables[name] - keys - (before or set())):
             yield place.make_mistake(
@@ -132,7 +120,7 @@ def _list_guards(draft: PatternDraft) -> Iterator[tuple[str, SourceSpan, set[str
     """Yield each name under `not`, its position, and the variables that surely have a value before it."""
     assert draft.root is not None
     variables = {named.name: {variable for _, variable in named.variables} for named in draft.filters}
-    guards: list[tuple[Joint | Absence, set[str]]] = [*_list_joints(draft.root, set(), variables)]
+    guards: list[tuple[patterns.Joint | patterns.Absence, set[str]]] = [*_list_joints(draft.root, set(), variables)]
     if draft.absence is not None:
         guards.append((draft.absence, find_bound_variables(draft.root, variables)))
     for guard, before in guards:
@@ -140,9 +128,11 @@ def _list_guards(draft: PatternDraft) -> Iterator[tuple[str, SourceSpan, set[str
             yield name, draft.source_map.locate(guard, index), before
 
 
-def _list_joints(node: Node, before: set[str], variables: Mapping[str, set[str]]) -> Iterator[tuple[Joint, set[str]]]:
-    if not isinstance(node, Sequence):
-        for part in children_of(node):
+def _list_joints(
+    node: patterns.Node, before: set[str], variables: Mapping[str, set[str]]
+) -> Iterator[tuple[patterns.Joint, set[str]]]:
+    if not isinstance(node, patterns.Sequence):
+        for part in patterns.children_of(node):
             yield from _list_joints(part, before, variables)
         return
     for i, part in enumerate(node.parts):
@@ -152,19 +142,19 @@ def _list_joints(node: Node, before: set[str], variables: Mapping[str, set[str]]
             yield node.joints[i], before
 
 
-def find_bound_variables(node: Node, variables: Mapping[str, set[str]]) -> set[str]:
+def find_bound_variables(node: patterns.Node, variables: Mapping[str, set[str]]) -> set[str]:
     """Return the variables that have a value after every match of this part.
 
     `variables` maps a filter's name to the variables that it binds.
     """
     match node:
-        case Step(name, _):
+        case patterns.Step(name, _):
             return set(variables.get(name, ()))
-        case Repeat(step, _, _):
+        case patterns.Repeat(step, _, _):
             return find_bound_variables(step, variables)
-        case Timed(part, _, _):
+        case patterns.Timed(part, _, _):
             return find_bound_variables(part, variables)
-        case Sequence(parts, _) | Both(parts):
+        case patterns.Sequence(parts, _) | patterns.Both(parts):
             return set[str]().union(*(find_bound_variables(part, variables) for part in parts))
-        case Either(parts):
+        case patterns.Either(parts):
             return set.intersection(*(find_bound_variables(part, variables) for part in parts))

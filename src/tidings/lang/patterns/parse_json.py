@@ -28,29 +28,13 @@ from tidings.lang.patterns.source_positions import (
 )
 from tidings.lang.patterns.time_conditions import NEVER, never_holds
 from tidings.lang.patterns.tokens import PatternReadError
-from tidings.model import TRUE
-from tidings.model.patterns import (
-    Absence,
-    Both,
-    Either,
-    Elapsed,
-    Gap,
-    Joint,
-    Moment,
-    NamedFilter,
-    Repeat,
-    Sequence,
-    Step,
-    Timed,
-    Which,
-)
+from tidings.model import TRUE, patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidings.concepts import Vocabulary
     from tidings.model import Filter
-    from tidings.model.patterns import Node
 
 _T = TypeVar("_T")
 _PARTS = ("step", "sequence", "and", "or", "timed")
@@ -94,15 +78,15 @@ class _PatternJsonReader:
 
     # Named filters ----------------------------------------------------------------------------------
 
-    def _read_named_filter(self, node: Any, path: str) -> NamedFilter:
+    def _read_named_filter(self, node: Any, path: str) -> patterns.NamedFilter:
         fields = self._read_fields(node, path, "a named filter", ("name", "filter"), ("variables",))
         name = self._read_text(fields.get("name", HOLE), f"{path}.name")
         tree = self._read_filter(fields["filter"], f"{path}.filter") if "filter" in fields else TRUE
         items = self._read_list(fields.get("variables", []), f"{path}.variables", "variables")
         pairs = [self._read_variable(item, f"{path}.variables[{i}]") for i, item in enumerate(items)]
-        named = self._build(lambda: NamedFilter(name, tree, tuple(pairs)), f"{path}.variables") or NamedFilter(
-            name, tree
-        )
+        named = self._build(
+            lambda: patterns.NamedFilter(name, tree, tuple(pairs)), f"{path}.variables"
+        ) or patterns.NamedFilter(name, tree)
         self._source_map.record(named, SourceSpan(path=f"{path}.name"))
         return named
 
@@ -123,7 +107,7 @@ class _PatternJsonReader:
 
     # Parts ------------------------------------------------------------------------------------------
 
-    def _read_part(self, node: Any, path: str, depth: int) -> Node:
+    def _read_part(self, node: Any, path: str, depth: int) -> patterns.Node:
         if depth > MAX_LEVELS:
             return self._refuse_part(
                 f"the pattern is nested more than {MAX_LEVELS} levels deep, which is the limit", path
@@ -142,44 +126,44 @@ class _PatternJsonReader:
             case word:
                 return self._read_connective(node, path, depth, word)
 
-    def _read_connective(self, node: Any, path: str, depth: int, word: str) -> Node:
+    def _read_connective(self, node: Any, path: str, depth: int, word: str) -> patterns.Node:
         parts = self._read_parts(self._read_fields(node, path, f"`{word}`", (word,))[word], f"{path}.{word}", depth)
-        kind = Both if word == "and" else Either
-        return self._build(lambda: kind(parts), f"{path}.{word}") or Step(HOLE)
+        kind = patterns.Both if word == "and" else patterns.Either
+        return self._build(lambda: kind(parts), f"{path}.{word}") or patterns.Step(HOLE)
 
-    def _read_parts(self, node: Any, path: str, depth: int) -> tuple[Node, ...]:
+    def _read_parts(self, node: Any, path: str, depth: int) -> tuple[patterns.Node, ...]:
         items = self._read_list(node, path, "parts")
         return tuple(self._read_part(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(items))
 
-    def _read_step(self, node: Any, path: str) -> Node:
+    def _read_step(self, node: Any, path: str) -> patterns.Node:
         fields = self._read_fields(node, path, "a step", ("step",), ("label", "least", "most"))
         label = self._read_text(fields["label"], f"{path}.label") if "label" in fields else None
-        step = Step(self._read_text(fields["step"], f"{path}.step"), label)
+        step = patterns.Step(self._read_text(fields["step"], f"{path}.step"), label)
         self._source_map.record(step, SourceSpan(path=f"{path}.step"), SourceSpan(path=f"{path}.label"))
         if "least" not in fields and "most" not in fields:
             return step
         least = self._read_count(fields.get("least", 1), f"{path}.least")
         most = None if fields.get("most") is None else self._read_count(fields["most"], f"{path}.most")
-        return self._build(lambda: Repeat(step, least, most), path) or Step(HOLE)
+        return self._build(lambda: patterns.Repeat(step, least, most), path) or patterns.Step(HOLE)
 
-    def _read_sequence(self, node: Any, path: str, depth: int) -> Node:
+    def _read_sequence(self, node: Any, path: str, depth: int) -> patterns.Node:
         fields = self._read_fields(node, path, "a sequence", ("sequence",), ("joints",))
         parts = self._read_parts(fields["sequence"], f"{path}.sequence", depth)
-        default = [Gap.LATER.value] * (len(parts) - 1)
+        default = [patterns.Gap.LATER.value] * (len(parts) - 1)
         items = self._read_list(fields.get("joints", default), f"{path}.joints", "joints")
         joints = tuple(self._read_joint(item, f"{path}.joints[{i}]") for i, item in enumerate(items))
-        return self._build(lambda: Sequence(parts, joints), path) or Step(HOLE)
+        return self._build(lambda: patterns.Sequence(parts, joints), path) or patterns.Step(HOLE)
 
-    def _read_joint(self, node: Any, path: str) -> Joint:
+    def _read_joint(self, node: Any, path: str) -> patterns.Joint:
         if isinstance(node, str) and node in (",", ";"):
-            return Joint(Gap(node))
+            return patterns.Joint(patterns.Gap(node))
         if not isinstance(node, dict):
             self._source_map.refuse('a joint is ",", ";" or an object {"not": ["b"]}', SourceSpan(path=path))
-            return Joint(Gap.LATER)
+            return patterns.Joint(patterns.Gap.LATER)
         names, spans = self._read_guards(
             self._read_fields(node, path, "a joint", ("not",)).get("not", ["b"]), f"{path}.not"
         )
-        joint = Joint(Gap.LATER, names)
+        joint = patterns.Joint(patterns.Gap.LATER, names)
         self._source_map.record(joint, *spans)
         return joint
 
@@ -191,18 +175,18 @@ class _PatternJsonReader:
         names = tuple(self._read_text(item, place) for item, place in zip(items, paths, strict=True))
         return names, [SourceSpan(path=place) for place in paths]
 
-    def _read_absence(self, node: Any, path: str) -> Absence | None:
+    def _read_absence(self, node: Any, path: str) -> patterns.Absence | None:
         fields = self._read_fields(node, path, "an absence", ("not", "for"))
         names, spans = self._read_guards(fields.get("not", ["b"]), f"{path}.not")
         span = self._read_duration(fields.get("for", "1 s"), f"{path}.for")
-        absence = self._build(lambda: Absence(names, span), f"{path}.for")
+        absence = self._build(lambda: patterns.Absence(names, span), f"{path}.for")
         if absence is not None:
             self._source_map.record(absence, *spans)
         return absence
 
     # Times ------------------------------------------------------------------------------------------
 
-    def _read_timed(self, node: Any, path: str, depth: int) -> Node:
+    def _read_timed(self, node: Any, path: str, depth: int) -> patterns.Node:
         fields = self._read_fields(node, path, "a timed part", ("timed",), ("conditions", "within"))
         part = self._read_part(fields["timed"], f"{path}.timed", depth + 1)
         items = self._read_list(fields.get("conditions", []), f"{path}.conditions", "conditions")
@@ -213,9 +197,9 @@ class _PatternJsonReader:
         conditions = tuple(condition for condition in optional if condition is not None)
         if items and not conditions and within is None:
             return part
-        return self._build(lambda: Timed(part, conditions, within), path) or Step(HOLE)
+        return self._build(lambda: patterns.Timed(part, conditions, within), path) or patterns.Step(HOLE)
 
-    def _read_condition(self, node: Any, path: str) -> Elapsed | None:
+    def _read_condition(self, node: Any, path: str) -> patterns.Elapsed | None:
         more = ("low", "high", "low_open", "high_open", "absolute")
         fields = self._read_fields(node, path, "a condition", ("late", "early"), more)
         if not {"late", "early"} <= fields.keys():
@@ -223,7 +207,7 @@ class _PatternJsonReader:
         late, early = (self._read_moment(fields[key], f"{path}.{key}") for key in ("late", "early"))
         low, high = (self._read_duration(fields[k], f"{path}.{k}") if k in fields else None for k in more[:2])
         left, right, absolute = (self._read_flag(fields.get(key, False), f"{path}.{key}") for key in more[2:])
-        condition = self._build(lambda: Elapsed(late, early, low, high, left, right, absolute), path)
+        condition = self._build(lambda: patterns.Elapsed(late, early, low, high, left, right, absolute), path)
         if condition is None:
             return None
         if never_holds(condition):
@@ -233,11 +217,11 @@ class _PatternJsonReader:
         )
         return condition
 
-    def _read_moment(self, node: Any, path: str) -> Moment:
+    def _read_moment(self, node: Any, path: str) -> patterns.Moment:
         if isinstance(node, dict):
             fields = self._read_fields(node, path, "a moment", ("first",))
-            return Moment(self._read_text(fields.get("first", HOLE), f"{path}.first"), Which.FIRST)
-        return Moment(self._read_text(node, path))
+            return patterns.Moment(self._read_text(fields.get("first", HOLE), f"{path}.first"), patterns.Which.FIRST)
+        return patterns.Moment(self._read_text(node, path))
 
     def _read_duration(self, node: Any, path: str) -> int:
         try:
@@ -299,9 +283,9 @@ class _PatternJsonReader:
                 self._source_map.refuse(str(problem), SourceSpan(path=path))
             return None
 
-    def _refuse_part(self, message: str, path: str) -> Node:
+    def _refuse_part(self, message: str, path: str) -> patterns.Node:
         self._source_map.refuse(message, SourceSpan(path=path))
-        return Step(HOLE)
+        return patterns.Step(HOLE)
 
 
 def _join_keys(needed: tuple[str, ...]) -> str:

@@ -15,21 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.errors import PatternError
-from tidings.model.patterns import (
-    Both,
-    Either,
-    Elapsed,
-    Gap,
-    Joint,
-    Mode,
-    Pattern,
-    Repeat,
-    Sequence,
-    Step,
-    Timed,
-    Which,
-    steps_of,
-)
+from tidings.model import patterns
 from tidings.patterns.compile.terms import (
     AllTerm,
     ChoiceTerm,
@@ -50,7 +36,6 @@ from tidings.patterns.compile.terms import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tidings.model.patterns import Node
 
 BUDGET = 1 << 14
 """The most configurations of one pattern: `and` of fourteen single steps."""
@@ -118,7 +103,7 @@ class _Asked:
     timed: int
     late: Mark
     early: Mark
-    condition: Elapsed
+    condition: patterns.Elapsed
 
     @property
     def ends(self) -> tuple[int | None, int | None]:
@@ -131,14 +116,16 @@ class _Asked:
 _State: TypeAlias = tuple[Term, frozenset[int], frozenset[Mark]]
 
 
-def configurations(pattern: Pattern, mode: Mode = Mode.OVERLAP, *, budget: int = BUDGET) -> Configurations:
+def configurations(
+    pattern: patterns.Pattern, mode: patterns.Mode = patterns.Mode.OVERLAP, *, budget: int = BUDGET
+) -> Configurations:
     """Derive the graph; the mode `any` keeps every count of a repetition, the others only those that differ."""
-    return _Derivation(pattern, every=mode is Mode.ANY).graph(budget)
+    return _Derivation(pattern, every=mode is patterns.Mode.ANY).graph(budget)
 
 
 @dataclass
 class _Derivation:
-    pattern: Pattern
+    pattern: patterns.Pattern
     every: bool
     asked: list[_Asked] = field(default_factory=list)
     bounds: dict[int, int] = field(default_factory=dict)  # of parts with `within`
@@ -163,37 +150,37 @@ class _Derivation:
 
     # The tree as a term ------------------------------------------------------------------------
 
-    def _term(self, node: Node, steps: Iterator[int], parts: Iterator[int]) -> Term:
+    def _term(self, node: patterns.Node, steps: Iterator[int], parts: Iterator[int]) -> Term:
         match node:
-            case Step():
+            case patterns.Step():
                 return StepTerm(next(steps))
-            case Repeat(_, least, most):
+            case patterns.Repeat(_, least, most):
                 return RepeatTerm(next(steps), least, most)
-            case Sequence(operands, joints):
+            case patterns.Sequence(operands, joints):
                 head, *rest = [self._term(part, steps, parts) for part in operands]
                 return SequenceTerm(head, tuple(zip(joints, rest, strict=True)))
-            case Both(operands):
+            case patterns.Both(operands):
                 return AllTerm(tuple(self._term(part, steps, parts) for part in operands))
-            case Either(operands):
+            case patterns.Either(operands):
                 return ChoiceTerm(tuple(self._term(part, steps, parts) for part in operands))
-            case Timed(part, conditions, within):
+            case patterns.Timed(part, conditions, within):
                 number = next(parts)
                 self.asked += [self._condition(number, condition) for condition in conditions]
                 if within is not None:
                     self.bounds[number] = within
                 return TimedTerm(number, self._term(part, steps, parts))
 
-    def _condition(self, timed: int, condition: Elapsed) -> _Asked:
+    def _condition(self, timed: int, condition: patterns.Elapsed) -> _Asked:
         marks = [Mark(self._labels[moment.label], str(moment.which)) for moment in (condition.late, condition.early)]
         return _Asked(timed, marks[0], marks[1], condition)
 
     @cached_property
     def _labels(self) -> dict[str, int]:
-        return {step.name: number for number, step in enumerate(steps_of(self.pattern.root))}
+        return {step.name: number for number, step in enumerate(patterns.steps_of(self.pattern.root))}
 
     @cached_property
     def _names(self) -> list[str]:
-        return [step.filter for step in steps_of(self.pattern.root)]
+        return [step.filter for step in patterns.steps_of(self.pattern.root)]
 
     # One event further -------------------------------------------------------------------------
 
@@ -209,7 +196,7 @@ class _Derivation:
             yield edge, None if rest is None else (rest, following_active, following_known)
 
     def _list_marks(self, move: _Move) -> frozenset[Mark]:
-        ends = [Which.FIRST] * move.first + [Which.LAST] * move.last
+        ends = [patterns.Which.FIRST] * move.first + [patterns.Which.LAST] * move.last
         begun = [Mark(part, "begin") for part in move.entered if part in self.bounds]
         return frozenset([*(Mark(move.step, str(end)) for end in ends), *begun])
 
@@ -273,7 +260,7 @@ class _Derivation:
         # More events than the least say nothing new, unless first and last are to be two: drop one in the middle.
         if most != 0 and (least > 0 or self.every or not term.begun):
             left = RepeatTerm(term.step, least, most, begun=True)
-            moves.append((replace(move, last=False), WaitTerm(Joint(Gap.LATER), left)))
+            moves.append((replace(move, last=False), WaitTerm(patterns.Joint(patterns.Gap.LATER), left)))
         return moves
 
     def _interleave_moves(self, parts: tuple[Term, ...]) -> list[tuple[_Move, Term | None]]:
@@ -313,9 +300,9 @@ class _Derivation:
         return wishes.pop() if len(wishes) == 1 else 0
 
 
-def _split_within(root: Node) -> tuple[Node, int | None]:
+def _split_within(root: patterns.Node) -> tuple[patterns.Node, int | None]:
     """Take `within` off the whole pattern: it is judged at the end, so that patterns share what comes before."""
-    if not isinstance(root, Timed) or root.within is None:
+    if not isinstance(root, patterns.Timed) or root.within is None:
         return root, None
     inner = replace(root, within=None) if root.conditions else root.part
     return inner, root.within

@@ -12,25 +12,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from tidings.model import (
-    Age,
-    Compare,
-    Filter,
-    In,
-    InNetworks,
-    Is,
-    IsA,
-    Kind,
-    Near,
-    Point,
-    Quantity,
-    Range,
-    SameText,
-    TextTest,
-    Within,
-    WithinRegion,
-    tests,
-)
+from tidings import model
 from tidings.model.values import INT_MAX, INT_MIN
 from tidings.testing.strategies.areas import spots_of
 from tidings.testing.strategies.values import NOW
@@ -38,21 +20,20 @@ from tidings.testing.strategies.values import NOW
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tidings.model import Condition
     from tidings.testing.strategies.world import World
 
 _METRES_PER_DEGREE = 111_195.08
 
 
-def find_boundary_values(trees: Iterable[Filter], world: World) -> dict[str, list[Any]]:
+def find_boundary_values(trees: Iterable[model.Filter], world: World) -> dict[str, list[Any]]:
     """Return, by full attribute name, values at the boundaries of the filters' conditions."""
     values_of: dict[str, dict[Any, None]] = defaultdict(dict)
     pairs: list[tuple[str, str]] = []
     for tree in trees:
-        for written, test in tests(tree):
+        for written, test in model.tests(tree):
             name = world.canonical(written)
             values_of[name].update(dict.fromkeys(_boundary_values(test.condition, world)))
-            if isinstance(test.condition, Compare):
+            if isinstance(test.condition, model.Compare):
                 pairs.append((name, written.removesuffix(test.attribute) + test.condition.other))
     for left, right in pairs:  # attributes that are compared draw from the same values
         both = {**values_of[left], **values_of[right]} or dict.fromkeys(_DEFAULTS.get(_find_kind(left, world), ()))
@@ -60,16 +41,16 @@ def find_boundary_values(trees: Iterable[Filter], world: World) -> dict[str, lis
     return {name: [*values, *_midpoints(values)] for name, values in values_of.items()}
 
 
-_DEFAULTS: dict[Kind | None, tuple[Any, ...]] = {
-    Kind.NUMBER: (0, 1, 2),
-    Kind.TEXT: ("a", "ab"),
-    Kind.TIME: (NOW, NOW - timedelta(days=1)),
-    Kind.PLACE: ((0.0, 0.0), (1.0, 0.0)),
+_DEFAULTS: dict[model.Kind | None, tuple[Any, ...]] = {
+    model.Kind.NUMBER: (0, 1, 2),
+    model.Kind.TEXT: ("a", "ab"),
+    model.Kind.TIME: (NOW, NOW - timedelta(days=1)),
+    model.Kind.PLACE: ((0.0, 0.0), (1.0, 0.0)),
 }
 """Values of two attributes that filters only compare with each other."""
 
 
-def _find_kind(name: str, world: World) -> Kind | None:
+def _find_kind(name: str, world: World) -> model.Kind | None:
     slot = world.slots.get(name)
     if slot is None:  # inside an array of records
         array, _, inner = name.partition(".")
@@ -77,39 +58,39 @@ def _find_kind(name: str, world: World) -> Kind | None:
     return slot.kind if slot and not slot.units else None
 
 
-def _boundary_values(condition: Condition, world: World) -> Iterator[Any]:
+def _boundary_values(condition: model.Condition, world: World) -> Iterator[Any]:
     match condition:
-        case Is(value):
+        case model.Is(value):
             yield from _neighbours(value)
-        case In(values):
+        case model.In(values):
             for value in values:
                 yield from _neighbours(value)
-        case Range(low, high):
+        case model.Range(low, high):
             for end in (low, high):
                 yield from () if end is None else _neighbours(end)
-        case SameText(values):
+        case model.SameText(values):
             for value in values:
                 yield from (value, value.upper(), value.lower(), value.casefold(), value.swapcase(), f"{value}x")
-        case TextTest(_, pattern):
+        case model.TextTest(_, pattern):
             yield from _texts_like(pattern)
-        case IsA(concept):
+        case model.IsA(concept):
             yield concept
-        case Age(Range(low, high)):
+        case model.Age(model.Range(low, high)):
             for seconds in (low, high):
                 yield from () if seconds is None else _times_ago(seconds, world.now)
         case _:
             yield from _boundary_places(condition, world)
 
 
-def _boundary_places(condition: Condition, world: World) -> Iterator[Any]:
+def _boundary_places(condition: model.Condition, world: World) -> Iterator[Any]:
     match condition:
-        case Within(area):
+        case model.Within(area):
             yield from spots_of(area)
-        case WithinRegion(region) if world.regions is not None:
+        case model.WithinRegion(region) if world.regions is not None:
             yield from spots_of(world.regions[region])
-        case Near(center, metres):
+        case model.Near(center, metres):
             yield from _places_around(center, metres)
-        case InNetworks(networks):
+        case model.InNetworks(networks):
             for block in networks:
                 for address in (block.network_address, block.broadcast_address):
                     yield str(address)
@@ -135,10 +116,10 @@ def _neighbours(value: Any) -> Iterator[Any]:
             yield from _texts_like(value)
         case datetime():
             yield from _neighbours_of_time(value)
-        case Point(lon, lat):
+        case model.Point(lon, lat):
             yield (lon, lat)
-        case Quantity(amount, unit):
-            yield from (Quantity(n, unit) for n in (amount, amount - 1, amount + 1, amount * 1000, amount / 1000))
+        case model.Quantity(amount, unit):
+            yield from (model.Quantity(n, unit) for n in (amount, amount - 1, amount + 1, amount * 1000, amount / 1000))
 
 
 def _neighbours_of_time(value: datetime) -> Iterator[datetime]:
@@ -167,7 +148,7 @@ def _times_ago(seconds: Any, now: datetime) -> Iterator[datetime]:
     yield from _neighbours_of_time(then)
 
 
-def _places_around(center: Point, metres: float) -> Iterator[tuple[float, float]]:
+def _places_around(center: model.Point, metres: float) -> Iterator[tuple[float, float]]:
     yield (center.lon, center.lat)
     yield (center.lon - 180 if center.lon > 0 else center.lon + 180, -center.lat)
     for share in (0.99, 1.01):

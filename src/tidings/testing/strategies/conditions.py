@@ -5,28 +5,7 @@ from __future__ import annotations
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from tidings.model import (
-    Age,
-    Compare,
-    Comparison,
-    Condition,
-    Exists,
-    In,
-    InNetworks,
-    Is,
-    IsA,
-    IsNull,
-    Kind,
-    Near,
-    Quantity,
-    Range,
-    SameText,
-    TextOp,
-    TextTest,
-    Within,
-    WithinRegion,
-    one_of,
-)
+from tidings import model
 from tidings.testing.hypothesis_import import evenly, st
 from tidings.testing.strategies.areas import areas
 from tidings.testing.strategies.values import AWKWARD, BLOCKS, EXPRESSIONS, TEXTS, numbers, points, scalars, texts
@@ -45,14 +24,18 @@ METRES = (0, 1, 0.5, 1000, 5000, 111_195, 1_000_000, 20_100_000)
 
 
 def conditions(
-    kind: Kind | str, *, slot: Slot | None = None, regions: Sequence[str] = (), beside: Mapping[str, bool] = _NO_OTHERS
-) -> st.SearchStrategy[Condition]:
+    kind: model.Kind | str,
+    *,
+    slot: Slot | None = None,
+    regions: Sequence[str] = (),
+    beside: Mapping[str, bool] = _NO_OTHERS,
+) -> st.SearchStrategy[model.Condition]:
     """Return conditions on an attribute of that kind.
 
     `beside` names attributes that it may be compared with, and whether they have an order. `Has` is not
     among the conditions: `filters` builds it, since it holds a filter of its own.
     """
-    slot = slot or Slot(Kind(kind))
+    slot = slot or Slot(model.Kind(kind))
     near = tuple(beside.items())
     return _conditions(slot.kind, slot.declared, slot.bare, slot.units, slot.words, tuple(regions), near)
 
@@ -60,16 +43,16 @@ def conditions(
 # Cached by the hashable parts of a slot: hypothesis validates each new strategy, which costs more than drawing.
 @lru_cache(maxsize=4096)
 def _conditions(
-    kind: Kind,
+    kind: model.Kind,
     declared: bool,
     bare: bool,
     units: tuple[str, ...],
     words: tuple[str, ...],
     regions: tuple[str, ...],
     beside: tuple[tuple[str, bool], ...],
-) -> st.SearchStrategy[Condition]:
+) -> st.SearchStrategy[model.Condition]:
     slot = Slot(kind, declared=declared, bare=bare, units=units, words=words)
-    strategies = [*_conditions_of_kind(slot, regions), st.sampled_from((Exists(), IsNull()))]
+    strategies = [*_conditions_of_kind(slot, regions), st.sampled_from((model.Exists(), model.IsNull()))]
     if beside:
         strategies.append(_comparisons(beside))
     return evenly(strategies)
@@ -77,21 +60,23 @@ def _conditions(
 
 def _conditions_of_kind(slot: Slot, regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
     match slot.kind:
-        case Kind.NUMBER:
+        case model.Kind.NUMBER:
             return _value_conditions(_amounts(slot))
-        case Kind.TEXT:
+        case model.Kind.TEXT:
             return [*_value_conditions([texts()]), text_tests(), same_texts()]
-        case Kind.CONCEPT:
+        case model.Kind.CONCEPT:
             return _concept_conditions(slot)
-        case Kind.BOOL:
-            return [st.booleans().map(Is), st.just(In((True, False)))]
-        case Kind.TIME:
-            return [*_value_conditions([scalars(Kind.TIME)]), ages()]
-        case Kind.PLACE:
+        case model.Kind.BOOL:
+            return [st.booleans().map(model.Is), st.just(model.In((True, False)))]
+        case model.Kind.TIME:
+            return [*_value_conditions([scalars(model.Kind.TIME)]), ages()]
+        case model.Kind.PLACE:
             return _place_conditions(regions)
-        case Kind.IP:
+        case model.Kind.IP:
             return [
-                st.lists(st.sampled_from(BLOCKS), min_size=1, max_size=3).map(lambda blocks: InNetworks(tuple(blocks)))
+                st.lists(st.sampled_from(BLOCKS), min_size=1, max_size=3).map(
+                    lambda blocks: model.InNetworks(tuple(blocks))
+                )
             ]
     return []
 
@@ -99,72 +84,81 @@ def _conditions_of_kind(slot: Slot, regions: Sequence[str]) -> list[st.SearchStr
 def _value_conditions(families: list[st.SearchStrategy[Any]]) -> list[st.SearchStrategy[Any]]:
     """Return equality, sets and ranges; the values of one range come from one family, such as one unit."""
     value = st.one_of(families)
-    sets = st.lists(value, min_size=1, max_size=4).map(one_of)
-    return [*(ranges(family) for family in families), sets, value.map(Is)]
+    sets = st.lists(value, min_size=1, max_size=4).map(model.one_of)
+    return [*(ranges(family) for family in families), sets, value.map(model.Is)]
 
 
 def _amounts(slot: Slot) -> list[st.SearchStrategy[Any]]:
     """Return plain numbers, and numbers with each unit; those with units are small enough not to overflow."""
     moderate = st.one_of(st.integers(-20, 2000), st.sampled_from((0.5, 2.5, 0.25)))
-    united = [moderate.map(partial(Quantity, unit=unit)) for unit in slot.units]
+    united = [moderate.map(partial(model.Quantity, unit=unit)) for unit in slot.units]
     if not slot.bare:
         return united
     return [moderate if slot.units else numbers(), *united]
 
 
 @st.composite
-def ranges(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> Range:
+def ranges(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> model.Range:
     """Return ranges with one end or two, each open or closed; also `[x .. x]` and the empty `(x .. x)`."""
     low, high = sorted((draw(values), draw(values)), key=_order)
     shape = draw(st.sampled_from(("both", "both", "low", "high", "point")))
     if shape == "point":
         high = low
     ends = (None if shape == "high" else low, None if shape == "low" else high)
-    return Range(*ends, low_open=draw(st.booleans()), high_open=draw(st.booleans()))
+    return model.Range(*ends, low_open=draw(st.booleans()), high_open=draw(st.booleans()))
 
 
 def _order(value: Any) -> Any:
-    return value.amount if isinstance(value, Quantity) else value
+    return value.amount if isinstance(value, model.Quantity) else value
 
 
 @st.composite
-def text_tests(draw: st.DrawFn) -> TextTest:
+def text_tests(draw: st.DrawFn) -> model.TextTest:
     """Return every test of text, with its case and without."""
-    op = draw(st.sampled_from(TextOp))
-    pool = EXPRESSIONS if op is TextOp.MATCHES else (*TEXTS, *AWKWARD, "f*", "?o*s", "*", "??", "f\\*", "*\n*", "fo")
-    return TextTest(op, draw(st.sampled_from(pool)), ignoring_case=draw(st.booleans()))
+    op = draw(st.sampled_from(model.TextOp))
+    pool = (
+        EXPRESSIONS if op is model.TextOp.MATCHES else (*TEXTS, *AWKWARD, "f*", "?o*s", "*", "??", "f\\*", "*\n*", "fo")
+    )
+    return model.TextTest(op, draw(st.sampled_from(pool)), ignoring_case=draw(st.booleans()))
 
 
 @cache
-def same_texts() -> st.SearchStrategy[SameText]:
+def same_texts() -> st.SearchStrategy[model.SameText]:
     """Return equality and sets of text that ignore case; some texts fold to more or other characters."""
     cased = st.sampled_from((*TEXTS, *AWKWARD, *(text.upper() for text in TEXTS), "Straße", "STRASSE", "ﬁ", "FI", "İ"))
-    return st.lists(cased, min_size=1, max_size=3).map(lambda values: SameText(tuple(values)))
+    return st.lists(cased, min_size=1, max_size=3).map(lambda values: model.SameText(tuple(values)))
 
 
 @cache
-def ages() -> st.SearchStrategy[Age]:
+def ages() -> st.SearchStrategy[model.Age]:
     """Return ages."""
-    return ranges(st.one_of(st.sampled_from(SECONDS), st.integers(0, 10**6))).map(Age)
+    return ranges(st.one_of(st.sampled_from(SECONDS), st.integers(0, 10**6))).map(model.Age)
 
 
 def _concept_conditions(slot: Slot) -> list[st.SearchStrategy[Any]]:
     words = st.sampled_from(slot.words) if slot.words else st.sampled_from(TEXTS)
     # An undeclared attribute compares with any text; a declared one only with concepts of its tree.
     plain = words if slot.declared else st.one_of(words, st.sampled_from(TEXTS))
-    tests = [words.map(IsA), plain.map(Is), st.lists(plain, min_size=1, max_size=3).map(one_of)]
-    return [*tests, words.map(IsA), text_tests(), same_texts(), ranges(texts())]
+    tests = [words.map(model.IsA), plain.map(model.Is), st.lists(plain, min_size=1, max_size=3).map(model.one_of)]
+    return [*tests, words.map(model.IsA), text_tests(), same_texts(), ranges(texts())]
 
 
 def _place_conditions(regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
-    near = st.builds(Near, points(), st.sampled_from(METRES))
-    conditions = [near, areas().map(Within), st.lists(points(), min_size=1, max_size=3).map(one_of), points().map(Is)]
+    near = st.builds(model.Near, points(), st.sampled_from(METRES))
+    conditions = [
+        near,
+        areas().map(model.Within),
+        st.lists(points(), min_size=1, max_size=3).map(model.one_of),
+        points().map(model.Is),
+    ]
     named = (
-        [st.sampled_from(regions).map(WithinRegion)] * 3 if regions else []
+        [st.sampled_from(regions).map(model.WithinRegion)] * 3 if regions else []
     )  # few worlds have regions, so they are frequent in those
     return [*conditions, *named]
 
 
-def _comparisons(beside: Sequence[tuple[str, bool]]) -> st.SearchStrategy[Compare]:
-    pairs = [(op, other) for other, ordered in beside for op in (Comparison if ordered else (Comparison.EQ,))]
-    return st.sampled_from(pairs).map(lambda pair: Compare(*pair))
+def _comparisons(beside: Sequence[tuple[str, bool]]) -> st.SearchStrategy[model.Compare]:
+    pairs = [
+        (op, other) for other, ordered in beside for op in (model.Comparison if ordered else (model.Comparison.EQ,))
+    ]
+    return st.sampled_from(pairs).map(lambda pair: model.Compare(*pair))

@@ -11,28 +11,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from tidings import model
 from tidings.concepts import Ontology
-from tidings.model import (
-    Compare,
-    Comparison,
-    Condition,
-    Exists,
-    Filter,
-    Has,
-    In,
-    Is,
-    IsA,
-    IsNull,
-    Kind,
-    Not,
-    Quantifier,
-    Quantity,
-    Range,
-    Test,
-    all_of,
-    any_of,
-    scalars_of,
-)
 from tidings.testing.hypothesis_import import evenly, st
 from tidings.testing.strategies.boundary_values import find_boundary_values
 from tidings.testing.strategies.cases import Case
@@ -55,19 +35,19 @@ ATTRIBUTES = ("a", "mail", "contact")
 WORDS = ("goods", "computer", "tablet", "netbook")
 
 SLOTS = (
-    Slot(Kind.NUMBER),
-    Slot(Kind.NUMBER, units=("GB", "MB"), bare=False),
-    Slot(Kind.NUMBER, units=("m", "km"), bare=False),
-    Slot(Kind.TEXT),
-    Slot(Kind.BOOL),
-    Slot(Kind.TIME),
-    Slot(Kind.PLACE),
-    Slot(Kind.IP),
-    Slot(Kind.CONCEPT, words=WORDS),
+    Slot(model.Kind.NUMBER),
+    Slot(model.Kind.NUMBER, units=("GB", "MB"), bare=False),
+    Slot(model.Kind.NUMBER, units=("m", "km"), bare=False),
+    Slot(model.Kind.TEXT),
+    Slot(model.Kind.BOOL),
+    Slot(model.Kind.TIME),
+    Slot(model.Kind.PLACE),
+    Slot(model.Kind.IP),
+    Slot(model.Kind.CONCEPT, words=WORDS),
 )
 """Slots that a test may read an attribute as."""
 
-NOTHING: tuple[Any, ...] = (None, [], [[], None], Range())
+NOTHING: tuple[Any, ...] = (None, [], [[], None], model.Range())
 """Forms of an attribute without a value, and a range of everything."""
 
 
@@ -78,7 +58,7 @@ def mixed_world() -> World:
         "trees": tree_table(FORESTS[1]),
         "attribute_trees": {"names": {"parents": {"contact": [], "mail": ["contact"]}}},
     }
-    return World({name: Slot(Kind.NUMBER) for name in ATTRIBUTES}, ontology=Ontology.from_dict(table))
+    return World({name: Slot(model.Kind.NUMBER) for name in ATTRIBUTES}, ontology=Ontology.from_dict(table))
 
 
 EVERYTHING, CONCEPTS, NUMBERS = "everything", "concepts", "numbers"
@@ -86,54 +66,54 @@ EVERYTHING, CONCEPTS, NUMBERS = "everything", "concepts", "numbers"
 
 _SLOTS = {
     EVERYTHING: SLOTS,
-    CONCEPTS: tuple(slot for slot in SLOTS if slot.kind not in (Kind.PLACE, Kind.IP)),
-    NUMBERS: tuple(slot for slot in SLOTS if slot.kind in (Kind.NUMBER, Kind.TIME)),
+    CONCEPTS: tuple(slot for slot in SLOTS if slot.kind not in (model.Kind.PLACE, model.Kind.IP)),
+    NUMBERS: tuple(slot for slot in SLOTS if slot.kind in (model.Kind.NUMBER, model.Kind.TIME)),
 }
 
 
 @st.composite
-def _tests(draw: st.DrawFn, names: Sequence[str], reach: str, *, plain: bool) -> Test:
+def _tests(draw: st.DrawFn, names: Sequence[str], reach: str, *, plain: bool) -> model.Test:
     name, rare = draw(st.sampled_from(names)), 0 if plain else draw(st.integers(0, 9))
     if rare == 1:
         inner = draw(_tests(("k", "l"), reach, plain=True))
-        return Test(name, Has(inner), draw(st.sampled_from(QUANTIFIERS)))
+        return model.Test(name, model.Has(inner), draw(st.sampled_from(QUANTIFIERS)))
     if rare == 2:
-        other = Compare(draw(st.sampled_from(Comparison)), draw(st.sampled_from(names)))
-        return Test(name, other, draw(st.sampled_from(QUANTIFIERS)))
+        other = model.Compare(draw(st.sampled_from(model.Comparison)), draw(st.sampled_from(names)))
+        return model.Test(name, other, draw(st.sampled_from(QUANTIFIERS)))
     slot = draw(st.sampled_from(_SLOTS[reach]))
     condition = draw(
         conditions(slot.kind, slot=slot).filter(lambda condition: reach == EVERYTHING or _is_indexable(condition))
     )
-    quantified = not plain and not isinstance(condition, Exists | IsNull)
-    return Test(name, condition, draw(st.sampled_from(QUANTIFIERS)) if quantified else Quantifier.ANY)
+    quantified = not plain and not isinstance(condition, model.Exists | model.IsNull)
+    return model.Test(name, condition, draw(st.sampled_from(QUANTIFIERS)) if quantified else model.Quantifier.ANY)
 
 
-def _is_indexable(condition: Condition) -> bool:
+def _is_indexable(condition: model.Condition) -> bool:
     """Tell whether the papers' indexes support a condition; they lack ranges of text and integers beyond 2^53."""
     match condition:
-        case Is() | In() | Range():
-            return all(not isinstance(value, int) or abs(value) <= EXACT for value in scalars_of(condition)) and (
-                not isinstance(condition, Range) or condition.kind is not Kind.TEXT
+        case model.Is() | model.In() | model.Range():
+            return all(not isinstance(value, int) or abs(value) <= EXACT for value in model.scalars_of(condition)) and (
+                not isinstance(condition, model.Range) or condition.kind is not model.Kind.TEXT
             )
-    return isinstance(condition, IsA | Exists)
+    return isinstance(condition, model.IsA | model.Exists)
 
 
 @st.composite
-def _rows(draw: st.DrawFn, reach: str) -> Filter:
+def _rows(draw: st.DrawFn, reach: str) -> model.Filter:
     """Return a conjunction of tests that indexes support; in `EVERYTHING`, now and then with others."""
     plain = reach != EVERYTHING or draw(st.integers(0, 2)) > 0
-    return all_of(draw(st.lists(_tests(ATTRIBUTES, reach, plain=plain), min_size=1, max_size=3)))
+    return model.all_of(draw(st.lists(_tests(ATTRIBUTES, reach, plain=plain), min_size=1, max_size=3)))
 
 
-def mixed_filters(reach: str = EVERYTHING) -> st.SearchStrategy[Filter]:
+def mixed_filters(reach: str = EVERYTHING) -> st.SearchStrategy[model.Filter]:
     """Return filters whose tests read the same few attributes as any kind."""
     rows = _rows(reach)
-    several = st.lists(rows, min_size=2, max_size=3).map(any_of)
-    return evenly((rows, rows, several, rows.map(Not)) if reach == EVERYTHING else (rows, rows, several))
+    several = st.lists(rows, min_size=2, max_size=3).map(model.any_of)
+    return evenly((rows, rows, several, rows.map(model.Not)) if reach == EVERYTHING else (rows, rows, several))
 
 
 @st.composite
-def mixed_events(draw: st.DrawFn, trees: Sequence[Filter] = ()) -> dict[str, Any]:
+def mixed_events(draw: st.DrawFn, trees: Sequence[model.Filter] = ()) -> dict[str, Any]:
     """Return one event; its values are what some filter names of the attribute, or anything else."""
     aimed = find_boundary_values(trees, mixed_world())
     every = [value for values in aimed.values() for value in values]
@@ -156,12 +136,12 @@ def mixed_events(draw: st.DrawFn, trees: Sequence[Filter] = ()) -> dict[str, Any
 def _values(draw: st.DrawFn, telling: tuple[Any, ...]) -> Any:
     if draw(st.integers(0, 3)) and telling:
         value = draw(st.sampled_from(telling))
-        return draw(st.sampled_from(forms(value, _AMOUNT if isinstance(value, Quantity) else SLOTS[0])))
+        return draw(st.sampled_from(forms(value, _AMOUNT if isinstance(value, model.Quantity) else SLOTS[0])))
     slot = draw(st.sampled_from(SLOTS))
     return draw(evenly((odd_values(), st.sampled_from(NOTHING), scalars(slot.kind), bad_values(slot.kind))))
 
 
-_AMOUNT = Slot(Kind.NUMBER, bare=False)
+_AMOUNT = Slot(model.Kind.NUMBER, bare=False)
 
 
 @st.composite
