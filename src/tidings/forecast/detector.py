@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tidings.concepts.vocabulary import Vocabulary
 from tidings.errors import TidingsError
-from tidings.forecast.forecasts import Forecasts
+from tidings.forecast.forecasts import Forecast, Forecasts
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.forecast.predicting.observer import ForecastObserver, load_observer, open_observer
 from tidings.forecast.predicting.probability_table import require_times
 from tidings.forecast.tuning import ForecastTuning
 from tidings.forks import Level, guard, with_lock
-from tidings.lang import parse_pattern, render_pattern
+from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.matcher.admission import check_on_error
 from tidings.model.patterns import Pattern
-from tidings.patterns import PatternCatalog, Run, StreamSettings
+from tidings.patterns import Detection, Detections, PatternCatalog, PatternSet, Run, StreamSettings
 from tidings.patterns.pattern_input import check_pattern
 from tidings.patterns.run.event_times import datetime_of, moment_of
 from tidings.patterns.run.graph_run import MOST_PARTIALS
@@ -36,11 +36,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tidings.concepts import Ontology, Regions
-    from tidings.forecast.forecasts import Forecast
     from tidings.forecast.model import Model
-    from tidings.lang import WrittenPattern
     from tidings.model import EventLike, Schema
-    from tidings.patterns import Detection, Detections, PatternSet
     from tidings.patterns.compile.graph import CompiledPattern
     from tidings.patterns.run.mismatch_counts import PatternMismatch
 
@@ -176,19 +173,15 @@ class Detector:
             self._forecasting.plans.pop(name, None)
 
     def __len__(self) -> int:
-        """Count the patterns."""
         return len(self._catalog)
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether there is a pattern of this name."""
         return name in self._catalog
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names."""
         return iter(self._catalog)
 
     def __getitem__(self, name: str) -> Pattern:
-        """Return a pattern."""
         return self._catalog[name]
 
     @property
@@ -387,9 +380,7 @@ class Detector:
         return Detector(parts=DetectorParts(self._catalog.fork(), forecasting, self.forecast_tuning))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as a snapshot."""
         return type(self).resume, (self.snapshot(),)
 
     def __repr__(self) -> str:
-        """Say how many patterns there are."""
         return f"<Detector: {len(self):,} patterns>"

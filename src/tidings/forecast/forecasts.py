@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import merge
@@ -13,17 +13,13 @@ import numpy as np
 
 from tidings.forecast.predicting.following import ForecastRows
 from tidings.forecast.predicting.probability_table import ProbabilityTable
-from tidings.kernels.array_types import IntArray
+from tidings.kernels.array_types import FloatArray, IntArray
 from tidings.patterns.run.event_archive import EventRecords
 from tidings.patterns.run.event_times import datetime_of
 from tidings.patterns.run.portions import key_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import pyarrow as pa
-
-    from tidings.kernels.array_types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +68,12 @@ class Forecasts:
     __slots__ = ("_batches",)
 
     def __init__(self, batches: Sequence[ForecastBatch] = ()) -> None:
-        """Hold rows of arrays."""
         self._batches = tuple(batches)
 
     def __len__(self) -> int:
-        """Count them."""
         return sum(len(batch.rows) for batch in self._batches)
 
     def __iter__(self) -> Iterator[EventForecast]:
-        """Yield each with its event."""
         pieces = [self._of(batch) for batch in self._batches]  # each in order; groups of patterns lie side by side
         return (forecast for _, forecast in merge(*pieces, key=itemgetter(0)))
 
@@ -106,7 +99,6 @@ class Forecasts:
         return np.argsort(np.concatenate(numbers), kind="stable")
 
     def __repr__(self) -> str:
-        """Say how many there are."""
         return f"<Forecasts: {len(self):,}>"
 
     @property

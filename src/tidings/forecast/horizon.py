@@ -52,7 +52,6 @@ class Horizon:
         return timedelta(microseconds=self.amount)
 
     def __str__(self) -> str:
-        """Write it as it is read."""
         match self.unit:
             case "events":
                 return str(self.amount)

@@ -99,7 +99,6 @@ class Model:
         half_life: timedelta | str | int | HalfLife | None = None,
         estimator: str = "both",
     ) -> None:
-        """Start without counts."""
         self.settings = ModelSettings.of(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)
         self.patterns: dict[str, CountedPattern] = {}
         self.traffic = Traffic()
@@ -108,15 +107,12 @@ class Model:
     # What it knows -----------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """Count the patterns."""
         return len(self.patterns)
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names of the patterns."""
         return (counted.name for counted in self.patterns.values())
 
     def __getitem__(self, name: str) -> CountedPattern:
-        """Return the counts of a pattern."""
         for counted in self.patterns.values():
             if counted.name == name:
                 return counted
@@ -124,7 +120,6 @@ class Model:
         raise UnknownPattern(msg)
 
     def __repr__(self) -> str:
-        """Say what it knows."""
         return f"<Model: {len(self):,} patterns, {self.now[0]:,} events, {self.settings.estimator}>"
 
     def recall_pattern(
@@ -174,7 +169,6 @@ class Model:
         return made
 
     def __add__(self, other: Model) -> Model:
-        """Merge."""
         return self.merge(other)
 
     def using(self, *, estimator: str | None = None, smoothing: float | None = None) -> Model:

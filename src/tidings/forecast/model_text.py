@@ -8,12 +8,11 @@ import numpy as np
 
 from tidings.forecast.courses.streams import bin_gaps
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.model import is_keyed
+from tidings.forecast.model import CountedPattern, Model, is_keyed
 from tidings.forecast.predicting.probability_table import build_table, places_of
 from tidings.patterns.run.machine import find_ways
 
 if TYPE_CHECKING:
-    from tidings.forecast.model import CountedPattern, Model
     from tidings.forecast.predicting.estimates import Estimates
     from tidings.kernels.array_types import FloatArray, Int32Array
 

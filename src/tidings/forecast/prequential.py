@@ -21,7 +21,7 @@ from tidings.forecast.predicting.probability_table import require_times
 from tidings.forecast.scoring.scores import Score, Warnings, score
 from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 from tidings.lang import WrittenPattern
-from tidings.patterns import PatternCatalog, Run
+from tidings.patterns import PatternCatalog, PatternSet, Run
 from tidings.patterns.observer import SilentObserver
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from tidings.forecast.detector import Detector
     from tidings.forecast.forecasts import ForecastBatch
-    from tidings.patterns import PatternSet
     from tidings.patterns.compile.graph import CompiledPattern
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.run.event_reader import EncodedEvents

@@ -10,19 +10,16 @@ without a time stands where it came, and is not there at all for a pattern that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, groupby, pairwise, product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidings.errors import BadEvent, PatternError
 from tidings.model import patterns as tree
 from tidings.model.patterns import Gap, Mode, Pattern, Step, Which
 from tidings.patterns.definition_events import Seen, seen
 from tidings.patterns.pattern_input import asks_for_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 __all__ = ["Embedding", "Report", "Seen", "embeddings", "reports", "seen"]
 

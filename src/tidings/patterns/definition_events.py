@@ -6,7 +6,7 @@ Written for reading, apart from how detectors read events, which are held to it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -16,12 +16,9 @@ from tidings.algebra import evaluate
 from tidings.algebra.law.coerce import coerce
 from tidings.algebra.law.event_reading import flatten, is_missing, iterate_leaves
 from tidings.concepts import parse_now
-from tidings.model import Event, values_of
+from tidings.model import Event, EventLike, Schema, values_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tidings.model import EventLike, Schema
     from tidings.model.patterns import Pattern
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

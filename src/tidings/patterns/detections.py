@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,6 @@ from tidings.patterns.run.event_times import datetime_of
 from tidings.patterns.run.graph_run import Reports
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import pyarrow as pa
 
     from tidings.model import DeadLetter
@@ -95,7 +93,6 @@ class Detections:
         late: tuple[LateEvent, ...] = (),
         dead_letters: tuple[DeadLetter, ...] = (),
     ) -> None:
-        """Hold reports, and the events they name."""
         self._parts, self._patterns, self._archive = tuple(parts), tuple(patterns), archive
         self.late, self.dead_letters = late, dead_letters
         self.forecasts: Any = ()  # of a detector with a model: what the same events made likely
@@ -103,11 +100,9 @@ class Detections:
         self._events: tuple[EventRecords, IntArray] | None = None
 
     def __len__(self) -> int:
-        """Count the detections."""
         return sum(len(part.reports.rows) for part in self._parts)
 
     def __iter__(self) -> Iterator[Detection]:
-        """Yield the detections in the order they completed."""
         records, ends = self._gather_events()
         records = records.to_lists()
         places = [(part, row) for part in self._parts for row in part.reports.rows.tolist()]
@@ -123,7 +118,6 @@ class Detections:
             )
 
     def __repr__(self) -> str:
-        """Say how many there are."""
         return f"<Detections: {len(self):,}, {len(self.late):,} late, {len(self.dead_letters):,} dead letters>"
 
     def by_pattern(self) -> dict[str, int]:

@@ -9,11 +9,10 @@ from tidings.errors import PatternError, TidingsError
 from tidings.lang import WrittenPattern
 from tidings.lang.patterns.durations import parse_duration
 from tidings.lang.patterns.tokens import PatternReadError
-from tidings.model.patterns import Mode, Timed, children_of
+from tidings.model.patterns import Mode, Node, Pattern, Timed, children_of
 
 if TYPE_CHECKING:
     from tidings.model import Filter
-    from tidings.model.patterns import Node, Pattern
 
 
 def check_pattern(name: Any, pattern: Pattern, mode: str, limit: Any) -> WrittenPattern:

@@ -7,7 +7,7 @@ graph (`machines`), compiled when a run first needs it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,19 +21,16 @@ from tidings.patterns.compile.graph import CompiledPattern
 from tidings.patterns.pattern_input import list_filters, parse_lateness, variable_attributes
 from tidings.patterns.run.event_reader import EventReader
 from tidings.patterns.run.graph_run import LONG_AGO, MOST_PARTIALS
-from tidings.patterns.run.machine import build_machines
-from tidings.patterns.run.mismatch_counts import PatternMismatchCounts, describe_pattern_mismatches
+from tidings.patterns.run.machine import Machine, build_machines
+from tidings.patterns.run.mismatch_counts import PatternMismatch, PatternMismatchCounts, describe_pattern_mismatches
 from tidings.patterns.run.variables import VariableReader
 from tidings.patterns.tuning import DetectorTuning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from datetime import timedelta
 
     from tidings.lang import WrittenPattern
     from tidings.model.patterns import Pattern
-    from tidings.patterns.run.machine import Machine
-    from tidings.patterns.run.mismatch_counts import PatternMismatch
 
 LIMIT = 1000
 """The most embeddings that the mode `any` reports at one event, unless the pattern says otherwise."""
@@ -51,7 +48,6 @@ class StreamSettings:
     tuning: DetectorTuning = field(default_factory=DetectorTuning)
 
     def __post_init__(self) -> None:
-        """Check the bound of partial matches."""
         if type(self.partials) is not int or self.partials < 1:
             msg = f"partials is how many partial matches are kept, not `{self.partials}`"
             raise TidingsError(msg)
@@ -76,7 +72,6 @@ class PatternSet:
     settings: StreamSettings
 
     def __len__(self) -> int:
-        """Count the patterns."""
         return len(self.patterns)
 
     @cached_property
@@ -125,7 +120,6 @@ class PatternCatalog:
     """
 
     def __init__(self, vocabulary: Vocabulary, settings: StreamSettings) -> None:
-        """Start without patterns."""
         self.vocabulary, self.settings = vocabulary, settings
         self._matcher, self._counts = Matcher(**vocabulary.to_keywords()), PatternMismatchCounts()
         self._patterns: dict[str, CompiledPattern] = {}
@@ -136,15 +130,12 @@ class PatternCatalog:
         self._set: PatternSet | None = None
 
     def __len__(self) -> int:
-        """Count the patterns."""
         return len(self._patterns)
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether there is a pattern of this name."""
         return name in self._patterns
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names."""
         return iter(self._patterns)
 
     def __getitem__(self, name: str) -> Pattern:

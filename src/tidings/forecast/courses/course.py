@@ -17,17 +17,14 @@ import numpy as np
 
 from tidings.algebra import infer_schema
 from tidings.errors import TidingsError
-from tidings.kernels.array_types import BoolArray, Int32Array
+from tidings.kernels.array_types import BoolArray, Int32Array, IntArray
 from tidings.model import Schema
-from tidings.model.patterns import Mode
+from tidings.model.patterns import Mode, Pattern
 from tidings.patterns.compile.automaton import NotDeterministic, PatternAutomaton, determinise
 from tidings.patterns.run.machine import find_ways
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from tidings.kernels.array_types import IntArray
-    from tidings.model.patterns import Pattern
 
 MOST_CELLS = 1024
 """Cells of one pattern: more context than that is not counted."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tidings.forecast.courses.course import Course
 from tidings.model.patterns import Pattern
-from tidings.patterns.run.machine import find_partitioning
+from tidings.patterns.run.machine import Partitioning, find_partitioning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tidings.forecast.courses.streams import EventKinds, StreamEntries
     from tidings.kernels.array_types import Int32Array, IntArray
     from tidings.model import Filter
-    from tidings.patterns.run.machine import Partitioning
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -40,7 +39,6 @@ class CourseGroup:
     """Members that divide the stream alike; `exact` ones come first, then `tracked` ones."""
 
     def __init__(self, parting: Partitioning, members: Sequence[CourseMember], filters: Mapping[Filter, int]) -> None:
-        """Lay the exact courses end to end."""
         self.partitioning = parting
         self.ways, self.timed = parting
         self.keyed = self.ways != ((),)

@@ -12,13 +12,12 @@ import numpy as np
 
 from tidings.kernels.array_types import FloatArray, IntArray
 from tidings.kernels.forecast.forecasts import SILENCES, hash_symbol_sets, update_mean_gaps
-from tidings.patterns.run.machine import compute_keys
+from tidings.patterns.run.machine import Partitioning, compute_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidings.patterns.run.event_reader import EncodedEvents
-    from tidings.patterns.run.machine import Partitioning
     from tidings.patterns.run.value_numbers import ValueNumbers
 
 RECENT = 16
@@ -34,13 +33,11 @@ class EventKinds:
     """The sets of filters that events satisfied, numbered as they came."""
 
     def __init__(self) -> None:
-        """Start with none."""
         self.members: list[tuple[int, ...]] = []
         self._numbers: dict[int, int] = {}
         self._codes = np.empty(0, np.uint64)
 
     def __len__(self) -> int:
-        """Count them."""
         return len(self.members)
 
     def number_kinds(self, events: EncodedEvents) -> IntArray:
@@ -90,7 +87,6 @@ class StreamEntries:
     rows: IntArray
 
     def __len__(self) -> int:
-        """Count the entries."""
         return len(self.event)
 
     def keys(self) -> IntArray:
@@ -134,7 +130,6 @@ class KeyGaps:
     """
 
     def __init__(self, *, keyed: bool) -> None:
-        """Start before the first event."""
         self.is_keyed = keyed
         self.last = np.empty((2, 0), np.int64)  # position and time of each key's latest event
         self.mean = np.empty((2, 0))

@@ -17,18 +17,15 @@ import numpy as np
 
 from tidings.errors import PatternError, TooLarge
 from tidings.forecast.courses.course import MOST_CELLS, Course, format_word, infer_single_values
-from tidings.kernels.array_types import IntArray
+from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array, IntArray
 from tidings.kernels.forecast import tracking as k
-from tidings.model.patterns import Mode
+from tidings.model.patterns import Absence, Mode, Pattern
 from tidings.patterns.compile.derivatives import Configuration, Configurations, Edge, configurations
 from tidings.patterns.compile.minterms import minterms
 from tidings.patterns.compile.terms import Mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array
-    from tidings.model.patterns import Absence, Pattern
 
 BINS = 6
 """Ages told apart where a condition asks for a least time: four before it has passed, two after."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tidings.forecast.courses.streams import KeyGaps, StreamEntries, bin_gaps
+from tidings.forecast.courses.streams import EventKinds, KeyGaps, StreamEntries, bin_gaps
 from tidings.forecast.learning.counts import BINS, EDGES, MOST, Counts, Traffic
 from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array, IntArray
 from tidings.kernels.forecast.forecasts import SILENCES, walk
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidings.forecast.courses.groups import CourseGroup, CourseMember
-    from tidings.forecast.courses.streams import EventKinds
     from tidings.patterns.detections import ReportBatch
 
 _NONE = np.empty(0, np.int64)
@@ -54,7 +53,6 @@ class PendingWaits:
     lapse: FloatArray  # and in microseconds
 
     def __len__(self) -> int:
-        """Count the entries."""
         return len(self.key)
 
     def take(self, places: IntArray) -> PendingWaits:

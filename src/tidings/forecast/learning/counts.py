@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tidings.forecast.courses.course import Course
 
-
 _SMALL = [*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150, 200, 250, 300, 400, 500, 600, 800, 1000]
 
 EDGES = np.array(_SMALL, np.int64)

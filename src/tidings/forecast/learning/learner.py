@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.forecast.courses.groups import CourseMember, build_groups
-from tidings.forecast.courses.streams import EventKinds, build_entries
+from tidings.forecast.courses.streams import EventKinds, Ways, build_entries
 from tidings.forecast.learning.counting import GroupCounter, count_traffic
 from tidings.forecast.learning.counts import Traffic
-from tidings.forecast.model import Model, filter_key, pattern_key
+from tidings.forecast.model import CountedPattern, Model, filter_key, pattern_key
 from tidings.forecast.tuning import ForecastTuning
 from tidings.patterns.run.event_archive import unite_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tidings.forecast.courses.streams import Ways
-    from tidings.forecast.model import CountedPattern
     from tidings.kernels.array_types import IntArray
     from tidings.model import Filter
     from tidings.patterns.detections import ReportBatch

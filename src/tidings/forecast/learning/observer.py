@@ -20,7 +20,6 @@ class LearningObserver(SilentObserver):
     """Lets a learner take the batches of a run; the model is the learner's, so the observer has no state to dump."""
 
     def __init__(self, learner: Learner) -> None:
-        """Count for a learner."""
         self.learner = learner
         self._run: Run | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.errors import TidingsError
@@ -12,13 +12,11 @@ from tidings.forecast.learning.learner import Learner
 from tidings.forecast.learning.observer import LearningObserver
 from tidings.forecast.model import Model
 from tidings.model import Event
-from tidings.patterns import Run
+from tidings.patterns import Detections, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from datetime import datetime, timedelta
 
-    from tidings.patterns import Detections
 
 BatchListener: TypeAlias = "Callable[[Detections, datetime | None], object]"
 """Is called after each batch with what was late or bad in it, and the latest time before it."""

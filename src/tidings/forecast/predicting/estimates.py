@@ -9,17 +9,14 @@ towards the chain as if that were so many observations more. Printed: the formul
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from tidings.forecast.courses.course import Course
 from tidings.forecast.learning.counts import EDGES, MOST, Counts
-from tidings.kernels.array_types import FloatArray
+from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array, IntArray
 from tidings.kernels.forecast.forecasts import sum_first_passages
-
-if TYPE_CHECKING:
-    from tidings.kernels.array_types import BoolArray, Int32Array, IntArray
 
 Estimator: TypeAlias = Literal["both", "chain", "direct", "printed"]
 ESTIMATORS: tuple[str, ...] = get_args(Estimator)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.forecast.courses.streams import RECENT, KeyGaps, bin_gaps
-from tidings.forecast.predicting.probability_table import places_of
-from tidings.kernels.array_types import FloatArray, IntArray
+from tidings.forecast.courses.streams import RECENT, EventKinds, KeyGaps, StreamEntries, bin_gaps
+from tidings.forecast.predicting.probability_table import ProbabilityTable, places_of
+from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array, IntArray
 from tidings.kernels.forecast.forecasts import (
     CHANGE,
     CROSSING,
@@ -32,9 +32,6 @@ from tidings.patterns.run.event_archive import unite_numbers
 
 if TYPE_CHECKING:
     from tidings.forecast.courses.groups import CourseGroup
-    from tidings.forecast.courses.streams import EventKinds, StreamEntries
-    from tidings.forecast.predicting.probability_table import ProbabilityTable
-    from tidings.kernels.array_types import BoolArray, Int32Array
 
 POLICIES = {"crossing": CROSSING, "episode": EPISODE, "every": EVERY, "change": CHANGE}
 """When a forecast is emitted."""
@@ -64,7 +61,6 @@ class ForecastRows:
     probability: FloatArray
 
     def __len__(self) -> int:
-        """Count the rows."""
         return len(self.member)
 
 
@@ -72,7 +68,6 @@ class GroupFollower:
     """The cells of a group's members by key; `rules` and `tables` determine the forecasts."""
 
     def __init__(self, group: CourseGroup) -> None:
-        """Start before the first event."""
         self.group = group
         self.seen = 0  # events of the stream
         self.cells = np.empty((len(group.exact), 0), np.int32)

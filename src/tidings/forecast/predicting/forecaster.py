@@ -22,16 +22,14 @@ from tidings.forecast.horizon import Horizon
 from tidings.forecast.learning.counting import select_reports
 from tidings.forecast.learning.counts import MOST
 from tidings.forecast.learning.learner import Learner
-from tidings.forecast.model import is_keyed, pattern_key
+from tidings.forecast.model import CountedPattern, Model, is_keyed, pattern_key
 from tidings.forecast.predicting.following import POLICIES, AlarmRule, GroupFollower
-from tidings.forecast.predicting.probability_table import QUANTILES, build_table, require_times
+from tidings.forecast.predicting.probability_table import QUANTILES, ProbabilityTable, build_table, require_times
 from tidings.patterns.run.event_archive import unite_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tidings.forecast.model import CountedPattern, Model
-    from tidings.forecast.predicting.probability_table import ProbabilityTable
     from tidings.forecast.tuning import ForecastTuning
     from tidings.kernels.array_types import FloatArray, IntArray
     from tidings.patterns.detections import ReportBatch

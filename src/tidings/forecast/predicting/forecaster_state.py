@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.forecast.learning.counting import PendingWaits
+from tidings.forecast.learning.counting import GroupCounter, PendingWaits
 from tidings.forecast.learning.counts import Counts, Traffic
 from tidings.patterns.state.graph_bytes import hash_text
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tidings.forecast.courses.streams import KeyGaps
-    from tidings.forecast.learning.counting import GroupCounter
     from tidings.forecast.learning.learner import Learner
     from tidings.forecast.predicting.following import GroupFollower
     from tidings.forecast.predicting.forecaster import Forecaster

@@ -45,7 +45,6 @@ class ForecastObserver:
         tuning: ForecastTuning | None = None,
         forecaster: Forecaster | None = None,
     ) -> None:
-        """Start before the first event."""
         self.base_model, self.learns, self.share = model, learns, share
         self.plans = dict(plans or {})
         self.tuning = tuning or ForecastTuning()

@@ -98,7 +98,6 @@ class Reliability:
         return {"n": self.n, **figures, "bins": [asdict(bin_) for bin_ in self.bins]}
 
     def __str__(self) -> str:
-        """Return a line for each bin."""
         head = f"{'bin':>13} {'forecasts':>11} {'said':>6} {'was':>6}  95 %"
         return "\n".join([head, *map(_line, self.bins)])
 

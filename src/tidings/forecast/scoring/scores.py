@@ -66,7 +66,6 @@ class Score:
         return {name: None if isnan(value) else value for name, value in _items(self)}
 
     def __str__(self) -> str:
-        """Return a line for each score."""
         return table({"score": self})
 
 
@@ -172,7 +171,6 @@ class Warnings:
         return _share(1000 * self.false, self.judged)
 
     def __add__(self, other: Warnings) -> Warnings:
-        """Return the warnings of both streams."""
         return Warnings(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(Warnings)))
 
 

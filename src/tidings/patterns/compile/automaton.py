@@ -17,15 +17,12 @@ import numpy as np
 
 from tidings.errors import PatternError, TooLarge
 from tidings.kernels.array_types import BoolArray, Int32Array
-from tidings.model.patterns import Mode, Timed, children_of
-from tidings.patterns.compile.derivatives import configurations
+from tidings.model.patterns import Mode, Node, Pattern, Timed, children_of
+from tidings.patterns.compile.derivatives import Configurations, configurations
 from tidings.patterns.compile.minterms import Minterms, minterms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from tidings.model.patterns import Node, Pattern
-    from tidings.patterns.compile.derivatives import Configurations
 
 BUDGET = 4096
 """The most states before equal ones are merged."""

@@ -36,7 +36,6 @@ from tidings.patterns.compile.terms import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
 BUDGET = 1 << 14
 """The most configurations of one pattern: `and` of fourteen single steps."""
 

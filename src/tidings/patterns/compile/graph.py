@@ -10,19 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tidings.kernels.patterns.layout import EACH, EVERY, EXISTS, FOREVER, GRAPH
+from tidings.kernels.patterns.layout import EACH, EVERY, EXISTS, FOREVER, GRAPH, GraphArrays
 from tidings.lang import WrittenPattern
 from tidings.model.filters import Filter
-from tidings.model.patterns import Mode, Pattern
-from tidings.patterns.compile.derivatives import Configurations, configurations
+from tidings.model.patterns import Mode, NamedFilter, Pattern
+from tidings.patterns.compile.derivatives import Configurations, Edge, configurations
 from tidings.patterns.compile.graph_arrays import Arrays, Key, other_variables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidings.kernels.patterns.layout import GraphArrays
-    from tidings.model.patterns import NamedFilter
-    from tidings.patterns.compile.derivatives import Edge
     from tidings.patterns.compile.terms import Mark
 
 _KINDS = {Mode.RESTART: EXISTS, Mode.OVERLAP: EXISTS, Mode.NEXT: EACH, Mode.ANY: GRAPH}

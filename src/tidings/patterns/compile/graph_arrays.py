@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tidings.kernels.patterns.layout import EACH, EVERY, FOREVER, RESTARTS, GraphArrays
-from tidings.model.patterns import Mode, Timed
+from tidings.model.patterns import Mode, Pattern, Timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tidings.kernels.array_types import IntArray
-    from tidings.model.patterns import Pattern
     from tidings.patterns.compile.graph import GraphNode, MergedGraph, OperandInput
 
 Key: TypeAlias = tuple[Any, ...]

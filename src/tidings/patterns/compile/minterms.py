@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import covers, overlaps
 from tidings.errors import PatternError, TooLarge
-from tidings.model import Not, all_of
+from tidings.model import Filter, Not, all_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tidings.model import Filter
     from tidings.model.patterns import NamedFilter
 
 BUDGET = 1024
@@ -37,11 +36,9 @@ class Minterms:
     _numbers: dict[frozenset[str], int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Number the combinations."""
         object.__setattr__(self, "_numbers", {symbol: number for number, symbol in enumerate(self.symbols)})
 
     def __len__(self) -> int:
-        """Return how many there are."""
         return len(self.symbols)
 
     def number(self, satisfied: Iterable[str]) -> int:

@@ -22,7 +22,6 @@ class EventRecords:
     fields: pa.Table | list[dict[str, Any]] | None = None
 
     def __len__(self) -> int:
-        """Count the events."""
         return len(self.ids)
 
     def take(self, places: IntArray) -> EventRecords:
@@ -76,7 +75,6 @@ class EventArchive:
     chunks: tuple[tuple[IntArray, EventRecords], ...] = ()  # ascending numbers, and what they are called
 
     def __len__(self) -> int:
-        """Count the events."""
         return sum(len(seqs) for seqs, _ in self.chunks)
 
     def add(self, first: int, records: EventRecords) -> EventArchive:

@@ -53,7 +53,6 @@ class EncodedEvents:
     timed: BoolArray | None = None  # whether each has a time of its own; nothing: all of them
 
     def __len__(self) -> int:
-        """Count the events."""
         return len(self.times)
 
     def take(self, places: IntArray) -> EncodedEvents:

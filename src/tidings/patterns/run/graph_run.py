@@ -40,6 +40,8 @@ from tidings.kernels.patterns.layout import (
     TIME,
     TOP,
     TURN,
+    EventArrays,
+    GraphArrays,
     RunArrays,
 )
 from tidings.kernels.patterns.reports import DONE, MORE_CANDIDATES, MORE_CELLS, MORE_OUT, MORE_PATH, MORE_ROWS, O_VALUES
@@ -48,7 +50,6 @@ from tidings.patterns.tuning import BufferSizes
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import IntArray
-    from tidings.kernels.patterns.layout import EventArrays, GraphArrays
 
 MOST_PARTIALS = 10_000
 """The partial matches that one key may have at one place of the graph; of more, the newest stay."""
@@ -70,7 +71,6 @@ class GraphRun:
     def __init__(
         self, graph: GraphArrays, *, keyed: bool, most: int = MOST_PARTIALS, buffers: BufferSizes | None = None
     ) -> None:
-        """Start before the first event."""
         self.graph, self.keyed = graph, keyed
         sizes = BufferSizes() if buffers is None else buffers
         width = SLOTS + graph.uses.shape[1] + graph.variables.shape[1]

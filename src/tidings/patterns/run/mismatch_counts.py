@@ -11,14 +11,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tidings.algebra.law.typed_attribute import collect_attributes
+from tidings.algebra.law.typed_attribute import TypedAttribute, collect_attributes
 from tidings.matcher.mismatch_report import PLURALS
 from tidings.patterns.pattern_input import asks_for_time, list_filters, variable_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.matcher import Matcher
     from tidings.patterns.compile.graph import CompiledPattern
 
@@ -63,7 +62,6 @@ class PatternMismatch:
     patterns: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Say it in one line."""
         more = ", ..." if len(self.patterns) > NAMED else ""
         who = f"{len(self.patterns):,} pattern{'s' * (len(self.patterns) != 1)}"
         named = f"{who} ({', '.join(self.patterns[:NAMED])}{more})"

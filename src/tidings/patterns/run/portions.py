@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.kernels.array_types import IntArray
-from tidings.model.patterns import Gap, Sequence, Timed, children_of, conditions_of
+from tidings.model.patterns import Gap, Node, Pattern, Sequence, Timed, children_of, conditions_of
 from tidings.patterns.pattern_set import PatternCatalog, PatternSet, StreamSettings
 from tidings.patterns.run.machine import find_ways
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tidings.model.patterns import Node, Pattern
     from tidings.patterns.compile.graph import CompiledPattern
 
 Ways = tuple[tuple[str, ...], ...]

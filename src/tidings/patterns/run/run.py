@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.patterns.detections import Detections, LateEvent
+from tidings.patterns.detections import Detections, LateEvent, ReportBatch, ReportColumns
 from tidings.patterns.run.event_archive import EventArchive, unite_numbers
-from tidings.patterns.run.event_reader import adapt_events, concat_events, fill_times
+from tidings.patterns.run.event_reader import EncodedEvents, adapt_events, concat_events, fill_times
 from tidings.patterns.run.event_times import datetime_of
-from tidings.patterns.run.graph_run import LONG_AGO
+from tidings.patterns.run.graph_run import LONG_AGO, GraphRun
 from tidings.patterns.run.value_numbers import ValueNumbers
 from tidings.patterns.state.graph_bytes import dump_graph_run, load_graph_run
 
@@ -27,11 +27,8 @@ if TYPE_CHECKING:
 
     from tidings.kernels.array_types import IntArray
     from tidings.model import DeadLetter
-    from tidings.patterns.detections import ReportBatch, ReportColumns
     from tidings.patterns.observer import KeyHolder, Observer
     from tidings.patterns.pattern_set import PatternSet
-    from tidings.patterns.run.event_reader import EncodedEvents
-    from tidings.patterns.run.graph_run import GraphRun
     from tidings.patterns.run.machine import Machine
 
 

@@ -38,12 +38,10 @@ class ValueNumbers:
     """The numbers of values; tuples of values (keys of several variables) are values too."""
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
-        """Number the values in their order."""
         self.values: list[Any] = list(values)
         self._numbers = {_canonical_value(value): number for number, value in enumerate(self.values)}
 
     def __len__(self) -> int:
-        """Count the values."""
         return len(self.values)
 
     def number(self, value: Any) -> int:

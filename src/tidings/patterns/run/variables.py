@@ -21,9 +21,9 @@ from tidings.algebra.law.event_reading import is_missing
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, describe_type
 from tidings.concepts import Ontology
 from tidings.errors import BadEvent
-from tidings.model import Kind
+from tidings.model import Kind, Schema
 from tidings.model.arrow_types import to_rows
-from tidings.patterns.run.value_numbers import ABSENT, dictionary_encode
+from tidings.patterns.run.value_numbers import ABSENT, ValueNumbers, dictionary_encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tidings.kernels.array_types import IntArray
-    from tidings.model import Schema
     from tidings.patterns.run.mismatch_counts import PatternMismatchCounts
-    from tidings.patterns.run.value_numbers import ValueNumbers
 
 _RAW = ReadSpec(Kind.OPAQUE)
 """How a value is read that nobody declares: not at all."""
@@ -109,7 +107,6 @@ class VariableReader:
     """The attributes that give variables their values."""
 
     def __init__(self, names: Iterable[str], schema: Schema | None, ontology: Ontology | None) -> None:
-        """Look up what is declared of each."""
         used = ontology or Ontology()
         needs = RequirementTracker(schema, used)
         self._givers = {name: _giver(name, needs, used) for name in names}

@@ -21,7 +21,7 @@ from tidings.kernels.patterns.layout import KEY, SLOTS
 from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.matcher.snapshot.vocabulary_files import dump_vocabulary, read_vocabulary
 from tidings.model.patterns import Mode
-from tidings.patterns.pattern_set import PatternCatalog, StreamSettings
+from tidings.patterns.pattern_set import PatternCatalog, PatternSet, StreamSettings
 from tidings.patterns.run.event_archive import EventArchive, EventRecords
 from tidings.patterns.run.event_reader import EncodedEvents, adapt_events
 from tidings.patterns.run.value_numbers import ValueNumbers
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from tidings.kernels.array_types import IntArray
     from tidings.model import Filter
-    from tidings.patterns.pattern_set import PatternSet
     from tidings.patterns.run.run import Run
 
 
