@@ -49,7 +49,6 @@ class NamedFilter:
     variables: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a variable that is given twice."""
         _refuse_if(
             len({variable for _, variable in self.variables}) < len(self.variables),
             f"`{self.name}` gives one variable two values; compare the attributes instead: `a = b`",
@@ -78,7 +77,6 @@ class Repeat:
     most: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse counts that say nothing."""
         _refuse_if(self.least < 1, "a step is repeated at least once: {1,}")
         _refuse_if(
             self.most is not None and self.most < self.least, "a repetition's upper end lies below its lower end"
@@ -93,7 +91,6 @@ class Joint:
     without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Nothing lies between two neighbours."""
         _refuse_if(self.gap is Gap.NEXT and bool(self.without), "`not` stands between two `;`: a ; not b ; c")
 
 
@@ -105,7 +102,6 @@ class Sequence:
     joints: tuple[Joint, ...]
 
     def __post_init__(self) -> None:
-        """One joint less than parts."""
         _refuse_if(len(self.parts) < 2 or len(self.joints) != len(self.parts) - 1, "a sequence joins two parts or more")
 
 
@@ -116,7 +112,6 @@ class Both:
     parts: tuple[Node, ...]
 
     def __post_init__(self) -> None:
-        """Two parts or more."""
         _refuse_if(len(self.parts) < 2, "`and` joins two parts or more")
 
 
@@ -127,7 +122,6 @@ class Either:
     parts: tuple[Node, ...]
 
     def __post_init__(self) -> None:
-        """Two parts or more."""
         _refuse_if(len(self.parts) < 2, "`or` joins two parts or more")
 
 
@@ -152,7 +146,6 @@ class Elapsed:
     absolute: bool = False
 
     def __post_init__(self) -> None:
-        """A condition says something, about two moments."""
         _refuse_if(self.low is None and self.high is None, "a time condition needs a bound")
         _refuse_if(self.late == self.early, "a time condition compares two different moments")
 
@@ -176,7 +169,6 @@ class Timed:
     within: int | None = None
 
     def __post_init__(self) -> None:
-        """A timed part has a condition."""
         _refuse_if(not self.conditions and self.within is None, "`@` needs a condition")
 
 
@@ -188,7 +180,6 @@ class Absence:
     span: int
 
     def __post_init__(self) -> None:
-        """An absence lasts."""
         _refuse_if(self.span <= 0, "an absence lasts longer than nothing")
 
 
@@ -204,14 +195,12 @@ class Pattern:
     absence: Absence | None = None
 
     def __post_init__(self) -> None:
-        """Names are known, and each means one thing."""
         names = [named.name for named in self.filters]
         _refuse_if(len(set(names)) < len(names), "two filters have one name")
         for name in self.list_filters():
             _refuse_if(name not in names, f"no filter is called `{name}`")
 
     def __getitem__(self, name: str) -> NamedFilter:
-        """Return the filter of this name."""
         return next(named for named in self.filters if named.name == name)
 
     def steps(self) -> list[Step]:
@@ -220,8 +209,9 @@ class Pattern:
 
     def guards(self) -> tuple[str, ...]:
         """Return the names of the filters that stand under `not`."""
+        joints = [joint for node in walk_nodes(self.root) if isinstance(node, Sequence) for joint in node.joints]
         ends = self.absence.without if self.absence else ()
-        return tuple(dict.fromkeys([*_guards_of(self.root), *ends]))
+        return tuple(dict.fromkeys([*(name for joint in joints for name in joint.without), *ends]))
 
     def list_filters(self) -> tuple[str, ...]:
         """Return the names of the filters that steps and `not`s use."""
@@ -246,28 +236,21 @@ def children_of(node: Node) -> tuple[Node, ...]:
             return ()
 
 
+def walk_nodes(node: Node) -> Iterator[Node]:
+    """Yield a node and everything below it, in the order it is written."""
+    yield node
+    for part in children_of(node):
+        yield from walk_nodes(part)
+
+
 def steps_of(node: Node) -> Iterator[Step]:
     """Yield the steps of a node in the order they are written."""
-    if isinstance(node, Step):
-        yield node
-    for part in children_of(node):
-        yield from steps_of(part)
+    return (part for part in walk_nodes(node) if isinstance(part, Step))
 
 
 def conditions_of(node: Node) -> Iterator[Elapsed]:
     """Yield the time conditions of a node and of what is below it."""
-    if isinstance(node, Timed):
-        yield from node.conditions
-    for part in children_of(node):
-        yield from conditions_of(part)
-
-
-def _guards_of(node: Node) -> Iterator[str]:
-    if isinstance(node, Sequence):
-        for joint in node.joints:
-            yield from joint.without
-    for part in children_of(node):
-        yield from _guards_of(part)
+    return (condition for part in walk_nodes(node) if isinstance(part, Timed) for condition in part.conditions)
 
 
 def _refuse_if(wrong: bool, message: str) -> None:

@@ -9,29 +9,14 @@ otherwise it waits, and an event of its guards ends the wait. The definition sta
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.errors import PatternError
 from tidings.model import patterns
-from tidings.patterns.compile.terms import (
-    AllTerm,
-    ChoiceTerm,
-    Mark,
-    RepeatTerm,
-    SequenceTerm,
-    StepTerm,
-    Term,
-    TimedTerm,
-    WaitTerm,
-    continue_sequence,
-    find_certain_parts,
-    find_obtainable,
-    find_open_parts,
-    find_wait_conditions,
-)
+from tidings.patterns.compile import terms
+from tidings.patterns.compile.terms import Mark, Term
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,48 +81,58 @@ class _Move:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A time condition: which part it binds with, its two marks, and its bounds as closed ends."""
+class _Condition:
+    """A time condition: which timed part it binds with, its two marks, and its bounds as closed ends."""
 
     timed: int
     late: Mark
     early: Mark
-    condition: patterns.Elapsed
+    low: int | None
+    high: int | None
+    absolute: bool
 
-    @property
-    def ends(self) -> tuple[int | None, int | None]:
-        condition = self.condition
-        low = condition.low if condition.low is None else condition.low + condition.low_open
-        high = condition.high if condition.high is None else condition.high - condition.high_open
-        return low, high
+    @classmethod
+    def of(cls, timed: int, elapsed: patterns.Elapsed, steps: dict[str, int]) -> _Condition:
+        """Return a condition of the tree; `steps` has the number of each step's name."""
+        late, early = (Mark(steps[moment.label], str(moment.which)) for moment in (elapsed.late, elapsed.early))
+        low = elapsed.low if elapsed.low is None else elapsed.low + elapsed.low_open
+        high = elapsed.high if elapsed.high is None else elapsed.high - elapsed.high_open
+        return cls(timed, late, early, low, high, elapsed.absolute)
 
 
 _State: TypeAlias = tuple[Term, frozenset[int], frozenset[Mark]]
+"""What is left of the tree, the conditions that are open, by their numbers, and the moments that are stored."""
+
+_Moves: TypeAlias = "list[tuple[_Move, Term | None]]"
+"""What an event may do, each with what is left then; `None`: nothing, the match is complete."""
 
 
 def configurations(
     pattern: patterns.Pattern, mode: patterns.Mode = patterns.Mode.OVERLAP, *, budget: int = BUDGET
 ) -> Configurations:
     """Derive the graph; the mode `any` keeps every count of a repetition, the others only those that differ."""
-    return _Derivation(pattern, every=mode is patterns.Mode.ANY).graph(budget)
+    return _Derivation(pattern, every=mode is patterns.Mode.ANY).derive(budget)
 
 
-@dataclass
 class _Derivation:
-    pattern: patterns.Pattern
-    every: bool
-    asked: list[_Asked] = field(default_factory=list)
-    bounds: dict[int, int] = field(default_factory=dict)  # of parts with `within`
+    def __init__(self, pattern: patterns.Pattern, *, every: bool) -> None:
+        self.every = every
+        steps = pattern.steps()
+        self.filters = [step.filter for step in steps]
+        self.step_numbers = {step.name: number for number, step in enumerate(steps)}
+        self.conditions: list[_Condition] = []
+        self.bounds: dict[int, int] = {}  # of parts with `within`
+        root, self.within = _split_within(pattern.root)
+        self.root = self._build_term(root, count(), count())
 
-    def graph(self, budget: int) -> Configurations:
-        root, within = _split_within(self.pattern.root)
-        term = self._term(root, count(), count())
-        sure = frozenset(number for number, asked in enumerate(self.asked) if asked.timed in find_certain_parts(term))
-        start: _State = (term, sure, frozenset())
+    def derive(self, budget: int) -> Configurations:
+        certain = terms.find_certain_parts(self.root)
+        binding = frozenset(i for i, condition in enumerate(self.conditions) if condition.timed in certain)
+        start: _State = (self.root, binding, frozenset())
         places, waiting, edges = {start: 0}, [start], []
         while waiting:
             state = waiting.pop()
-            for edge, following in self._edges(state):
+            for edge, following in self._derive_edges(state):
                 if following is not None and following not in places:
                     _check_budget(len(places), budget)
                     places[following] = len(places)
@@ -145,54 +140,42 @@ class _Derivation:
                 target = None if following is None else places[following]
                 edges.append(replace(edge, source=places[state], target=target))
         nodes = tuple(self._describe_state(state) for state in places)
-        return Configurations(nodes, tuple(sorted(edges, key=lambda edge: (edge.source, edge.step))), within)
+        return Configurations(nodes, tuple(sorted(edges, key=lambda edge: (edge.source, edge.step))), self.within)
 
     # The tree as a term ------------------------------------------------------------------------
 
-    def _term(self, node: patterns.Node, steps: Iterator[int], parts: Iterator[int]) -> Term:
+    def _build_term(self, node: patterns.Node, steps: Iterator[int], parts: Iterator[int]) -> Term:
         match node:
             case patterns.Step():
-                return StepTerm(next(steps))
+                return terms.StepTerm(next(steps))
             case patterns.Repeat(_, least, most):
-                return RepeatTerm(next(steps), least, most)
+                return terms.RepeatTerm(next(steps), least, most)
             case patterns.Sequence(operands, joints):
-                head, *rest = [self._term(part, steps, parts) for part in operands]
-                return SequenceTerm(head, tuple(zip(joints, rest, strict=True)))
+                head, *rest = [self._build_term(part, steps, parts) for part in operands]
+                return terms.SequenceTerm(head, tuple(zip(joints, rest, strict=True)))
             case patterns.Both(operands):
-                return AllTerm(tuple(self._term(part, steps, parts) for part in operands))
+                return terms.AllTerm(tuple(self._build_term(part, steps, parts) for part in operands))
             case patterns.Either(operands):
-                return ChoiceTerm(tuple(self._term(part, steps, parts) for part in operands))
+                return terms.ChoiceTerm(tuple(self._build_term(part, steps, parts) for part in operands))
             case patterns.Timed(part, conditions, within):
                 number = next(parts)
-                self.asked += [self._condition(number, condition) for condition in conditions]
+                self.conditions += [_Condition.of(number, elapsed, self.step_numbers) for elapsed in conditions]
                 if within is not None:
                     self.bounds[number] = within
-                return TimedTerm(number, self._term(part, steps, parts))
-
-    def _condition(self, timed: int, condition: patterns.Elapsed) -> _Asked:
-        marks = [Mark(self._labels[moment.label], str(moment.which)) for moment in (condition.late, condition.early)]
-        return _Asked(timed, marks[0], marks[1], condition)
-
-    @cached_property
-    def _labels(self) -> dict[str, int]:
-        return {step.name: number for number, step in enumerate(patterns.steps_of(self.pattern.root))}
-
-    @cached_property
-    def _names(self) -> list[str]:
-        return [step.filter for step in patterns.steps_of(self.pattern.root)]
+                return terms.TimedTerm(number, self._build_term(part, steps, parts))
 
     # One event further -------------------------------------------------------------------------
 
-    def _edges(self, state: _State) -> Iterator[tuple[Edge, _State | None]]:
+    def _derive_edges(self, state: _State) -> Iterator[tuple[Edge, _State | None]]:
         term, active, stored = state
         for move, rest in dict.fromkeys(self._derive_moves(term)):
             judged = self._judge_move(move, rest, active, stored)
             if judged is None:
                 continue
-            checks, following_active, following_known = judged
-            stores = tuple(sorted(following_known & self._list_marks(move), key=_order))
-            edge = Edge(0, None, self._names[move.step], move.step, checks, stores, move.forbid)
-            yield edge, None if rest is None else (rest, following_active, following_known)
+            checks, following_active, following_stored = judged
+            stores = tuple(sorted(following_stored & self._list_marks(move)))
+            edge = Edge(0, None, self.filters[move.step], move.step, checks, stores, move.forbid)
+            yield edge, None if rest is None else (rest, following_active, following_stored)
 
     def _list_marks(self, move: _Move) -> frozenset[Mark]:
         ends = [patterns.Which.FIRST] * move.first + [patterns.Which.LAST] * move.last
@@ -204,73 +187,68 @@ class _Derivation:
     ) -> tuple[tuple[TimeCheck, ...], frozenset[int], frozenset[Mark]] | None:
         """Return the checks of this event and the conditions that stay open; `None` when one cannot hold any more."""
         now = self._list_marks(move)
-        to_come, to_enter = find_obtainable(rest)
-        checks = [
-            TimeCheck(None, Mark(part, "begin"), None, self.bounds[part]) for part in move.inside & set(self.bounds)
-        ]
-        binding = active | {i for i, asked in enumerate(self.asked) if asked.timed in move.entered}
-        open_ones: set[int] = set()
-        for number in binding:
-            asked = self.asked[number]
-            if {asked.late, asked.early} <= now | stored:
-                check = _check(asked, now)
+        to_come, to_enter = terms.find_obtainable(rest)
+        inside = move.inside & self.bounds.keys()
+        checks = [TimeCheck(None, Mark(part, "begin"), None, self.bounds[part]) for part in inside]
+        still_open: set[int] = set()
+        for number in active | {i for i, condition in enumerate(self.conditions) if condition.timed in move.entered}:
+            condition = self.conditions[number]
+            marks = {condition.late, condition.early}
+            if marks <= now | stored:
+                check = _decide_check(condition, now)
                 if check is None:
                     return None
                 checks += check
-            elif all(mark in now or mark in stored or mark in to_come for mark in (asked.late, asked.early)):
-                open_ones.add(number)
+            elif marks <= now | stored | to_come:
+                still_open.add(number)
             else:
                 return None
-        needed = self._find_needed(open_ones, to_enter) | {Mark(part, "begin") for part in find_open_parts(rest)}
-        return tuple(sorted(checks, key=str)), frozenset(open_ones), (stored | now) & needed
+        asking = [self.conditions[i] for i in still_open] + [c for c in self.conditions if c.timed in to_enter]
+        needed = {mark for condition in asking for mark in (condition.late, condition.early)}
+        needed |= {Mark(part, "begin") for part in terms.find_open_parts(rest)}
+        return tuple(sorted(checks, key=str)), frozenset(still_open), (stored | now) & needed
 
-    def _find_needed(self, open_ones: set[int], to_enter: frozenset[int]) -> frozenset[Mark]:
-        asking = [self.asked[i] for i in open_ones] + [asked for asked in self.asked if asked.timed in to_enter]
-        return frozenset(mark for asked in asking for mark in (asked.late, asked.early))
-
-    def _derive_moves(self, term: Term) -> list[tuple[_Move, Term | None]]:
+    def _derive_moves(self, term: Term) -> _Moves:
         match term:
-            case StepTerm(step):
+            case terms.StepTerm(step):
                 return [(_Move(step), None)]
-            case RepeatTerm():
+            case terms.RepeatTerm():
                 return self._repeat_moves(term)
-            case WaitTerm(_, part):
+            case terms.WaitTerm(_, part):
                 return self._derive_moves(part)
-            case SequenceTerm(head, rest):
-                return [(move, continue_sequence(left, rest)) for move, left in self._derive_moves(head)]
-            case ChoiceTerm(parts):
+            case terms.SequenceTerm(head, rest):
+                return [(move, terms.continue_sequence(left, rest)) for move, left in self._derive_moves(head)]
+            case terms.ChoiceTerm(parts):
                 return [step for part in parts for step in self._derive_moves(part)]
-            case AllTerm(parts):
+            case terms.AllTerm(parts):
                 return self._interleave_moves(parts)
-            case TimedTerm(timed, part, begun):
+            case terms.TimedTerm(timed, part, begun):
                 entered, inside = (frozenset(), frozenset({timed})) if begun else (frozenset({timed}), frozenset())
-                return [
-                    (
-                        replace(move, entered=move.entered | entered, inside=move.inside | inside),
-                        None if left is None else TimedTerm(timed, left, begun=True),
-                    )
-                    for move, left in self._derive_moves(part)
-                ]
+                moves: _Moves = []
+                for move, left in self._derive_moves(part):
+                    within = replace(move, entered=move.entered | entered, inside=move.inside | inside)
+                    moves.append((within, None if left is None else terms.TimedTerm(timed, left, begun=True)))
+                return moves
 
-    def _repeat_moves(self, term: RepeatTerm) -> list[tuple[_Move, Term | None]]:
+    def _repeat_moves(self, term: terms.RepeatTerm) -> _Moves:
         least, most = max(term.least - 1, 0), None if term.most is None else term.most - 1
         move = _Move(term.step, first=not term.begun)
-        moves: list[tuple[_Move, Term | None]] = [(move, None)] if least == 0 else []
+        moves: _Moves = [(move, None)] if least == 0 else []
         # More events than the least say nothing new, unless first and last are to be two: drop one in the middle.
         if most != 0 and (least > 0 or self.every or not term.begun):
-            left = RepeatTerm(term.step, least, most, begun=True)
-            moves.append((replace(move, last=False), WaitTerm(patterns.Joint(patterns.Gap.LATER), left)))
+            left = terms.RepeatTerm(term.step, least, most, begun=True)
+            moves.append((replace(move, last=False), terms.WaitTerm(patterns.Joint(patterns.Gap.LATER), left)))
         return moves
 
-    def _interleave_moves(self, parts: tuple[Term, ...]) -> list[tuple[_Move, Term | None]]:
-        waits = [find_wait_conditions(part) for part in parts]
+    def _interleave_moves(self, parts: tuple[Term, ...]) -> _Moves:
+        waits = [terms.find_wait_conditions(part) for part in parts]
         bound = [place for place, (contiguous, _) in enumerate(waits) if contiguous]
-        moves: list[tuple[_Move, Term | None]] = []
+        moves: _Moves = []
         for place in bound or range(len(parts)):
             guards = frozenset(name for i, (_, names) in enumerate(waits) if i != place for name in names)
             for move, left in self._derive_moves(parts[place]):
                 others = [*parts[:place], *([] if left is None else [left]), *parts[place + 1 :]]
-                rest = others[0] if len(others) == 1 else AllTerm(tuple(others))
+                rest = others[0] if len(others) == 1 else terms.AllTerm(tuple(others))
                 moves.append((replace(move, forbid=move.forbid | guards), rest))
         return moves if len(bound) < 2 else []
 
@@ -278,24 +256,26 @@ class _Derivation:
 
     def _describe_state(self, state: _State) -> Configuration:
         term, active, stored = state
-        contiguous, guards = find_wait_conditions(term)
-        limits = [(Mark(part, "begin"), self.bounds[part]) for part in find_open_parts(term) if part in self.bounds]
-        for asked in (self.asked[number] for number in active):
-            limit = _limit(asked, stored)
+        contiguous, guards = terms.find_wait_conditions(term)
+        begun = terms.find_open_parts(term) & self.bounds.keys()
+        limits = [(Mark(part, "begin"), self.bounds[part]) for part in begun]
+        for number in active:
+            limit = _find_limit(self.conditions[number], stored)
             limits += [limit] if limit else []
-        used = tuple((mark, self._use(mark, state)) for mark in sorted(stored, key=_order))
+        used = tuple((mark, self._find_use(mark, state)) for mark in sorted(stored))
         return Configuration(contiguous, tuple(sorted(guards)), tuple(sorted(limits, key=str)), used)
 
-    def _use(self, mark: Mark, state: _State) -> int:
+    def _find_use(self, mark: Mark, state: _State) -> int:
         """Return 1 if a later moment serves at least as well in all that is still asked, -1 if an earlier one does."""
-        term, active, _ = state
+        term, active, stored = state
         if mark.which == "begin":
             return 1
-        to_enter = find_obtainable(term)[1]
+        to_enter = terms.find_obtainable(term)[1]
         wishes: set[int] = set()
-        for number, asked in enumerate(self.asked):
-            if (number in active or asked.timed in to_enter) and mark in (asked.late, asked.early):
-                wishes |= _list_wishes(asked, mark, both_known={asked.late, asked.early} <= state[2])
+        for number, condition in enumerate(self.conditions):
+            marks = {condition.late, condition.early}
+            if (number in active or condition.timed in to_enter) and mark in marks:
+                wishes |= _list_wishes(condition, mark, both_stored=marks <= stored)
         return wishes.pop() if len(wishes) == 1 else 0
 
 
@@ -309,21 +289,20 @@ def _split_within(root: patterns.Node) -> tuple[patterns.Node, int | None]:
 
 def _check_budget(size: int, budget: int) -> None:
     if size >= budget:
-        msg = (
-            f"the pattern has more than {budget:,} configurations; use fewer operands of `and`, or shorter repetitions"
-        )
+        problem = f"the pattern has more than {budget:,} configurations"
+        msg = f"{problem}; use fewer operands of `and`, or shorter repetitions"
         raise PatternError(msg)
 
 
-def _check(asked: _Asked, now: frozenset[Mark]) -> list[TimeCheck] | None:
+def _decide_check(condition: _Condition, now: frozenset[Mark]) -> list[TimeCheck] | None:
     """Return what is left to judge at run time: nothing when it always holds; None when it never does."""
-    low, high = asked.ends
-    late, early = (None if mark in now else mark for mark in (asked.late, asked.early))
+    low, high = condition.low, condition.high
+    late, early = (None if mark in now else mark for mark in (condition.late, condition.early))
     if late is None and early is None:
-        return [] if asked.condition.holds(0, 0) else None
-    stored = [mark for mark in (late, early) if mark is not None]
-    if asked.condition.absolute and len(stored) == 1:
-        late, early = None, stored[0]
+        return [] if (low is None or low <= 0) and (high is None or high >= 0) else None
+    both_stored = late is not None and early is not None
+    if condition.absolute and not both_stored:
+        late, early = None, late or early
     if late is None:  # this event is not before the other one
         low = None if low is not None and low <= 0 else low
         if high is not None and high < 0:
@@ -332,38 +311,32 @@ def _check(asked: _Asked, now: frozenset[Mark]) -> list[TimeCheck] | None:
         high = None if high is not None and high >= 0 else high
         if low is not None and low > 0:
             return None
-    return (
-        []
-        if low is None and high is None
-        else [TimeCheck(late, early, low, high, asked.condition.absolute and len(stored) == 2)]
-    )
+    if low is None and high is None:
+        return []
+    return [TimeCheck(late, early, low, high, condition.absolute and both_stored)]
 
 
-def _limit(asked: _Asked, stored: frozenset[Mark]) -> tuple[Mark, int] | None:
+def _find_limit(condition: _Condition, stored: frozenset[Mark]) -> tuple[Mark, int] | None:
     """Return after how long the condition cannot hold any more, whatever comes."""
-    low, high = asked.ends
-    if asked.early in stored and asked.late not in stored and high is not None:
-        return asked.early, high
-    if asked.late in stored and asked.early not in stored:
-        if asked.condition.absolute and high is not None:
-            return asked.late, high
-        if not asked.condition.absolute and low is not None:
-            return asked.late, -low
+    if condition.early in stored and condition.late not in stored and condition.high is not None:
+        return condition.early, condition.high
+    if condition.late in stored and condition.early not in stored:
+        if condition.absolute and condition.high is not None:
+            return condition.late, condition.high
+        if not condition.absolute and condition.low is not None:
+            return condition.late, -condition.low
     return None
 
 
-def _list_wishes(asked: _Asked, mark: Mark, *, both_known: bool) -> set[int]:
-    low, high = asked.ends
-    if asked.condition.absolute and both_known:
+def _list_wishes(condition: _Condition, mark: Mark, *, both_stored: bool) -> set[int]:
+    """Return what one condition asks of a moment: to be later (1), earlier (-1), both or neither."""
+    low, high = condition.low, condition.high
+    if condition.absolute and both_stored:
         return {1, -1}
-    as_early = mark == asked.early or asked.condition.absolute
+    as_early = mark == condition.early or condition.absolute
     wishes = set()
     if high is not None:
         wishes.add(1 if as_early else -1)
-    if low is not None and not (as_early and low <= 0 and not both_known):
+    if low is not None and not (as_early and low <= 0 and not both_stored):
         wishes.add(-1 if as_early else 1)
     return wishes
-
-
-def _order(mark: Mark) -> tuple[int, str]:
-    return mark.step, mark.which

@@ -7,12 +7,15 @@ moments may still come, and which timed parts have begun.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.model.patterns import Gap, Joint
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, order=True)
 class Mark:
     """A moment that a condition may ask for: a step's first or last event, or (`within`) a part's first."""
 
@@ -93,66 +96,55 @@ def find_wait_conditions(term: Term) -> tuple[bool, frozenset[str]]:
         case WaitTerm(joint, part):
             contiguous, guards = find_wait_conditions(part)
             return contiguous or joint.gap is Gap.NEXT, guards | frozenset(joint.without)
-        case SequenceTerm(head, _):
-            return find_wait_conditions(head)
-        case TimedTerm(_, part, _):
+        case SequenceTerm(part, _) | TimedTerm(_, part):
             return find_wait_conditions(part)
         case AllTerm(parts):
-            conditions = [find_wait_conditions(part) for part in parts]
-            return any(is_contiguous for is_contiguous, _ in conditions), frozenset(
-                name for _, names in conditions for name in names
-            )
+            contiguous, guards = zip(*map(find_wait_conditions, parts), strict=True)
+            return any(contiguous), frozenset().union(*guards)
     return False, frozenset()
+
+
+def _operands_of(term: Term) -> tuple[Term, ...]:
+    match term:
+        case SequenceTerm(head, rest):
+            return (head, *(part for _, part in rest))
+        case AllTerm(parts) | ChoiceTerm(parts):
+            return parts
+        case TimedTerm(_, part) | WaitTerm(_, part):
+            return (part,)
+    return ()
+
+
+def _walk(term: Term | None) -> Iterator[Term]:
+    """Yield a term and everything below it."""
+    if term is not None:
+        yield term
+        for part in _operands_of(term):
+            yield from _walk(part)
 
 
 def find_obtainable(term: Term | None) -> tuple[frozenset[Mark], frozenset[int]]:
     """Return the moments that may still come, and the timed parts that may still be entered."""
-    match term:
-        case None:
-            return frozenset(), frozenset()
-        case StepTerm(step):
-            return frozenset({Mark(step, "first"), Mark(step, "last")}), frozenset()
-        case RepeatTerm(step, _, _, begun):
-            return frozenset({Mark(step, "last")} | (set() if begun else {Mark(step, "first")})), frozenset()
-        case WaitTerm(_, part):
-            return find_obtainable(part)
-        case TimedTerm(timed, part, begun):
-            marks, parts = find_obtainable(part)
-            return marks, parts if begun else parts | {timed}
-        case SequenceTerm(head, rest):
-            return _unite_obtainable([head, *(part for _, part in rest)])
-        case AllTerm(parts) | ChoiceTerm(parts):
-            return _unite_obtainable(list(parts))
-
-
-def _unite_obtainable(terms: list[Term]) -> tuple[frozenset[Mark], frozenset[int]]:
-    obtainable = [find_obtainable(term) for term in terms]
-    return frozenset().union(*(marks for marks, _ in obtainable)), frozenset().union(
-        *(parts for _, parts in obtainable)
-    )
+    marks, parts = set(), set()
+    for part in _walk(term):
+        match part:
+            case StepTerm(step) | RepeatTerm(step, begun=False):
+                marks |= {Mark(step, "first"), Mark(step, "last")}
+            case RepeatTerm(step):
+                marks.add(Mark(step, "last"))
+            case TimedTerm(timed, begun=False):
+                parts.add(timed)
+    return frozenset(marks), frozenset(parts)
 
 
 def find_certain_parts(term: Term) -> frozenset[int]:
     """Return the timed parts that every match enters: their conditions bind from the first event on."""
-    match term:
-        case TimedTerm(timed, part, _):
-            return find_certain_parts(part) | {timed}
-        case SequenceTerm(head, rest):
-            return find_certain_parts(head).union(*(find_certain_parts(part) for _, part in rest))
-        case AllTerm(parts):
-            return frozenset().union(*(find_certain_parts(part) for part in parts))
-    return frozenset()
+    if isinstance(term, ChoiceTerm):
+        return frozenset()
+    own = {term.timed} if isinstance(term, TimedTerm) else set()
+    return frozenset(own).union(*map(find_certain_parts, _operands_of(term)))
 
 
 def find_open_parts(term: Term | None) -> frozenset[int]:
     """Return the timed parts that have begun and not ended."""
-    match term:
-        case WaitTerm(_, part):
-            return find_open_parts(part)
-        case TimedTerm(timed, part, begun):
-            return find_open_parts(part) | ({timed} if begun else set())
-        case SequenceTerm(head, rest):
-            return find_open_parts(head).union(*(find_open_parts(part) for _, part in rest))
-        case AllTerm(parts) | ChoiceTerm(parts):
-            return frozenset().union(*(find_open_parts(part) for part in parts))
-    return frozenset()
+    return frozenset(part.timed for part in _walk(term) if isinstance(part, TimedTerm) and part.begun)
