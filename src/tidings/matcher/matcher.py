@@ -33,7 +33,7 @@ from tidings.model import EventBatch, Matches
 from tidings.model.events import is_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from tidings.algebra import ReadSpec
@@ -134,8 +134,8 @@ class Matcher:
             raise build_refusal(errors, total)
         return errors
 
-    def _choose_loader(self, subscriptions: Any) -> type[Load] | None:
-        """Return the class that loads a table by whole columns, or None where rows go in one by one."""
+    def _choose_loader(self, subscriptions: Any) -> Callable[..., Load] | None:
+        """Return what loads a table by whole columns, or None where rows go in one by one."""
         if is_parameter_table(subscriptions):
             from tidings.matcher.loading.bulk_load import Load
 
@@ -143,7 +143,7 @@ class Matcher:
         if self.backend.bulk_engine is not None and is_arrow(subscriptions):
             from tidings.matcher.loading import text_load
 
-            return text_load.TextLoad if text_load.is_worth_columns(subscriptions) else None
+            return text_load.build_text_load if text_load.is_worth_columns(subscriptions) else None
         return None
 
     def enter_rows(self, rows: list[Submission], *, keep_good: bool) -> RowRefusals:
@@ -156,7 +156,7 @@ class Matcher:
         table = text_load.build_text_table(rows) if self.backend.bulk_engine is not None else None
         with self.lock:
             if table is not None:
-                load = text_load.TextLoad(table, self.admission, self.backend, bulk_rows=self.tuning.bulk_rows)
+                load = text_load.build_text_load(table, self.admission, self.backend, bulk_rows=self.tuning.bulk_rows)
                 problems = [problem for _, problem in load.enter(keep_good=keep_good)]
                 refusals = list(zip(load.refused, problems, strict=True))
             else:

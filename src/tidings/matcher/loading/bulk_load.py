@@ -9,21 +9,15 @@ filters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tidings.algebra.law.requirement_counts import Demand
-from tidings.engine.compile.bulk_table import (
-    AreaColumn,
-    EndColumn,
-    EqualityColumn,
-    PredicateColumn,
-    RangeColumn,
-    SetColumn,
-    build_bulk_table,
-)
+from tidings.engine.compile import bulk_table
+from tidings.engine.compile.bulk_table import AreaColumn, EndColumn, EqualityColumn, RangeColumn, SetColumn
 from tidings.engine.compile.row_table import RowTable
 from tidings.engine.compile.source_text import FilterSources
 from tidings.engine.ids import Ids
@@ -35,13 +29,14 @@ from tidings.matcher.tuning import MATCHER_TUNING
 from tidings.model import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
 
     import pyarrow as pa
-    from numpy.typing import NDArray
 
+    from tidings.engine.compile.bulk_table import PredicateColumn
     from tidings.engine.compile.draft import FilterDraft
     from tidings.engine.engine import Engine
+    from tidings.kernels.array_types import BoolArray, IntArray
     from tidings.matcher.admission import Admission, Refusals
     from tidings.matcher.algorithm import SubId
     from tidings.matcher.backend import Backend, Intake
@@ -59,11 +54,25 @@ class RowRefusal(NamedTuple):
     problem: TidingsError
 
 
+class WrittenFilters(NamedTuple):
+    """Filters in text, of which the table of parameters has those that columns can hold (`text_load`)."""
+
+    texts: pa.Array
+    unparsed: BoolArray  # rows that are not in the columns
+    reordered: BoolArray  # rows whose tests stand in another order than the columns
+
+
 class Load:
-    """A table of parameters on its way into a backend."""
+    """A table of parameters on its way into a backend; `written` are the texts that the table was made from."""
 
     def __init__(
-        self, table: Any, admission: Admission, backend: Backend, *, bulk_rows: int = MATCHER_TUNING.bulk_rows
+        self,
+        table: Any,
+        admission: Admission,
+        backend: Backend,
+        *,
+        bulk_rows: int = MATCHER_TUNING.bulk_rows,
+        written: WrittenFilters | None = None,
     ) -> None:
         """Read the names of the columns; refuse what is no table of parameters."""
         import pyarrow as pa
@@ -72,7 +81,7 @@ class Load:
         check_types(self.table)
         self._parameters = parse_column_names(self.table.column_names, admission.vocabulary.schema)
         self._kinds = find_kinds(self._parameters, admission.vocabulary)
-        self._admission, self._backend, self._bulk_rows = admission, backend, bulk_rows
+        self._admission, self._backend, self._bulk_rows, self._written = admission, backend, bulk_rows, written
         self.refused: list[int] = []  # the rows that were refused, in order, once `enter` has returned
 
     def enter(self, *, keep_good: bool) -> Refusals:
@@ -104,11 +113,12 @@ class Load:
         self.refused = [refusal.row for refusal in refusals]
         return [(refusal.id, refusal.problem) for refusal in refusals]
 
-    def _stage_rows(self, rows: NDArray[np.int64], intake: _StageOnly) -> list[RowRefusal]:
+    def _stage_rows(self, rows: IntArray, intake: _StageOnly) -> list[RowRefusal]:
         """Stage the filters of rows through `Admission`; return the refusals, by row."""
         ids = self.table.take(rows).column("id").to_pylist()
         refusals, submissions, numbers = [], [], []
-        for row, id, tree in zip(rows.tolist(), ids, self._make_filters(rows), strict=True):
+        filters = _ArrowTexts(self._written.texts.take(rows)) if self._written else self._parse_rows(rows).parse_rows()
+        for row, id, tree in zip(rows.tolist(), ids, filters, strict=True):
             if isinstance(tree, TidingsError):
                 refusals.append(RowRefusal(row, id, tree))
             else:
@@ -119,20 +129,17 @@ class Load:
             refusals.append(RowRefusal(numbers[at], submissions[at][0], problem))
         return sorted(refusals, key=lambda refusal: refusal.row)
 
-    def _make_filters(self, rows: NDArray[np.int64]) -> Iterable[Any]:
-        """Return the filter of each row, or what is wrong with it."""
-        return ParameterRows(self.table.take(rows), self._parameters, self._kinds).parse_rows()
-
-    def _find_unparsed(self) -> NDArray[np.bool_]:
-        """Return a mask of the rows that are not in the columns."""
-        return np.zeros(self.table.num_rows, bool)
+    def _parse_rows(self, rows: IntArray) -> ParameterRows:
+        return ParameterRows(self.table.take(rows).combine_chunks(), self._parameters, self._kinds)
 
     # Whole columns -----------------------------------------------------------------------------
 
     def _enter_columns(self, engine: Engine, before: Any, keep_good: bool) -> Refusals:
         columns = PlainColumns(self.table, self._kinds, self._admission.concepts)
         tests = [test for parameter in self._parameters if (test := columns.read(parameter)) is not None]
-        odd = columns.odd | self._find_odd_ids(engine) | self._find_unparsed()
+        odd = columns.odd | self._find_odd_ids(engine)
+        if self._written:
+            odd |= self._written.unparsed
         plain = ~odd
         tests = [_mask_rows(test, plain, whole=not odd.any()) for test in tests]
         self._count_demands(tests)
@@ -142,20 +149,19 @@ class Load:
             return self._note(refusals)
         rows = np.flatnonzero(accepted)
         slots = np.cumsum(accepted) - 1
-        ids = Ids.build(self._id_array() if len(rows) == len(accepted) else self._id_array().take(rows))
+        id_array = self.table.column("id").combine_chunks()
+        ids = Ids.build(id_array if len(rows) == len(accepted) else id_array.take(rows))
         self._uncount_repeated(tests, rows, ids, draft is not None)
-        self._uncount_replaced(engine, ids)
-        table = build_bulk_table(tests, np.flatnonzero(plain), columns.texts, engine.tuning)
+        if replaced := engine.list_existing(ids):
+            self._admission.release_removed(engine.remove(replaced, dry_run=True))
+        table = bulk_table.build_bulk_table(tests, np.flatnonzero(plain), columns.texts, engine.tuning)
         if draft is not None:
             table = merge_tables([table, RowTable.from_draft(draft)], engine.tuning)
-        sources = self._keep_sources(self._find_lossy(tests, columns, odd, slots), slots)
+        sources = self._keep_sources(rows[self._is_lossy(tests, columns.lossy | odd)[rows]], slots)
         engine.add_table(replace(table, slot=slots[table.slot].astype(np.uint32)), ids, sources)
         return self._note(refusals)
 
-    def _id_array(self) -> pa.Array:
-        return self.table.column("id").combine_chunks()
-
-    def _find_odd_ids(self, engine: Engine) -> NDArray[np.bool_]:
+    def _find_odd_ids(self, engine: Engine) -> BoolArray:
         """Return where the id is null; ids of another kind than those in force are judged row by row."""
         import pyarrow.types as t
 
@@ -178,7 +184,7 @@ class Load:
         except TidingsError as problem:
             raise _RowByRow from problem
 
-    def _uncount_repeated(self, tests: list[PredicateColumn], rows: NDArray[np.int64], ids: Ids, mixed: bool) -> None:
+    def _uncount_repeated(self, tests: list[PredicateColumn], rows: IntArray, ids: Ids, mixed: bool) -> None:
         """Take back the demands of rows whose id comes again later."""
         repeated = rows[ids.find_duplicates()]
         if not len(repeated):
@@ -188,15 +194,9 @@ class Load:
         for test in tests:
             self._admission.needs.count(*_demand_of(test), -int(np.count_nonzero(test.mask[repeated])))
 
-    def _uncount_replaced(self, engine: Engine, ids: Ids) -> None:
-        """Take back the demands of the subscriptions in force that have these ids."""
-        replaced = engine.list_existing(ids)
-        if replaced:
-            self._admission.release_removed(engine.remove(replaced, dry_run=True))
-
     def _compile_odd_rows(
-        self, engine: Engine, odd: NDArray[np.bool_]
-    ) -> tuple[list[RowRefusal], NDArray[np.bool_], FilterDraft | None]:
+        self, engine: Engine, odd: BoolArray
+    ) -> tuple[list[RowRefusal], BoolArray, FilterDraft | None]:
         """Compile the odd rows one by one: return the refusals, a mask of all accepted rows, and the draft."""
         accepted = ~odd
         if not odd.any():
@@ -215,25 +215,34 @@ class Load:
         accepted[[row for row in rows.tolist() if row not in refused]] = True
         return refusals, accepted, stage.draft if accepted[rows].any() else None
 
-    def _find_lossy(
-        self,
-        tests: list[PredicateColumn],
-        columns: PlainColumns,
-        odd: NDArray[np.bool_],
-        slots: NDArray[np.int64],
-    ) -> NDArray[np.int64]:
-        """Return the accepted rows whose literals do not give back what was written."""
-        accepted = np.diff(slots, prepend=-1) > 0
-        lossy = (columns.lossy | odd) & accepted
+    def _is_lossy(self, tests: list[PredicateColumn], lossy: BoolArray) -> BoolArray:
+        """Return where literals do not give back what was written: in the rows `lossy`, and in others."""
+        if self._written:
+            lossy = lossy | self._written.reordered
         if len(tests) >= LONG:
-            lossy |= (sum(test.mask.astype(np.int64) for test in tests) >= LONG) & accepted
-        return np.flatnonzero(lossy)
+            lossy = lossy | (sum(test.mask.astype(np.int64) for test in tests) >= LONG)
+        return lossy
 
-    def _keep_sources(self, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> FilterSources:
-        """Return the written filters of rows: each is read from the table again when it is asked for."""
-        table = self.table.take(rows).combine_chunks() if len(rows) else None
-        filters = [] if table is None else ParameterRows(table, self._parameters, self._kinds)
+    def _keep_sources(self, rows: IntArray, slots: IntArray) -> FilterSources:
+        """Return the written filters of rows: each is read from the table or the texts when it is asked for."""
+        filters = _ArrowTexts(self._written.texts.take(rows)) if self._written else self._parse_rows(rows)
         return FilterSources(slots[rows].astype(np.int64), filters)
+
+
+class _ArrowTexts(Sequence[str]):
+    """Texts in an Arrow array, each made into a Python string when it is read."""
+
+    def __init__(self, texts: pa.Array) -> None:
+        self._texts = texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts.to_pylist())
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._texts[at].as_py()
 
 
 class _RowByRow(Exception):
@@ -246,7 +255,7 @@ def _demand_of(test: PredicateColumn) -> tuple[str, Demand]:
     return test.column.attribute, Demand(test.column.kind)
 
 
-def _mask_rows(test: PredicateColumn, plain: NDArray[np.bool_], *, whole: bool) -> PredicateColumn:
+def _mask_rows(test: PredicateColumn, plain: BoolArray, *, whole: bool) -> PredicateColumn:
     """Return the test for plain rows alone."""
     if whole:
         return test

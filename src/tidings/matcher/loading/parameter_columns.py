@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from tidings.concepts import Ontology
     from tidings.engine.compile.bulk_table import PredicateColumn, RowMask
+    from tidings.kernels.array_types import BoolArray, IntArray
     from tidings.matcher.loading.parameter_table import TableParameter
 
 EXACT = 2**53
@@ -40,8 +41,8 @@ class ColumnValues(NamedTuple):
     """The values of a column, and where they are odd or lossy (None: nowhere)."""
 
     ends: EndColumn
-    odd: NDArray[np.bool_] | None = None
-    lossy: NDArray[np.bool_] | None = None
+    odd: BoolArray | None = None
+    lossy: BoolArray | None = None
 
 
 class PlainColumns:
@@ -73,7 +74,9 @@ class PlainColumns:
             return None
         if not parameter.is_range:
             values = columns[ColumnRole.EQUAL]
-            return self._read_sets(column, values) if is_list_type(values.type) else self._read_points(column, values)
+            if is_list_type(values.type):
+                return self._read_sets(column, values)
+            return EqualityColumn(column, self._note(self._read_values(column, values, _find_present(values))))
         if kind is Kind.BOOL or any(is_list_type(array.type) for array in columns.values()):
             self._mark_odd(columns)
             return None
@@ -102,9 +105,6 @@ class PlainColumns:
             self.odd |= _find_present(column) != 0
 
     # Tests -------------------------------------------------------------------------------------
-
-    def _read_points(self, column: Column, array: pa.Array) -> EqualityColumn:
-        return EqualityColumn(column, self._note(self._read_values(column, array, _find_present(array))))
 
     def _note(self, values: ColumnValues) -> EndColumn:
         """Add the odd and the lossy rows to the masks, and return the values."""
@@ -199,7 +199,7 @@ class PlainColumns:
         return ColumnValues(EndColumn(values, mask))
 
 
-def _find_repeating(row: NDArray[np.int64], values: NDArray[Any], start: NDArray[np.int64]) -> NDArray[np.int64]:
+def _find_repeating(row: IntArray, values: NDArray[Any], start: IntArray) -> IntArray:
     """Return the rows in whose set a value comes twice."""
     several = np.flatnonzero((np.diff(start) > 1)[row]) if len(row) else row
     if not len(several):
@@ -213,9 +213,10 @@ def _find_present(array: pa.Array) -> RowMask:
     """Return 1 where there is a value, 0 at nulls."""
     if array.null_count == 0:
         return np.ones(len(array), np.uint8)
-    bits = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little") if array.buffers()[0] else None
-    if bits is None:  # Arrow's type of nothing but nulls
+    validity = array.buffers()[0]
+    if validity is None:  # Arrow's type of nothing but nulls
         return np.zeros(len(array), np.uint8)
+    bits = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")
     return bits[array.offset : array.offset + len(array)]
 
 
@@ -248,7 +249,7 @@ def _to_integers(array: pa.Array) -> NDArray[Any]:
     return _view_buffer(array, array.type.to_pandas_dtype()).astype(np.int32 if narrow else np.int64)
 
 
-def _rank_texts(array: pa.Array) -> tuple[ByteSpace, NDArray[np.int64]]:
+def _rank_texts(array: pa.Array) -> tuple[ByteSpace, IntArray]:
     """Return the code space of the texts, and the rank of each."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -259,21 +260,14 @@ def _rank_texts(array: pa.Array) -> tuple[ByteSpace, NDArray[np.int64]]:
     in_order = words.take(pa.array(order)).cast(pa.large_binary())
     rank = np.zeros(len(order) + 1, np.int64)  # index -1 finds the last, which is for nulls
     rank[order] = np.arange(len(order))
-    offsets = _view_buffer_at(in_order, 1, np.int64)[in_order.offset : in_order.offset + len(words) + 1]
-    blob = _view_buffer_at(in_order, 2, np.uint8)
-    start = offsets - offsets[0] if len(offsets) else np.zeros(1, np.int64)
-    space = ByteSpace(blob[int(offsets[0]) : int(offsets[-1])] if len(offsets) else blob, start)
+    _, offsets, blob = in_order.buffers()  # `take` made them anew, so they begin at 0; either may be missing
+    start = np.frombuffer(offsets or bytes(8), np.int64)[: len(words) + 1].copy()
+    space = ByteSpace(np.frombuffer(blob or b"", np.uint8)[: start[-1]], start)
     return space, rank[np.where(_find_present(array), _indices_of(coded), -1)]
 
 
-def _indices_of(coded: pa.Array) -> NDArray[np.int64]:
-    places: NDArray[np.int64] = _view_buffer(coded.indices, np.int32).astype(np.int64)
-    return places
-
-
-def _view_buffer_at(array: pa.Array, place: int, dtype: Any) -> NDArray[Any]:
-    data = array.buffers()[place]
-    return np.frombuffer(data, dtype) if data is not None else np.zeros(0, dtype)
+def _indices_of(coded: pa.Array) -> IntArray:
+    return _view_buffer(coded.indices, np.int32).astype(np.int64)
 
 
 def _kind_of(kind: pa.DataType) -> Kind | None:

@@ -14,23 +14,15 @@ import json
 import os
 import stat
 import sys
-import zlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tidings.errors import BadSubscriptions, FileError, TidingsError
-from tidings.matcher.loading import parameter_table as parameters
-from tidings.matcher.loading.row_readers import (
-    CsvRows,
-    Lines,
-    ParquetRows,
-    Row,
-    batch_rows,
-    build_read_error,
-    parse_json_rows,
-)
+from tidings.matcher.loading import row_readers
+from tidings.matcher.loading.parameter_table import has_parameters
+from tidings.matcher.loading.row_readers import CsvRows, Lines, ParquetRows, Row, refuse_unreadable
 from tidings.matcher.loading.subscription_input import WatchedSubscriptions
 from tidings.matcher.tuning import FILE_TUNING, FileTuning
 from tidings.model import Schema
@@ -60,45 +52,55 @@ class RowFile:
     JSON lines. A line of JSON is numbered by its line, rows of CSV and Parquet by their own count.
     """
 
-    def __init__(self, path: str | Path, *, form: Form | None = None, tuning: FileTuning | None = None) -> None:
+    def __init__(self, path: str | Path, *, form: str | None = None, tuning: FileTuning | None = None) -> None:
         """Open the file; a pipe is not read before its rows are."""
         self._path, self._form, self._tuning = path, form, FILE_TUNING if tuning is None else tuning
         self.name = "standard input" if str(path) == "-" else str(path)
         self._file = _open_stream(path, self.name)
-        self._size = _size(self._file)
+        self._size = _find_size(self._file)
         self._csv: CsvRows | None = None
-        self._rows = self._start(*self.detect_form()) if self._size is not None else None
+        self._rows: Iterable[list[Row]] | None = None
+        if self._size is not None:
+            self._open_rows()
 
     def __iter__(self) -> Iterator[list[Row]]:
         """Yield the rows in batches, as they arrive."""
-        self._rows = self._rows or self._start(*self.detect_form())
-        return iter(self._rows)
+        return iter(self._open_rows())
 
     def open_parameters(self) -> Iterable[pa.RecordBatch] | None:
         """Return the file as columns where they are parameters of subscriptions: Parquet with `id` and no `filter`."""
-        self._rows = self._rows or self._start(*self.detect_form())
-        if isinstance(self._rows, ParquetRows) and parameters.has_parameters(self._rows.schema.names):
-            return self._rows.tables()
-        return None
+        rows = self._open_rows()
+        return rows.tables() if isinstance(rows, ParquetRows) and has_parameters(rows.schema.names) else None
 
     def find_columns(self) -> Schema | None:
         """Return the names that its rows have, of any kind; nothing where each row has its own, as in JSON."""
-        self._rows = self._rows or self._start(*self.detect_form())
-        if isinstance(self._rows, ParquetRows):
-            return Schema.from_arrow(self._rows.schema)
+        rows = self._open_rows()
+        if isinstance(rows, ParquetRows):
+            return Schema.from_arrow(rows.schema)
         return None if self._csv is None else Schema(dict.fromkeys(self._csv.header, "any"))
 
     def detect_form(self) -> tuple[Form, Stream]:
         """Look at the name and the first bytes: return the form, and the stream with nothing taken from it."""
-        stream = _unpack(self._file, self.name)
-        return _form(self._path, self._form, stream), stream
+        with refuse_unreadable(self.name):
+            packed = self._file.peek(2)[:2] == b"\x1f\x8b"
+        stream: Stream = gzip.GzipFile(fileobj=cast("BinaryIO", self._file)) if packed else self._file
+        suffix = Path(str(self._path).removesuffix(".gz")).suffix.lower()
+        if suffix in (".jsonl", ".csv", ".parquet"):
+            return Form(suffix[1:]), stream
+        if not packed and self._file.peek(4)[:4] == b"PAR1":
+            return Form.PARQUET, stream
+        return Form(self._form or Form.JSONL), stream
 
-    def _start(self, form: Form, stream: Stream) -> Iterable[list[Row]]:
-        if form is Form.PARQUET:
-            return ParquetRows(stream, self.name, self._tuning)
-        lines = Lines(stream, self.name, self._tuning)
-        self._csv = CsvRows(lines) if form is Form.CSV else None
-        return batch_rows(parse_json_rows(lines) if self._csv is None else self._csv, lines)
+    def _open_rows(self) -> Iterable[list[Row]]:
+        if self._rows is None:
+            form, stream = self.detect_form()
+            if form is Form.PARQUET:
+                self._rows = ParquetRows(stream, self.name, self._tuning)
+            else:
+                lines = Lines(stream, self.name, self._tuning)
+                self._csv = CsvRows(lines) if form is Form.CSV else None
+                self._rows = row_readers.batch_rows(self._csv or row_readers.parse_json_rows(lines), lines)
+        return self._rows
 
     @property
     def share(self) -> float | None:
@@ -118,26 +120,16 @@ class RowFile:
 
 
 def _open_stream(path: str | Path, name: str) -> io.BufferedReader:
-    try:
+    with refuse_unreadable(name, ValueError):
         if str(path) != "-":
             return Path(path).open("rb")
         if sys.stdin is None:
-            raise OSError("it is closed")  # noqa: EM101 - joins the reasons below
+            raise OSError("it is closed")  # noqa: EM101 - joins the reasons of the system
         stream = sys.stdin.buffer
         return stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", stream))
-    except (OSError, ValueError) as problem:
-        raise build_read_error(name, problem) from problem
 
 
-def _unpack(file: io.BufferedReader, name: str) -> Stream:
-    try:
-        packed = file.peek(2)[:2] == b"\x1f\x8b"
-    except OSError as problem:
-        raise build_read_error(name, problem) from problem
-    return gzip.GzipFile(fileobj=cast("BinaryIO", file)) if packed else file
-
-
-def _size(file: io.BufferedReader) -> int | None:
+def _find_size(file: io.BufferedReader) -> int | None:
     try:
         info = os.fstat(file.fileno())
     except OSError:  # standard input that a test has replaced
@@ -145,36 +137,22 @@ def _size(file: io.BufferedReader) -> int | None:
     return info.st_size if stat.S_ISREG(info.st_mode) else None
 
 
-def _form(path: str | Path, form: Form | None, stream: Stream) -> Form:
-    name = Path(str(path).removesuffix(".gz"))
-    by_name = {".jsonl": Form.JSONL, ".csv": Form.CSV, ".parquet": Form.PARQUET}.get(name.suffix.lower())
-    if by_name is None and isinstance(stream, io.BufferedReader) and stream.peek(4)[:4] == b"PAR1":
-        return Form.PARQUET
-    return by_name or form or Form.JSONL
-
-
-def read_event(path: str | Path, *, row: int | None = None, form: Form | None = None) -> dict[str, Any]:
+def read_event(path: str | Path, *, row: int | None = None, form: str | None = None) -> dict[str, Any]:
     """Return the only event of a file, or the one with this number; a JSON object may go over several lines."""
     with RowFile(path, form=form) as file:
         detected, stream = file.detect_form()
         batches: Iterable[list[Row]] = file
         if detected is Form.JSONL:
-            data = _whole(stream, file.name)
-            if row in (None, 0) and (event := _document(data)) is not None:
+            with refuse_unreadable(file.name):
+                data = stream.read()
+            if row in (None, 0) and (event := _parse_object(data)) is not None:
                 return event
             lines = Lines(io.BytesIO(data), file.name)
-            batches = batch_rows(parse_json_rows(lines), lines)
+            batches = row_readers.batch_rows(row_readers.parse_json_rows(lines), lines)
         return _pick_row([candidate for batch in batches for candidate in batch], row, file.name)
 
 
-def _whole(stream: Stream, name: str) -> bytes:
-    try:
-        return stream.read()
-    except (OSError, EOFError, zlib.error) as problem:
-        raise build_read_error(name, problem) from problem
-
-
-def _document(data: bytes) -> dict[str, Any] | None:
+def _parse_object(data: bytes) -> dict[str, Any] | None:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
@@ -185,10 +163,8 @@ def _document(data: bytes) -> dict[str, Any] | None:
 def _pick_row(rows: list[Row], number: int | None, name: str) -> dict[str, Any]:
     picked = [row for row in rows if number is None or row.number == number]
     if len(picked) != 1:
-        which = (
-            f"no event {number}" if number is not None else f"{len(rows):,} events; choose one by its number, from 0"
-        )
-        msg = f"`{name}` has {which}"
+        several = f"{len(rows):,} events; choose one by its number, from 0"
+        msg = f"`{name}` has {several if number is None else f'no event {number}'}"
         raise FileError(msg)
     if picked[0].values is None:
         msg = f"cannot read the event in `{name}`, {picked[0].place}: {picked[0].problem}"
@@ -240,7 +216,7 @@ def load_subscriptions(matcher: Matcher, batches: Iterable[list[Row]], *, watch:
         done.rows += len(batch)
         for row in batch:
             values = row.values or {}
-            if (problem := _problem(row)) is not None:
+            if (problem := _find_problem(row)) is not None:
                 bad.append((row.number, Refusal(row.place, values.get("id"), problem)))
             else:
                 submissions.append((values["id"], values["filter"], values.get("notation") or "text"))
@@ -248,9 +224,8 @@ def load_subscriptions(matcher: Matcher, batches: Iterable[list[Row]], *, watch:
     before = len(matcher)
     errors = matcher.add_many(WatchedSubscriptions(submissions, watch), on_error="collect")
     done.replaced = len(submissions) - len(errors) - (len(matcher) - before)
-    left = iter(
-        zip(places, submissions, strict=True)
-    )  # refusals come in the order of the rows, so one pass finds them all
+    # Refusals come in the order of the rows, so one pass finds them all.
+    left = iter(zip(places, submissions, strict=True))
     for id, error in errors:
         number, line = next(place for place, submission in left if submission[0] is id)
         bad.append((number, Refusal(Row(number, line).place, id, str(error))))
@@ -273,7 +248,7 @@ def load_parameters(matcher: Matcher, tables: Iterable[pa.RecordBatch]) -> LoadR
     return done
 
 
-def _problem(row: Row) -> str | None:
+def _find_problem(row: Row) -> str | None:
     if row.values is None:
         return row.problem
     missing = [name for name in ("id", "filter") if row.values.get(name) is None]

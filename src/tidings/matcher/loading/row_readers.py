@@ -3,12 +3,11 @@
 A row that cannot be read is a row with a problem and never the end of the file. A batch ends where the stream
 has nothing more to give at once, so that no row waits for the next one to be written.
 
-`spark.pipeline.sources` reads the same formats in another way, and the two share no code. Here rows become Python
-mappings, one stream is read from its start, a pipe is answered line by line, and a row keeps its line number. There
-rows become Arrow columns of declared types: byte ranges of a file are read by different workers, carriage returns end
-lines, the size of a row is limited by that of an event, and CSV is parsed by Arrow with any separator, quote and
-encoding. One reader for both would be slower there, would lose line numbers and immediate answers here, and would make
-every worker that only reads files import this package, which loads the engine.
+`spark.pipeline.sources` reads the same formats for pipelines, and shares what keeps a long line out of memory
+(`PartialLine`). The rest differs on purpose. Here rows become Python mappings with line numbers, out of one stream
+that may be a pipe. There byte ranges of a file become Arrow columns of declared types in different workers, carriage
+returns end lines too, and CSV is parsed by Arrow with any separator, quote and encoding. One reader for both would be
+slower there, and lose line numbers and immediate answers here.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ import csv
 import gzip
 import json
 import zlib
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,12 +31,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Some editors begin a file of UTF-8 with it; it is no part of the first line."""
 
-SHOWN = 200
-"""Bytes that are kept of a line that is too long."""
+SHOWN_BYTES = 200
+"""Bytes that are kept of a line that is too large."""
 
 Stream: TypeAlias = "io.BufferedReader | io.BytesIO | gzip.GzipFile"
 
@@ -64,13 +63,59 @@ class Row:
         return json.dumps(self.values, default=str, ensure_ascii=False)
 
 
-def build_read_error(name: str, problem: object) -> FileError:
-    """Return the error of a file that cannot be read as a whole."""
-    reason = (problem.strerror if isinstance(problem, OSError) else None) or problem
-    return FileError(f"cannot read `{name}`: {reason}")
+@contextmanager
+def refuse_unreadable(name: str, *others: type[Exception]) -> Iterator[None]:
+    """Raise what a stream raises, and `others`, as the error of a file that cannot be read as a whole."""
+    unreadable: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, *others)
+    try:
+        yield
+    except unreadable as problem:
+        reason = (problem.strerror if isinstance(problem, OSError) else None) or problem
+        msg = f"cannot read `{name}`: {reason}"
+        raise FileError(msg) from problem
 
 
 # Lines -----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class PartialLine:
+    """A line whose end has not been read yet: all of it, or the first bytes of one that is larger than `largest`."""
+
+    largest: int
+    is_skipping: bool = False  # to its end: it is too large, or its beginning is read elsewhere
+    start: bytes = b""
+    skipped: int = 0  # bytes after `start` that were dropped
+    refused: list[tuple[int, bytes]] = field(default_factory=list)  # sizes and first bytes of lines that ended
+
+    def __len__(self) -> int:
+        """Count its bytes."""
+        return len(self.start) + self.skipped
+
+    def add(self, piece: bytes) -> None:
+        """Append bytes; of a line that is too large, only the first bytes are kept."""
+        if not self.is_skipping:
+            piece, self.start = self.start + piece, b""
+            if len(piece) <= self.largest:
+                self.start = piece
+                return
+            self.is_skipping = True
+        elif not self.start:
+            return  # it is reported where it begins
+        some = piece[: SHOWN_BYTES - len(self.start)]
+        self.start, self.skipped = self.start + some, self.skipped + len(piece) - len(some)
+
+    def end(self, last: bytes) -> None:
+        """End a line that is being skipped; one that began here is refused."""
+        self.add(last)
+        if self.start:
+            self.refused.append((len(self), self.start))
+        self.is_skipping, self.start, self.skipped = False, b"", 0
+
+    def take(self) -> bytes:
+        """Return the bytes so far, and start the next line."""
+        rest, self.start = self.start, b""
+        return rest
 
 
 class LongLine(bytes):
@@ -78,46 +123,43 @@ class LongLine(bytes):
 
     problem: str
 
-    @classmethod
-    def of(cls, start: bytes, size: int, *, longest: int) -> LongLine:
-        """Return the beginning of a line of `size` bytes."""
-        line = cls(start)
-        line.problem = f"a line of {size:,} bytes, and one may have {longest:,}"
-        return line
-
 
 class Lines:
     """The lines of a stream, as they arrive; `drained` tells that the next one has to be waited for."""
 
     def __init__(self, stream: Stream, name: str, tuning: FileTuning = FILE_TUNING) -> None:
-        """Read nothing yet."""
         self._stream, self.name, self.tuning = stream, name, tuning
         self.drained = False
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the lines without their ends; of one that is too long the first bytes, as `LongLine`."""
-        rest, size = b"", 0  # a size above zero is that of a line whose bytes are let go
+        partial = PartialLine(self.tuning.longest_line)
         for chunk in self._chunks():
-            if size:
+            if partial.is_skipping:
                 head, end, chunk = chunk.partition(b"\n")
-                size += len(head)
                 if not end:
+                    partial.add(head)
                     continue
                 self.drained = not chunk
-                yield LongLine.of(rest, size, longest=self.tuning.longest_line)
-                rest, size = b"", 0
-            *lines, rest = (rest + chunk).split(b"\n")
+                yield self._end_long_line(partial, head)
+            *lines, rest = (partial.take() + chunk).split(b"\n")
             last = len(lines) - 1
             for at, line in enumerate(lines):
                 self.drained = at == last
                 yield line
-            if len(rest) > self.tuning.longest_line:
-                rest, size = rest[:SHOWN], len(rest)
+            partial.add(rest)
         self.drained = True
-        if size:
-            yield LongLine.of(rest, size, longest=self.tuning.longest_line)
-        elif rest:
+        if partial.is_skipping:
+            yield self._end_long_line(partial, b"")
+        elif rest := partial.take():
             yield rest
+
+    def _end_long_line(self, partial: PartialLine, last: bytes) -> LongLine:
+        partial.end(last)
+        size, start = partial.refused.pop()
+        line = LongLine(start)
+        line.problem = f"a line of {size:,} bytes, and one may have {self.tuning.longest_line:,}"
+        return line
 
     def _chunks(self) -> Iterator[bytes]:
         first = self.read_chunk()
@@ -130,10 +172,8 @@ class Lines:
 
     def read_chunk(self) -> bytes:
         """Return the next bytes of the stream; empty at its end."""
-        try:
+        with refuse_unreadable(self.name):
             return self._stream.read1(self.tuning.read_bytes)
-        except (OSError, EOFError, zlib.error) as problem:
-            raise build_read_error(self.name, problem) from problem
 
 
 def batch_rows(rows: Iterable[Row | None], lines: Lines) -> Iterator[list[Row]]:
@@ -164,10 +204,10 @@ def parse_json_rows(lines: Lines) -> Iterator[Row | None]:
             )
             raise FileError(msg)
         has_rows = has_rows or bool(bare)
-        yield _json_row(number, line) if bare else None
+        yield _parse_json_row(number, line) if bare else None
 
 
-def _json_row(number: int, line: bytes) -> Row:
+def _parse_json_row(number: int, line: bytes) -> Row:
     if isinstance(line, LongLine):
         return Row(number, number + 1, None, line.problem, line)
     try:
@@ -198,15 +238,24 @@ class CsvRows:
     """The rows of CSV under the names of its first line; an empty cell is null."""
 
     def __init__(self, lines: Lines) -> None:
-        """Read nothing yet."""
         # Bytes that are not UTF-8 go through as lone surrogates, so that only the row that holds them is bad.
-        self._reader = csv.reader(line.decode("utf-8", "surrogateescape") + "\n" for line in _whole(lines))
+        self._reader = csv.reader(line.decode("utf-8", "surrogateescape") + "\n" for line in _refuse_long(lines))
         self._name = lines.name
 
     @cached_property
     def header(self) -> list[str]:
         """The names of the columns."""
-        return _header(self._reader, self._name)
+        try:
+            header = next(self._reader, [])
+            "".join(header).encode()
+        except (csv.Error, UnicodeEncodeError) as problem:
+            msg = f"cannot read the header of `{self._name}`: it is not CSV in UTF-8"
+            raise FileError(msg) from problem
+        twice = next((column for column in header if header.count(column) > 1), None)
+        if twice is not None:
+            msg = f"the header of `{self._name}` has the column `{twice}` twice"
+            raise FileError(msg)
+        return header
 
     def __iter__(self) -> Iterator[Row | None]:
         """Yield a row for each, and nothing for a blank line."""
@@ -223,11 +272,11 @@ class CsvRows:
                 if not cells:
                     yield None
                     continue
-                yield _csv_row(number, line, header, cells)
+                yield _build_csv_row(number, line, header, cells)
             number += 1
 
 
-def _whole(lines: Lines) -> Iterator[bytes]:
+def _refuse_long(lines: Lines) -> Iterator[bytes]:
     """Yield the lines of CSV; of one that is too long nobody knows whether the next one goes on with its row."""
     for line in lines:
         if isinstance(line, LongLine):
@@ -236,37 +285,18 @@ def _whole(lines: Lines) -> Iterator[bytes]:
         yield line
 
 
-def _header(reader: Iterator[list[str]], name: str) -> list[str]:
-    try:
-        header = next(reader, [])
-        "".join(header).encode()
-    except (csv.Error, UnicodeEncodeError) as problem:
-        msg = f"cannot read the header of `{name}`: it is not CSV in UTF-8"
-        raise FileError(msg) from problem
-    twice = next((column for column in header if header.count(column) > 1), None)
-    if twice is not None:
-        msg = f"the header of `{name}` has the column `{twice}` twice"
-        raise FileError(msg)
-    return header
-
-
-def _csv_row(number: int, line: int, header: list[str], cells: list[str]) -> Row:
+def _build_csv_row(number: int, line: int, header: list[str], cells: list[str]) -> Row:
     problem = None
     if len(cells) != len(header):
         problem = f"{len(cells)} cells, and the header has {len(header)}"
-    elif not all(map(str.isascii, cells)) and not _is_utf8(cells):
-        problem = "not UTF-8 text"
+    elif not all(map(str.isascii, cells)):
+        try:
+            "".join(cells).encode()
+        except UnicodeEncodeError:
+            problem = "not UTF-8 text"
     if problem:
         return Row(number, line, problem=problem, source=",".join(cells).encode("utf-8", "surrogateescape"))
     return Row(number, line, {column: cell or None for column, cell in zip(header, cells, strict=True)})
-
-
-def _is_utf8(cells: list[str]) -> bool:
-    try:
-        "".join(cells).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 # Parquet ---------------------------------------------------------------------------------------
@@ -281,11 +311,9 @@ class ParquetRows:
         import pyarrow.parquet as pq
 
         self._name, self._tuning, self._done = name, tuning, 0
-        try:
+        with refuse_unreadable(name, pa.ArrowException):
             whole = isinstance(stream, gzip.GzipFile) or not stream.seekable()
             self._file = pq.ParquetFile(pa.BufferReader(stream.read()) if whole else stream)
-        except (pa.ArrowException, OSError, EOFError, zlib.error) as problem:
-            raise build_read_error(name, problem) from problem
 
     def __iter__(self) -> Iterator[list[Row]]:
         """Yield the rows in batches."""
@@ -293,13 +321,11 @@ class ParquetRows:
 
         from tidings.model.arrow_types import to_rows
 
-        try:
+        with refuse_unreadable(self._name, pa.ArrowException, ValueError, OverflowError):
             for table in self._file.iter_batches(self._tuning.batch_rows):
                 rows = [Row(at, None, row) for at, row in enumerate(to_rows(table), self._done)]
                 self._done += len(rows)
                 yield rows
-        except (pa.ArrowException, OSError, ValueError, OverflowError) as problem:
-            raise build_read_error(self._name, problem) from problem
 
     @property
     def schema(self) -> pa.Schema:
@@ -310,12 +336,10 @@ class ParquetRows:
         """Yield the rows as Arrow has them, in batches, instead."""
         import pyarrow as pa
 
-        try:
+        with refuse_unreadable(self._name, pa.ArrowException):
             for table in self._file.iter_batches(self._tuning.table_rows):
                 self._done += table.num_rows
                 yield table
-        except (pa.ArrowException, OSError) as problem:
-            raise build_read_error(self._name, problem) from problem
 
     @property
     def share(self) -> float:

@@ -8,27 +8,22 @@ rows whose tests stand in another order than the columns keep their text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidings.engine.compile.source_text import FilterSources
 from tidings.kernels.match import filter_text as kernel
 from tidings.lang.filters.render_text import RESERVED
-from tidings.matcher.loading.bulk_load import Load
+from tidings.matcher.loading.bulk_load import Load, WrittenFilters
 from tidings.matcher.loading.parameter_table import ColumnRole
 from tidings.matcher.tuning import MATCHER_TUNING
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from numpy.typing import NDArray
 
-    from tidings.engine.compile.bulk_table import PredicateColumn
+    from tidings.kernels.array_types import BoolArray, ByteArray, FloatArray, Int32Array, IntArray
     from tidings.matcher.admission import Admission
     from tidings.matcher.backend import Backend
-    from tidings.matcher.loading.parameter_columns import PlainColumns
-    from tidings.model import Schema
 
 MANY = 2_000
 """From so many rows on the kernel is faster than the parser, with the layout that follows."""
@@ -43,18 +38,18 @@ COLUMNS = 1_000
 class ParsedPredicates(NamedTuple):
     """Predicates and their values as the kernel read them; `long` marks the rows that it leaves to the parser."""
 
-    row: NDArray[np.int64]
-    name: NDArray[np.int32]
-    op: NDArray[np.uint8]
-    flags: NDArray[np.uint8]
-    first: NDArray[np.int64]
-    size: NDArray[np.int32]
-    kind: NDArray[np.uint8]
-    ints: NDArray[np.int64]
-    floats: NDArray[np.float64]
+    row: IntArray
+    name: Int32Array
+    op: ByteArray
+    flags: ByteArray
+    first: IntArray
+    size: Int32Array
+    kind: ByteArray
+    ints: IntArray
+    floats: FloatArray
     texts: pa.Array
     names: list[str]
-    long: NDArray[np.bool_]
+    long: BoolArray
 
 
 def is_worth_columns(table: Any) -> bool:
@@ -116,9 +111,7 @@ def read_texts(texts: pa.Array) -> ParsedPredicates:
     return _join_blocks(blocks, texts, data, names)
 
 
-def _read_block(
-    data: NDArray[np.uint8], start: NDArray[np.int32], names: NDArray[np.int64], table: NDArray[np.int64], base: int
-) -> tuple[Any, ...]:
+def _read_block(data: ByteArray, start: Int32Array, names: IntArray, table: IntArray, base: int) -> tuple[Any, ...]:
     room, rows = int(start[-1] - start[0]), len(start) - 1
     most, many = room // 8 + 2 * rows, room // 2 + 2 * rows
     kinds = (np.int32, np.int32, np.uint8, np.uint8, np.int64, np.int32)
@@ -130,9 +123,7 @@ def _read_block(
     return row, *(array[:total] for array in predicates[1:]), *(array[:used] for array in values), long
 
 
-def _join_blocks(
-    blocks: list[tuple[Any, ...]], texts: pa.Array, data: NDArray[np.uint8], names: NDArray[np.int64]
-) -> ParsedPredicates:
+def _join_blocks(blocks: list[tuple[Any, ...]], texts: pa.Array, data: ByteArray, names: IntArray) -> ParsedPredicates:
     used = np.concatenate([[0], np.cumsum([len(block[6]) for block in blocks])])
     row, name, op, flags, first, count, kind, ints, floats, place, length, long = (
         np.concatenate([block[number] for block in blocks]) for number in range(12)
@@ -146,13 +137,11 @@ def _join_blocks(
     )
 
 
-def _build_strings(
-    data: NDArray[np.uint8], kind: NDArray[np.uint8], place: NDArray[np.int64], length: NDArray[np.int32]
-) -> pa.Array:
+def _build_strings(data: ByteArray, kind: ByteArray, place: IntArray, length: Int32Array) -> pa.Array:
     """Return the text of each value that is text, and null for the others."""
     import pyarrow as pa
 
-    from tidings.engine.ranges import expand_ranges
+    from tidings.engine.arrays import expand_ranges
 
     is_text = kind == kernel.TEXT
     sizes = np.where(is_text, length, 0).astype(np.int64)
@@ -171,8 +160,8 @@ class ParameterLayout(NamedTuple):
     """Columns of parameters, the rows that are not in them, and those whose tests stand in another order."""
 
     columns: dict[str, pa.Array]
-    long: NDArray[np.bool_]
-    reordered: NDArray[np.bool_]
+    long: BoolArray
+    reordered: BoolArray
 
 
 def lay_out(parsed: ParsedPredicates) -> ParameterLayout:
@@ -201,7 +190,7 @@ def lay_out(parsed: ParsedPredicates) -> ParameterLayout:
     return ParameterLayout(columns, long, reordered)
 
 
-def _find_usable(parsed: ParsedPredicates) -> NDArray[np.bool_]:
+def _find_usable(parsed: ParsedPredicates) -> BoolArray:
     """Return a mask of the predicates that a column can hold."""
     endings = tuple(role.value for role in ColumnRole if role)
     fine = np.array(
@@ -226,19 +215,19 @@ def _find_usable(parsed: ParsedPredicates) -> NDArray[np.bool_]:
     return np.asarray(good & (~equal | (textual[parsed.name] == (texts > 0))), bool)
 
 
-def _find_repeated(parsed: ParsedPredicates) -> NDArray[np.int64]:
+def _find_repeated(parsed: ParsedPredicates) -> IntArray:
     """Return the rows that test a name twice."""
     keys = np.sort(parsed.row * (len(parsed.names) + 1) + parsed.name)
     return np.asarray(keys[1:][np.diff(keys) == 0] // (len(parsed.names) + 1))
 
 
-def _find_mean_positions(test: NDArray[np.int64], position: NDArray[np.int64], tests: int) -> NDArray[np.float64]:
+def _find_mean_positions(test: IntArray, position: IntArray, tests: int) -> FloatArray:
     """Return the mean position of each test within its row."""
     count = np.maximum(np.bincount(test, minlength=tests), 1)
     return np.asarray(np.bincount(test, position, minlength=tests) / count)
 
 
-def _build_ends(parsed: ParsedPredicates, mine: NDArray[np.int64], rows: int) -> dict[str, pa.Array]:
+def _build_ends(parsed: ParsedPredicates, mine: IntArray, rows: int) -> dict[str, pa.Array]:
     """Return the columns of the ends of ranges over a name."""
     op, flags, name = parsed.op[mine], parsed.flags[mine], parsed.names[parsed.name[mine[0]]]
     is_range = op == kernel.RANGE
@@ -260,7 +249,7 @@ def _build_ends(parsed: ParsedPredicates, mine: NDArray[np.int64], rows: int) ->
     }
 
 
-def _build_numbers(parsed: ParsedPredicates, row: NDArray[np.int64], at: NDArray[np.int64], rows: int) -> pa.Array:
+def _build_numbers(parsed: ParsedPredicates, row: IntArray, at: IntArray, rows: int) -> pa.Array:
     import pyarrow as pa
 
     whole = bool((parsed.kind[at] == kernel.INT).all())
@@ -271,11 +260,11 @@ def _build_numbers(parsed: ParsedPredicates, row: NDArray[np.int64], at: NDArray
     return pa.array(values, mask=absent)
 
 
-def _build_equality(parsed: ParsedPredicates, mine: NDArray[np.int64], rows: int) -> dict[str, pa.Array]:
+def _build_equality(parsed: ParsedPredicates, mine: IntArray, rows: int) -> dict[str, pa.Array]:
     """Return the column of the values that a name must equal: one each, or a list where some row has a set."""
     import pyarrow as pa
 
-    from tidings.engine.ranges import expand_ranges
+    from tidings.engine.arrays import expand_ranges
 
     name, row = parsed.names[parsed.name[mine[0]]], parsed.row[mine]
     sizes = np.zeros(rows, np.int64)
@@ -297,57 +286,18 @@ def _build_equality(parsed: ParsedPredicates, mine: NDArray[np.int64], rows: int
 # Going in ------------------------------------------------------------------------------------------
 
 
-class TextLoad(Load):
-    """A table of filters in text on its way into a backend."""
+def build_text_load(
+    table: Any, admission: Admission, backend: Backend, *, bulk_rows: int = MATCHER_TUNING.bulk_rows
+) -> Load:
+    """Return a load of a table of filters in text: the texts are read, and laid out as columns of parameters."""
+    import pyarrow as pa
 
-    def __init__(
-        self, table: Any, admission: Admission, backend: Backend, *, bulk_rows: int = MATCHER_TUNING.bulk_rows
-    ) -> None:
-        """Read the texts, and lay them out."""
-        import pyarrow as pa
-
-        self._texts = _filter_texts(table)
-        layout = lay_out(read_texts(self._texts))
-        schema = admission.vocabulary.schema
-        columns = {name: array for name, array in layout.columns.items() if not (schema and _is_misread(name, schema))}
-        if len(columns) < len(layout.columns):  # a declared attribute has the name of a column of ours
-            columns, layout = {}, layout._replace(long=np.ones(len(self._texts), bool))
-        self._layout = layout
-        parameters = pa.table({"id": table.column("id"), **columns})
-        super().__init__(parameters, admission, backend, bulk_rows=bulk_rows)
-
-    def _find_unparsed(self) -> NDArray[np.bool_]:
-        return self._layout.long
-
-    def _make_filters(self, rows: NDArray[np.int64]) -> Sequence[Any]:
-        return list(self._texts.take(rows).to_pylist())
-
-    def _find_lossy(
-        self,
-        tests: list[PredicateColumn],
-        columns: PlainColumns,
-        odd: NDArray[np.bool_],
-        slots: NDArray[np.int64],
-    ) -> NDArray[np.int64]:
-        return super()._find_lossy(tests, columns, odd | self._layout.reordered, slots)
-
-    def _keep_sources(self, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> FilterSources:
-        return FilterSources(slots[rows].astype(np.int64), _ArrowTexts(self._texts.take(rows)))
-
-
-def _is_misread(name: str, schema: Schema) -> bool:
-    """Tell whether a column for an end of a range would be taken for an attribute of that name."""
-    return name in schema and any(role and name.endswith(role) for role in ColumnRole)
-
-
-class _ArrowTexts(Sequence[str]):
-    """Texts in an Arrow array, each made into a Python string when it is read."""
-
-    def __init__(self, texts: pa.Array) -> None:
-        self._texts = texts
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def __getitem__(self, at: Any) -> Any:
-        return self._texts[at].as_py()
+    texts = _filter_texts(table)
+    columns, long, reordered = lay_out(read_texts(texts))
+    schema = admission.vocabulary.schema or ()
+    endings = tuple(role for role in ColumnRole if role)
+    if any(name in schema and name.endswith(endings) for name in columns):
+        # The column of an end of a range would be taken for the declared attribute of that name.
+        columns, long = {}, np.ones(len(texts), bool)
+    parameters = pa.table({"id": table.column("id"), **columns})
+    return Load(parameters, admission, backend, bulk_rows=bulk_rows, written=WrittenFilters(texts, long, reordered))

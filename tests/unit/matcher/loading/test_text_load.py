@@ -49,7 +49,7 @@ def loaded(given, *, by_column):
     matcher = td.Matcher()
     table = pa.table({"id": [f"s{n}" for n in range(len(given))], "filter": pa.array(given, pa.string())})
     if by_column:
-        load = text_load.TextLoad(table, matcher.admission, matcher.backend, bulk_rows=1)
+        load = text_load.build_text_load(table, matcher.admission, matcher.backend, bulk_rows=1)
         errors = load.enter(keep_good=True)
         matcher.adopt(matcher.backend)  # its view is made anew
     else:
@@ -91,7 +91,7 @@ def test_filters_of_every_kind_go_in_the_same_way(case):
     for by_column in (True, False):
         matcher = td.Matcher(**case.world.keywords)
         if by_column:
-            load = text_load.TextLoad(table, matcher.admission, matcher.backend, bulk_rows=1)
+            load = text_load.build_text_load(table, matcher.admission, matcher.backend, bulk_rows=1)
             errors = load.enter(keep_good=True)
             matcher.adopt(matcher.backend)  # its view is made anew
         else:
