@@ -10,7 +10,7 @@ the attribute is declared of that kind; otherwise a value may be present that th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial, reduce
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -38,22 +38,9 @@ ReadsAll: TypeAlias = "Callable[[str, model.Condition], bool]"
 """Whether a condition can read every value of an attribute."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionUnion:
-    """A union of conditions; empty: no value satisfies it; `everything`: every value does."""
-
-    conditions: tuple[model.Condition, ...]
-    everything: bool = False
-
-
 def simplify_test(test: model.Test, reads_all: ReadsAll) -> model.Filter:
     """Return a test in canonical form: sets sorted, conditions that all or no values satisfy replaced."""
-    union = unite_conditions([test.condition], lambda condition: reads_all(test.attribute, condition))
-    if union.everything:
-        return model.FALSE if test.quantifier is NONE else model.Test(test.attribute, model.Exists())
-    if not union.conditions:
-        return model.Test(test.attribute, model.Exists()) if test.quantifier is NONE else model.FALSE
-    return model.Test(test.attribute, union.conditions[0], test.quantifier)
+    return _unite_group((test.attribute, False, test.quantifier), [test], reads_all)[0]
 
 
 def unite_tests(parts: Sequence[model.Filter], reads_all: ReadsAll, *, conjunctive: bool) -> list[model.Filter]:
@@ -83,11 +70,14 @@ def intersect_tests(parts: Sequence[model.Filter], is_single: Callable[[str], bo
 
 def unite_conditions(
     conditions: Iterable[model.Condition], reads_all: Callable[[model.Condition], bool]
-) -> ConditionUnion:
-    """Return the union of conditions on one attribute that read it under one label."""
+) -> list[model.Condition] | None:
+    """Return the union of conditions on one attribute that read it under one label; `None`: every value satisfies it.
+
+    An empty union is one that no value satisfies.
+    """
     ordered: dict[Space, dict[model.Condition, Spans]] = {}
     sets: list[model.Is | model.In] = []
-    networks: list[IPv4Network | IPv6Network] = []
+    networks: list[model.Network] = []
     others: dict[model.Condition, None] = {}
     for condition in conditions:
         value_set = to_value_set(condition)
@@ -101,17 +91,19 @@ def unite_conditions(
                 networks.extend(blocks)
             case _:
                 others[condition] = None
-    lines = [line for space, spans in ordered.items() for line in _express_spans(space, spans)]
-    every = [condition for space, spans in ordered.items() if _covers_space(space, spans) for condition in spans]
-    if any(map(reads_all, every)):
-        return ConditionUnion((), everything=True)
-    return _drop_trivial(
-        [*([_merge_sets(sets)] if sets else []), *lines, *_collapse_networks(networks), *others], reads_all
-    )
-
-
-def _covers_space(space: Space, spans: dict[model.Condition, Spans]) -> bool:
-    return unite(spans.values()) == EVERYTHING[space]
+    united: list[model.Condition] = []
+    if sets:
+        values = {value for condition in sets for value in model.scalars_of(condition)}
+        united.append(model.one_of(sorted(values, key=value_key)))
+    for space, parts in ordered.items():
+        if unite(parts.values()) == EVERYTHING[space] and any(map(reads_all, parts)):
+            return None
+        united += _express_spans(space, parts)
+    if networks:
+        four = collapse_addresses([block for block in networks if isinstance(block, IPv4Network)])
+        six = collapse_addresses([block for block in networks if isinstance(block, IPv6Network)])
+        united.append(model.InNetworks((*four, *six)))
+    return _drop_trivial([*united, *others], reads_all)
 
 
 def _express_spans(space: Space, parts: dict[model.Condition, Spans]) -> Iterable[model.Condition]:
@@ -121,52 +113,32 @@ def _express_spans(space: Space, parts: dict[model.Condition, Spans]) -> Iterabl
         return
     for condition in to_conditions(space, spans):
         if space is Space.TEXT and not isinstance(condition, model.Range):
-            yield from (model.Range(value, value) for value in _list_values(condition))  # type: ignore[arg-type]
+            yield from (model.Range(value, value) for value in model.scalars_of(condition))
         else:
             yield condition
 
 
-def _merge_sets(conditions: list[model.Is | model.In]) -> model.Is | model.In:
-    values = dict.fromkeys(value for condition in conditions for value in _list_values(condition))
-    return model.one_of(sorted(values, key=value_key))
-
-
-def _list_values(condition: model.Is | model.In) -> tuple[model.Scalar, ...]:
-    return condition.values if isinstance(condition, model.In) else (condition.value,)
-
-
-def _collapse_networks(networks: list[IPv4Network | IPv6Network]) -> Iterable[model.Condition]:
-    four = collapse_addresses([block for block in networks if isinstance(block, IPv4Network)])
-    six = collapse_addresses([block for block in networks if isinstance(block, IPv6Network)])
-    if networks:
-        yield model.InNetworks((*four, *six))
-
-
-def _drop_trivial(conditions: list[model.Condition], reads_all: Callable[[model.Condition], bool]) -> ConditionUnion:
-    """Drop conditions that no value satisfies; detect one that every value satisfies."""
+def _drop_trivial(
+    conditions: list[model.Condition], reads_all: Callable[[model.Condition], bool]
+) -> list[model.Condition] | None:
+    """Drop conditions that no value satisfies; return nothing if every value satisfies one."""
     kept: list[model.Condition] = []
     for condition in conditions:
         value_set = to_value_set(condition)
         if value_set is None or value_set.spans:
             kept.append(condition)
         if value_set is not None and value_set.spans == EVERYTHING[value_set.space] and reads_all(condition):
-            return ConditionUnion((), everything=True)
-    return ConditionUnion(tuple(kept))
+            return None
+    return kept
 
 
 def _unite_group(manner: MergeKey, group: list[model.Filter], reads_all: ReadsAll) -> list[model.Filter]:
     name, negated, quantifier = manner
-    union = unite_conditions(
-        (_get_test(part).condition for part in group), lambda condition: reads_all(name, condition)
-    )
-    exists = model.Test(name, model.Exists())
-    if union.everything:
-        tests: list[model.Filter] = [model.FALSE if quantifier is NONE else exists]
-    elif not union.conditions:
-        tests = [exists if quantifier is NONE else model.FALSE]
-    else:
-        tests = [model.Test(name, condition, quantifier) for condition in union.conditions]
-    return [_negate(part) for part in tests] if negated else tests
+    united = unite_conditions([_get_test(part).condition for part in group], partial(reads_all, name))
+    tests: list[model.Filter] = [model.Test(name, condition, quantifier) for condition in united or ()]
+    if not tests:  # every value satisfies it, or none does
+        tests = [model.FALSE if (united is None) is (quantifier is NONE) else model.Test(name, model.Exists())]
+    return [model.negate(part) for part in tests] if negated else tests
 
 
 def _intersect_group(name: str, space: Space, group: list[model.Filter]) -> list[model.Filter]:
@@ -175,9 +147,7 @@ def _intersect_group(name: str, space: Space, group: list[model.Filter]) -> list
     present = any(not isinstance(part, model.Not) for part in group)  # a negated test also holds without any value
     if not wanted or not present or len(group) == 1:
         return group
-    values = wanted[0]
-    for spans in wanted[1:]:
-        values = intersect(values, spans)
+    values = reduce(intersect, wanted)
     excluded = intersect(values, unite(_get_spans(part) for part in group if _is_unwanted(part)))
     remaining = to_conditions(space, subtract(values, excluded))
     if len(remaining) < 2:
@@ -205,10 +175,6 @@ def _get_test(part: model.Filter) -> model.Test:
     inner = part.part if isinstance(part, model.Not) else part
     assert isinstance(inner, model.Test)
     return inner
-
-
-def _negate(part: model.Filter) -> model.Filter:
-    return model.TRUE if part == model.FALSE else model.Not(part)
 
 
 def _replace_groups(

@@ -11,6 +11,7 @@ Cost: O(tree) to estimate the size; at most `limit` conjunctions to build, and t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -55,18 +56,16 @@ def expand_rows(flat: Filter, *, limit: int) -> list[tuple[Filter, ...]]:
     """Return the conjunctions of a filter whose negations are already pushed down."""
     parts = flat.parts if isinstance(flat, And) else (flat,)
     if all(isinstance(part, Test | Not) for part in parts):  # a single conjunction, the common case
-        return _expand_single(parts)
+        by_test = {part.part if isinstance(part, Not) else part: part for part in parts}
+        # Fewer tests than parts: one occurs both plain and negated, a contradiction.
+        return [tuple(by_test[test] for test in sorted(by_test, key=filter_key))] if len(by_test) == len(parts) else []
     _refuse_large(flat, limit)
-    atoms = sorted(set(_iterate_tests(flat)), key=filter_key)
-    expansion = _Expansion({test: at for at, test in enumerate(atoms)})
-    rows = _drop_weaker(expansion.expand(flat))
-    return [_to_literals(row, atoms) for row in sorted(rows, key=lambda row: _list_positions(row, len(atoms)))]
-
-
-def _expand_single(parts: tuple[Filter, ...]) -> list[tuple[Filter, ...]]:
-    atoms = {part.part if isinstance(part, Not) else part: part for part in parts}
-    # Fewer atoms than parts: a test occurs both plain and negated, a contradiction.
-    return [tuple(atoms[test] for test in sorted(atoms, key=filter_key))] if len(atoms) == len(parts) else []
+    tests = sorted(set(_iterate_tests(flat)), key=filter_key)
+    literals: list[Filter] = [literal for test in tests for literal in (test, Not(test))]
+    rows = [
+        [at for at in range(row.bit_length()) if row >> at & 1] for row in _drop_weaker(_Expansion(tests).expand(flat))
+    ]
+    return [tuple(literals[at] for at in row) for row in sorted(rows)]
 
 
 def push_negations(tree: Filter, *, negated: bool = False) -> Filter:
@@ -77,31 +76,27 @@ def push_negations(tree: Filter, *, negated: bool = False) -> Filter:
         case Test():
             return Not(tree) if negated else tree
         case And(parts) | Or(parts):
-            conjunctive = isinstance(tree, And) is not negated
-            return _flatten([push_negations(part, negated=negated) for part in parts], conjunctive=conjunctive)
+            pushed = [push_negations(part, negated=negated) for part in parts]
+            if isinstance(tree, And) is not negated:
+                return FALSE if FALSE in pushed else all_of(flatten_parts(pushed, And))
+            return TRUE if TRUE in pushed else any_of(flatten_parts(pushed, Or))
 
 
-def _flatten(parts: list[Filter], *, conjunctive: bool) -> Filter:
-    deciding, empty = (FALSE, TRUE) if conjunctive else (TRUE, FALSE)
-    whole = And if conjunctive else Or
+def flatten_parts(parts: Iterable[Filter], whole: type[And | Or]) -> list[Filter]:
+    """Return the distinct parts with nested compounds of the same type dissolved (neutral constants are empty ones)."""
     flat: dict[Filter, None] = {}
     for part in parts:
-        if part == deciding:
-            return deciding
         flat.update(dict.fromkeys(part.parts if isinstance(part, whole) else (part,)))
-    if not flat:
-        return empty
-    return next(iter(flat)) if len(flat) == 1 else whole(tuple(flat))
+    return list(flat)
 
 
 def _refuse_large(tree: Filter, limit: int) -> None:
     size = _estimate_size(tree)
     if size.rows <= limit and (size.rows <= 1 or size.literals <= limit * MAX_TESTS_PER_CONJUNCTION):
         return
-    many = size.rows > limit
-    unit, number, bound = (
-        ("conjunctions", size.rows, limit) if many else ("tests", size.literals, limit * MAX_TESTS_PER_CONJUNCTION)
-    )
+    unit, number, bound = "conjunctions", size.rows, limit
+    if number <= limit:
+        unit, number, bound = "tests", size.literals, limit * MAX_TESTS_PER_CONJUNCTION
     count = f"{number:,}" if number < COUNTING_LIMIT else f"over {COUNTING_LIMIT:,}"
     msg = (
         f"the normal form would have {count} {unit}, and the limit is {bound:,}; "
@@ -131,42 +126,36 @@ def _estimate_size(tree: Filter) -> _Size:
 
 
 def _iterate_tests(tree: Filter) -> Iterator[Test]:
-    match tree:
-        case And(parts) | Or(parts):
-            for part in parts:
-                yield from _iterate_tests(part)
-        case Not(part):
+    if isinstance(tree, Test):
+        yield tree
+    else:
+        for part in (tree.part,) if isinstance(tree, Not) else tree.parts:
             yield from _iterate_tests(part)
-        case Test():
-            yield tree
 
 
 class _Expansion:
-    """Expands a tree into conjunctions as bit rows: bit `n` is test `n`, bit `n + width` its negation."""
+    """Expands a tree into conjunctions as rows of bits: bit `2n` is test `n`, bit `2n + 1` its negation."""
 
-    def __init__(self, numbers: dict[Test, int]) -> None:
-        self._numbers = numbers
-        self._width = len(numbers)
+    def __init__(self, tests: list[Test]) -> None:
+        self._bits = {test: 1 << 2 * at for at, test in enumerate(tests)}
+        self._plain_bits = sum(self._bits.values())
 
     def expand(self, tree: Filter) -> set[int]:
         match tree:
             case Or(parts):
-                return set().union(*(self.expand(part) for part in parts))
+                return set().union(*map(self.expand, parts))
             case And(parts):
                 rows = {0}
                 for part in parts:
-                    rows = self._multiply(rows, self.expand(part))
+                    products = {left | right for left, right in product(rows, self.expand(part))}
+                    rows = {row for row in products if not row & row >> 1 & self._plain_bits}
                 return rows
             case Not(Test() as test):
-                return {1 << (self._numbers[test] + self._width)}
+                return {self._bits[test] << 1}
             case Test():
-                return {1 << self._numbers[tree]}
+                return {self._bits[tree]}
         msg = f"{tree!r} has a `not` that was not pushed down"
         raise TypeError(msg)
-
-    def _multiply(self, lefts: set[int], rights: set[int]) -> set[int]:
-        products = {left | right for left in lefts for right in rights}
-        return {row for row in products if not row & (row >> self._width) & ((1 << self._width) - 1)}
 
 
 def _drop_weaker(rows: Iterable[int]) -> list[int]:
@@ -176,13 +165,3 @@ def _drop_weaker(rows: Iterable[int]) -> list[int]:
         if not any(row & less == less for less in kept):
             kept.append(row)
     return kept
-
-
-def _list_positions(row: int, width: int) -> list[int]:
-    """Return the literals of a row in order: by test, the test before its negation."""
-    places = [at for at in range(row.bit_length()) if row >> at & 1]
-    return sorted(2 * at if at < width else 2 * (at - width) + 1 for at in places)
-
-
-def _to_literals(row: int, atoms: list[Test]) -> tuple[Filter, ...]:
-    return tuple(Not(atoms[at // 2]) if at % 2 else atoms[at // 2] for at in _list_positions(row, len(atoms)))

@@ -12,21 +12,22 @@ Cost: each pass compares the parts of each `and` and `or` in pairs, up to `MAX_C
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tidings.algebra.covering.covers import Judge
 from tidings.algebra.covering.decision import Effort
-from tidings.algebra.covering.judge import Judge
 from tidings.algebra.law.typed_attribute import resolve_attribute
 from tidings.algebra.merge_tests import intersect_tests, simplify_test, unite_tests
-from tidings.concepts import Ontology, Vocabulary, parse_now
+from tidings.algebra.normal_form import flatten_parts
+from tidings.concepts import Vocabulary, parse_now
 from tidings.errors import TidingsError
-from tidings.model import FALSE, TRUE, And, Has, Kind, Not, Or, Schema, Test, all_of, any_of, require_filter
+from tidings.model import FALSE, TRUE, And, Has, Kind, Not, Or, Schema, Test, all_of, any_of, negate, require_filter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import datetime
 
-    from tidings.concepts import Regions
+    from tidings.concepts import Ontology, Regions
     from tidings.model import Condition, Filter
 
 MAX_PASSES = 16
@@ -57,20 +58,14 @@ def simplify(
     and `a < 2 and a > 3` accepts nothing. Tests with names that cannot be resolved are left as written.
     """
     vocabulary = Vocabulary.of(schema, ontology, regions)
-    judge = _build_judge(vocabulary.concepts, schema=schema, regions=regions, now=parse_now(now))
-    return _Simplifier(judge, plain=ontology is None).simplify(require_filter(tree))
-
-
-def _build_judge(ontology: Ontology, *, schema: Schema | None, regions: Regions | None, now: datetime | None) -> Judge:
-    return Judge(ontology, schema=schema, regions=regions, now=now, tolerated=(TidingsError,), effort=EFFORT)
+    return _Simplifier(vocabulary, parse_now(now)).simplify(require_filter(tree))
 
 
 class _Simplifier:
-    """Simplifies one filter; `plain` if no ontology can give names a second meaning."""
+    """Simplifies one filter."""
 
-    def __init__(self, judge: Judge, *, plain: bool) -> None:
-        self._judge = judge
-        self._plain = plain
+    def __init__(self, vocabulary: Vocabulary, now: datetime | None) -> None:
+        self._judge = Judge(vocabulary, now=now, tolerated=(TidingsError,), effort=EFFORT)
         self._budget = 0
         self._finished: dict[int, Filter] = {}
 
@@ -106,26 +101,19 @@ class _Simplifier:
                 return self._shorten_or(flatten_parts(map(self._simplify_part, parts), Or))
 
     def _shorten_test(self, test: Test) -> Filter:
-        if isinstance(test.condition, Has):
-            inner = (
-                self._enter_array(test.attribute).simplify(test.condition.filter)
-                if self._plain
-                else test.condition.filter
-            )
+        # An ontology may give names inside the array a second meaning.
+        if isinstance(test.condition, Has) and self._judge.vocabulary.ontology is None:
+            inner = self._enter_array(test.attribute).simplify(test.condition.filter)
             test = Test(test.attribute, Has(inner), test.quantifier)
         shorter = simplify_test(test, self._reads_all)
         return shorter if self._judge.is_satisfiable(shorter) else FALSE
 
     def _enter_array(self, array: str) -> _Simplifier:
         """Return a simplifier for the elements of an array, with the declarations of names below it."""
-        schema = self._judge.schema
-        prefix = f"{array}."
-        below = {} if schema is None else {n.removeprefix(prefix): schema[n] for n in schema if n.startswith(prefix)}
-        nested_schema = Schema(below, closed=False)
-        judge = _build_judge(
-            self._judge.ontology, schema=nested_schema, regions=self._judge.regions, now=self._judge.now
-        )
-        return _Simplifier(judge, plain=True)
+        vocabulary, prefix = self._judge.vocabulary, f"{array}."
+        schema = vocabulary.schema or Schema()
+        below = {name.removeprefix(prefix): schema[name] for name in schema if name.startswith(prefix)}
+        return _Simplifier(replace(vocabulary, schema=Schema(below, closed=False)), self._judge.now)
 
     def _shorten_and(self, parts: list[Filter]) -> Filter:
         if FALSE in parts or any(negate(part) in parts for part in parts):
@@ -156,24 +144,15 @@ class _Simplifier:
         """Drop redundant parts: those of `and` that another part implies, those of `or` that imply another."""
         kept = list(parts)
         for part in reversed(parts):  # of two equivalent parts the first stays
-            others = (other for other in kept if other is not part)
+            others = [other for other in kept if other is not part]
             if any(self._is_redundant(part, other, conjunctive=conjunctive) for other in others):
-                kept = [other for other in kept if other is not part]
+                kept = others
         return kept
 
     def _is_redundant(self, part: Filter, other: Filter, *, conjunctive: bool) -> bool:
         wide, narrow = (part, other) if conjunctive else (other, part)
         self._budget -= self._judge.estimate_cost(wide, narrow)
         return self._budget >= 0 and self._judge.covers(wide, narrow)
-
-
-def negate(tree: Filter) -> Filter:
-    """Return the negation without a double `not`."""
-    if isinstance(tree, Not):
-        return tree.part
-    if tree in (TRUE, FALSE):
-        return FALSE if tree == TRUE else TRUE
-    return Not(tree)
 
 
 def accepts_nothing(tree: Filter) -> bool:
@@ -186,11 +165,3 @@ def accepts_nothing(tree: Filter) -> bool:
         case Not(part):
             return not accepts_nothing(part)
     return False
-
-
-def flatten_parts(parts: Iterable[Filter], whole: type[And | Or]) -> list[Filter]:
-    """Return the distinct parts with nested compounds of the same type dissolved (neutral constants are empty ones)."""
-    flat: dict[Filter, None] = {}
-    for part in parts:
-        flat.update(dict.fromkeys(part.parts if isinstance(part, whole) else (part,)))
-    return list(flat)

@@ -38,11 +38,9 @@ class Area:
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __hash__(self) -> int:
-        """Return the hash of the polygons."""
         return self._hash
 
     def __post_init__(self) -> None:
-        """Refuse rings that do not enclose an area, and say which and why."""
         if not self.polygons or not all(self.polygons):
             msg = "an area needs at least one polygon with an outline"
             raise BadRegion(msg)

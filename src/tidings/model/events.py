@@ -88,7 +88,6 @@ class EventBatch:
         return batch
 
     def __len__(self) -> int:
-        """Count the events."""
         events: Any = self.table if self._rows is None else self._rows
         return len(events)
 
@@ -100,7 +99,6 @@ class EventBatch:
         return EventBatch(self._rows[start : start + length], schema=self.schema)
 
     def __iter__(self) -> Iterator[EventLike]:
-        """Yield the events in order."""
         if self._rows is None:
             from tidings.model.arrow_types import to_rows
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tidings.errors import FilterError
@@ -16,7 +17,7 @@ from tidings.model.areas import Area
 from tidings.model.values import Kind, Network, Point, Range, Scalar, check_text, check_value, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 
 def _check_name(name: str) -> None:
@@ -74,7 +75,6 @@ class Is:
     kind: Kind = field(init=False)
 
     def __post_init__(self) -> None:
-        """Check the value and remember its kind."""
         object.__setattr__(self, "value", check_value(self.value))
         object.__setattr__(self, "kind", kind_of(self.value))
 
@@ -87,7 +87,6 @@ class In:
     kind: Kind = field(init=False)
 
     def __post_init__(self) -> None:
-        """Drop repetitions, keep the order, refuse mixed kinds."""
         values = tuple(dict.fromkeys(check_value(value) for value in self.values))
         kinds = {kind_of(value) for value in self.values}
         if len(kinds) > 1:
@@ -108,7 +107,6 @@ class SameText:
     folded: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Drop what differs in case alone, keep the order, refuse what is no text."""
         if not self.values or not all(isinstance(value, str) for value in self.values):
             msg = "`ignoring case` compares text: `make = 'ford' ignoring case`"
             raise ValueError(msg)
@@ -128,7 +126,6 @@ class TextTest:
     ignoring_case: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse text that cannot be encoded, and expressions that RE2 refuses."""
         check_text(self.pattern)
         if self.op is TextOp.MATCHES:
             from tidings.model.text_tests import canonical_expression, text_test
@@ -145,7 +142,6 @@ class IsA:
     tree: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse text that cannot be encoded."""
         check_text(self.concept)
 
 
@@ -163,7 +159,6 @@ class WithinRegion:
     region: str
 
     def __post_init__(self) -> None:
-        """Refuse text that cannot be encoded."""
         check_text(self.region)
 
 
@@ -175,7 +170,6 @@ class Near:
     metres: int | float
 
     def __post_init__(self) -> None:
-        """Refuse a distance below zero."""
         check_value(self.metres)
         if self.metres < 0:
             msg = "a distance is not negative"
@@ -189,7 +183,6 @@ class InNetworks:
     networks: tuple[Network, ...]
 
     def __post_init__(self) -> None:
-        """Drop repetitions, keep the order."""
         object.__setattr__(self, "networks", tuple(dict.fromkeys(self.networks)))
         if not self.networks:
             msg = "a set of no address blocks"
@@ -203,7 +196,6 @@ class Age:
     seconds: Range
 
     def __post_init__(self) -> None:
-        """Refuse what is not a range of plain numbers."""
         _check_ends(self.seconds)
         if self.seconds.kind is not Kind.NUMBER:
             msg = "an age is a range of seconds"
@@ -223,7 +215,6 @@ class Compare:
     unit: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a name that cannot be one."""
         _check_name(self.other)
 
 
@@ -273,7 +264,6 @@ class Test:
     __test__: ClassVar[bool] = False  # pytest must not take it for a class of tests
 
     def __post_init__(self) -> None:
-        """Refuse a name that cannot be one, a range without ends, and quantified existence."""
         _check_name(self.attribute)
         if isinstance(self.condition, Range):
             _check_ends(self.condition)
@@ -289,7 +279,6 @@ class And:
     parts: tuple[Filter, ...]
 
     def __post_init__(self) -> None:
-        """Refuse a single part."""
         _check_parts(self.parts)
 
 
@@ -300,7 +289,6 @@ class Or:
     parts: tuple[Filter, ...]
 
     def __post_init__(self) -> None:
-        """Refuse a single part."""
         _check_parts(self.parts)
 
 
@@ -330,6 +318,15 @@ def any_of(parts: Iterable[Filter]) -> Filter:
     """Return the disjunction; of one part, the part itself."""
     parts = tuple(parts)
     return parts[0] if len(parts) == 1 else Or(parts)
+
+
+def negate(tree: Filter) -> Filter:
+    """Return the negation without a double `not`."""
+    if isinstance(tree, Not):
+        return tree.part
+    if tree in (TRUE, FALSE):
+        return FALSE if tree == TRUE else TRUE
+    return Not(tree)
 
 
 def one_of(values: Iterable[Scalar]) -> Is | In:
@@ -362,6 +359,21 @@ def tests(tree: Filter, prefix: str = "") -> Iterator[tuple[str, Test]]:
                 yield from tests(condition.filter, f"{name}.")
 
 
+def change_parts(tree: And | Or | Not, change: Callable[[Filter], Filter]) -> Filter:
+    """Apply a function to the parts of an `and`, `or` or `not`; return the same object if no part changed."""
+    if isinstance(tree, Not):
+        part = change(tree.part)
+        return tree if part is tree.part else Not(part)
+    parts = [*map(change, tree.parts)]
+    return tree if all(map(is_, parts, tree.parts)) else type(tree)(tuple(parts))
+
+
+def compared_name(name: str, test: Test) -> str:
+    """Return the full name of a comparison's other attribute, which lies in the same record as `name`, the test's."""
+    assert isinstance(test.condition, Compare)
+    return name.removesuffix(test.attribute) + test.condition.other
+
+
 def scalars_of(condition: Condition) -> tuple[Any, ...]:
     """Return the values a condition names: of equality, a set, or the ends of a range."""
     match condition:
@@ -374,25 +386,24 @@ def scalars_of(condition: Condition) -> tuple[Any, ...]:
     return ()
 
 
+KIND_BY_CONDITION: dict[type, Kind | None] = {
+    TextTest: Kind.TEXT,
+    SameText: Kind.TEXT,
+    IsA: Kind.CONCEPT,
+    Within: Kind.PLACE,
+    WithinRegion: Kind.PLACE,
+    Near: Kind.PLACE,
+    InNetworks: Kind.IP,
+    Age: Kind.TIME,
+    Has: Kind.RECORD,
+    Exists: None,
+    IsNull: None,
+}
+"""The kinds that conditions ask for by their class alone; those of the others depend on their values."""
+
+
 def condition_kind(condition: Condition) -> Kind | None:
     """Return the kind a condition asks of its attribute; `exists` and `is null` ask nothing."""
-    match condition:
-        case Compare(kind=kind):
-            return kind
-        case Is(kind=kind) | In(kind=kind):
-            return kind
-        case Range():
-            return condition.kind
-        case TextTest() | SameText():
-            return Kind.TEXT
-        case IsA():
-            return Kind.CONCEPT
-        case Within() | WithinRegion() | Near():
-            return Kind.PLACE
-        case InNetworks():
-            return Kind.IP
-        case Age():
-            return Kind.TIME
-        case Has():
-            return Kind.RECORD
-    return None
+    if isinstance(condition, Is | In | Range | Compare):
+        return condition.kind
+    return KIND_BY_CONDITION[type(condition)]

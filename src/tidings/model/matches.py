@@ -45,7 +45,6 @@ class Matches:
         self._arrow: pa.Array | None = None
 
     def __len__(self) -> int:
-        """Count the pairs."""
         return len(self.event_index)
 
     @property
@@ -56,7 +55,6 @@ class Matches:
         return self._ids
 
     def __iter__(self) -> Iterator[tuple[int, str | int]]:
-        """Yield `(event_index, id)`."""
         return zip(self.event_index.tolist(), self.ids, strict=True)
 
     def by_event(self) -> list[list[str | int]]:
@@ -85,5 +83,4 @@ class Matches:
         return self._arrow
 
     def __repr__(self) -> str:
-        """Say how many pairs there are."""
         return f"<Matches: {len(self):,} pairs in {self.events:,} events, {len(self.dead_letters):,} dead letters>"

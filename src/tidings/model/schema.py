@@ -115,34 +115,27 @@ class Schema:
         return attribute
 
     def __getitem__(self, name: str) -> Attribute:
-        """Return what is declared of the name."""
         attribute = self.get(name)
         if attribute is None:
             raise KeyError(name)
         return attribute
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether the name is declared."""
         return isinstance(name, str) and self.get(name) is not None
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the declared names."""
         return iter(self._attributes)
 
     def __len__(self) -> int:
-        """Count the declared names."""
         return len(self._attributes)
 
     def __eq__(self, other: object) -> bool:
-        """Compare by content."""
         return isinstance(other, Schema) and (self._attributes, self.closed) == (other._attributes, other.closed)
 
     def __hash__(self) -> int:
-        """Hash by content."""
         return hash(frozenset(self._attributes.items()))
 
     def __repr__(self) -> str:
-        """Show the words of each attribute."""
         return f"Schema({self.to_dict()!r})"
 
     def to_dict(self) -> dict[str, str]:

@@ -43,23 +43,25 @@ def canonical_expression(expression: str) -> str:
     return re.sub(r"\\(.)", lambda match: "/" if match[1] == "/" else match[0], expression, flags=re.DOTALL)
 
 
+def split_like(pattern: str) -> list[tuple[str, bool]]:
+    """Return the characters of a wildcard pattern, each with whether it stands for itself; a backslash makes it so."""
+    parts: list[tuple[str, bool]] = []
+    escaped = False
+    for char in pattern:
+        if char == "\\" and not escaped:
+            escaped = True
+            continue
+        parts.append((char, escaped or char not in "*?"))
+        escaped = False
+    return [*parts, ("\\", True)] if escaped else parts
+
+
 def like_expression(pattern: str) -> str:
-    """Return a wildcard pattern as an RE2 expression; a backslash makes the next character plain."""
+    """Return a wildcard pattern as an RE2 expression."""
     import re2
 
-    parts: list[str] = []
-    plain = False
-    for char in pattern:
-        if plain or char not in "*?\\":
-            parts.append(re2.escape(char))
-            plain = False
-        elif char == "\\":
-            plain = True
-        else:
-            parts.append(".*" if char == "*" else ".")
-    if plain:
-        parts.append(re2.escape("\\"))
-    return "".join(parts)
+    wildcards = {"*": ".*", "?": "."}
+    return "".join(re2.escape(char) if plain else wildcards[char] for char, plain in split_like(pattern))
 
 
 def _compile(expression: str, *, ignoring_case: bool) -> Any:

@@ -49,7 +49,6 @@ class Point:
     lat: float
 
     def __post_init__(self) -> None:
-        """Refuse what is not on the globe."""
         if not (-180 <= self.lon <= 180 and -90 <= self.lat <= 90):
             msg = f"({self.lon}, {self.lat}) is not (longitude, latitude) within -180..180 and -90..90"
             raise BadValue(msg)
@@ -85,7 +84,6 @@ class Range:
     high_open: bool = False
 
     def __post_init__(self) -> None:
-        """Check the ends; an end that is not there is never open."""
         for end in ("low", "high"):
             value = getattr(self, end)
             if value is None:
@@ -96,13 +94,10 @@ class Range:
         if len(kinds) > 1 or not all(kind.has_order for kind in kinds):
             msg = f"the ends of a range are two numbers, two texts or two times, not {' and '.join(sorted(kinds))}"
             raise BadValue(msg)
-        if self.low is None or self.high is None:
+        low, high = self.low, self.high
+        if low is None or high is None or isinstance(low, Quantity) or isinstance(high, Quantity):
             return
-        if not isinstance(self.low, Quantity) and not isinstance(self.high, Quantity):
-            self._refuse_swapped()
-
-    def _refuse_swapped(self) -> None:
-        if self.low > self.high:  # type: ignore[operator]
+        if low > high:  # type: ignore[operator]
             msg = "the low end of the range is above its high end"
             raise BadValue(msg)
 
@@ -113,20 +108,20 @@ class Range:
         return None if end is None else kind_of(end)
 
 
-_KINDS: dict[type, Kind] = {
+KIND_BY_TYPE: dict[type, Kind] = {
     bool: Kind.BOOL,
     int: Kind.NUMBER,
     float: Kind.NUMBER,
     str: Kind.TEXT,
     datetime: Kind.TIME,
     Point: Kind.PLACE,
-    Quantity: Kind.NUMBER,
 }
+"""The kinds of values without a unit."""
 
 
 def kind_of(value: Scalar) -> Kind:
     """Return the kind a literal has by itself."""
-    kind = _KINDS.get(type(value))
+    kind = Kind.NUMBER if type(value) is Quantity else KIND_BY_TYPE.get(type(value))
     if kind is None:
         msg = f"a {type(value).__name__} is not a value of a filter"
         raise BadValue(msg)

@@ -8,7 +8,7 @@ a circle, bounding boxes stand in for both, which may miss a true relation but n
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from tidings.algebra.law.evaluate import EARTH_RADIUS_M, compute_distance_m
 from tidings.model import Near, Within
@@ -16,9 +16,6 @@ from tidings.model.areas import TURN, bounds, shape
 
 if TYPE_CHECKING:
     from tidings.model import Area, Condition
-
-Box: TypeAlias = "tuple[float, float, float, float]"
-"""West, south, east, north, in degrees."""
 
 MARGIN_M = 1.0
 """Great-circle distances are exact to 0.3 m at worst, near the antipodes."""
@@ -55,7 +52,7 @@ def excludes(first: Condition, second: Condition) -> bool:
             return compute_distance_m(center, other) > metres + reach + MARGIN_M
         case (Near() as circle, Within(area)) | (Within(area), Near() as circle):
             box = _compute_bounding_box(circle)
-            return box is not None and _are_disjoint(_make_rectangle(box), shape(area))
+            return box is not None and _are_disjoint(box, shape(area))
     return False
 
 
@@ -85,8 +82,7 @@ def _area_contains_circle(area: Area, circle: Near) -> bool:
     box = _compute_bounding_box(circle)
     if box is None or not _is_near_one_turn(area):
         return False
-    rectangle = _pad(_make_rectangle(box))
-    return any(shapely.covers(shape(area), _shift(rectangle, turn)) for turn in (0.0, -TURN, TURN))
+    return any(shapely.covers(shape(area), _shift(_pad(box), turn)) for turn in (0.0, -TURN, TURN))
 
 
 def _are_disjoint(first: Any, second: Any) -> bool:
@@ -109,20 +105,16 @@ def _estimate_farthest_m(circle: Near, area: Area) -> float:
     return EARTH_RADIUS_M * (math.radians(along) + math.radians(across) * widest)
 
 
-def _compute_bounding_box(circle: Near) -> Box | None:
-    """Return the bounding box of a circle, or `None` if it contains a pole."""
+def _compute_bounding_box(circle: Near) -> Any:
+    """Return the bounding box of a circle as a geometry, or `None` if the circle contains a pole."""
+    import shapely
+
     angle = (circle.metres + MARGIN_M) / EARTH_RADIUS_M
     lon, lat, high = circle.center.lon, circle.center.lat, math.degrees(angle)
     if abs(lat) + high >= 90 - MARGIN_DEG:
         return None
     wide = math.degrees(math.asin(math.sin(angle) / math.cos(math.radians(lat))))
-    return (lon - wide, lat - high, lon + wide, lat + high)
-
-
-def _make_rectangle(box: Box) -> Any:
-    import shapely
-
-    return shapely.box(*box)
+    return shapely.box(lon - wide, lat - high, lon + wide, lat + high)
 
 
 def _shift(geometry: Any, turn: float) -> Any:

@@ -85,12 +85,6 @@ class AttributeFacts:
         names = (name,) if isinstance(name, str) else name
         return all(self._requirements.reads_all(self._prefix + attribute, reads) for attribute in names)
 
-    def value_context(self, name: Name) -> ValueContext:
-        """Return what the truth vectors of an attribute depend on besides the conditions."""
-        return ValueContext(
-            self.ontology, self.now, is_concept=isinstance(name, str) and self.find_attribute(name).kind is Kind.CONCEPT
-        )
-
     def enter(self, name: str) -> AttributeFacts:
         """Return the facts about attributes of an array's elements."""
         nested = AttributeFacts(self._requirements, self.ontology, now=self.now)
@@ -148,9 +142,8 @@ def _merge_sets(literals: Sequence[Literal]) -> ValueSet:
     left: Spans = EVERYTHING[first.space]
     for literal in literals:
         assert literal.value_set is not None
-        left = (
-            intersect(left, literal.value_set.spans) if literal.is_positive else subtract(left, literal.value_set.spans)
-        )
+        narrow = intersect if literal.is_positive else subtract
+        left = narrow(left, literal.value_set.spans)
     return ValueSet(first.space, left)
 
 
@@ -181,15 +174,14 @@ def _can_hold_same_label(group: AttributeGroup, asked: Sequence[Literal], facts:
     ranges = not is_single and any(literal.is_universal and literal.is_positive for literal in asked)
     table = _compute_vectors(group.name, conditions, facts, asked[0].label, ranges=ranges)
     if table is None:
-        return len(asked) < 3 or all(can_hold(group, pair, facts) for pair in _pair_up(asked))
+        if len(asked) < 3:
+            return True
+        # If there are many, each is paired with the last, which is the one being tested.
+        pairs = combinations(asked, 2) if len(asked) <= MAX_PAIRED else ((other, asked[-1]) for other in asked[:-1])
+        return all(can_hold(group, pair, facts) for pair in pairs)
     if not facts.reads_all(group.name, asked[0].label):
         table.add(0)
     return _is_satisfiable_by(asked, {c: 1 << at for at, c in enumerate(conditions)}, table, is_single=is_single)
-
-
-def _pair_up(asked: Sequence[Literal]) -> Iterable[tuple[Literal, Literal]]:
-    """Return the literals in pairs; if there are many, each with the last, which is the one being tested."""
-    return combinations(asked, 2) if len(asked) <= MAX_PAIRED else ((literal, asked[-1]) for literal in asked[:-1])
 
 
 def _is_satisfiable_by(
@@ -219,7 +211,8 @@ def _compute_vectors(
         return compute_comparison_vectors(comparisons, single=single, ordered=facts.reads_all(name, alike))
     inner = [condition.filter for condition in conditions if isinstance(condition, Has)]
     if not inner:
-        return compute_vectors(conditions, facts.value_context(name), ranges=ranges)
+        is_concept = isinstance(name, str) and facts.find_attribute(name).kind is Kind.CONCEPT
+        return compute_vectors(conditions, ValueContext(facts.ontology, facts.now, is_concept), ranges=ranges)
     if len(inner) < len(conditions) or len(inner) > MAX_ELEMENT_FILTERS or not isinstance(name, str):
         return None
     return _compute_element_vectors(inner, facts.enter(name))

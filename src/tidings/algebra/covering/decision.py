@@ -67,7 +67,6 @@ class Comparer:
     __slots__ = ("_facts", "_parts", "_prepare", "_steps")
 
     def __init__(self, facts: AttributeFacts, prepare: Callable[[Filter], PreparedFilter], *, steps: int) -> None:
-        """Start with the full number of steps."""
         self._facts = facts
         self._prepare = prepare
         self._steps = steps
@@ -97,7 +96,11 @@ class Comparer:
                     break
             else:
                 return True
-        return len(outers) > 1 and not self._escapes(row, self._list_escapes(row, outers))
+        if len(outers) < 2:
+            return False
+        # For each conjunction, the negated literals by which an event of the row may fail it.
+        ways = [[literal.negate() for literal in outer.literals if not self._implies(row, literal)] for outer in outers]
+        return not self._escapes(row, sorted(ways, key=len))
 
     def _follows(self, row: Conjunction, outer: AttributeGroup) -> bool:
         """Tell whether the row's literals imply all of the group's."""
@@ -127,11 +130,6 @@ class Comparer:
             and (outer.accepts_unreadable or not inner.accepts_unreadable)
         )
 
-    def _list_escapes(self, row: Conjunction, outers: tuple[Conjunction, ...]) -> list[list[Literal]]:
-        """Return, for each conjunction, the negated literals by which an event of the row may fail it."""
-        ways = [[literal.negate() for literal in outer.literals if not self._implies(row, literal)] for outer in outers]
-        return sorted(ways, key=len)
-
     def _implies(self, row: Conjunction, literal: Literal) -> bool:
         states = row.find_states(literal.name)
         if states & ~literal.states:
@@ -146,8 +144,7 @@ class Comparer:
         if not ways:
             return True
         for literal in ways[0]:
-            self._steps -= 1
-            if self._steps < 0:
+            if not self._spend():
                 return True
             narrower = build_conjunction((*row.literals, literal), self._facts)
             if narrower is not None and self._escapes(narrower, ways[1:]):

@@ -11,17 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.model import TextOp, TextTest
+from tidings.model.text_tests import split_like
 
-ANY_CHARACTER, ANY_TEXT = "?", "*"
-"""The wildcards: one character, any text."""
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Sign: TypeAlias = "tuple[str, bool]"
-"""A character and whether it stands for itself; otherwise it is a wildcard."""
+"""A character and whether it stands for itself; otherwise it is a wildcard: `?` one character, `*` any text."""
 
-_STAR: Sign = (ANY_TEXT, False)
+STAR: Sign = ("*", False)
+"""The wildcard for any text."""
 
 OTHER = ""
 """Stands for every character that neither pattern names."""
@@ -43,7 +45,7 @@ class Glob:
     @property
     def split_at_stars(self) -> tuple[bool, str, bool] | None:
         """Whether it starts with `*`, the text, whether it ends with `*`; `None` if it has other wildcards."""
-        before, after = self.signs[:1] == (_STAR,), self.signs[-1:] == (_STAR,)
+        before, after = self.signs[:1] == (STAR,), self.signs[-1:] == (STAR,)
         middle = self.signs[before : max(before, len(self.signs) - after)]
         return (before, "".join(char for char, _ in middle), after) if all(plain for _, plain in middle) else None
 
@@ -60,7 +62,7 @@ class Glob:
     @property
     def prefix(self) -> str | None:
         """The prefix, if the pattern is a prefix followed by `*`."""
-        if not self.signs or self.signs[-1] != _STAR:
+        if not self.signs or self.signs[-1] != STAR:
             return None
         return Glob(self.signs[:-1]).literal
 
@@ -70,31 +72,26 @@ def to_glob(test: TextTest) -> Glob | None:
     """Return a text test as a glob; a regular expression only if it is plain text, else `None`."""
     folded = test.ignoring_case
     pattern = test.pattern.casefold() if folded else test.pattern
-    plain = tuple((char, True) for char in pattern)
+    plain = to_signs(pattern)
     match test.op:
         case TextOp.STARTS_WITH:
-            return _make_glob((*plain, _STAR), folded=folded)
+            return _make_glob((*plain, STAR), folded=folded)
         case TextOp.ENDS_WITH:
-            return _make_glob((_STAR, *plain), folded=folded)
+            return _make_glob((STAR, *plain), folded=folded)
         case TextOp.CONTAINS:
-            return _make_glob((_STAR, *plain, _STAR), folded=folded)
+            return _make_glob((STAR, *plain, STAR), folded=folded)
         case TextOp.LIKE:
-            return _make_glob(_parse_like(pattern), folded=folded)
+            return _make_glob(split_like(pattern), folded=folded)
         case TextOp.MATCHES:
             # RE2 folds case differently from `casefold`, and special characters are not plain text.
             if folded or not _RE2_SPECIAL.isdisjoint(pattern):
                 return None
-            return _make_glob((_STAR, *plain, _STAR), folded=False)
+            return _make_glob((STAR, *plain, STAR), folded=False)
 
 
-def make_folded_glob(text: str) -> Glob:
-    """Return the glob of all texts whose case-folded form is this."""
-    return Glob(tuple((char, True) for char in text), ignores_case=True)
-
-
-def make_prefix_glob(prefix: str) -> Glob:
-    """Return the glob of all texts with this prefix."""
-    return Glob((*((char, True) for char in prefix), _STAR))
+def to_signs(text: str) -> tuple[Sign, ...]:
+    """Return the signs of plain text, without wildcards."""
+    return tuple((char, True) for char in text)
 
 
 def includes(outer: Glob, inner: Glob) -> bool:
@@ -111,22 +108,10 @@ def excludes(first: Glob, second: Glob) -> bool:
     return _is_disjoint(first, second)
 
 
-def _make_glob(signs: tuple[Sign, ...], *, folded: bool) -> Glob:
-    kept = [sign for at, sign in enumerate(signs) if sign != _STAR or at == 0 or signs[at - 1] != _STAR]
+def _make_glob(signs: Sequence[Sign], *, folded: bool) -> Glob:
+    kept = [sign for at, sign in enumerate(signs) if sign != STAR or at == 0 or signs[at - 1] != STAR]
     # `*` alone accepts every text, folded or not.
-    return Glob(tuple(kept), ignores_case=folded and kept != [_STAR])
-
-
-def _parse_like(pattern: str) -> tuple[Sign, ...]:
-    signs: list[Sign] = []
-    plain = False
-    for char in pattern:
-        if char == "\\" and not plain:
-            plain = True
-            continue
-        signs.append((char, plain or char not in (ANY_CHARACTER, ANY_TEXT)))
-        plain = False
-    return (*signs, ("\\", True)) if plain else tuple(signs)
+    return Glob(tuple(kept), ignores_case=folded and kept != [STAR])
 
 
 def _widen(glob: Glob) -> Glob:
@@ -136,15 +121,15 @@ def _widen(glob: Glob) -> Glob:
     signs: list[Sign] = []
     for char, plain in glob.signs:
         # One character may fold to up to three, so `?` is widened to any text.
-        signs.extend([(part, True) for part in char.casefold()] if plain else [_STAR])
-    return Glob(_make_glob(tuple(signs), folded=False).signs, ignores_case=True)
+        signs.extend(to_signs(char.casefold()) if plain else [STAR])
+    return Glob(_make_glob(signs, folded=False).signs, ignores_case=True)
 
 
 def _close_over_stars(places: set[int], signs: tuple[Sign, ...]) -> frozenset[int]:
     """Add the positions reachable without reading a character, since `*` may match nothing."""
     reached = set(places)
     for place in places:
-        while place < len(signs) and signs[place] == _STAR:
+        while place < len(signs) and signs[place] == STAR:
             place += 1
             reached.add(place)
     return frozenset(reached)
@@ -155,16 +140,11 @@ def _step(places: frozenset[int], char: str, signs: tuple[Sign, ...]) -> frozens
     for place in places:
         if place == len(signs):
             continue
-        sign, plain = signs[place]
-        if not plain and sign == ANY_TEXT:
+        if signs[place] == STAR:
             reached.add(place)
-        elif not plain or sign == char:
+        elif signs[place] in (("?", False), (char, True)):
             reached.add(place + 1)
     return _close_over_stars(reached, signs)
-
-
-def _collect_letters(*patterns: tuple[Sign, ...]) -> set[str]:
-    return {char for signs in patterns for char, plain in signs if plain} | {OTHER}
 
 
 def _is_included(inner: Glob, outer: Glob) -> bool:
@@ -199,7 +179,7 @@ def _is_disjoint(first: Glob, second: Glob) -> bool:
 
 @lru_cache(maxsize=4096)
 def _walk_inclusion(inner: tuple[Sign, ...], outer: tuple[Sign, ...]) -> bool:
-    letters = _collect_letters(inner, outer)
+    letters = {char for char, plain in inner + outer if plain} | {OTHER}
     start = (_close_over_stars({0}, inner), _close_over_stars({0}, outer))
     seen, waiting, steps = {start}, [start], 0
     while waiting:
@@ -219,7 +199,7 @@ def _walk_inclusion(inner: tuple[Sign, ...], outer: tuple[Sign, ...]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _walk_disjointness(first: tuple[Sign, ...], second: tuple[Sign, ...]) -> bool:
-    letters = _collect_letters(first, second)
+    letters = {char for char, plain in first + second if plain} | {OTHER}
     waiting = [(left, right) for left in _close_over_stars({0}, first) for right in _close_over_stars({0}, second)]
     seen = set(waiting)
     while waiting:

@@ -21,24 +21,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import product
+from functools import reduce
+from itertools import permutations, product
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from tidings.algebra.covering import area_relations, globs
+from tidings.algebra.covering import area_relations, globs, value_sets
 from tidings.algebra.covering.spans import split_into_cells
-from tidings.algebra.covering.value_sets import (
-    EPOCH,
-    EVERYTHING,
-    Space,
-    find_shared_prefix,
-    find_sole_value,
-    to_prefix_span,
-    to_value_set,
-)
+from tidings.algebra.covering.value_sets import Space
 from tidings.algebra.law.evaluate import Setting, satisfies
 from tidings.concepts import Ontology
 from tidings.errors import TidingsError
-from tidings.model import Compare, Comparison, In, Is, IsA, Near, SameText, TextTest, Within, WithinRegion
+from tidings.model import Compare, Comparison, In, Is, IsA, Near, SameText, TextTest, Within, WithinRegion, scalars_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,10 +71,10 @@ class _TooManyVectors(Exception):
     """The vectors exceed one of the limits."""
 
 
-def compute_vectors(conditions: Sequence[Condition], sight: ValueContext, *, ranges: bool) -> set[int] | None:
+def compute_vectors(conditions: Sequence[Condition], context: ValueContext, *, ranges: bool) -> set[int] | None:
     """Return every combination of conditions that one value can satisfy, as bits; `None` if there are too many."""
     try:
-        return _VectorTable(conditions, sight, ranges=ranges).compute()
+        return _VectorTable(conditions, context, ranges=ranges).compute()
     except _TooManyVectors:
         return None
 
@@ -92,23 +86,18 @@ def compute_comparison_vectors(conditions: Sequence[Compare], *, single: bool, o
     Unless values are known to be `ordered`, their kind may have no order: equal, but not less-or-equal.
     """
     cases = (0b001, 0b010, 0b100) if single else range(1, 8)
-    combinations = {
-        sum(1 << at for at, condition in enumerate(conditions) if _OUTCOMES[condition.op] & case) for case in cases
-    }
-    return (
-        combinations
-        if ordered
-        else combinations | {sum((condition.op is Comparison.EQ) << at for at, condition in enumerate(conditions))}
-    )
+    outcomes = [_OUTCOMES[condition.op] for condition in conditions]
+    vectors = {sum(bool(outcome & case) << at for at, outcome in enumerate(outcomes)) for case in cases}
+    if not ordered:
+        vectors.add(sum((condition.op is Comparison.EQ) << at for at, condition in enumerate(conditions)))
+    return vectors
 
 
 class _VectorTable:
     """Computes the vectors of one list of conditions."""
 
-    def __init__(self, conditions: Sequence[Condition], sight: ValueContext, *, ranges: bool) -> None:
-        self._conditions = conditions
-        self._sight = sight
-        self._ranges = ranges
+    def __init__(self, conditions: Sequence[Condition], context: ValueContext, *, ranges: bool) -> None:
+        self._conditions, self._context, self._ranges = conditions, context, ranges
         self._spaces: dict[Space, dict[int, Spans]] = {}
         self._concepts: dict[str, dict[int, Spans]] = {}
         self._unordered: list[int] = []
@@ -116,24 +105,37 @@ class _VectorTable:
             self._classify(at, condition)
         if len(self._unordered) > MAX_UNORDERED:
             raise _TooManyVectors
-        self._implied, self._excluded = self._compute_relations()
-        self._concept_vectors = self._compute_concept_vectors()
+        self._implied = dict.fromkeys(self._unordered, 0)
+        self._excluded = dict.fromkeys(self._unordered, 0)
+        for first, second in permutations(self._unordered, 2):
+            self._implied[first] |= implies(conditions[first], conditions[second]) << second
+            self._excluded[first] |= excludes(conditions[first], conditions[second]) << second
+        self._always = sum(1 << at for at in self._unordered if area_relations.covers_earth(conditions[at]))
+        self._concept_vectors = [self._compute_concept_vectors(tree) for tree in self._concepts]
 
     def _classify(self, at: int, condition: Condition) -> None:
-        value_set = to_value_set(condition, self._sight.now)
+        value_set = value_sets.to_value_set(condition, self._context.now)
         if value_set is not None:
             self._spaces.setdefault(value_set.space, {})[at] = value_set.spans
-        elif isinstance(condition, IsA) and (tree := _find_tree(condition, self._sight.ontology)) is not None:
-            ranges = self._sight.ontology.ranges(condition.concept, tree=tree)
+        elif isinstance(condition, IsA) and (tree := _find_tree(condition, self._context.ontology)) is not None:
+            ranges = self._context.ontology.ranges(condition.concept, tree=tree)
             self._concepts.setdefault(tree, {})[at] = tuple(((low, 0), (high + 1, 0)) for low, high in ranges)
         else:
             self._unordered.append(at)
 
     def compute(self) -> set[int]:
         main = self._spaces.keys() - {Space.AGE}
-        if main <= {Space.TEXT, Space.PLACE}:
-            return self._combine_text_or_place(main.pop() if main else None)
-        return self._combine(*(self._combine_stretches(space) for space in self._spaces), self._enumerate_choices(0, 0))
+        if not main:
+            free = self._enumerate_choices(self._always, 0)
+            return self._combine(*map(self._combine_stretches, self._spaces), *self._concept_vectors, free)
+        if not main <= {Space.TEXT, Space.PLACE}:
+            return self._combine(*map(self._combine_stretches, self._spaces), self._enumerate_choices(0, 0))
+        (space,) = main
+        return self._collect(
+            bits | rest
+            for low, high, bits in self._list_stretches(space)
+            for rest in self._combine_unordered(space, low, high)
+        )
 
     def _combine_stretches(self, space: Space) -> set[int]:
         """Return the bits of each stretch of one order; if values may be ranges, of united neighbours too."""
@@ -149,11 +151,11 @@ class _VectorTable:
 
     def _list_stretches(self, space: Space) -> list[Cell]:
         at = list(self._spaces[space])
-        sets = [EVERYTHING[space], *self._spaces[space].values()]
+        sets = [value_sets.EVERYTHING[space], *self._spaces[space].values()]
         return [(low, high, _spread_bits(bits >> 1, at)) for low, high, bits in split_into_cells(sets)]
 
     def _combine(self, *axes: Iterable[int]) -> set[int]:
-        return self._collect(_unite_bits(bits) for bits in product(*axes))
+        return self._collect(reduce(or_, bits, 0) for bits in product(*axes))
 
     def _collect(self, combinations: Iterable[int]) -> set[int]:
         kept: set[int] = set()
@@ -163,34 +165,20 @@ class _VectorTable:
             kept.add(bits)
         return kept
 
-    def _combine_text_or_place(self, space: Space | None) -> set[int]:
-        """Return the vectors of text or places: a stretch of one value decides every condition, others decide some."""
-        ages = [self._combine_stretches(Space.AGE)] if Space.AGE in self._spaces else []
-        if space is None:
-            return self._combine(*ages, *self._concept_vectors, self._enumerate_choices(*self._find_always()))
-        return self._collect(
-            bits | rest
-            for low, high, bits in self._list_stretches(space)
-            for rest in self._combine_unordered(space, low, high)
-        )
-
     def _combine_unordered(self, space: Space, low: Cut, high: Cut) -> set[int]:
-        """Return the bits of the unordered conditions on one stretch of the order."""
-        value = find_sole_value(space, low, high)
+        """Return the bits of the unordered conditions on one stretch of the order; a single value decides them all."""
+        value = value_sets.find_sole_value(space, low, high)
         if value is not None:
             return self._evaluate_value(value)
-        forced = self._find_forced(low, high) if space is Space.TEXT else self._find_always()
+        forced = self._find_forced(low, high) if space is Space.TEXT else (self._always, 0)
         return self._combine(*self._concept_vectors, self._enumerate_choices(*forced))
 
     def _evaluate_value(self, value: Any) -> set[int]:
         """Evaluate the unordered conditions on one value; those that cannot be evaluated stay free."""
-        setting = Setting(self._sight.ontology, self._sight.now or EPOCH)
-        outcomes = {at: self._evaluate_condition(at, value, setting) for at in self._unordered}
-        outcomes.update(
-            {at: self._evaluate_condition(at, value, setting) for tree in self._concepts.values() for at in tree}
-        )
-        bits = [(0, 1 << at) if outcome is None else (outcome << at,) for at, outcome in outcomes.items()]
-        return self._combine(*bits)
+        setting = Setting(self._context.ontology, self._context.now or value_sets.EPOCH)
+        undecided = [*self._unordered, *(at for tree in self._concepts.values() for at in tree)]
+        outcomes = [(at, self._evaluate_condition(at, value, setting)) for at in undecided]
+        return self._combine(*((0, 1 << at) if outcome is None else (outcome << at,) for at, outcome in outcomes))
 
     def _evaluate_condition(self, at: int, value: Any, setting: Setting) -> bool | None:
         """Evaluate a condition on a value by the law; `None` if it needs an undefined region or concept."""
@@ -202,41 +190,33 @@ class _VectorTable:
         except TidingsError:  # an ambiguous concept name
             return None
 
-    def _compute_concept_vectors(self) -> list[set[int]]:
-        """Return, for each concept tree, the bits of each stretch of concepts, and 0 for a name outside the tree."""
-        by_tree = []
-        for tree, concepts in self._concepts.items():
-            named = self._find_named_concepts(tree) if self._sight.is_concept else set()
-            stretches = split_into_cells(list(concepts.values()))
-            # A stretch whose concepts are all named by equalities holds no other value, so it adds no vector.
-            kept = [
-                bits
-                for (low, _), (high, _), bits in stretches
-                if high - low > len(named) or not named.issuperset(range(low, high))
-            ]
-            by_tree.append({0, *(_spread_bits(bits, list(concepts)) for bits in kept)})
-        return by_tree
-
-    def _find_named_concepts(self, tree: str) -> set[int | None]:
-        """Return the numbers of the concepts that equality conditions name."""
-        values = [condition.value for condition in self._conditions if isinstance(condition, Is)]
-        values += [value for condition in self._conditions if isinstance(condition, In) for value in condition.values]
-        return {self._sight.ontology.code(str(value), tree=tree) for value in values}
+    def _compute_concept_vectors(self, tree: str) -> set[int]:
+        """Return the bits of each stretch of a tree's concepts, and 0 for a name outside the tree."""
+        named: set[int | None] = set()  # the concepts that equality conditions name
+        if self._context.is_concept:
+            equalities = [condition for condition in self._conditions if isinstance(condition, Is | In)]
+            values = [value for condition in equalities for value in scalars_of(condition)]
+            named = {self._context.ontology.code(str(value), tree=tree) for value in values}
+        concepts = self._concepts[tree]
+        # A stretch whose concepts are all named by equalities holds no other value, so it adds no vector.
+        kept = [
+            bits
+            for (low, _), (high, _), bits in split_into_cells(list(concepts.values()))
+            if high - low > len(named) or not named.issuperset(range(low, high))
+        ]
+        return {0, *(_spread_bits(bits, list(concepts)) for bits in kept)}
 
     def _find_forced(self, low: Cut, high: Cut) -> tuple[int, int]:
         """Return the unordered conditions that all texts of a stretch satisfy, and those that none does, as bits."""
-        prefix = globs.make_prefix_glob(find_shared_prefix(low, high))
+        prefix = globs.Glob((*globs.to_signs(value_sets.find_shared_prefix(low, high)), globs.STAR))
         true = false = 0
         for at in self._unordered:
             patterns = _to_globs(self._conditions[at])
-            spans = [(glob, *to_prefix_span(glob.head)) for glob in patterns]
+            spans = [(glob, *value_sets.to_prefix_span(glob.head)) for glob in patterns]
             true |= any(globs.includes(glob, prefix) for glob in patterns) << at
             apart = [high <= start or low >= end or globs.excludes(glob, prefix) for glob, start, end in spans]
             false |= (bool(apart) and all(apart)) << at
         return true, false
-
-    def _find_always(self) -> tuple[int, int]:
-        return sum(1 << at for at in self._unordered if area_relations.covers_earth(self._conditions[at])), 0
 
     def _enumerate_choices(self, true: int, false: int) -> list[int]:
         """Return the combinations of unordered conditions that are consistent with their known relations."""
@@ -254,15 +234,6 @@ class _VectorTable:
             if len(choices) > MAX_CHOICES:
                 raise _TooManyVectors
         return choices
-
-    def _compute_relations(self) -> tuple[dict[int, int], dict[int, int]]:
-        implied = dict.fromkeys(self._unordered, 0)
-        excluded = dict.fromkeys(self._unordered, 0)
-        for first, second in product(self._unordered, self._unordered):
-            if first != second:
-                implied[first] |= implies(self._conditions[first], self._conditions[second]) << second
-                excluded[first] |= excludes(self._conditions[first], self._conditions[second]) << second
-        return implied, excluded
 
 
 def implies(first: Condition, second: Condition) -> bool:
@@ -298,17 +269,10 @@ def _find_tree(condition: IsA, ontology: Ontology) -> str | None:
 def _to_globs(condition: Condition) -> list[globs.Glob]:
     """Return globs whose texts together are those the condition accepts; empty if it has none."""
     if isinstance(condition, SameText):
-        return [globs.make_folded_glob(text) for text in sorted(condition.folded)]
+        return [globs.Glob(globs.to_signs(text), ignores_case=True) for text in sorted(condition.folded)]
     glob = globs.to_glob(condition) if isinstance(condition, TextTest) else None
     return [] if glob is None else [glob]
 
 
 def _spread_bits(bits: int, places: list[int]) -> int:
     return sum(1 << place for at, place in enumerate(places) if bits >> at & 1)
-
-
-def _unite_bits(parts: Iterable[int]) -> int:
-    united = 0
-    for part in parts:
-        united |= part
-    return united

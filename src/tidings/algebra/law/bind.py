@@ -103,7 +103,6 @@ class Binder:
     """Binds filters whose attribute names are canonical and whose kinds were checked; caches lookups by attribute."""
 
     def __init__(self, schema: model.Schema | None, ontology: Ontology, regions: Regions | None) -> None:
-        """Bind against this schema, ontology and these regions."""
         self._vocabulary = Vocabulary(schema, ontology, regions)
         self._ontology = ontology
         self._regions = regions

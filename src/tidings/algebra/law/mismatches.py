@@ -32,7 +32,6 @@ class MismatchCounts:
     """The mismatch counts of one matcher."""
 
     def __init__(self) -> None:
-        """Start with no counts."""
         self.values: Counter[TypedAttribute] = Counter()
         self.types: dict[TypedAttribute, Counter[str]] = {}
 

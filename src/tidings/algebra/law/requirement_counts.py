@@ -51,7 +51,6 @@ class DemandCounts:
     """Demand counts by attribute; the names in `permanent` stay when their counts are gone."""
 
     def __init__(self, permanent: Iterable[str] = ()) -> None:
-        """Start with no demands."""
         self._permanent = dict.fromkeys(permanent)
         self._clear()
 

@@ -42,15 +42,12 @@ class Mismatch:
     __slots__ = ("raw",)
 
     def __init__(self, raw: Any) -> None:
-        """Keep the raw value."""
         self.raw = raw
 
     def __repr__(self) -> str:
-        """Show the raw value."""
         return f"Mismatch({self.raw!r})"
 
     def __str__(self) -> str:
-        """Show the raw value."""
         return str(self.raw)
 
 

@@ -66,7 +66,6 @@ class WarningCollector:
     """Collects the warnings about many filters: keeps the first `MAX_WARNINGS` and counts all."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._first: list[FilterWarning] = []
         self._count = 0
 

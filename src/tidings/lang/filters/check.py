@@ -24,7 +24,6 @@ class FilterChecker:
     """Checks filters against one vocabulary; `mistakes` collects those of all `check` calls."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        """Check against those parts of the vocabulary that exist."""
         self._vocabulary = vocabulary
         self._schema, self._ontology, self._regions = vocabulary.schema, vocabulary.ontology, vocabulary.regions
         self.mistakes: list[Mistake] = []

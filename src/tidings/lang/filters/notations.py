@@ -117,7 +117,6 @@ class _FastChecker:
     """
 
     def __init__(self, schema: Any, ontology: Any, regions: Any) -> None:
-        """Refuse values that are no schema, ontology or regions."""
         from tidings.concepts import Vocabulary
         from tidings.lang.filters.check import FilterChecker
         from tidings.lang.filters.source_spans import FilterSourceMap

@@ -74,7 +74,6 @@ class PatternReadError(Exception):
     """A mistake that ends reading at this position; the parser that catches it resumes after the next joint."""
 
     def __init__(self, place: SourceSpan, message: str) -> None:
-        """Keep the mistake."""
         super().__init__(message)
         self.mistake: Mistake = place.make_mistake(message)
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tidings.algebra.covering.decision import Comparer
-from tidings.algebra.covering.judge import DEFAULT_EFFORT, Judge
+from tidings.algebra.covering.covers import Judge
+from tidings.concepts import Vocabulary
 from tidings.model import And, Is, IsNull, Not, Or, Quantifier, Range, Test
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class CoverDecider:
 
     def __init__(self, ontology: Ontology) -> None:
         """Decide with these concepts; attributes may carry several values, whatever a schema says."""
-        self._judge = Judge(ontology)
+        self._judge = Judge(Vocabulary(ontology=ontology))
         self._bits: dict[str, int] = {}
         self.comparisons = 0
 
@@ -145,9 +145,7 @@ class CoverDecider:
     def covers(self, outer: CoverNode, inner: CoverNode) -> bool:
         """Tell whether the first certainly accepts all that the second accepts."""
         self.comparisons += 1
-        self._judge.facts.start()
-        case = Comparer(self._judge.facts, self._judge.prepare_bound, steps=DEFAULT_EFFORT.steps)
-        return case.covers(outer.prepared, inner.prepared)
+        return self._judge.start_comparison().covers(outer.prepared, inner.prepared)
 
     def find_present(self, reading: Reading) -> int:
         """Return the bits of the attributes that an event has."""
