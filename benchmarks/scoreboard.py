@@ -23,8 +23,7 @@ import pyarrow as pa
 import tidings as td
 from benchmarks.scoreboard_page import write_page
 from tidings.bench.harness import Settings, describe_run, peers
-from tidings.bench.harness.bound_workload import bind_workload
-from tidings.bench.harness.entrants import AlgorithmEntrant, EngineEntrant, Entrant, PeerEntrant, ReadEngineEntrant
+from tidings.bench.harness.entrants import AlgorithmEntrant, EngineEntrant, Entrant, PeerEntrant, bind_workload
 from tidings.bench.harness.forked_process import Ending, run_forked
 from tidings.bench.harness.measure import BATCH_SIZE
 from tidings.bench.harness.measure_entrant import compare_answers, measure_entrant
@@ -39,7 +38,7 @@ from tidings.errors import FileError, TidingsError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidings.bench.harness.bound_workload import BoundWorkload
+    from tidings.bench.harness.entrants import BoundWorkload
     from tidings.bench.workloads import Workload
 
 SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (300,)
@@ -183,7 +182,7 @@ def _measure_stage(
         before = read_status("RssAnon")
         bound = bind_workload(chosen, subscriptions, events)
         per_filter[chosen.key] = max(0, read_status("RssAnon") - before) / n
-        engine = partial(ReadEngineEntrant, chosen, subscriptions, events, bound)
+        engine = partial(EngineEntrant, chosen, subscriptions, events, bound)
         _measure_algorithms(board, chosen, n, kinds, bound=bound, engine=engine, expected=expected)
 
 

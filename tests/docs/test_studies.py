@@ -13,8 +13,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from tidings.bench.harness.claims import read_claims
-from tidings.bench.harness.studies import Scale, Study
-from tidings.bench.harness.study_files import StudyFolder, list_studies
+from tidings.bench.harness.studies import Scale, Study, StudyFolder, list_studies
 
 ROOT = Path(__file__).parents[2]
 PLACES = list_studies(ROOT)

@@ -22,7 +22,7 @@ class Brute:
 
     def __init__(self) -> None:
         """Start without filters."""
-        self._filters: dict[SubId, Filter] = {}
+        self.filters: dict[SubId, Filter] = {}
 
     def compile_filter(self, tree: Filter) -> Filter:
         """Return the filter as it is: the law decides every one."""
@@ -30,15 +30,15 @@ class Brute:
 
     def add_many(self, filters: Iterable[tuple[SubId, Filter]]) -> None:
         """Take filters in; a known id is replaced."""
-        self._filters.update(filters)
+        self.filters.update(filters)
 
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there."""
-        del self._filters[id]
+        del self.filters[id]
 
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading."""
-        return [id for id, tree in self._filters.items() if holds(tree, reading, setting)]
+        return [id for id, tree in self.filters.items() if holds(tree, reading, setting)]
 
     def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
         """Return the same for each of many readings."""
@@ -46,5 +46,5 @@ class Brute:
 
     def explain(self) -> dict[str, object]:
         """Say that everything is asked."""
-        count = len(self._filters)
+        count = len(self.filters)
         return {"algorithm": "brute force", "filters": count, "asked for each event": count}

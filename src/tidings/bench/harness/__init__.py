@@ -9,9 +9,9 @@ and `plot_results` show them, `compare_results` tells a change from noise. DuckD
 ['scan']
 """
 
+from tidings.bench.harness.charts import plot_results
 from tidings.bench.harness.compare import FigureChange, Verdict, compare_results
 from tidings.bench.harness.measure import BATCH_SIZE, Settings
-from tidings.bench.harness.plots import plot_results
 from tidings.bench.harness.result_tables import (
     build_table,
     format_headline,

@@ -13,6 +13,10 @@ import numpy as np
 from tidings.bench.harness.conjunction_columns import encode_conjunctions
 from tidings.bench.workloads import rows_of
 from tidings.kernels.array_types import Int32Array, IntArray
+from tidings.kernels.papers import baselines as kernels
+from tidings.lang import parse
+from tidings.model import Test, TextTest
+from tidings.model.text_tests import text_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,8 +66,6 @@ class Scan:
 
     def find_rows(self, cells: FloatArray) -> Int32Array:
         """Return the rows that one event satisfies."""
-        from tidings.kernels.papers import baselines as kernels
-
         table = self.conjunctions
         if table.parts is None:
             count = kernels.scan(table.starts, table.columns, table.lows, table.highs, cells, self._out)
@@ -86,20 +88,16 @@ class Scan:
 
 def write_pairs(pairs: MatchPairs) -> None:
     """Write the answer down, as every matcher must."""
-    from tidings.kernels.papers import baselines as kernels
-
     kernels.write_pairs(pairs.starts, pairs.rows)
 
 
 class Expressions:
     """Every text expression of a sample, compiled, and tested against every title in turn."""
 
+    prepare_events = staticmethod(rows_of)
+
     def __init__(self, pairs: list[Pair], attribute: str) -> None:
         """Compile the expressions."""
-        from tidings.lang import parse
-        from tidings.model import Test, TextTest
-        from tidings.model.text_tests import text_test
-
         self._attribute = attribute
         self._tests: list[Callable[[str], bool]] = []
         for _, filter in pairs:
@@ -108,29 +106,21 @@ class Expressions:
             assert isinstance(tree.condition, TextTest)
             self._tests.append(text_test(tree.condition))
 
-    def prepare_events(self, events: pa.Table) -> list[dict[str, Any]]:
-        """Return the events as mappings."""
-        return rows_of(events)
-
     def count_matches(self, prepared: list[dict[str, Any]]) -> IntArray:
         """Return how many expressions each event satisfies."""
-        return np.array([self._count(event[self._attribute]) for event in prepared], np.int64)
-
-    def _count(self, text: str) -> int:
-        return sum(test(text) for test in self._tests)
+        texts = [event[self._attribute] for event in prepared]
+        return np.array([sum(test(text) for test in self._tests) for text in texts], np.int64)
 
 
 class Law:
     """`evaluate` on every filter of a sample: the brute-force matcher."""
 
+    prepare_events = staticmethod(rows_of)
+
     def __init__(self, workload: Workload, pairs: list[Pair]) -> None:
         """Bind the filters."""
         self._matcher = workload.matcher("brute")
         self._matcher.add_many(pairs)
-
-    def prepare_events(self, events: pa.Table) -> list[dict[str, Any]]:
-        """Return the events as mappings."""
-        return rows_of(events)
 
     def count_matches(self, prepared: list[dict[str, Any]]) -> IntArray:
         """Return how many filters each event satisfies."""

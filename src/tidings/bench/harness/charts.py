@@ -1,4 +1,4 @@
-"""Charts of a study as tables and as pictures: a PNG each, with the spread of the repeats as bars.
+"""Charts of studies and of results, as tables and as pictures: a PNG each, with the spread of the repeats as bars.
 
 matplotlib (`pip install 'tidings[bench]'`) is loaded when something is drawn; tables need nothing.
 """
@@ -12,16 +12,22 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from tidings.bench.harness.result_tables import format_figure, format_number
+from tidings.bench.harness.results import BATCH, Role
+from tidings.bench.harness.studies import Chart, Line
 from tidings.errors import FileError, MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from tidings.bench.harness.studies import Chart, Line
+    from tidings.bench.harness.results import Result
+    from tidings.bench.harness.timing import Figure
 
 COLOURS = ("#1f6f5c", "#d08c3f", "#4a6fa5", "#a8433f", "#7a5c99", "#5f7a2e", "#b0568a", "#6b7280")
 """Colours that most readers can distinguish; beyond these, the marks and dashes differ."""
+
+ROLE_COLOURS = {Role.MATCHER: "#1f6f5c", Role.BASELINE: "#9aa5b1", Role.PEER: "#d08c3f"}
+"""Matchers stand out, baselines stay grey."""
 
 MARKS = "osD^vPX"  # as many marks as colours would always pair the same two
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
@@ -34,6 +40,8 @@ WRAP = 26
 
 FEW_TICKS, TICK_GAP = 8, 0.1
 """Up to so many values of x get ticks of their own, if neighbours are so far apart, as a share of the axis."""
+
+TIME_LABEL = "microseconds per event, in batches"
 
 TENFOLD = 10
 """Values within this factor get a linear axis from zero: a logarithmic one would show a single power of ten."""
@@ -63,12 +71,21 @@ def chart_to_dict(chart: Chart) -> dict[str, Any]:
     return {**labels, "lines": lines}
 
 
+def build_size_chart(key: str, title: str, points: Iterable[tuple[str, int, Figure]], *, y: str) -> Chart:
+    """Return a chart over the number of subscriptions: a line for each subject, the last figure of each size."""
+    lines: dict[str, dict[float, Figure]] = {}
+    for subject, n, figure in points:
+        lines.setdefault(subject, {})[float(n)] = figure
+    drawn = tuple(Line(subject, tuple(sorted(line.items()))) for subject, line in lines.items())
+    return Chart(key, title, "subscriptions", y, drawn, log_x=True, log_y=True)
+
+
 def draw_charts(charts: Sequence[Chart], folder: Path) -> list[Path]:
     """Draw each chart into a PNG named by its key, and return the files; without matplotlib: `MissingExtra`."""
     return [save_figure(draw_chart(chart), folder / f"{chart.key}.png") for chart in charts]
 
 
-def make_axes(width: float, height: float) -> tuple[Any, Any]:
+def _make_axes(width: float, height: float) -> tuple[Any, Any]:
     """Return a new figure of matplotlib and its axes; without matplotlib: `MissingExtra`."""
     try:
         from matplotlib.figure import Figure
@@ -83,7 +100,7 @@ def draw_chart(chart: Chart) -> Any:
     """Return a chart as a figure of matplotlib: each point is a median, its bar spans all repeats."""
     drawn = [line for line in chart.lines if line.points]
     longest = max((len(line.name) for line in drawn), default=0)
-    figure, axes = make_axes(WIDTH + 0.8 + LETTER_WIDTH * min(longest, WRAP), 4.5)
+    figure, axes = _make_axes(WIDTH + 0.8 + LETTER_WIDTH * min(longest, WRAP), 4.5)
     handles = [_draw_line(axes, line, at, len(chart.lines)) for at, line in enumerate(chart.lines) if line.points]
     axes.set_title(fill(chart.title, 70), fontsize="medium")
     axes.set_xlabel(chart.x)
@@ -96,6 +113,37 @@ def draw_chart(chart: Chart) -> Any:
         axes.legend(handles, names, fontsize="small", handlelength=3.5, labelspacing=0.8, **placement)
     if chart.note:
         figure.supxlabel(fill(chart.note, 110), fontsize="x-small", color="#555555")
+    return figure
+
+
+def plot_results(results: Sequence[Result], folder: Path, name: str) -> list[Path]:
+    """Draw bars at the largest size, and lines where there are several sizes; return the files."""
+    paths = [save_figure(_draw_bars(results), folder / f"{name}-bars.png")]
+    if len({result.n for result in results if result.role is Role.MATCHER}) > 1:
+        points = [(result.subject, result.n, result.figures[BATCH]) for result in results if BATCH in result.figures]
+        chart = build_size_chart("sizes", results[0].workload, points, y=TIME_LABEL)
+        paths.append(save_figure(draw_chart(chart), folder / f"{name}-sizes.png"))
+    return paths
+
+
+def _draw_bars(results: Sequence[Result]) -> Any:
+    largest = max(result.n for result in results if result.role is Role.MATCHER)
+    # Peers may stop at fewer subscriptions than the matchers.
+    sizes: dict[str, int] = {}
+    for result in results:
+        if result.n <= largest:
+            sizes[result.subject] = max(result.n, sizes.get(result.subject, 0))
+    shown = [result for result in results if BATCH in result.figures and result.n == sizes.get(result.subject)]
+    shown.sort(key=lambda result: result.figures[BATCH].median, reverse=True)
+    figure, axes = _make_axes(7, 4)
+    names = [result.subject if result.n == largest else f"{result.subject}\nat {result.n:,}" for result in shown]
+    values = [result.figures[BATCH].median for result in shown]
+    bars = axes.barh(names, values, color=[ROLE_COLOURS[result.role] for result in shown])
+    axes.bar_label(bars, [f"{format_number(value)} us" for value in values], padding=3)
+    axes.set_xscale("log")
+    axes.margins(x=0.2)
+    axes.set_xlabel(TIME_LABEL)
+    axes.set_title(f"{shown[0].workload}: {largest:,} subscriptions")
     return figure
 
 

@@ -84,13 +84,11 @@ class JudgedClaim:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
-        claim, measured = self.claim, self.measured
-        missed = self.outcome is ClaimOutcome.MISSED
         return {
-            **{name: getattr(claim, name) for name in (*REQUIRED_FIELDS, *NUMBER_FIELDS)},
-            "found": measured if measured is not None and math.isfinite(measured) else None,
+            **{name: getattr(self.claim, name) for name in (*REQUIRED_FIELDS, *NUMBER_FIELDS)},
+            "found": self.measured if self.measured is not None and math.isfinite(self.measured) else None,
             "outcome": self.outcome.name.lower(),
-            "reason": claim.reason if missed else "",
+            "reason": self.claim.reason if self.outcome is ClaimOutcome.MISSED else "",
         }
 
 
@@ -107,29 +105,28 @@ def read_claims(path: Path) -> Claims:
     except ValueError as problem:  # not UTF-8, or not TOML
         msg = f"the claims `{path}` are not TOML: {problem}"
         raise FileError(msg) from problem
-    mistakes: list[str] = []
     records = table.get("claim", [])
-    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-        mistakes.append("`claim` must be a list of tables; write each as [[claim]]")
-        records = []
-    mistakes += [_format_unknown(name, ("paper", "claim")) for name in table.keys() - {"paper", "claim"}]
-    if not isinstance(table.get("paper"), str) or not table["paper"].strip():
-        mistakes.append("`paper` is missing: authors, title and year, as text")
-    for number, record in enumerate(records, 1):
-        name = _format_name(record, number)
-        mistakes += [f"claim {name}: {mistake}" for mistake in _find_mistakes(record)]
-    keys = Counter(record["key"] for record in records if isinstance(record.get("key"), str))
-    mistakes += [f"claim `{key}`: its key is there {count} times" for key, count in keys.items() if count > 1]
+    mistakes = _find_mistakes(table, records)
     if mistakes:
         lines = "".join(f"\n  {mistake}" for mistake in sorted(mistakes, key=lambda line: line.startswith("claim")))
         msg = f"the claims `{path}` have {len(mistakes)} mistake{'s' if len(mistakes) > 1 else ''}:{lines}"
         raise FileError(msg)
-    return Claims(table["paper"], tuple(_build_claim(record) for record in records))
+    for record in records:
+        record |= {name: float(record[name]) for name in NUMBER_FIELDS if name in record}
+    return Claims(table["paper"], tuple(PaperClaim(**record) for record in records))
 
 
-def _format_name(record: Mapping[str, Any], number: int) -> str:
-    key = record.get("key")
-    return f"`{key}`" if isinstance(key, str) and key.strip() else f"number {number}"
+def _find_mistakes(table: Mapping[str, Any], records: Any) -> list[str]:
+    mistakes = [_format_unknown(name, ("paper", "claim")) for name in table.keys() - {"paper", "claim"}]
+    if not isinstance(table.get("paper"), str) or not table["paper"].strip():
+        mistakes.append("`paper` is missing: authors, title and year, as text")
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        return ["`claim` must be a list of tables; write each as [[claim]]", *mistakes]
+    for number, record in enumerate(records, 1):
+        name = f"`{record['key']}`" if _is_text(record.get("key")) else f"number {number}"
+        mistakes += [f"claim {name}: {mistake}" for mistake in _find_claim_mistakes(record)]
+    keys = Counter(record["key"] for record in records if isinstance(record.get("key"), str))
+    return mistakes + [f"claim `{key}`: its key is there {count} times" for key, count in keys.items() if count > 1]
 
 
 def _format_unknown(name: str, fields: Sequence[str]) -> str:
@@ -137,34 +134,29 @@ def _format_unknown(name: str, fields: Sequence[str]) -> str:
     return f"`{name}` is not known here{way_out}"
 
 
-def _find_mistakes(record: Mapping[str, Any]) -> list[str]:
-    mistakes = [
-        _format_unknown(name, (*TEXT_FIELDS, *NUMBER_FIELDS))
-        for name in record
-        if name not in (*TEXT_FIELDS, *NUMBER_FIELDS)
-    ]
+def _find_claim_mistakes(record: Mapping[str, Any]) -> list[str]:
+    fields = (*TEXT_FIELDS, *NUMBER_FIELDS)
+    mistakes = [_format_unknown(name, fields) for name in record if name not in fields]
     mistakes += [f"`{name}` is missing" for name in REQUIRED_FIELDS if name not in record]
-    for name in TEXT_FIELDS:
-        if name in record and not (isinstance(record[name], str) and record[name].strip()):
-            mistakes.append(f"`{name}` must be text, not {record[name]!r}")
-    wrong = [name for name in NUMBER_FIELDS if name in record and not _is_number(record[name])]
-    mistakes += [f"`{name}` must be a number, not {record[name]!r}" for name in wrong]
+    no_text = [name for name in TEXT_FIELDS if name in record and not _is_text(record[name])]
+    mistakes += [f"`{name}` must be text, not {record[name]!r}" for name in no_text]
+    no_number = [name for name in NUMBER_FIELDS if name in record and not _is_number(record[name])]
+    mistakes += [f"`{name}` must be a number, not {record[name]!r}" for name in no_number]
     if "at_least" not in record and "at_most" not in record:
         mistakes.append("needs `at_least` or `at_most`, or both: what counts as kept")
-    elif not wrong and record.get("at_least", -math.inf) > record.get("at_most", math.inf):
+    elif not no_number and record.get("at_least", -math.inf) > record.get("at_most", math.inf):
         mistakes.append(
             f"`at_least` {record['at_least']} is more than `at_most` {record['at_most']}; nothing can keep it"
         )
     return mistakes
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
-
-
-def _build_claim(record: Mapping[str, Any]) -> PaperClaim:
-    fields: dict[str, Any] = {name: float(value) if name in NUMBER_FIELDS else value for name, value in record.items()}
-    return PaperClaim(**fields)
 
 
 # Judging ---------------------------------------------------------------------------------------

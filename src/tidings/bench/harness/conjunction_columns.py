@@ -11,17 +11,18 @@ integers below 2**53 and for all floats.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as t
+import shapely
 from numpy.typing import NDArray
 
 from tidings.bench.workloads.parameter_forms import group_by_attribute, normalize_lists, to_floats
 from tidings.kernels.array_types import FloatArray, Int32Array, IntArray
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
+from tidings.model.arrow_types import is_text_type
 
 LON, LAT = "lon", "lat"
 
@@ -57,20 +58,15 @@ class Conjunctions:
         cells = np.full((events.num_rows, len(self.names)), np.nan)
         for place, name in enumerate(self.names):
             values = _find_values(events, name)
-            if values is not None:
-                cells[:, place] = self._encode(name, values)
+            if values is not None and name in self.vocabularies:
+                vocabulary = self.vocabularies[name]
+                cells[:, place] = [vocabulary.get(word, np.nan) for word in values.to_pylist()]
+            elif values is not None:
+                cells[:, place] = to_floats(values)
         return cells
-
-    def _encode(self, name: str, values: Any) -> FloatArray:
-        vocabulary = self.vocabularies.get(name)
-        if vocabulary is None:
-            return to_floats(values)
-        return np.array([vocabulary.get(word, np.nan) for word in values.to_pylist()], np.float64)
 
     def filter_by_area(self, rows: Int32Array, cells: FloatArray) -> Int32Array:
         """Return those of the rows whose areas contain the event's place; their bounding boxes do already."""
-        import shapely
-
         for areas in self.areas:
             shape = areas.shape_of_row[rows]
             lon, lat = (cells[self.names.index(f"{areas.attribute}.{axis}")] for axis in (LON, LAT))
@@ -138,16 +134,8 @@ def _assemble(
     return Conjunctions(tuple(names), starts, columns[order], parts, lows, highs, vocabularies, tuple(areas))
 
 
-def _find_valid(column: Any) -> IntArray:
-    rows: IntArray = np.flatnonzero(column.is_valid().to_numpy())
-    return rows
-
-
 def _encode_equality(place: int, name: str, column: Any, vocabularies: dict[str, dict[str, float]]) -> _Literals:
-    import pyarrow as pa
-    import pyarrow.types as t
-
-    rows = _find_valid(column)
+    rows: IntArray = np.flatnonzero(column.is_valid().to_numpy())
     if t.is_list(column.type):
         column = normalize_lists(column)
         sizes = np.diff(column.offsets.to_numpy())[rows].astype(np.int64)
@@ -156,7 +144,7 @@ def _encode_equality(place: int, name: str, column: Any, vocabularies: dict[str,
         sizes, values = np.ones(len(rows), np.int64), column.drop_null().combine_chunks()
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    if t.is_string(values.type) or t.is_large_string(values.type):
+    if is_text_type(values.type):
         coded = values.dictionary_encode()
         vocabularies[name] = {word: float(at) for at, word in enumerate(coded.dictionary.to_pylist())}
         codes = coded.indices.to_numpy().astype(np.float64)
@@ -184,9 +172,6 @@ def _encode_ranges(place: int, table: pa.Table, operators: dict[str, str]) -> _L
 
 
 def _encode_areas(name: str, column: Any) -> AreaConditions:
-    import pyarrow as pa
-    import shapely
-
     coded = column.combine_chunks()
     coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
     coded = coded if isinstance(coded, pa.DictionaryArray) else coded.dictionary_encode()
@@ -197,8 +182,6 @@ def _encode_areas(name: str, column: Any) -> AreaConditions:
 
 
 def _encode_boxes(place: int, areas: AreaConditions) -> list[_Literals]:
-    import shapely
-
     rows = np.flatnonzero(areas.shape_of_row >= 0)
     boxes = shapely.bounds(areas.shapes)[areas.shape_of_row[rows]]
     sizes = np.ones(len(rows), np.int64)
@@ -210,8 +193,6 @@ def _encode_boxes(place: int, areas: AreaConditions) -> list[_Literals]:
 
 def _find_values(events: pa.Table, name: str) -> Any:
     """Return a column of events, or a coordinate of a column of places; None where events have no such column."""
-    import pyarrow.compute as pc
-
     if name in events.column_names:
         return events.column(name)
     outer, _, inner = name.rpartition(".")

@@ -85,17 +85,24 @@ def measure_matcher(
         say(f"{name}: building from text")
         texts = workload.texts(n, settings.seed)
         figures["build_text"] = Figure("s", (measure_seconds(lambda: load_matcher(workload, texts, kind=kind)),))
-    note = f"built from {loaded.form}"
-    note += f" (columns refused: {loaded.refusal:.80})" if loaded.refusal else ""
-    note += f"; {events.num_rows} events" if events.num_rows < settings.events else ""
     if settings.memory:
         say(f"{name}: measuring memory")
-        memory = process_memory.measure_matcher_memory(workload.key, n, kind=kind, seed=settings.seed)
-        if memory is not None:
-            figures["bytes"] = Figure("B", (memory.per_subscription(n),))
-            note += f"; bytes: {process_memory.METHOD}"
+        figures |= _measure_memory(workload, n, kind=kind, seed=settings.seed)
+    note = _describe(loaded, figures, events=events.num_rows, wanted=settings.events)
     result = Result(workload.key, n, name, Role.MATCHER, events.num_rows, figures, note=note)
     return MeasuredMatcher(result, counts, matcher)
+
+
+def _describe(subscriptions: WorkloadSubscriptions, figures: dict[str, Figure], *, events: int, wanted: int) -> str:
+    note = f"built from {subscriptions.form}"
+    note += f" (columns refused: {subscriptions.refusal:.80})" if subscriptions.refusal else ""
+    note += f"; {events} events" if events < wanted else ""
+    return note + (f"; bytes: {process_memory.METHOD}" if "bytes" in figures else "")
+
+
+def _measure_memory(workload: Workload, n: int, *, kind: str | None, seed: int) -> dict[str, Figure]:
+    memory = process_memory.measure_matcher_memory(workload.key, n, kind=kind, seed=seed)
+    return {"bytes": Figure("B", ((memory.whole - memory.ids) / n,))} if memory else {}
 
 
 def _time_building(

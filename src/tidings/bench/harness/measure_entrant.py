@@ -38,36 +38,10 @@ def measure_entrant(entrant: Entrant, subscriptions: int, settings: Settings, *,
     resident, began = read_status("VmRSS"), process_time()
     send(READY)
     send({"build_s": _time_building(entrant, subscriptions)})
-    left = max(0.0, settings.budget_s - (process_time() - began))
-    count, repeat = _plan_repeats(entrant, settings, allowed_s=min(settings.budget_s / 3, left * 0.7))
-    entrant.prepare(count)
-    answers = entrant.list_answers(entrant.match(count), count)
-    matches = sum(answer if isinstance(answer, int) else len(answer) for answer in answers)
-    answers = answers[: settings.checked]
-    once = measure_seconds(lambda: entrant.match(count), process_time)
-    rounds = max(1, math.ceil(LEAST_S / max(once, 1e-6)))
-    began_wall = perf_counter()
-    seconds = time_repeats(
-        lambda: [entrant.match(count) for _ in range(rounds)],
-        repeat=repeat,
-        budget_s=left * 0.7,
-        warm_up=False,
-        clock=process_time,
-    )
-    wall = perf_counter() - began_wall
+    figures = _time_matching(entrant, settings, left_s=max(0.0, settings.budget_s - (process_time() - began)))
     peak = read_status("VmHWM") - resident
     memory = {"bytes": settle_resident_memory() - before, "peak": peak} if before else {}
-    send(
-        {
-            "batch": [second / rounds / count * US for second in seconds],
-            "events": count,
-            "matches": matches / count,
-            "wall": wall / len(seconds) / rounds / count * US,
-            "approximate": entrant.approximate,
-            "answers": answers,
-            **memory,
-        }
-    )
+    send({**figures, "approximate": entrant.approximate, **memory})
 
 
 def _warm_up(entrant: Entrant, subscriptions: int, settings: Settings) -> None:
@@ -85,6 +59,31 @@ def _time_building(entrant: Entrant, subscriptions: int) -> float:
     entrant.prepare(1)
     first, second = (measure_seconds(lambda: entrant.match(1), process_time) for _ in range(2))
     return seconds + max(0.0, first - second)
+
+
+def _time_matching(entrant: Entrant, settings: Settings, *, left_s: float) -> dict[str, Any]:
+    """Return the answers to the first events, and the times of an event, in microseconds."""
+    count, repeat = _plan_repeats(entrant, settings, allowed_s=min(settings.budget_s / 3, left_s * 0.7))
+    entrant.prepare(count)
+    answers = entrant.list_answers(entrant.match(count), count)
+    matches = sum(answer if isinstance(answer, int) else len(answer) for answer in answers)
+    answers = answers[: settings.checked]
+    once = measure_seconds(lambda: entrant.match(count), process_time)
+    rounds = max(1, math.ceil(LEAST_S / max(once, 1e-6)))
+
+    def match_rounds() -> list[Any]:
+        return [entrant.match(count) for _ in range(rounds)]
+
+    began = perf_counter()
+    seconds = time_repeats(match_rounds, repeat=repeat, budget_s=left_s * 0.7, warm_up=False, clock=process_time)
+    wall = perf_counter() - began
+    return {
+        "batch": [second / rounds / count * US for second in seconds],
+        "events": count,
+        "matches": matches / count,
+        "wall": wall / len(seconds) / rounds / count * US,
+        "answers": answers,
+    }
 
 
 def _plan_repeats(entrant: Entrant, settings: Settings, *, allowed_s: float) -> tuple[int, int]:

@@ -10,6 +10,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as t
 
 from tidings.bench.harness.conjunction_columns import encode_conjunctions
 from tidings.bench.workloads import rows_of
@@ -18,16 +21,12 @@ from tidings.bench.workloads.parameter_forms import SIGNS, group_by_attribute, p
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pyarrow as pa
-
     from tidings.bench.harness.baselines import MatchCounter
     from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 
 
 def select_expressible(columns: pa.Table) -> pa.Table:
     """Return the subscriptions that peers can express: those without an area."""
-    import pyarrow.compute as pc
-
     for parameter in parse_parameters(columns.column_names):
         if parameter.operator == "within":
             columns = columns.filter(pc.is_null(columns.column(parameter.column))).drop_columns(parameter.column)
@@ -84,8 +83,6 @@ class DuckdbPeer:
 
     def prepare_events(self, events: pa.Table) -> int:
         """Copy the events into the database, and return how many there are."""
-        import pyarrow as pa
-
         numbers = pa.array(np.arange(events.num_rows))
         self._copy_table("CREATE OR REPLACE TABLE events", events.append_column("_event", numbers))
         return int(events.num_rows)
@@ -100,8 +97,6 @@ class DuckdbPeer:
 
 def _build_tests(columns: pa.Table, name: str, operators: dict[str, str]) -> list[str]:
     """Return the SQL tests of one attribute; `operators` map what a column says to the column's name."""
-    import pyarrow.types as t
-
     tests = []
     for operator, column in operators.items():
         if operator == "is" and t.is_list(columns.schema.field(column).type):

@@ -41,10 +41,6 @@ class MatcherMemory:
     whole: int
     ids: int
 
-    def per_subscription(self, n: int) -> float:
-        """Return the bytes of one of `n` subscriptions, without the text of its id."""
-        return (self.whole - self.ids) / n
-
 
 def measure_matcher_memory(key: str, n: int, *, kind: str | None, seed: int) -> MatcherMemory | None:
     """Return the memory of a matcher of `n` subscriptions; nothing where the system does not report it."""

@@ -65,25 +65,15 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
-        return {
-            "workload": self.workload,
-            "n": self.n,
-            "subject": self.subject,
-            "role": str(self.role),
-            "events": self.events,
-            "figures": {name: figure.to_dict() for name, figure in self.figures.items()},
-            "ratios": self.ratios,
-            "note": self.note,
-            "right": self.right,
-        }
+        figures = {name: figure.to_dict() for name, figure in self.figures.items()}
+        return {name: getattr(self, name) for name in self.__slots__} | {"role": str(self.role), "figures": figures}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Result:
         """Rebuild a result from `to_dict`; other keys, such as `run`, are ignored."""
         figures = {name: Figure.from_dict(figure) for name, figure in record["figures"].items()}
-        role, ratios = Role(record["role"]), dict(record["ratios"])
-        subject = (record["workload"], record["n"], record["subject"], role, record["events"])
-        return cls(*subject, figures, ratios, record["note"], record["right"])
+        values = {name: record[name] for name in cls.__slots__}
+        return cls(**values | {"role": Role(record["role"]), "figures": figures})
 
 
 def describe_run(command: str, **settings: Any) -> dict[str, Any]:

@@ -10,16 +10,18 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from tidings.bench.harness.charts import build_size_chart
 from tidings.bench.harness.forked_process import Ending
 from tidings.bench.harness.result_tables import format_figure, format_number, format_ratio
 from tidings.bench.harness.results import Role
-from tidings.bench.harness.studies import Chart, Line
 from tidings.bench.harness.timing import Figure
 from tidings.errors import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+    from tidings.bench.harness.studies import Chart
 
 ENGINE = "engine"
 
@@ -223,10 +225,6 @@ def format_markdown(rows: Sequence[Sequence[str]]) -> str:
 
 def build_chart(entries: Sequence[Entry], *, title: str) -> Chart:
     """Return the entries of one workload as lines over the number of subscriptions."""
-    lines = []
-    for who in dict.fromkeys(entry.who for entry in entries):
-        own = [entry for entry in entries if entry.who == who and not entry.wrong]
-        points = tuple((float(entry.n), entry.event_time) for entry in own if entry.event_time is not None)
-        lines += [Line(who, points)] if points else []
+    points = [(entry.who, entry.n, entry.event_time) for entry in entries if entry.event_time and not entry.wrong]
     key = entries[0].workload.replace(":", "-").replace(",", "-")
-    return Chart(key, title, "subscriptions", "microseconds an event, in batches", tuple(lines), log_x=True, log_y=True)
+    return build_size_chart(key, title, points, y="microseconds an event, in batches")

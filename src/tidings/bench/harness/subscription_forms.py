@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.errors import TidingsError
@@ -33,10 +32,6 @@ class WorkloadSubscriptions:
     form: str
     source: SubscriptionSource
     refusal: str = ""
-
-    def __len__(self) -> int:
-        """Return how many subscriptions there are."""
-        return len(self.source)
 
     def slice(self, begin: int, end: int) -> WorkloadSubscriptions:
         """Return the subscriptions from `begin` up to `end`."""
@@ -87,11 +82,6 @@ def load_matcher(workload: Workload, source: SubscriptionSource, *, kind: str | 
     matcher = workload.matcher(kind)
     matcher.add_many(source)
     return matcher
-
-
-def take_sample(workload: Workload, n: int, *, first: int, seed: int) -> list[Pair]:
-    """Return the first few of `n` pairs; pairs that are generated lazily are generated no further."""
-    return list(islice(workload.pairs(n, seed), first))
 
 
 @contextmanager

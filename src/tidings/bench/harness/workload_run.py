@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ from tidings.bench.harness import peers
 from tidings.bench.harness.baselines import Expressions, Law, Scan, write_pairs
 from tidings.bench.harness.measure import US, MeasuredMatcher, Settings, measure_matcher
 from tidings.bench.harness.results import BATCH, Result, Role
-from tidings.bench.harness.subscription_forms import count_spare, take_sample
+from tidings.bench.harness.subscription_forms import count_spare
 from tidings.bench.harness.timing import Figure, count_fitting, measure_seconds, time_repeats, to_figure
 from tidings.bench.workloads import Baseline, Workload
 from tidings.bench.workloads import workload as find_workload
@@ -142,7 +143,7 @@ class _Run:
         name = "every expression" if is_text else "law"
         size = min(n, SAMPLE)
         self.say(f"{name}: {size:,} filters")
-        pairs = take_sample(self.workload, n + count_spare(n), first=size, seed=self.settings.seed)
+        pairs = list(islice(self.workload.pairs(n + count_spare(n), self.settings.seed), size))
         counter: MatchCounter = Expressions(pairs, "title") if is_text else Law(self.workload, pairs)
         timed = self._time_counter(counter, allowed_s=self._share_s)
         events = f"{timed.events:,} events"

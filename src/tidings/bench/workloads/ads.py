@@ -15,29 +15,19 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from tidings.bench.workloads.cars import CITIES, COLORS, FUELS, MODELS, TAGS, Car, City
+from tidings.bench.workloads.drawn_areas import render_ring
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 NOW: Final = datetime(2024, 5, 1, 12, tzinfo=UTC)
 """The time at which the ads of a workload are matched, by default."""
 
 CAR_SCHEMA: Final = {
-    "id": "number",
-    "make": "text",
-    "model": "text",
-    "year": "number",
-    "price": "number",
-    "odometer": "number",
-    "fuel": "text",
-    "color": "text",
-    "tags": "several text",
-    "posted": "time",
-    "spot": "place",
-    "seller.kind": "text",
-    "seller.name": "text",
-    "seller.rating": "number",
-}
+    "id": "number", "make": "text", "model": "text", "year": "number", "price": "number", "odometer": "number",
+    "fuel": "text", "color": "text", "tags": "several text", "posted": "time", "spot": "place",
+    "seller.kind": "text", "seller.name": "text", "seller.rating": "number",
+}  # fmt: skip
 """The attributes of `car_ads`, as an argument of `td.Schema`."""
 
 
@@ -85,12 +75,13 @@ def _draw_ad(rng: Random, number: int, now: datetime) -> dict[str, Any]:
     city: City = _draw(rng, CITIES, _CITY_WEIGHTS)
     age = min(9.0 if car.electric else 25.0, rng.expovariate(1 / 7))
     odometer = round(age * rng.uniform(6_000, 22_000), -2)
+    worth = car.price * 0.87**age * (1 - min(0.3, odometer / 1_000_000))
     ad = {
         "id": number,
         "make": car.make,
         "model": car.model,
         "year": now.year - int(age),
-        "price": _draw_price(rng, car, age, odometer),
+        "price": max(250, int(round(worth * rng.lognormvariate(0, 0.15), -1))),
         "odometer": int(odometer),
         "fuel": "electric" if car.electric else _draw(rng, FUELS, _FUEL_WEIGHTS),
         "color": _draw(rng, COLORS, _COLOR_WEIGHTS),
@@ -100,11 +91,6 @@ def _draw_ad(rng: Random, number: int, now: datetime) -> dict[str, Any]:
         "seller": _draw_seller(rng, number),
     }
     return _drop_some(rng, ad)
-
-
-def _draw_price(rng: Random, car: Car, age: float, odometer: float) -> int:
-    worth = car.price * 0.87**age * (1 - min(0.3, odometer / 1_000_000))
-    return max(250, int(round(worth * rng.lognormvariate(0, 0.15), -1)))
 
 
 def _draw_seller(rng: Random, number: int) -> dict[str, Any]:
@@ -166,7 +152,7 @@ def _draw_details(rng: Random, car: Car) -> list[str]:
     """Draw a price in most searches, and up to three other wishes."""
     wishes = [_draw_price_wish(rng, car)] if rng.random() < 0.85 else []
     wanted = rng.choices((0, 1, 2, 3), (15, 40, 30, 15))[0]
-    return wishes + [wish(rng) for wish in rng.sample(_WISHES, wanted)]
+    return wishes + [_draw_wish(rng, attribute) for attribute in rng.sample(_DETAILS, wanted)]
 
 
 def _draw_price_wish(rng: Random, car: Car) -> str:
@@ -182,49 +168,30 @@ def _draw_price_wish(rng: Random, car: Car) -> str:
     )
 
 
-def _draw_year_wish(rng: Random) -> str:
-    year = NOW.year - rng.randrange(1, 15)
-    return rng.choice((f"year >= {year}", f"year in [{year} ..]", f"year in [{year} .. {year + rng.randrange(1, 6)}]"))
+_DETAILS = ("year", "odometer", "fuel", "color", "tags", "seller", "posted")
 
 
-def _draw_odometer_wish(rng: Random) -> str:
-    return f"odometer < {rng.choice((30, 60, 80, 100, 120, 150, 200))}000"
-
-
-def _draw_fuel_wish(rng: Random) -> str:
-    fuel = _draw(rng, FUELS, _FUEL_WEIGHTS)
-    return rng.choice((f"fuel = '{fuel}'", f"fuel in ('{fuel}', 'hybrid')", f"fuel != '{fuel}'"))
-
-
-def _draw_color_wish(rng: Random) -> str:
-    first, second = rng.sample(COLORS, 2)
-    return rng.choice((f"color in ('{first}', '{second}')", f"not color = '{first}'", f"color = '{second}'"))
-
-
-def _draw_tag_wish(rng: Random) -> str:
-    tag = _draw(rng, TAGS, _TAG_WEIGHTS)
-    return rng.choice((f"tags = '{tag}'", f"tags starts with '{tag[:4]}'", f"none(tags) = '{tag}'"))
-
-
-def _draw_seller_wish(rng: Random) -> str:
-    return rng.choice(
-        ("seller.kind = 'private'", "seller.kind = 'dealer'", "seller.rating >= 4", "seller.rating exists")
-    )
-
-
-def _draw_age_wish(rng: Random) -> str:
+def _draw_wish(rng: Random, attribute: str) -> str:
+    match attribute:
+        case "year":
+            year = NOW.year - rng.randrange(1, 15)
+            last = year + rng.randrange(1, 6)
+            return rng.choice((f"year >= {year}", f"year in [{year} ..]", f"year in [{year} .. {last}]"))
+        case "odometer":
+            return f"odometer < {rng.choice((30, 60, 80, 100, 120, 150, 200))}000"
+        case "fuel":
+            fuel = _draw(rng, FUELS, _FUEL_WEIGHTS)
+            return rng.choice((f"fuel = '{fuel}'", f"fuel in ('{fuel}', 'hybrid')", f"fuel != '{fuel}'"))
+        case "color":
+            first, second = rng.sample(COLORS, 2)
+            return rng.choice((f"color in ('{first}', '{second}')", f"not color = '{first}'", f"color = '{second}'"))
+        case "tags":
+            tag = _draw(rng, TAGS, _TAG_WEIGHTS)
+            return rng.choice((f"tags = '{tag}'", f"tags starts with '{tag[:4]}'", f"none(tags) = '{tag}'"))
+        case "seller":
+            kinds = ("seller.kind = 'private'", "seller.kind = 'dealer'")
+            return rng.choice((*kinds, "seller.rating >= 4", "seller.rating exists"))
     return f"age(posted) < {rng.choice((1, 3, 7, 14))} days"
-
-
-_WISHES: tuple[Callable[[Random], str], ...] = (
-    _draw_year_wish,
-    _draw_odometer_wish,
-    _draw_fuel_wish,
-    _draw_color_wish,
-    _draw_tag_wish,
-    _draw_seller_wish,
-    _draw_age_wish,
-)
 
 
 def _draw_polygon(rng: Random) -> str:
@@ -237,4 +204,4 @@ def _draw_polygon(rng: Random) -> str:
         (round(city.lon + r * math.cos(t), 4), round(city.lat + 0.7 * r * math.sin(t), 4))
         for t, r in zip(turns, radii, strict=True)
     ]
-    return "POLYGON((" + ", ".join(f"{lon} {lat}" for lon, lat in [*ring, ring[0]]) + "))"
+    return render_ring(ring)

@@ -13,20 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.bench.workloads.base import CHUNK, Baseline, Workload
-from tidings.bench.workloads.parameter_forms import draw_subsets, draw_zipf, scatter_to_columns
+from tidings.bench.workloads.base import Baseline, Workload, split_in_chunks
+from tidings.bench.workloads.parameter_forms import draw_sparse, draw_subsets, draw_zipf
+from tidings.model import And, Filter, In, Is, Not, Or, Range, Test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import pyarrow as pa
     from numpy.random import Generator
 
-    from tidings.bench.workloads.base import Pair
-    from tidings.model import Filter, Test
+ATTRIBUTES = tuple(f"a{number}" for number in range(122))
 
-ATTRIBUTES, VALUES, PRESENT = 122, 100, 20
-"""Number of attributes, of values of each, and of attributes that an event carries."""
+VALUES, PRESENT = 100, 20
+"""Number of values of an attribute, and of attributes that an event carries."""
 
 POOL = 100_000
 """Distinct predicates."""
@@ -55,38 +54,26 @@ def build_boolean_and() -> Workload:
 
 
 def _build_workload(key: str, root: str, *, share: float, rooted: bool) -> Workload:
-    def pairs(n: int, rng: Generator) -> Iterator[Pair]:
-        return _draw_filters(n, rng, rooted=rooted)
-
     return Workload(
         key=key,
         description=f"and/or/not trees of 5-15 leaves from 100,000 predicates, {root}; 20 of 122 attributes present",
-        expected=lambda n: n * share,
+        share=share,
         tolerance=0.35,
-        make_events=_draw_events,
-        make_pairs=pairs,
-        schema={f"a{number}": "number" for number in range(ATTRIBUTES)},
+        make_events=lambda count, rng: draw_sparse(rng, count, ATTRIBUTES, wanted=PRESENT, values=VALUES),
+        make_filters=lambda n, rng: _draw_filters(n, rng, rooted=rooted),
+        schema=dict.fromkeys(ATTRIBUTES, "number"),
         baseline=Baseline.BRUTE,
     )
 
 
-def _draw_events(count: int, rng: Generator) -> pa.Table:
-    import pyarrow as pa
-
-    chosen = draw_subsets(rng, count, wanted=PRESENT, among=ATTRIBUTES)
-    columns = scatter_to_columns(chosen, rng.integers(0, VALUES, chosen.shape), ATTRIBUTES)
-    return pa.table({f"a{number}": column for number, column in enumerate(columns)})
-
-
-def _draw_filters(n: int, rng: Generator, *, rooted: bool) -> Iterator[Pair]:
+def _draw_filters(n: int, rng: Generator, *, rooted: bool) -> Iterator[Filter]:
     seed = int(rng.integers(2**62))
     pool, shapes = draw_pool(seed), draw_shapes(seed, rooted)
-    for begin in range(0, n, CHUNK):
-        count = min(CHUNK, n - begin)
+    for count in split_in_chunks(n):
         leaves = draw_zipf(rng, (count, LEAVES[1]), len(pool), 1.0).tolist()
         which = rng.integers(0, SHAPES, count).tolist()
-        for row in range(count):
-            yield f"s{begin + row}", shapes[which[row]]([pool[leaf] for leaf in leaves[row]])
+        for shape, row in zip(which, leaves, strict=True):
+            yield shapes[shape]([pool[leaf] for leaf in row])
 
 
 @lru_cache(maxsize=2)  # a benchmark asks for the same filters more than once
@@ -106,7 +93,7 @@ def draw_predicates(rng: Generator) -> list[Test]:
     """Draw distinct predicates, the four kinds evenly as long as there are new ones; the first is the most popular."""
     predicates: dict[tuple[Any, ...], Test] = {}
     while len(predicates) < POOL:
-        kinds, attributes = rng.integers(0, 4, POOL).tolist(), rng.integers(0, ATTRIBUTES, POOL).tolist()
+        kinds, attributes = rng.integers(0, 4, POOL).tolist(), rng.integers(0, len(ATTRIBUTES), POOL).tolist()
         values = draw_subsets(rng, POOL, wanted=3, among=VALUES)
         orders = rng.integers(0, 3, POOL).tolist()
         for kind, attribute, three, order in zip(kinds, attributes, values.tolist(), orders, strict=True):
@@ -120,21 +107,17 @@ def draw_predicates(rng: Generator) -> list[Test]:
 
 
 def _make_predicate(kind: int, attribute: int, *values: int) -> Test:
-    from tidings.model import In, Is, Range, Test
-
-    conditions: tuple[Callable[[], Any], ...] = (
+    makers: tuple[Callable[[], Is | Range | In], ...] = (
         lambda: Is(values[0]),
         lambda: Range(None, values[0], high_open=True),
         lambda: Range(values[0], None),
         lambda: In(values),
     )
-    return Test(f"a{attribute}", conditions[kind]())
+    return Test(ATTRIBUTES[attribute], makers[kind]())
 
 
 def draw_shape(rng: Random, *, rooted: bool) -> Callable[[list[Test]], Filter]:
     """Draw a tree and return the function that puts predicates at its leaves."""
-    from tidings.model import And, Not, Or
-
     while True:
         leaves = rng.randint(*LEAVES)
         source, levels = _render_tree(rng, 0, leaves, root="And" if rooted else None)

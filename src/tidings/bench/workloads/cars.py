@@ -101,17 +101,7 @@ FUELS: Final = ("petrol", "diesel", "hybrid", "gas")
 """Fuels; `electric` follows from the model."""
 
 TAGS: Final = (
-    "air conditioning",
-    "one owner",
-    "navigation",
-    "warranty",
-    "tow bar",
-    "automatic",
-    "leather",
-    "sunroof",
-    "winter tyres",
-    "all-wheel drive",
-    "accident",
-    "vintage",
-)
+    "air conditioning", "one owner", "navigation", "warranty", "tow bar", "automatic", "leather", "sunroof",
+    "winter tyres", "all-wheel drive", "accident", "vintage",
+)  # fmt: skip
 """Tags that sellers put on ads."""

@@ -15,14 +15,7 @@ from tidings.bench.workloads.ads import NOW
 from tidings.bench.workloads.base import Workload
 from tidings.bench.workloads.cars import COLORS, FUELS, MODELS
 from tidings.bench.workloads.drawn_areas import draw_areas, draw_places
-from tidings.bench.workloads.parameter_forms import (
-    decode_dictionary,
-    decode_sets,
-    decode_words,
-    draw_zipf,
-    make_ids,
-    mask_column,
-)
+from tidings.bench.workloads.parameter_forms import decode_dictionary, decode_sets, decode_words, draw_zipf, mask_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,29 +40,22 @@ _SIZE_OF = np.array([len(cars) for cars in _FAMILY])
 POPULARITY = 0.6
 """The exponent of Zipf's law for models."""
 
-SCHEMA = {
-    "make": "text",
-    "model": "text",
-    "year": "number",
-    "price": "number",
-    "odometer": "number",
-    "fuel": "text",
-    "color": "text",
-    "seller": "text",
-    "spot": "place",
-}
-
 
 def build_classifieds() -> Workload:
     """Car ads against saved searches."""
     return Workload(
         key="classifieds",
         description="car ads against saved searches: Zipf models, 1-6 predicates, sets, ranges, an area in 5 %",
-        expected=lambda n: 1.0e-3 * n,
+        share=1.0e-3,
         tolerance=0.3,
         make_events=_draw_ads,
         make_columns=_draw_searches,
-        schema=SCHEMA,
+        schema={
+            **dict.fromkeys(("make", "model"), "text"),
+            **dict.fromkeys(("year", "price", "odometer"), "number"),
+            **dict.fromkeys(("fuel", "color", "seller"), "text"),
+            "spot": "place",
+        },
         writes=True,
         peers={"mokaccino": 100_000, "duckdb": 100_000},
     )
@@ -78,10 +64,8 @@ def build_classifieds() -> Workload:
 # Ads -------------------------------------------------------------------------------------------
 
 
-def _draw_ads(count: int, rng: Generator) -> pa.Table:
+def _draw_ads(count: int, rng: Generator) -> dict[str, Any]:
     """Draw ads as columns; one in eight lacks something."""
-    import pyarrow as pa
-
     car = draw_zipf(rng, count, len(MODELS), POPULARITY)
     age = np.minimum(np.where(_ELECTRIC[car], 9.0, 25.0), rng.exponential(7, count))
     odometer = np.round(age * rng.uniform(6_000, 22_000, count), -2)
@@ -89,37 +73,32 @@ def _draw_ads(count: int, rng: Generator) -> pa.Table:
     price = np.maximum(250, np.round(worth * rng.lognormal(0, 0.15, count), -1))
     fuel = np.where(_ELECTRIC[car], len(FUELS), draw_zipf(rng, count, len(FUELS), 1.0))
     lacks = np.where(rng.random(count) < 0.12, rng.integers(0, 5, count), -1)
-    return pa.table(
-        {
-            "make": decode_words(_MAKE[car], MAKES),
-            "model": decode_words(_NAME[car], NAMES),
-            "year": pa.array(NOW.year - age.astype(np.int64)),
-            "price": mask_column(price.astype(np.int64), lacks != 0),
-            "odometer": mask_column(odometer.astype(np.int64), lacks != 1),
-            "fuel": decode_words(np.where(lacks == 2, -1, fuel), ALL_FUELS),
-            "color": decode_words(np.where(lacks == 3, -1, draw_zipf(rng, count, len(COLORS), 1.0)), COLORS),
-            "seller": decode_words((rng.random(count) > 0.55).astype(np.int64), SELLERS),
-            "spot": draw_places(rng, count, valid=lacks != 4),
-        }
-    )
+    return {
+        "make": decode_words(_MAKE[car], MAKES),
+        "model": decode_words(_NAME[car], NAMES),
+        "year": NOW.year - age.astype(np.int64),
+        "price": mask_column(price.astype(np.int64), lacks != 0),
+        "odometer": mask_column(odometer.astype(np.int64), lacks != 1),
+        "fuel": decode_words(np.where(lacks == 2, -1, fuel), ALL_FUELS),
+        "color": decode_words(np.where(lacks == 3, -1, draw_zipf(rng, count, len(COLORS), 1.0)), COLORS),
+        "seller": decode_words((rng.random(count) > 0.55).astype(np.int64), SELLERS),
+        "spot": draw_places(rng, count, valid=lacks != 4),
+    }
 
 
 # Searches --------------------------------------------------------------------------------------
 
 
-def _draw_searches(n: int, rng: Generator) -> pa.Table:
+def _draw_searches(n: int, rng: Generator) -> dict[str, Any]:
     """Return saved searches as columns."""
-    import pyarrow as pa
-
     car = draw_zipf(rng, n, len(MODELS), POPULARITY)
     has_area = rng.random(n) < 0.05
-    columns: dict[str, Any] = {"id": make_ids(n)}
-    columns |= _draw_cars(rng, car)
+    columns: dict[str, Any] = _draw_cars(rng, car)
     columns |= _draw_prices(rng, car, always=columns["make"].is_null().to_numpy(zero_copy_only=False))
     columns |= _draw_details(rng, n, most=np.where(has_area, 2, 3))
     shapes = draw_areas(rng, int(has_area.sum()), reach=(0.1, 0.4))
     columns["spot_within"] = decode_dictionary(np.where(has_area, np.cumsum(has_area) - 1, -1), shapes)
-    return pa.table(columns)
+    return columns
 
 
 def _draw_cars(rng: Generator, car: IntArray) -> dict[str, pa.Array]:
@@ -181,42 +160,33 @@ def _draw_details(rng: Generator, n: int, *, most: IntArray) -> dict[str, pa.Arr
 DISTINCT_AREAS = 50_000
 """Most distinct areas of `geo`; more searches than that share them, as people reuse areas that others drew."""
 
-GEO_SCHEMA = {"spot": "place", "price": "number", "size": "number"}
-
 
 def build_geo() -> Workload:
     """Areas around cities, each with a range of price and of size."""
     return Workload(
         key="geo",
         description="an area of 6-9 corners and 2 ranges; places around 20 cities",
-        expected=lambda n: 2.2e-3 * n,
+        share=2.2e-3,
         tolerance=0.3,
         make_events=_draw_offers,
         make_columns=_draw_area_searches,
-        schema=GEO_SCHEMA,
+        schema={"spot": "place", "price": "number", "size": "number"},
     )
 
 
-def _draw_offers(count: int, rng: Generator) -> pa.Table:
-    import pyarrow as pa
-
+def _draw_offers(count: int, rng: Generator) -> dict[str, Any]:
     price, size = rng.lognormal(12.5, 0.6, count), rng.lognormal(4.4, 0.4, count)
-    return pa.table({"spot": draw_places(rng, count), "price": np.round(price), "size": np.round(size, 1)})
+    return {"spot": draw_places(rng, count), "price": np.round(price), "size": np.round(size, 1)}
 
 
-def _draw_area_searches(n: int, rng: Generator) -> pa.Table:
-    import pyarrow as pa
-
+def _draw_area_searches(n: int, rng: Generator) -> dict[str, Any]:
     shapes = draw_areas(rng, min(n, DISTINCT_AREAS), reach=(0.05, 0.3))
     price, size = np.round(rng.lognormal(12.5, 0.6, n), -3), np.round(rng.lognormal(4.4, 0.4, n))
     which = np.arange(n) if n <= DISTINCT_AREAS else rng.integers(0, DISTINCT_AREAS, n)
-    return pa.table(
-        {
-            "id": make_ids(n),
-            "spot_within": decode_dictionary(which, shapes),
-            "price_from": np.round(price * 0.7),
-            "price_to": price,
-            "size_from": size,
-            "size_to": np.round(size * 1.5),
-        }
-    )
+    return {
+        "spot_within": decode_dictionary(which, shapes),
+        "price_from": np.round(price * 0.7),
+        "price_to": price,
+        "size_from": size,
+        "size_to": np.round(size * 1.5),
+    }

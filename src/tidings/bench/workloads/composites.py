@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from tidings.kernels.array_types import Int32Array, IntArray
 from tidings.model import Is, Test
@@ -32,7 +33,6 @@ from tidings.model.patterns import Gap, Joint, NamedFilter, Pattern, Sequence, S
 if TYPE_CHECKING:
     from collections import abc
 
-    import pyarrow as pa
     from numpy.random import Generator
 
 Shape: TypeAlias = Literal["uniform", "gaussian"]
@@ -57,24 +57,22 @@ class Stream:
         return len(self.types)
 
     def names(self) -> list[str]:
-        """Return the types as text."""
-        names = [name_of(number) for number in range(self._count_types())]
-        return [names[number] for number in self.types.tolist()]
+        """Return the types as text; equal ones are one object, as in a program that reads them from a dictionary."""
+        vocabulary = self._vocabulary
+        return [vocabulary[number] for number in self.types.tolist()]
 
     def table(self) -> pa.Table:
         """Return the columns `id`, `time` (UTC) and `type` (a dictionary of texts)."""
-        import pyarrow as pa
-
-        names = pa.array([name_of(number) for number in range(self._count_types())], pa.string())
         columns = {
-            "id": pa.array(np.arange(len(self))),
+            "id": np.arange(len(self)),
             "time": pa.array(self.times, pa.timestamp("us", tz="UTC")),
-            "type": pa.DictionaryArray.from_arrays(pa.array(self.types), names),
+            "type": pa.DictionaryArray.from_arrays(pa.array(self.types), pa.array(self._vocabulary, pa.string())),
         }
         return pa.table(columns)
 
-    def _count_types(self) -> int:
-        return int(self.types.max(initial=-1)) + 1
+    @property
+    def _vocabulary(self) -> list[str]:
+        return [name_of(number) for number in range(int(self.types.max(initial=-1)) + 1)]
 
 
 def name_of(number: int) -> str:

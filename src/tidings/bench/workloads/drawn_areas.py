@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.bench.workloads.cars import CITIES
-from tidings.bench.workloads.parameter_forms import draw_zipf
+from tidings.bench.workloads.parameter_forms import draw_zipf, make_places
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,13 +23,10 @@ CORNERS = (6, 9)
 
 def draw_places(rng: Generator, count: int, *, valid: BoolArray | None = None) -> pa.Array:
     """Return places scattered around cities, the larger ones more often; null where `valid` is false."""
-    import pyarrow as pa
-
     city = draw_zipf(rng, count, len(CITIES), 1.0)
     lon = np.round(rng.normal(_LON[city], 0.15), 5)
     lat = np.round(rng.normal(_LAT[city], 0.1), 5)
-    mask = None if valid is None else pa.array(~valid)
-    return pa.StructArray.from_arrays([pa.array(lon), pa.array(lat)], ["lon", "lat"], mask=mask)
+    return make_places(lon, lat, valid=valid)
 
 
 def draw_areas(rng: Generator, count: int, *, reach: tuple[float, float]) -> list[str]:
@@ -43,9 +40,9 @@ def draw_areas(rng: Generator, count: int, *, reach: tuple[float, float]) -> lis
     lon = np.round(_LON[city][:, None] + radii * np.cos(turns), 4)
     lat = np.round(_LAT[city][:, None] + 0.7 * radii * np.sin(turns), 4)
     rings = zip(lon.tolist(), lat.tolist(), corners.tolist(), strict=True)
-    return [_render_ring(xs[:size], ys[:size]) for xs, ys, size in rings]
+    return [render_ring(list(zip(xs, ys, strict=True))[:size]) for xs, ys, size in rings]
 
 
-def _render_ring(lons: list[float], lats: list[float]) -> str:
-    corners = [f"{lon} {lat}" for lon, lat in zip(lons, lats, strict=True)]
-    return f"POLYGON(({', '.join(corners)}, {corners[0]}))"
+def render_ring(corners: list[tuple[float, float]]) -> str:
+    """Write a polygon of these corners, which need not be closed, as WKT."""
+    return f"POLYGON(({', '.join(f'{lon} {lat}' for lon, lat in [*corners, corners[0]])}))"

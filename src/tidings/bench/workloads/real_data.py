@@ -15,16 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import shapely
 
 from tidings.bench.workloads.base import Workload
-from tidings.bench.workloads.parameter_forms import decode_dictionary, make_ids, mask_column, to_floats
+from tidings.bench.workloads.parameter_forms import decode_dictionary, make_places, mask_column, to_floats
 from tidings.errors import FileError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.random import Generator
 
-    from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
+    from tidings.kernels.array_types import BoolArray, IntArray
 
 VARIABLE = "TIDINGS_DATA"
 """The environment variable that names the folder of real data."""
@@ -59,17 +62,13 @@ def _find_file(path: str, key: str) -> Path:
 
 # Used cars -------------------------------------------------------------------------------------
 
-CAR_SCHEMA = {
-    "make": "text",
-    "model": "text",
-    "year": "number",
-    "price": "number",
-    "odometer": "number",
-    "type": "text",
-    "color": "text",
-    "state": "text",
-    "spot": "place",
-}
+CAR_TEXTS = {"manufacturer": "make", "model": "model", "type": "type", "paint_color": "color", "state": "state"}
+"""The columns of text in the files, and their attributes."""
+
+CAR_NUMBERS = ("year", "price", "odometer")
+
+CAR_WISHES = {"model": 0.75, "low": 0.7, "year": 0.6, "odometer": 0.4, "type": 0.2, "color": 0.15, "state": 0.3}
+"""How often a search asks for each, and in one of ten for its county; the make and a highest price nearly always."""
 
 
 def build_used_cars() -> Workload:
@@ -77,11 +76,16 @@ def build_used_cars() -> Workload:
     return Workload(
         key="used-cars",
         description="33,000 real car ads; searches like them, with a real county in 10 % (needs the data)",
-        expected=lambda n: 2.4e-3 * n,
+        share=2.4e-3,
         tolerance=0.4,
         make_events=lambda count, rng: _sample_rows(load_cars(), count, rng),
         make_columns=_draw_car_searches,
-        schema=CAR_SCHEMA,
+        schema={
+            **dict.fromkeys(("make", "model"), "text"),
+            **dict.fromkeys(CAR_NUMBERS, "number"),
+            **dict.fromkeys(("type", "color", "state"), "text"),
+            "spot": "place",
+        },
         writes=True,
     )
 
@@ -89,57 +93,28 @@ def build_used_cars() -> Workload:
 @cache
 def load_cars() -> pa.Table:
     """Return all car ads, read once."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    names = {"manufacturer": "make", "model": "model", "type": "type", "paint_color": "color", "state": "state"}
     parts = []
     for file in CARS:
         read = pq.read_table(_find_file(f"used-car-ads/{file}", "used-cars"))
-        texts = {new: pc.cast(read.column(old), pa.string()) for old, new in names.items()}
-        numbers = {name: pc.cast(read.column(name), pa.float64()) for name in ("year", "price", "odometer")}
-        parts.append(pa.table({**texts, **numbers, "spot": _build_places(read)}))
+        texts = {name: pc.cast(read.column(column), pa.string()) for column, name in CAR_TEXTS.items()}
+        parts.append(pa.table({**texts, **_read_numbers(read, CAR_NUMBERS), "spot": _read_places(read)}))
     return pa.concat_tables(parts).combine_chunks()
 
 
-def _draw_car_searches(n: int, rng: Generator) -> pa.Table:
-    import pyarrow as pa
-
-    cars = load_cars()
-    pick = rng.integers(0, cars.num_rows, n)
-    seen = cars.take(pa.array(pick))
+def _draw_car_searches(n: int, rng: Generator) -> dict[str, Any]:
+    pick, seen, wants = _pick_events(load_cars(), n, rng, {**CAR_WISHES, "spot": 0.1})
     price, year, odometer = (to_floats(seen.column(name)) for name in ("price", "year", "odometer"))
-    wants = {name: rng.random(n) < share for name, share in _CAR_WISHES.items()}
     top = np.round(price * rng.uniform(1.0, 1.3, n), -2)
-    return pa.table(
-        {
-            "id": make_ids(n),
-            "make": seen.column("make"),
-            "model": _keep_where(seen.column("model"), wants["model"]),
-            "price_from": mask_column(np.round(top * 0.6, -2), wants["low"] & (price > 0)),
-            "price_to": mask_column(top, _is_valid(price)),
-            "year_from": mask_column(year - rng.integers(0, 4, n), wants["year"] & _is_valid(year)),
-            "odometer_to": mask_column(np.round(odometer * 1.2, -3), wants["odometer"] & _is_valid(odometer)),
-            "type": _keep_where(seen.column("type"), wants["type"]),
-            "color": _keep_where(seen.column("color"), wants["color"]),
-            "state": _keep_where(seen.column("state"), wants["state"]),
-            "spot_within": _select_areas(pick, wants["spot"], *load_counties()),
-        }
-    )
-
-
-_CAR_WISHES = {
-    "model": 0.75,
-    "low": 0.7,
-    "year": 0.6,
-    "odometer": 0.4,
-    "type": 0.2,
-    "color": 0.15,
-    "state": 0.3,
-    "spot": 0.1,
-}
-"""How often a search asks for each; the make and a highest price nearly always."""
+    return {
+        "make": seen.column("make"),
+        "model": _keep_where(wants["model"], seen.column("model")),
+        "price_from": mask_column(np.round(top * 0.6, -2), wants["low"] & (price > 0)),
+        "price_to": mask_column(top, ~np.isnan(price)),
+        "year_from": mask_column(year - rng.integers(0, 4, n), wants["year"] & ~np.isnan(year)),
+        "odometer_to": mask_column(np.round(odometer * 1.2, -3), wants["odometer"] & ~np.isnan(odometer)),
+        **{name: _keep_where(wants[name], seen.column(name)) for name in ("type", "color", "state")},
+        "spot_within": _select_areas(pick, wants["spot"], *load_counties()),
+    }
 
 
 @cache
@@ -150,17 +125,10 @@ def load_counties() -> tuple[list[str], IntArray]:
 
 # House sales -----------------------------------------------------------------------------------
 
-HOUSE_SCHEMA = {
-    "price": "number",
-    "bedrooms": "number",
-    "bathrooms": "number",
-    "sqft_living": "number",
-    "sqft_lot": "number",
-    "grade": "number",
-    "yr_built": "number",
-    "waterfront": "number",
-    "spot": "place",
-}
+HOUSE_NUMBERS = ("price", "bedrooms", "bathrooms", "sqft_living", "sqft_lot", "grade", "yr_built", "waterfront")
+
+HOUSE_WISHES = {"low": 0.95, "bedrooms": 0.6, "living": 0.8, "lot": 0.3, "built": 0.4, "grade": 0.3, "spot": 0.5}
+"""How often a search asks for each; a highest price always."""
 
 
 def build_house_sales() -> Workload:
@@ -168,11 +136,11 @@ def build_house_sales() -> Workload:
     return Workload(
         key="house-sales",
         description="21,613 real house sales; searches like them, with a real postal area in half (needs the data)",
-        expected=lambda n: 1.37e-2 * n,
+        share=1.37e-2,
         tolerance=0.4,
         make_events=lambda count, rng: _sample_rows(load_houses(), count, rng),
         make_columns=_draw_house_searches,
-        schema=HOUSE_SCHEMA,
+        schema={**dict.fromkeys(HOUSE_NUMBERS, "number"), "spot": "place"},
         writes=True,
     )
 
@@ -180,43 +148,25 @@ def build_house_sales() -> Workload:
 @cache
 def load_houses() -> pa.Table:
     """Return all house sales, read once."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
     read = pq.read_table(_find_file(HOUSES, "house-sales"))
-    numbers = {name: pc.cast(read.column(name), pa.float64()) for name in HOUSE_SCHEMA if name != "spot"}
-    return pa.table({**numbers, "spot": _build_places(read)}).combine_chunks()
+    return pa.table({**_read_numbers(read, HOUSE_NUMBERS), "spot": _read_places(read)}).combine_chunks()
 
 
-def _draw_house_searches(n: int, rng: Generator) -> pa.Table:
-    import pyarrow as pa
-
-    houses = load_houses()
-    pick = rng.integers(0, houses.num_rows, n)
-    seen = houses.take(pa.array(pick))
+def _draw_house_searches(n: int, rng: Generator) -> dict[str, Any]:
+    pick, seen, wants = _pick_events(load_houses(), n, rng, HOUSE_WISHES)
     price, living, rooms = (to_floats(seen.column(name)) for name in ("price", "sqft_living", "bedrooms"))
     built, grade, lot = (to_floats(seen.column(name)) for name in ("yr_built", "grade", "sqft_lot"))
-    wants = {name: rng.random(n) < share for name, share in _HOUSE_WISHES.items()}
-    every = np.ones(n, np.bool_)
-    return pa.table(
-        {
-            "id": make_ids(n),
-            "price_from": mask_column(np.round(price * rng.uniform(0.8, 0.97, n), -3), wants["low"]),
-            "price_to": mask_column(np.round(price * rng.uniform(1.0, 1.1, n) + 1000, -3), every),
-            "bedrooms_from": mask_column(rooms, wants["bedrooms"]),
-            "sqft_living_from": mask_column(np.round(living * 0.9, -1), wants["living"]),
-            "sqft_living_to": mask_column(np.round(living * 1.2, -1), wants["living"]),
-            "sqft_lot_from": mask_column(np.round(lot * 0.8, -2), wants["lot"]),
-            "yr_built_from": mask_column(built - 10, wants["built"]),
-            "grade_from": mask_column(grade, wants["grade"]),
-            "spot_within": _select_areas(pick, wants["spot"], *load_zip_areas()),
-        }
-    )
-
-
-_HOUSE_WISHES = {"low": 0.95, "bedrooms": 0.6, "living": 0.8, "lot": 0.3, "built": 0.4, "grade": 0.3, "spot": 0.5}
-"""How often a search asks for each; a highest price always."""
+    return {
+        "price_from": mask_column(np.round(price * rng.uniform(0.8, 0.97, n), -3), wants["low"]),
+        "price_to": np.round(price * rng.uniform(1.0, 1.1, n) + 1000, -3),
+        "bedrooms_from": mask_column(rooms, wants["bedrooms"]),
+        "sqft_living_from": mask_column(np.round(living * 0.9, -1), wants["living"]),
+        "sqft_living_to": mask_column(np.round(living * 1.2, -1), wants["living"]),
+        "sqft_lot_from": mask_column(np.round(lot * 0.8, -2), wants["lot"]),
+        "yr_built_from": mask_column(built - 10, wants["built"]),
+        "grade_from": mask_column(grade, wants["grade"]),
+        "spot_within": _select_areas(pick, wants["spot"], *load_zip_areas()),
+    }
 
 
 @cache
@@ -228,29 +178,31 @@ def load_zip_areas() -> tuple[list[str], IntArray]:
 # Both ------------------------------------------------------------------------------------------
 
 
-def _sample_rows(table: pa.Table, count: int, rng: Generator) -> pa.Table:
-    import pyarrow as pa
-
-    return table.take(pa.array(rng.integers(0, table.num_rows, count))).combine_chunks()
+def _read_numbers(read: pa.Table, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: pc.cast(read.column(name), pa.float64()) for name in names}
 
 
-def _build_places(read: pa.Table) -> pa.Array:
+def _read_places(read: pa.Table) -> pa.Array:
     """Return the places of a file's `long` and `lat`; coordinates that are not on the globe become null."""
-    import pyarrow as pa
-
     lon, lat = to_floats(read.column("long")), to_floats(read.column("lat"))
-    valid = (np.abs(lon) <= 180) & (np.abs(lat) <= 90)
-    return pa.StructArray.from_arrays([pa.array(lon), pa.array(lat)], ["lon", "lat"], mask=pa.array(~valid))
+    return make_places(lon, lat, valid=(np.abs(lon) <= 180) & (np.abs(lat) <= 90))
 
 
-def _is_valid(values: FloatArray) -> BoolArray:
-    return ~np.isnan(values)
+def _sample_rows(table: pa.Table, count: int, rng: Generator) -> dict[str, Any]:
+    rows = table.take(pa.array(rng.integers(0, table.num_rows, count))).combine_chunks()
+    return dict(zip(rows.column_names, rows.columns, strict=True))
 
 
-def _keep_where(column: Any, wanted: BoolArray) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
+def _pick_events(
+    events: pa.Table, n: int, rng: Generator, wishes: dict[str, float]
+) -> tuple[IntArray, pa.Table, dict[str, BoolArray]]:
+    """Draw an event for each of `n` searches; return their numbers, the events, and which searches have which wish."""
+    pick = rng.integers(0, events.num_rows, n)
+    wants = {name: rng.random(n) < share for name, share in wishes.items()}
+    return pick, events.take(pa.array(pick)), wants
 
+
+def _keep_where(wanted: BoolArray, column: Any) -> Any:
     return pc.if_else(pa.array(wanted), column, pa.scalar(None, pa.string()))
 
 
@@ -260,20 +212,15 @@ def _select_areas(pick: IntArray, wanted: BoolArray, shapes: list[str], of_event
 
 def _locate_events(file: Path, events: pa.Table) -> tuple[list[str], IntArray]:
     """Return the areas of a file as WKT, and for each event the area it lies in, -1 for none."""
-    import pyarrow.compute as pc
-    import shapely
-
     with gzip.open(file, "rt", encoding="utf-8", errors="replace") as text:
         features = json.load(text)["features"]
     shapes = shapely.from_geojson([json.dumps(feature["geometry"]) for feature in features])
     # The grid comes last: coordinates are rounded in WKT, and the result must still be a polygon.
     simple = shapely.set_precision(shapely.simplify(shapely.make_valid(shapes), TOLERANCE_DEG), 1e-6)
-    simple = simple[
-        np.isin(shapely.get_type_id(simple), (3, 6)) & ~shapely.is_empty(simple)
-    ]  # polygons, alone or several
-    spots = events.column("spot")
-    lon, lat = (to_floats(pc.struct_field(spots, axis)) for axis in ("lon", "lat"))
-    placed = np.flatnonzero(_is_valid(lon))
+    is_polygon = np.isin(shapely.get_type_id(simple), (3, 6))  # alone or several
+    simple = simple[is_polygon & ~shapely.is_empty(simple)]
+    lon, lat = (to_floats(pc.struct_field(events.column("spot"), axis)) for axis in ("lon", "lat"))
+    placed = np.flatnonzero(~np.isnan(lon))
     points = shapely.points(lon[placed], lat[placed])
     event, area = shapely.STRtree(simple).query(points, predicate="intersects")
     of_event = np.full(events.num_rows, -1, np.int64)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.bench.workloads.base import Workload
-from tidings.bench.workloads.parameter_forms import draw_subsets, make_ids, mask_column, scatter_to_columns
+from tidings.bench.workloads.parameter_forms import draw_sparse, draw_subsets, mask_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,35 +28,23 @@ EXACT = 1_000_000
 """The numbers of `hem` are multiples of one part in so many."""
 
 
-def _name_attributes(count: int) -> list[str]:
-    return [f"a{number}" for number in range(count)]
-
-
-def _declare_numbers(names: list[str]) -> dict[str, str]:
-    return dict.fromkeys(names, "number")
-
-
 def build_ranges(*, wanted: int = 10, attributes: int = 20, width: float = 0.3) -> Workload:
     """Closed integer ranges of one width on some of the attributes; events carry all of them."""
     names, span = _name_attributes(attributes), round(width * DOMAIN)
 
-    def columns(n: int, rng: Generator) -> pa.Table:
+    def columns(n: int, rng: Generator) -> dict[str, pa.Array]:
         has_range = _draw_mask(rng, n, wanted=wanted, attributes=attributes)
         lows = rng.integers(0, DOMAIN - span, (attributes, n), dtype=np.int32, endpoint=True)
-        return _build_table(n, _build_range_columns(names, lows, lows + np.int32(span), has_range))
+        return _make_ranges(names, lows, lows + np.int32(span), has_range)
 
-    def events(count: int, rng: Generator) -> pa.Table:
-        return _build_events(names, rng.integers(0, DOMAIN, (attributes, count)))
-
-    share = ((span + 1) / (DOMAIN + 1)) ** wanted
     return Workload(
         key="ranges",
         description=f"{wanted} integer ranges on {wanted} of {attributes} attributes, {width:g} of the domain each",
-        expected=lambda n: n * share,
+        share=((span + 1) / (DOMAIN + 1)) ** wanted,
         tolerance=0.35,
-        make_events=events,
+        make_events=lambda count, rng: _name_rows(names, rng.integers(0, DOMAIN, (attributes, count))),
         make_columns=columns,
-        schema=_declare_numbers(names),
+        schema=dict.fromkeys(names, "number"),
         peers={"mokaccino": 2_000, "duckdb": 100_000, "numpy": 100_000},
     )
 
@@ -65,22 +53,19 @@ def build_ranges_float(*, wanted: int = 10, attributes: int = 20, width: float =
     """Closed ranges of floats from 0 to 1 on some of the attributes; events carry all of them."""
     names = _name_attributes(attributes)
 
-    def columns(n: int, rng: Generator) -> pa.Table:
+    def columns(n: int, rng: Generator) -> dict[str, pa.Array]:
         has_range = _draw_mask(rng, n, wanted=wanted, attributes=attributes)
         lows = rng.random((attributes, n)) * (1 - width)
-        return _build_table(n, _build_range_columns(names, lows, lows + width, has_range))
-
-    def events(count: int, rng: Generator) -> pa.Table:
-        return _build_events(names, rng.random((attributes, count)))
+        return _make_ranges(names, lows, lows + width, has_range)
 
     return Workload(
         key="ranges-float",
         description=f"{wanted} ranges of floats on {wanted} of {attributes} attributes, {width:g} of the domain each",
-        expected=lambda n: n * width**wanted,
+        share=width**wanted,
         tolerance=0.35,
-        make_events=events,
+        make_events=lambda count, rng: _name_rows(names, rng.random((attributes, count))),
         make_columns=columns,
-        schema=_declare_numbers(names),
+        schema=dict.fromkeys(names, "number"),
         peers={"duckdb": 100_000, "numpy": 100_000},
     )
 
@@ -89,8 +74,8 @@ def build_hem(*, m: int = 10, delta: float = 0.5) -> Workload:
     """Ranges as in section 5 of the HEM paper: one on each attribute, high = low + delta, all kinds of ends evenly."""
     names, span = _name_attributes(m), round(delta * EXACT)
 
-    def columns(n: int, rng: Generator) -> pa.Table:
-        ranges: dict[str, Any] = {}
+    def columns(n: int, rng: Generator) -> dict[str, pa.Array]:
+        ranges: dict[str, pa.Array] = {}
         for name in names:
             low = rng.integers(0, EXACT - span, n, endpoint=True)
             ends = rng.integers(0, 4, n)
@@ -98,19 +83,16 @@ def build_hem(*, m: int = 10, delta: float = 0.5) -> Workload:
             ranges[f"{name}_above"] = mask_column(low / EXACT, (ends & 1) == 1)
             ranges[f"{name}_to"] = mask_column((low + span) / EXACT, (ends & 2) == 0)
             ranges[f"{name}_below"] = mask_column((low + span) / EXACT, (ends & 2) == 2)
-        return _build_table(n, ranges)
-
-    def events(count: int, rng: Generator) -> pa.Table:
-        return _build_events(names, rng.integers(0, EXACT, (m, count), endpoint=True) / EXACT)
+        return ranges
 
     return Workload(
         key="hem",
         description=f"HEM section 5: {m} ranges of width {delta:g} on {m} attributes, open and closed ends evenly",
-        expected=lambda n: n * delta**m,
+        share=delta**m,
         tolerance=0.25,
-        make_events=events,
+        make_events=lambda count, rng: _name_rows(names, rng.integers(0, EXACT, (m, count), endpoint=True) / EXACT),
         make_columns=columns,
-        schema=_declare_numbers(names),
+        schema=dict.fromkeys(names, "number"),
         peers={"duckdb": 100_000, "numpy": 100_000},
     )
 
@@ -118,23 +100,14 @@ def build_hem(*, m: int = 10, delta: float = 0.5) -> Workload:
 def build_equalities(*, wanted: int = 3, attributes: int = 20, values: int = 50) -> Workload:
     """Equalities on some of the attributes; events carry all of them."""
     names = _name_attributes(attributes)
-
-    def columns(n: int, rng: Generator) -> pa.Table:
-        chosen = draw_subsets(rng, n, wanted=wanted, among=attributes)
-        cells = scatter_to_columns(chosen, rng.integers(0, values, chosen.shape, dtype=np.int32), attributes)
-        return _build_table(n, dict(zip(names, cells, strict=True)))
-
-    def events(count: int, rng: Generator) -> pa.Table:
-        return _build_events(names, rng.integers(0, values, (attributes, count)))
-
     return Workload(
         key="equalities",
         description=f"{wanted} equalities on {wanted} of {attributes} attributes of {values} values",
-        expected=lambda n: n * float(values) ** -wanted,
+        share=float(values) ** -wanted,
         tolerance=0.25,
-        make_events=events,
-        make_columns=columns,
-        schema=_declare_numbers(names),
+        make_events=lambda count, rng: _name_rows(names, rng.integers(0, values, (attributes, count))),
+        make_columns=lambda n, rng: draw_sparse(rng, n, names, wanted=wanted, values=values, dtype=np.int32),
+        schema=dict.fromkeys(names, "number"),
         peers={"mokaccino": 1_000_000, "duckdb": 100_000, "numpy": 100_000},
     )
 
@@ -146,31 +119,25 @@ def build_sparse(*, wanted: int = 3, attributes: int = 1000, values: int = 5, pr
     at a million subscriptions, enough to check answers.
     """
     names = _name_attributes(attributes)
-
-    def columns(n: int, rng: Generator) -> pa.Table:
-        chosen = draw_subsets(rng, n, wanted=wanted, among=attributes)
-        # One byte a cell: a thousand columns of a million rows have to fit.
-        cells = scatter_to_columns(chosen, rng.integers(0, values, chosen.shape, dtype=np.int8), attributes)
-        return _build_table(n, dict(zip(names, cells, strict=True)))
-
-    def events(count: int, rng: Generator) -> pa.Table:
-        import pyarrow as pa
-
-        chosen = draw_subsets(rng, count, wanted=present, among=attributes)
-        cells = scatter_to_columns(chosen, rng.integers(0, values, chosen.shape), attributes)
-        return pa.table(dict(zip(names, cells, strict=True)))
-
-    share = comb(present, wanted) / comb(attributes, wanted) / values**wanted
     return Workload(
         key="sparse",
         description=f"{wanted} equalities over {attributes:,} attributes of {values} values; an event has {present}",
-        expected=lambda n: n * share,
+        share=comb(present, wanted) / comb(attributes, wanted) / values**wanted,
         tolerance=0.5,
-        make_events=events,
-        make_columns=columns,
-        schema=_declare_numbers(names),
+        make_events=lambda count, rng: draw_sparse(rng, count, names, wanted=present, values=values),
+        # One byte a cell: a thousand columns of a million rows have to fit.
+        make_columns=lambda n, rng: draw_sparse(rng, n, names, wanted=wanted, values=values, dtype=np.int8),
+        schema=dict.fromkeys(names, "number"),
         peers={"mokaccino": 1_000_000},
     )
+
+
+def _name_attributes(count: int) -> list[str]:
+    return [f"a{number}" for number in range(count)]
+
+
+def _name_rows(names: list[str], rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    return dict(zip(names, rows, strict=True))
 
 
 def _draw_mask(rng: Generator, n: int, *, wanted: int, attributes: int) -> BoolArray:
@@ -180,22 +147,8 @@ def _draw_mask(rng: Generator, n: int, *, wanted: int, attributes: int) -> BoolA
     return mask
 
 
-def _build_range_columns(
-    names: list[str], lows: NDArray[Any], highs: NDArray[Any], mask: BoolArray
-) -> dict[str, pa.Array]:
+def _make_ranges(names: list[str], lows: NDArray[Any], highs: NDArray[Any], mask: BoolArray) -> dict[str, pa.Array]:
     columns = {}
     for name, low, high, valid in zip(names, lows, highs, mask, strict=True):
         columns[f"{name}_from"], columns[f"{name}_to"] = mask_column(low, valid), mask_column(high, valid)
     return columns
-
-
-def _build_table(n: int, columns: dict[str, Any]) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.table({"id": make_ids(n), **columns})
-
-
-def _build_events(names: list[str], values: NDArray[Any]) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.table({name: pa.array(row) for name, row in zip(names, values, strict=True)})

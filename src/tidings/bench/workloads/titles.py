@@ -7,20 +7,18 @@ as makes begin those of car ads. Filters quote words of the same vocabulary, so 
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow.compute as pc
 
-from tidings.bench.workloads.base import CHUNK, Baseline, Workload
+from tidings.bench.workloads.base import Baseline, Workload, split_in_chunks
 from tidings.bench.workloads.parameter_forms import decode_words, draw_zipf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
     from numpy.random import Generator
-
-    from tidings.bench.workloads.base import Pair
 
 _SYLLABLES = [a + b for a, b in product("bdfgklmnprstvz", "aeiou")]
 VOCABULARY = tuple(
@@ -44,40 +42,35 @@ def build_text() -> Workload:
     return Workload(
         key="text",
         description="one test of a title's text: 40 % prefix, 30 % contains, 25 % like, 5 % regular expression",
-        expected=lambda n: 2.5e-4 * n,
+        share=2.5e-4,
         tolerance=0.35,
         make_events=_draw_titles,
-        make_pairs=_draw_filters,
+        make_filters=_draw_filters,
         schema={"title": "text"},
         baseline=Baseline.EXPRESSIONS,
     )
 
 
-def _draw_titles(count: int, rng: Generator) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+def _draw_titles(count: int, rng: Generator) -> dict[str, Any]:
     most = LENGTH[1]
     codes = draw_zipf(rng, (count, most), len(VOCABULARY), 0.8)
     codes[:, 0] = draw_zipf(rng, count, OPENERS, 0.8)
     length = rng.integers(*LENGTH, count, endpoint=True)
     codes[np.arange(most) >= length[:, None]] = -1
     columns = [decode_words(codes[:, place], VOCABULARY) for place in range(most)]
-    return pa.table({"title": pc.binary_join_element_wise(*columns, " ", null_handling="skip")})
+    return {"title": pc.binary_join_element_wise(*columns, " ", null_handling="skip")}
 
 
-def _draw_filters(n: int, rng: Generator) -> Iterator[Pair]:
+def _draw_filters(n: int, rng: Generator) -> Iterator[str]:
     bounds = np.cumsum(list(SHARES.values()))
-    for begin in range(0, n, CHUNK):
-        count = min(CHUNK, n - begin)
+    for count in split_in_chunks(n):
         kinds = np.searchsorted(bounds, rng.random(count)).tolist()
         openers = draw_zipf(rng, count, OPENERS, 0.8).tolist()
         # Rarer words than in titles: people look for particular things.
         quoted = draw_zipf(rng, (count, 3), len(VOCABULARY), 0.4).tolist()
         cuts = rng.integers(1, 4, count).tolist()
-        rows = zip(kinds, openers, quoted, cuts, strict=True)
-        for row, (kind, opener, three, cut) in enumerate(rows, start=begin):
-            yield f"s{row}", _render_filter(kind, VOCABULARY[opener], [VOCABULARY[word] for word in three], cut=cut)
+        for kind, opener, three, cut in zip(kinds, openers, quoted, cuts, strict=True):
+            yield _render_filter(kind, VOCABULARY[opener], [VOCABULARY[word] for word in three], cut=cut)
 
 
 def _render_filter(kind: int, opener: str, three: list[str], *, cut: int) -> str:

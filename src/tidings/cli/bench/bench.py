@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.bench import harness
 from tidings.bench.harness.result_tables import format_number
-from tidings.bench.harness.study_files import PREFIX, list_studies
+from tidings.bench.harness.studies import PREFIX, list_studies
 from tidings.bench.workloads import WORKLOADS, workload
 from tidings.cli import render
 from tidings.errors import FileError, MissingExtra, TidingsError

@@ -22,8 +22,7 @@ from tidings.bench.harness.claims import (
     list_reasons,
     read_claims,
 )
-from tidings.bench.harness.studies import Scale
-from tidings.bench.harness.study_files import PREFIX, find_study
+from tidings.bench.harness.studies import PREFIX, Scale, find_study
 from tidings.cli import render
 from tidings.cli.bench.bench import make_folder, print_circumstances, print_rows, show_activity
 from tidings.errors import FileError, MissingExtra
