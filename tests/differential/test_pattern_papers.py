@@ -36,7 +36,7 @@ def test_figure_6_merges_ten_states_into_six():
     for name, text in {"cs1": "a ; b ; c", "cs2": "a ; b ; d", "cs3": "a"}.items():
         detector.add(name, named(*text.split(" ; ")) + text)
     [(machine, _)] = detector.run.graph_runs()
-    ends = [key for key in machine.merged.edge_keys() if key[6] < 0]
+    ends = [key for key in machine.merged.edges if key.target < 0]
     assert len(machine.merged.nodes) == 3, "the start, M1 and M2"
     assert len(ends) == 3, "M3, M4 and M5: the last step of a pattern is an edge"
     alone = [td.Detector() for _ in range(3)]

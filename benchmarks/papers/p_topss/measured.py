@@ -75,7 +75,7 @@ def our_states(detector: td.Detector) -> States:
     """Count the places of ours; each way in which matches end is one too, as the paper's last states are."""
     ((machine, _),) = detector.run.graph_runs()
     merged = machine.merged
-    edges = [(key[0], key[-1], len(merged.edge(key))) for key in merged.edge_keys()]
+    edges = [(key.source, key.target, len(completed)) for key, completed in merged.edges.items()]
     before = {target: source for source, target, _ in edges if target >= 0}  # sequences: one way to each place
     ends = [(source, users) for source, target, users in edges if target < 0]
     users: Counter[int] = Counter()

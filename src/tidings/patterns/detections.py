@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,13 +77,14 @@ class ReportColumns:
     ends: IntArray
 
 
+_PATTERN, _AT, _SEQ, _KEY, _BEGIN, _COUNT = range(6)
+
+
 class Detections:
     """The detections of a batch, in the order they completed; late events and dead letters beside them.
 
     Detections are made when somebody reads them: a million cost little until then.
     """
-
-    __slots__ = ("_archive", "_events", "_order", "_parts", "_patterns", "dead_letters", "forecasts", "late")
 
     def __init__(
         self,
@@ -96,19 +98,16 @@ class Detections:
         self._parts, self._patterns, self._archive = tuple(parts), tuple(patterns), archive
         self.late, self.dead_letters = late, dead_letters
         self.forecasts: Any = ()  # of a detector with a model: what the same events made likely
-        self._order: IntArray | None = None
-        self._events: tuple[EventRecords, IntArray] | None = None
 
     def __len__(self) -> int:
         return sum(len(part.reports.rows) for part in self._parts)
 
     def __iter__(self) -> Iterator[Detection]:
-        records, ends = self._gather_events()
-        records = records.to_lists()
-        places = [(part, row) for part in self._parts for row in part.reports.rows.tolist()]
-        for number, at in enumerate(self._sort_reports().tolist()):
-            part, row = places[at]
-            begin, end = int(ends[number]), int(ends[number + 1])
+        records, ends = self._events[0].to_lists(), self._events[1].tolist()
+        rows = [(part, row) for part in self._parts for row in part.reports.rows.tolist()]
+        for number, place in enumerate(self._order.tolist()):
+            part, row = rows[place]
+            begin, end = ends[number], ends[number + 1]
             yield Detection(
                 self._patterns[part.layout.places[row[O_PATTERN]]],
                 tuple(records.ids[begin:end]),
@@ -122,77 +121,61 @@ class Detections:
 
     def by_pattern(self) -> dict[str, int]:
         """Return how many detections each pattern has; patterns without one are left out."""
-        numbers = self._join_column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])
-        counts = np.bincount(numbers, minlength=len(self._patterns))
+        counts = np.bincount(self._table[:, _PATTERN], minlength=len(self._patterns))
         return {name: int(count) for name, count in zip(self._patterns, counts, strict=True) if count}
 
     def to_arrow(self) -> pa.Table:
         """Return a table `pattern, at, events, bindings`; `fields` too where the detector keeps some."""
         import pyarrow as pa
 
-        records, ends = self._gather_events()
-        order = self._sort_reports()
-        numbers = self._join_column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])[order]
-        names = pa.array(self._patterns, pa.string()).take(numbers)
-        at = pa.array(self._join_column(lambda part: part.reports.rows[:, O_AT])[order]).cast(pa.timestamp("us", "UTC"))
-        ids = _to_arrow_ids(records.ids) if isinstance(records.ids, list) else records.ids
+        (records, ends), table = self._events, self._table[self._order]
         rows = [(part, row) for part in self._parts for row in part.reports.rows.tolist()]
-        bound = [[(k, str(v)) for k, v in _read_bindings(*rows[place]).items()] for place in order.tolist()]
+        bound = [[(k, str(v)) for k, v in _read_bindings(*rows[place]).items()] for place in self._order.tolist()]
+        ids = _to_arrow_ids(records.ids) if isinstance(records.ids, list) else records.ids
         columns = {
-            "pattern": names,
-            "at": at,
+            "pattern": pa.array(self._patterns, pa.string()).take(table[:, _PATTERN]),
+            "at": pa.array(table[:, _AT]).cast(pa.timestamp("us", "UTC")),
             "events": pa.ListArray.from_arrays(pa.array(ends, pa.int32()), ids),
             "bindings": pa.array(bound, pa.map_(pa.string(), pa.string())),
         }
         if records.fields is not None:
-            kept = (
-                pa.array(records.to_lists().fields)
-                if isinstance(records.fields, list)
-                else records.fields.to_struct_array()
-            )
+            fields = records.fields
+            kept = pa.array(fields) if isinstance(fields, list) else fields.to_struct_array()
             kept = pa.concat_arrays(kept.chunks) if isinstance(kept, pa.ChunkedArray) else kept
             columns["fields"] = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), kept)
         return pa.table(columns)
 
     def to_columns(self, values: list[Any]) -> ReportColumns:
         """Return the reports as columns, for events whose ids are integers; `values` are those of the run's names."""
-        records, ends = self._gather_events()
-        order = self._sort_reports()
-        patterns = self._join_column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])[order]
-        keys, at = (self._join_column(lambda part, at=at: part.reports.rows[:, at])[order] for at in (O_KEY, O_AT))
+        (records, ends), table = self._events, self._table[self._order]
+        patterns, keys, at = (np.ascontiguousarray(table[:, column]) for column in (_PATTERN, _KEY, _AT))
         return ReportColumns(patterns, keys, values, at, np.asarray(records.ids, np.int64), ends)
 
-    def _join_column(self, of: Any) -> IntArray:
-        columns = [of(part) for part in self._parts]
-        return np.concatenate(columns) if columns else np.empty(0, np.int64)
+    @cached_property
+    def _table(self) -> IntArray:
+        """A row for each report, part by part; the events of all parts lie end to end."""
+        tables, shift = [np.empty((0, 6), np.int64)], 0
+        for part in self._parts:
+            rows = part.reports.rows
+            places, begin = part.layout.places[rows[:, O_PATTERN]], rows[:, O_BEGIN]
+            moments = rows[:, [O_AT, O_SEQ, O_KEY]]
+            tables.append(np.column_stack([places, moments, begin + shift, rows[:, O_END] - begin]))
+            shift += len(part.reports.events)
+        return np.concatenate(tables)
 
-    def _sort_reports(self) -> IntArray:
-        """Return the places of the reports in the order of completion; a deadline comes before events of its time."""
-        if self._order is None:
-            at, seq = (self._join_column(lambda part, c=c: part.reports.rows[:, c]) for c in (O_AT, O_SEQ))
-            pattern = self._join_column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])
-            self._order = np.lexsort((pattern, seq, at)) if len(at) else np.empty(0, np.int64)
-        return self._order
+    @cached_property
+    def _order(self) -> IntArray:
+        """The places of the reports in the order of completion; a deadline comes before events of its time."""
+        return np.lexsort((self._table[:, _PATTERN], self._table[:, _SEQ], self._table[:, _AT]))
 
-    def _gather_events(self) -> tuple[EventRecords, IntArray]:
-        """Return the events of all detections end to end, and where each one's begin."""
-        if self._events is None:
-            begins = [part.reports.rows[:, O_BEGIN] for part in self._parts]
-            lengths = [part.reports.rows[:, O_END] - part.reports.rows[:, O_BEGIN] for part in self._parts]
-            shift, starts = 0, []
-            for part, begin in zip(self._parts, begins, strict=True):
-                starts.append(begin + shift)
-                shift += len(part.reports.events)
-            events = (
-                np.concatenate([part.reports.events for part in self._parts]) if self._parts else np.empty(0, np.int64)
-            )
-            order = self._sort_reports()
-            start = np.concatenate(starts)[order] if starts else np.empty(0, np.int64)
-            length = np.concatenate(lengths)[order] if lengths else np.empty(0, np.int64)
-            ends = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-            places = np.repeat(start - ends[:-1], length) + np.arange(ends[-1])
-            self._events = self._archive.take(events[places]), ends
-        return self._events
+    @cached_property
+    def _events(self) -> tuple[EventRecords, IntArray]:
+        """The events of all detections end to end, and where each one's begin."""
+        begin, count = self._table[self._order, _BEGIN], self._table[self._order, _COUNT]
+        ends = np.append(0, np.cumsum(count))
+        places = np.repeat(begin - ends[:-1], count) + np.arange(ends[-1])
+        events = np.concatenate([np.empty(0, np.int64), *(part.reports.events for part in self._parts)])
+        return self._archive.take(events[places]), ends
 
 
 def _to_arrow_ids(ids: list[Any]) -> pa.Array:

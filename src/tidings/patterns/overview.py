@@ -6,7 +6,7 @@ share states, so all of them together have fewer than one by one.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tidings.concepts.vocabulary import Vocabulary
-    from tidings.patterns.compile.graph import CompiledPattern, MergedGraph
+    from tidings.patterns.compile.graph import CompiledPattern, EdgeKey, MergedGraph
     from tidings.patterns.pattern_set import PatternSet
 
 MOST_AUTOMATA = 50
@@ -95,27 +95,27 @@ def _count_states(merged: MergedGraph) -> Iterator[tuple[str, int, int]]:
         yield compiled.name, len(mine) + (end is not None), shared
 
 
-def _find_ends(merged: MergedGraph) -> dict[int, frozenset[Any]]:
+def _find_ends(merged: MergedGraph) -> dict[int, frozenset[EdgeKey]]:
     """Return by which edges each pattern ends; two that end by the same have one end."""
-    edges: dict[int, list[Any]] = {}
-    for key in merged.edge_keys():
-        for number in merged.edge(key):
-            edges.setdefault(number, []).append(key)
+    edges: dict[int, list[EdgeKey]] = defaultdict(list)
+    for key, completed in merged.edges.items():
+        for number in completed:
+            edges[number].append(key)
     return {number: frozenset(keys) for number, keys in edges.items()}
 
 
 def _find_places(merged: MergedGraph) -> list[set[int]]:
-    """Return the places of each pattern, from its end back to the start.
+    """Return the nodes of each pattern, from its end back to the start.
 
-    Places are one only if the same edges lead there from places that are one: the way back never strays into another
+    Nodes are one only if the same edges lead there from nodes that are one: the way back never strays into another
     pattern.
     """
-    into: dict[int, list[int]] = {}
+    into: dict[int, list[int]] = defaultdict(list)
     last: list[set[int]] = [set() for _ in merged.patterns]
-    for key in merged.edge_keys():
-        into.setdefault(key[6], []).append(key[0])
-        for number in merged.edge(key):
-            last[number].add(key[0])
+    for key, completed in merged.edges.items():
+        into[key.target].append(key.source)
+        for number in completed:
+            last[number].add(key.source)
     for place, node in enumerate(merged.nodes):
         for number in node.ends:
             last[number].add(place)
@@ -123,10 +123,9 @@ def _find_places(merged: MergedGraph) -> list[set[int]]:
 
 
 def _trace_back(into: dict[int, list[int]], places: set[int]) -> set[int]:
-    reached, waiting = set(places), list(places)
-    while waiting:
-        for source in into.get(waiting.pop(), ()):
-            if source not in reached:
-                reached.add(source)
-                waiting.append(source)
+    reached = set(places)
+    for place in (queue := list(places)):  # grows while it is read
+        fresh = set(into[place]) - reached
+        reached |= fresh
+        queue += fresh
     return reached

@@ -9,7 +9,7 @@ from tidings.errors import PatternError, TidingsError
 from tidings.lang import WrittenPattern
 from tidings.lang.patterns.durations import parse_duration
 from tidings.lang.patterns.tokens import PatternReadError
-from tidings.model.patterns import Mode, Node, Pattern, Timed, children_of
+from tidings.model.patterns import Mode, Pattern, Timed, walk_nodes
 
 if TYPE_CHECKING:
     from tidings.model import Filter
@@ -41,11 +41,7 @@ def variable_attributes(pattern: Pattern) -> set[str]:
 
 def asks_for_time(pattern: Pattern) -> bool:
     """Tell whether events need times: `within`, `@` or an absence."""
-    return pattern.absence is not None or _has_time_bound(pattern.root)
-
-
-def _has_time_bound(node: Node) -> bool:
-    return isinstance(node, Timed) or any(map(_has_time_bound, children_of(node)))
+    return pattern.absence is not None or any(isinstance(node, Timed) for node in walk_nodes(pattern.root))
 
 
 def parse_lateness(lateness: timedelta | str | None) -> int:

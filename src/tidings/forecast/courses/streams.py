@@ -25,9 +25,6 @@ RECENT = 16
 
 _EDGES = (2.0 ** np.arange(SILENCES - 1), 4.0 ** np.arange(SILENCES - 1) * 1e6)
 
-Ways = tuple[tuple[str, ...], ...]
-"""Tuples of attributes whose values form a key: one tuple for each way in which an operand names its key."""
-
 
 class EventKinds:
     """The sets of filters that events satisfied, numbered as they came."""

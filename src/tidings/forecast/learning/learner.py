@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.forecast.courses.groups import CourseMember, build_groups
-from tidings.forecast.courses.streams import EventKinds, Ways, build_entries
+from tidings.forecast.courses.streams import EventKinds, build_entries
 from tidings.forecast.learning.counting import GroupCounter, count_traffic
 from tidings.forecast.learning.counts import Traffic
 from tidings.forecast.model import CountedPattern, Model, filter_key, pattern_key
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.pattern_set import PatternSet
     from tidings.patterns.run.event_reader import EncodedEvents
+    from tidings.patterns.run.machine import Ways
     from tidings.patterns.run.value_numbers import ValueNumbers
 
 

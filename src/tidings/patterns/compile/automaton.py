@@ -17,7 +17,7 @@ import numpy as np
 
 from tidings.errors import PatternError, TooLarge
 from tidings.kernels.array_types import BoolArray, Int32Array
-from tidings.model.patterns import Mode, Node, Pattern, Timed, children_of
+from tidings.model.patterns import Mode, Pattern, Timed, walk_nodes
 from tidings.patterns.compile.derivatives import Configurations, configurations
 from tidings.patterns.compile.minterms import Minterms, minterms
 
@@ -94,7 +94,7 @@ def determinise(
     except (TooLarge, PatternError) as problem:
         return NotDeterministic(str(problem))
     subsets = _build_subsets(_Moves(graph, alphabet), mode, budget)
-    return NotDeterministic(f"more than {budget:,} states") if subsets is None else _minimise(subsets, alphabet, mode)
+    return NotDeterministic(f"more than {budget:,} states") if subsets is None else _minimise(*subsets, alphabet, mode)
 
 
 def _find_hindrance(pattern: Pattern, mode: Mode) -> str | None:
@@ -103,17 +103,11 @@ def _find_hindrance(pattern: Pattern, mode: Mode) -> str | None:
     free -= set(pattern.key_variables())
     if mode not in (Mode.RESTART, Mode.OVERLAP):
         return f"mode `{mode}` tells beginnings apart, of which there is no end"
-    if any(isinstance(node, Timed) for node in _nodes(pattern.root)):
+    if any(isinstance(node, Timed) for node in walk_nodes(pattern.root)):
         return "it has time conditions"
     if pattern.absence is not None:
         return "it ends with an absence, which time alone completes"
     return f"variable `{min(free)}` is not given by every operand" if free else None
-
-
-def _nodes(node: Node) -> Iterator[Node]:
-    yield node
-    for part in children_of(node):
-        yield from _nodes(part)
 
 
 # The subset construction ----------------------------------------------------------------------------
@@ -146,37 +140,25 @@ class _Moves:
                 else:
                     plain[name] |= bit
         for symbol in self.symbols:
-            reached = self._filter_waiting(alive, symbol)
+            # What waits on: not contiguous, and none of its guards is satisfied.
+            reached = alive & self.waiting
+            for name in symbol:
+                reached &= ~self.guarded.get(name, 0)
             for name in symbol:
                 reached |= plain.get(name, 0)
             for name, bit, forbid in guarded:
                 reached |= bit if name in symbol and not forbid & symbol else 0
             yield reached
 
-    def _filter_waiting(self, alive: int, symbol: frozenset[str]) -> int:
-        """Return the configurations that wait on after an event: not contiguous, no guard satisfied."""
-        alive &= self.waiting
-        for name in symbol:
-            alive &= ~self.guarded.get(name, 0)
-        return alive
 
-
-@dataclass(frozen=True, slots=True)
-class _StateTable:
-    """All states and where each minterm leads."""
-
-    keys: list[_Key]
-    table: Int32Array
-
-
-def _build_subsets(moves: _Moves, mode: Mode, budget: int) -> _StateTable | None:
-    """Follow every minterm from every set of configurations; `None` when there are more than `budget` sets."""
+def _build_subsets(moves: _Moves, mode: Mode, budget: int) -> tuple[list[_Key], Int32Array] | None:
+    """Return all states and where each minterm leads from each; `None` when there are more than `budget` states."""
     numbers: dict[_Key, int] = {(1, False): 0}
     keys, rows = [(1, False)], []
     for alive, _ in keys:  # grows while it is read
         row = []
         for reached in moves.following(alive):
-            key = _key(reached, moves.done, mode)
+            key = _make_key(reached, moves.done, mode)
             if key not in numbers:
                 if len(keys) >= budget:
                     return None
@@ -184,10 +166,10 @@ def _build_subsets(moves: _Moves, mode: Mode, budget: int) -> _StateTable | None
                 keys.append(key)
             row.append(numbers[key])
         rows.append(row)
-    return _StateTable(keys, np.array(rows, dtype=np.int32))
+    return keys, np.array(rows, dtype=np.int32)
 
 
-def _key(reached: int, done: int, mode: Mode) -> _Key:
+def _make_key(reached: int, done: int, mode: Mode) -> _Key:
     """Return the state after an event: a report spends everything in `restart`, and nothing in `overlap`."""
     if not reached & done:
         return reached, False
@@ -204,16 +186,15 @@ def _list_bits(bits: int) -> Iterator[int]:
 # Minimisation ---------------------------------------------------------------------------------------
 
 
-def _minimise(subsets: _StateTable, alphabet: Minterms, mode: Mode) -> PatternAutomaton:
+def _minimise(keys: list[_Key], table: Int32Array, alphabet: Minterms, mode: Mode) -> PatternAutomaton:
     """Merge equal states; each class is numbered by its first state, so the initial one stays 0."""
-    final = np.array([reported for _, reported in subsets.keys], dtype=np.bool_)
-    classes = np.array(_find_classes(subsets.table, final))
-    firsts = np.unique(classes, return_index=True)[1]
-    renumbered = np.empty(len(firsts), dtype=np.int32)
-    renumbered[classes[np.sort(firsts)]] = np.arange(len(firsts))
-    kept = np.sort(firsts)
-    states = tuple(frozenset(_list_bits(subsets.keys[place][0])) for place in kept)
-    followed = subsets.table[kept]
+    final = np.array([reported for _, reported in keys], dtype=np.bool_)
+    classes = np.array(_find_classes(table, final))
+    kept = np.sort(np.unique(classes, return_index=True)[1])
+    renumbered = np.empty(len(kept), dtype=np.int32)
+    renumbered[classes[kept]] = np.arange(len(kept))
+    states = tuple(frozenset(_list_bits(keys[place][0])) for place in kept)
+    followed = table[kept]
     return PatternAutomaton(mode, states, alphabet, renumbered[classes[followed]], final[followed])
 
 
@@ -225,7 +206,7 @@ def _find_classes(table: Int32Array, final: BoolArray) -> list[int]:
     waiting = set(range(len(blocks)))
     while waiting:
         for arriving in _list_arriving(blocks[waiting.pop()], sources):
-            for place, inside in _cut(arriving, block_of).items():
+            for place, inside in _split_by_block(arriving, block_of).items():
                 if len(inside) == len(blocks[place]):
                     continue
                 blocks[place] -= inside
@@ -256,7 +237,7 @@ def _list_arriving(block: set[int], sources: list[dict[int, list[int]]]) -> list
     return list(sources_by_symbol.values())
 
 
-def _cut(states: list[int], block_of: list[int]) -> dict[int, set[int]]:
+def _split_by_block(states: list[int], block_of: list[int]) -> dict[int, set[int]]:
     states_by_block: dict[int, set[int]] = defaultdict(set)
     for state in states:
         states_by_block[block_of[state]].add(state)

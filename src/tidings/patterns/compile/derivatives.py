@@ -302,7 +302,7 @@ def _decide_check(condition: _Condition, now: frozenset[Mark]) -> list[TimeCheck
         return [] if (low is None or low <= 0) and (high is None or high >= 0) else None
     both_stored = late is not None and early is not None
     if condition.absolute and not both_stored:
-        late, early = None, late or early
+        late, early = None, early if late is None else late
     if late is None:  # this event is not before the other one
         low = None if low is not None and low <= 0 else low
         if high is not None and high < 0:

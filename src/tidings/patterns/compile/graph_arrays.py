@@ -2,48 +2,54 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections import Counter, defaultdict
+from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidings.kernels.patterns.layout import EACH, EVERY, FOREVER, RESTARTS, GraphArrays
-from tidings.model.patterns import Mode, Pattern, Timed
+from tidings.model.patterns import Mode, Timed
+from tidings.patterns.compile.graph import EdgeKey, GraphNode, MergedGraph, OperandInput, other_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tidings.kernels.array_types import IntArray
-    from tidings.patterns.compile.graph import GraphNode, MergedGraph, OperandInput
-
-Key: TypeAlias = tuple[Any, ...]
-"""What an edge is: its source, how it listens, its step, checks, stores and what it forbids, and its target."""
 
 
-class Arrays:
-    """Turns a merged graph's dictionaries into arrays."""
+def build_graph_arrays(merged: MergedGraph) -> GraphArrays:
+    """Return the graph as the kernels read it; its edges are sorted first."""
+    merged.sort_edges()
+    return _ArrayBuilder(merged).build()
 
-    def __init__(self, merged: MergedGraph, edges: list[tuple[Key, list[int]]], owned: dict[int, list[int]]) -> None:
-        """Take the graph, its edges with the patterns they complete, and the nodes that belong to one pattern."""
-        self.merged, self.edges, self.owned = merged, edges, owned
+
+class _ArrayBuilder:
+    def __init__(self, merged: MergedGraph) -> None:
+        self.merged, self.keys = merged, list(merged.edges)
+        self.owned: dict[int, list[int]] = defaultdict(list)  # the nodes that a pattern has for itself
+        for place, node in enumerate(merged.nodes):
+            self.owned[node.key.owner].append(place)
         self.lists: list[int] = []
         self.queues = 0
 
-    def graph(self) -> GraphArrays:
-        """Return the graph as the kernels read it."""
-        nodes, keys = self.merged.nodes, [key for key, _ in self.edges]
-        leaving, waiting = self._group_by_source(keys)
-        moves, plain, sweeps = self._find_shortcuts(keys)
+    def build(self) -> GraphArrays:
+        nodes = self.merged.nodes
+        leaving, waiting = self._group_by_source()
+        moves, plain, sweeps = self._find_shortcuts()
         guards: list[list[int]] = [[] for _ in self.merged.symbols]
         for place, node in enumerate(nodes):
-            for guard in node.guards:
-                guards[guard.symbol] += self._guard(guard, place)
-        edges = [self._edge(key, completed) for key, completed in self.edges]
+            for guard in node.key.guards:
+                guards[guard.symbol] += self._list_guard(guard, place)
+        edges = [self._list_edge(key, completed) for key, completed in self.merged.edges.items()]
         shared = zip(nodes, moves, plain, leaving, strict=True)
-        table = [self._node(node, move, is_plain, out) for node, move, is_plain, out in shared]
+        table = [self._list_node(node, move, is_plain, out) for node, move, is_plain, out in shared]
         symbols = [self._share(wait) + self._share(guard) for wait, guard in zip(waiting, guards, strict=True)]
-        patterns = [self._pattern(number, sweep) for number, sweep in enumerate(sweeps)]
-        variables = max((len(other_variables(watched.pattern)) for watched in self.merged.patterns), default=0)
+        patterns = [self._list_pattern(number, sweep) for number, sweep in enumerate(sweeps)]
+        variables = max((len(other_variables(compiled.pattern)) for compiled in self.merged.patterns), default=0)
+        live = np.zeros((len(nodes), variables), np.int64)
+        for row, node in enumerate(nodes):
+            live[row, sorted(node.variables)] = 1
         return GraphArrays(
             _build_table(edges, 16),
             _build_table(table, 13),
@@ -51,134 +57,97 @@ class Arrays:
             _build_table(patterns, 8),
             np.array(self.lists, np.int64),
             self._tabulate_uses(),
-            _build_flags([node.variables for node in nodes], variables),
-            np.array([place for place, node in enumerate(nodes) if node.span], np.int64),
+            live,
+            np.array([place for place, node in enumerate(nodes) if node.key.span], np.int64),
         )
 
     def _share(self, items: Iterable[int]) -> list[int]:
         """Put a list into the lists, and return its bounds."""
         begin = len(self.lists)
-        self.lists += items
+        self.lists += map(int, items)
         return [begin, len(self.lists)]
 
-    def _guard(self, guard: OperandInput, first: int) -> list[int]:
-        return [first, *self._share(_flatten(guard.binds)), guard.via]
+    def _list_guard(self, guard: OperandInput, first: int) -> list[int]:
+        return [first, *self._share(chain.from_iterable(guard.binds)), guard.via]
 
-    def _edge(self, key: Key, completed: list[int]) -> list[int]:
-        source, listened, step, checks, stores, forbid, target = key
-        guards = [item for guard in forbid for item in self._guard(guard, guard.symbol)]
-        shares = [_flatten(checks), stores, guards, _flatten(listened.binds), completed]
-        bounds = [bound for items in shares for bound in self._share(items)]
-        return [source, target, listened.symbol, listened.via, step, not (checks or forbid or listened.binds), *bounds]
+    def _list_edge(self, key: EdgeKey, completed: list[int]) -> list[int]:
+        guards = [item for guard in key.forbid for item in self._list_guard(guard, guard.symbol)]
+        checks, binds = chain.from_iterable(key.checks), chain.from_iterable(key.input.binds)
+        bounds = [bound for items in (checks, key.stores, guards, binds, completed) for bound in self._share(items)]
+        is_free = not (key.checks or key.forbid or key.input.binds)
+        return [key.source, key.target, key.input.symbol, key.input.via, key.step, is_free, *bounds]
 
-    def _node(self, node: GraphNode, moves: bool, plain: bool, leaving: list[int]) -> list[int]:
-        contiguous, _, limits = node.configuration or (False, (), ())
-        shares = self._share(_flatten(limits)) + self._share(leaving) + self._share(node.ends)
-        self.queues += bool(node.span)
-        queue = self.queues - 1 if node.span else -1
-        return [contiguous, node.kind, node.window, node.span, moves, plain, *shares, queue]
+    def _list_node(self, node: GraphNode, moves: bool, plain: bool, leaving: list[int]) -> list[int]:
+        key = node.key
+        shares = [*self._share(chain.from_iterable(key.limits)), *self._share(leaving), *self._share(node.ends)]
+        self.queues += bool(key.span)
+        queue = self.queues - 1 if key.span else -1
+        return [key.contiguous, key.kind, node.window, key.span, moves, plain, *shares, queue]
 
-    def _pattern(self, number: int, sweep: bool) -> list[int]:
+    def _list_pattern(self, number: int, sweep: bool) -> list[int]:
         compiled, kind = self.merged.patterns[number], self.merged.kinds[number]
-        mode = RESTARTS if compiled.mode is Mode.RESTART else kind
-        owned = sorted(set(self.owned.get(number, ())))
-        return [
-            mode,
-            _find_span(compiled.pattern),
-            compiled.limit,
-            compiled.born,
-            compiled.since,
-            sweep,
-            *self._share(owned),
-        ]
+        mode, root = RESTARTS if compiled.mode is Mode.RESTART else kind, compiled.pattern.root
+        within = root.within if isinstance(root, Timed) and root.within is not None else int(FOREVER)
+        owned = self._share(self.owned[number])
+        return [mode, within, compiled.limit, compiled.born, compiled.since, sweep, *owned]
 
-    def _group_by_source(self, keys: list[Key]) -> tuple[list[list[int]], list[list[int]]]:
+    def _group_by_source(self) -> tuple[list[list[int]], list[list[int]]]:
+        """Return the edges that leave each contiguous node, and those that wait for each symbol elsewhere."""
         leaving: list[list[int]] = [[] for _ in self.merged.nodes]
         waiting: list[list[int]] = [[] for _ in self.merged.symbols]
-        for edge, key in enumerate(keys):
-            source = self.merged.nodes[key[0]]
-            if source.configuration and source.configuration[0]:
-                leaving[key[0]] += (edge, key[1].symbol)
+        for edge, key in enumerate(self.keys):
+            if self.merged.nodes[key.source].key.contiguous:
+                leaving[key.source] += (edge, key.input.symbol)
             else:
-                waiting[key[1].symbol] += (edge, key[0])
+                waiting[key.input.symbol] += (edge, key.source)
         return leaving, waiting
 
     def _tabulate_uses(self) -> IntArray:
-        node_uses = [node.configuration[1] if node.configuration else () for node in self.merged.nodes]
-        marks = [slot for uses in node_uses for slot, _ in uses]
-        table = np.full((len(node_uses), max(marks, default=-1) + 1), 2, np.int64)
-        for node, uses in enumerate(node_uses):
-            for slot, use in uses:
-                table[node, slot] = use
+        uses = [(place, slot, use) for place, node in enumerate(self.merged.nodes) for slot, use in node.key.uses]
+        table = np.full((len(self.merged.nodes), max((slot for _, slot, _ in uses), default=-1) + 1), 2, np.int64)
+        for place, slot, use in uses:
+            table[place, slot] = use
         return table
 
-    def _find_shortcuts(self, keys: list[Key]) -> tuple[list[bool], list[bool], list[bool]]:
+    def _find_shortcuts(self) -> tuple[list[bool], list[bool], list[bool]]:
         """Tell which nodes' rows move on, which need no comparing, and which patterns' beginnings must be swept away.
 
         A node's rows move on, instead of staying for a better match, where nothing better can come: one way out,
         without conditions, to a place that waits for anything. With one way in, no beginning is anywhere twice then.
         """
-        out: dict[int, list[Key]] = {}
-        into: dict[int, list[Key]] = {}
-        for key in keys:
-            out.setdefault(key[0], []).append(key)
-            into.setdefault(key[6], []).append(key)
+        out: dict[int, list[EdgeKey]] = defaultdict(list)
+        into: dict[int, list[EdgeKey]] = defaultdict(list)
+        for key in self.keys:
+            out[key.source].append(key)
+            into[key.target].append(key)
         nodes = self.merged.nodes
-        moves = [self._can_move(place, out.get(place, [])) for place in range(len(nodes))]
+        moves = [self._can_move(node, out[place]) for place, node in enumerate(nodes)]
         plain = [
-            node.kind == EVERY
-            or (node.kind == EACH and len(into.get(place, ())) == 1 and _is_single(into[place][0], moves))
+            node.key.kind == EVERY
+            or (node.key.kind == EACH and len(into[place]) == 1 and _is_single(into[place][0].source, moves))
             for place, node in enumerate(nodes)
         ]
-        ways = Counter(pattern for _, completed in self.edges for pattern in completed)
-        owner = {place: pattern for pattern, places in self.owned.items() for place in places}
-        begins = Counter(owner.get(key[6]) for key in out.get(0, []))
+        ways = Counter(chain.from_iterable(self.merged.edges.values()))
+        begins = Counter(nodes[key.target].key.owner for key in out[0] if key.target >= 0)
         sweeps = [
-            ways[pattern] != 1 or begins[pattern] > 1 or not all(moves[place] for place in self.owned.get(pattern, ()))
+            ways[pattern] != 1 or begins[pattern] > 1 or not all(moves[place] for place in self.owned[pattern])
             for pattern in range(len(self.merged.patterns))
         ]
         return moves, plain, sweeps
 
-    def _can_move(self, place: int, out: list[Key]) -> bool:
-        node = self.merged.nodes[place]
-        waits = node.configuration and not node.configuration[0] and not node.span and not node.guards
-        if node.kind != EACH or not waits or len(out) != 1:
+    def _can_move(self, node: GraphNode, out: list[EdgeKey]) -> bool:
+        if node.key.kind != EACH or node.key.contiguous or node.key.span or node.key.guards or len(out) != 1:
             return False
-        (_, listened, _, checks, stores, forbid, target) = out[0]
-        if checks or stores or forbid or listened.binds:
+        edge = out[0]
+        if edge.checks or edge.stores or edge.forbid or edge.input.binds:
             return False
-        then = self.merged.nodes[target] if target >= 0 else None
-        return then is None or not (then.configuration[0] or then.span or then.guards)
+        following = self.merged.nodes[edge.target].key
+        return edge.target < 0 or not (following.contiguous or following.span or following.guards)
 
 
-def _is_single(key: Key, moves: list[bool]) -> bool:
-    return key[0] == 0 or moves[key[0]]
+def _is_single(source: int, moves: list[bool]) -> bool:
+    return source == 0 or moves[source]
 
 
-def _find_span(pattern: Pattern) -> int:
-    root = pattern.root
-    return root.within if isinstance(root, Timed) and root.within is not None else int(FOREVER)
-
-
-def _build_table(rows: Sequence[Iterable[int]], width: int) -> IntArray:
-    return np.array([list(row) for row in rows], np.int64).reshape(len(rows), width)
-
-
-def _flatten(rows: Iterable[Iterable[int]]) -> list[int]:
-    return [int(item) for row in rows for item in row]
-
-
-def _build_flags(sets: Sequence[set[int]], width: int) -> IntArray:
-    table = np.zeros((len(sets), width), np.int64)
-    for row, members in enumerate(sets):
-        table[row, sorted(members)] = 1
-    return table
-
-
-def other_variables(pattern: Pattern) -> dict[str, int]:
-    """Return the variables beside the key, by their number."""
-    if not any(named.variables for named in pattern.filters):  # most have none, and walking the tree takes long
-        return {}
-    key = pattern.key_variables()
-    names = [v for name in pattern.list_filters() for _, v in pattern[name].variables if v not in key]
-    return {name: number for number, name in enumerate(dict.fromkeys(names))}
+def _build_table(rows: Sequence[Sequence[int]], width: int) -> IntArray:
+    return np.array(rows, np.int64).reshape(len(rows), width)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import covers, overlaps
 from tidings.errors import PatternError, TooLarge
-from tidings.model import Filter, Not, all_of
+from tidings.model import Not, all_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,16 +46,15 @@ class Minterms:
         wanted = frozenset(satisfied).intersection(self.names)
         number = self._numbers.get(wanted)
         if number is None:
-            msg = (
-                f"no event satisfies exactly `{', '.join(sorted(wanted))}` under the automaton's schema; build it anew"
-            )
+            names = ", ".join(sorted(wanted))
+            msg = f"no event satisfies exactly `{names}` under the automaton's schema; build it anew"
             raise PatternError(msg)
         return number
 
     def describe(self, numbers: Sequence[int]) -> str:
         """Describe some of the minterms as a short formula that holds for them and for no other minterm.
 
-        >>> Minterms(("a", "b"), (frozenset(), frozenset("a"), frozenset("b"), frozenset("ab"))).told([1, 3])
+        >>> Minterms(("a", "b"), (frozenset(), frozenset("a"), frozenset("b"), frozenset("ab"))).describe([1, 3])
         'a'
         """
         left = [self.symbols[number] for number in numbers]
@@ -116,8 +115,9 @@ class _Relations:
     def __init__(self, filters: Sequence[NamedFilter], surroundings: dict[str, Any]) -> None:
         self.filters, self.surroundings = filters, surroundings
         places = range(len(filters))
-        self.apart = {(i, j) for i in places for j in places if not self._meet(filters[i].filter, filters[j].filter)}
-        self.implies = {(i, j) for i in places for j in places if i != j and self._within(filters[i], filters[j])}
+        trees = [named.filter for named in filters]
+        self.apart = {(i, j) for i in places for j in places if not overlaps(trees[i], trees[j], **surroundings)}
+        self.implies = {(i, j) for i in places for j in places if i != j and self._implies(filters[i], filters[j])}
 
     def is_implied(self, chosen: frozenset[int], place: int) -> bool:
         """Tell whether one of the chosen filters implies this one."""
@@ -132,13 +132,14 @@ class _Relations:
 
     def is_possible(self, chosen: frozenset[int]) -> bool:
         """Judge a combination as a whole: its filters together, without those that it leaves out."""
-        left_out = [place for place in range(len(self.filters)) if self._tells(chosen, place)]
+        left_out = [place for place in range(len(self.filters)) if self._counts(chosen, place)]
         if not chosen or len(chosen) + len(left_out) < 3:
             return True  # pairs were judged already, and anything else stays
         inside = all_of(self.filters[place].filter for place in sorted(chosen))
-        return self._meet(inside, all_of(Not(self.filters[place].filter) for place in left_out))
+        outside = all_of(Not(self.filters[place].filter) for place in left_out)
+        return overlaps(inside, outside, **self.surroundings)
 
-    def _tells(self, chosen: frozenset[int], place: int) -> bool:
+    def _counts(self, chosen: frozenset[int], place: int) -> bool:
         """Tell whether a filter left out says something: an excluded one does not, nor one with variables of its own.
 
         Such a variable may be why the event does not satisfy it, whatever its filter says.
@@ -147,10 +148,7 @@ class _Relations:
         excluded = any((other, place) in self.apart for other in chosen)
         return place not in chosen and not excluded and bound_variables.issuperset(self.filters[place].variables)
 
-    def _meet(self, first: Filter, two: Filter) -> bool:
-        return overlaps(first, two, **self.surroundings)
-
-    def _within(self, inner: NamedFilter, outer: NamedFilter) -> bool:
+    def _implies(self, inner: NamedFilter, outer: NamedFilter) -> bool:
         if not set(outer.variables) <= set(inner.variables):
             return False
         return inner.filter == outer.filter or covers(outer.filter, inner.filter, **self.surroundings)

@@ -99,8 +99,8 @@ def find_wait_conditions(term: Term) -> tuple[bool, frozenset[str]]:
         case SequenceTerm(part, _) | TimedTerm(_, part):
             return find_wait_conditions(part)
         case AllTerm(parts):
-            contiguous, guards = zip(*map(find_wait_conditions, parts), strict=True)
-            return any(contiguous), frozenset().union(*guards)
+            waits = [find_wait_conditions(part) for part in parts]
+            return any(is_contiguous for is_contiguous, _ in waits), frozenset().union(*(names for _, names in waits))
     return False, frozenset()
 
 

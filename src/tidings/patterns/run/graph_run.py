@@ -11,39 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tidings.kernels.patterns import layout
 from tidings.kernels.patterns.compaction import compact, refill
-from tidings.kernels.patterns.layout import (
-    BARRIERS,
-    BASE,
-    CELLS,
-    CODE,
-    COUNT,
-    CUT,
-    DEADLINE,
-    DIRECT,
-    DROPPED,
-    EVENT,
-    FLAG,
-    FOREVER,
-    HEAD,
-    KEY,
-    LINK,
-    LISTED_EVENTS,
-    MADE,
-    MOST,
-    NOW,
-    REPORTS,
-    SEQ,
-    SIZE,
-    SLOTS,
-    SPAN,
-    TIME,
-    TOP,
-    TURN,
-    EventArrays,
-    GraphArrays,
-    RunArrays,
-)
+from tidings.kernels.patterns.layout import EventArrays, GraphArrays, RunArrays
 from tidings.kernels.patterns.reports import DONE, MORE_CANDIDATES, MORE_CELLS, MORE_OUT, MORE_PATH, MORE_ROWS, O_VALUES
 from tidings.kernels.patterns.runs import run_batch
 from tidings.patterns.tuning import BufferSizes
@@ -73,17 +43,18 @@ class GraphRun:
     ) -> None:
         self.graph, self.keyed = graph, keyed
         sizes = BufferSizes() if buffers is None else buffers
-        width = SLOTS + graph.uses.shape[1] + graph.variables.shape[1]
+        width = layout.SLOTS + graph.uses.shape[1] + graph.variables.shape[1]
         nodes, patterns, symbols = len(graph.nodes), len(graph.patterns), len(graph.symbols)
         spent = _round_up(max(sizes.spent, sizes.spent_per_pattern * patterns))
-        registers = np.zeros(SIZE, np.int64)
-        registers[DEADLINE], registers[MOST], registers[DIRECT], registers[NOW] = FOREVER, most, not keyed, LONG_AGO
+        registers = np.zeros(layout.SIZE, np.int64)
+        registers[layout.DEADLINE], registers[layout.NOW] = layout.FOREVER, LONG_AGO
+        registers[layout.MOST], registers[layout.DIRECT] = most, not keyed
         self.state = RunArrays(
             registers,
             pool=np.empty((sizes.pool, width), np.int64),
-            cells=_empty(sizes.cells if keyed else nodes),
+            cells=_make_table(sizes.cells if keyed else nodes),
             fresh=np.full(sizes.fresh if keyed else 1, -1, np.int64),
-            spent=_empty(spent if keyed else patterns),
+            spent=_make_table(spent if keyed else patterns),
             queues=np.full((len(graph.absences), 2), -1, np.int64),
             candidates=np.empty((sizes.candidates, 2), np.int64),
             stamps=np.zeros(symbols, np.int64),
@@ -99,12 +70,12 @@ class GraphRun:
         """Take events, numbered from `base`; then let time pass to `until`. `keys` is how many keys have numbers."""
         self._widen(keys)
         registers = self.state.registers
-        registers[BASE], registers[EVENT], registers[TURN] = base, 0, 0
+        registers[layout.BASE], registers[layout.EVENT], registers[layout.TURN] = base, 0, 0
         pieces: list[Reports] = []
         while (status := run_batch(self.graph, self.state, batch, until)) != DONE:
             self._make_room(status, pieces)
         pieces.append(self._drain_reports())
-        registers[NOW] = max(registers[NOW], until)
+        registers[layout.NOW] = max(registers[layout.NOW], until)
         return [piece for piece in pieces if len(piece.rows)]
 
     @property
@@ -114,26 +85,26 @@ class GraphRun:
         due = []
         for queue, node in enumerate(graph.absences.tolist()):
             row = state.queues[queue, 0]
-            while row >= 0 and state.pool[row, FLAG]:  # what came meanwhile has ended its wait
-                row = state.pool[row, LINK]
+            while row >= 0 and state.pool[row, layout.FLAG]:  # what came meanwhile has ended its wait
+                row = state.pool[row, layout.LINK]
             state.queues[queue] = (row, state.queues[queue, 1]) if row >= 0 else (-1, -1)
-            due += [int(state.pool[row, TIME] + graph.nodes[node, SPAN])] if row >= 0 else []
+            due += [int(state.pool[row, layout.TIME] + graph.nodes[node, layout.SPAN])] if row >= 0 else []
         return min(due, default=None)
 
     @property
     def dropped_count(self) -> int:
         """How many partial matches were dropped because a key had too many."""
-        return int(self.state.registers[DROPPED])
+        return int(self.state.registers[layout.DROPPED])
 
     @property
     def cut_count(self) -> int:
         """How many times a pattern's limit cut its reports short."""
-        return int(self.state.registers[CUT])
+        return int(self.state.registers[layout.CUT])
 
     @property
     def transitions(self) -> int:
         """How many transitions were taken."""
-        return int(self.state.registers[MADE])
+        return int(self.state.registers[layout.MADE])
 
     def tidy(self) -> int:
         """Drop rows that no match can reach any more; return how many are left."""
@@ -143,33 +114,33 @@ class GraphRun:
     @property
     def rows(self) -> int:
         """How many rows the pool has, including those that `tidy` would drop."""
-        return int(self.state.registers[TOP])
+        return int(self.state.registers[layout.TOP])
 
     def events_in_use(self) -> IntArray:
         """Return the numbers of the events that reports may still name, ascending."""
-        return np.unique(self.state.pool[: self.rows, SEQ])
+        return np.unique(self.state.pool[: self.rows, layout.SEQ])
 
     # Keys --------------------------------------------------------------------------------------
 
     def keys_in_use(self) -> IntArray:
         """Return the numbers of keys and values that partial matches refer to, ascending."""
         rows = self.state.pool[: self.rows]
-        values = rows[:, SLOTS + self.graph.uses.shape[1] :]
-        return np.unique(np.concatenate([rows[: len(rows) * self.keyed, KEY], values[values >= 0].ravel()]))
+        values = rows[:, layout.SLOTS + self.graph.uses.shape[1] :]
+        return np.unique(np.concatenate([rows[: len(rows) * self.keyed, layout.KEY], values[values >= 0].ravel()]))
 
     def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key and value by its position in `kept`, which has all that are in use."""
         state, top = self.state, self.rows
-        values = state.pool[:top, SLOTS + self.graph.uses.shape[1] :]
+        values = state.pool[:top, layout.SLOTS + self.graph.uses.shape[1] :]
         is_bound = values >= 0
         values[is_bound] = np.searchsorted(kept, values[is_bound])
         if not self.keyed:
             return
-        state.pool[:top, KEY] = np.searchsorted(kept, state.pool[:top, KEY])
+        state.pool[:top, layout.KEY] = np.searchsorted(kept, state.pool[:top, layout.KEY])
         nodes, patterns = len(self.graph.nodes), len(self.graph.patterns)
         self._fill_cells(_recode_cells(_filter_filled(state.cells), kept, nodes))
         self._fill_spent(_recode_cells(self._filter_spent(kept), kept, patterns))
-        fresh = np.full(max(16, _power(len(kept))), -1, np.int64)
+        fresh = np.full(_round_up(len(kept), least=16), -1, np.int64)
         moved = kept[kept < len(state.fresh)]
         fresh[: len(moved)] = state.fresh[moved]
         self.state = self.state._replace(fresh=fresh)
@@ -179,15 +150,15 @@ class GraphRun:
     def restore(self, pool: IntArray, keys: int) -> None:
         """Take the rows of a state; `keys` is how many keys have numbers."""
         self._widen(keys)
-        room = np.empty((max(16_384, _power(2 * len(pool))), pool.shape[1]), np.int64)
+        room = np.empty((_round_up(2 * len(pool), least=16_384), pool.shape[1]), np.int64)
         room[: len(pool)] = pool
         self.state = self.state._replace(pool=room)
-        self.state.registers[TOP] = len(pool)
+        self.state.registers[layout.TOP] = len(pool)
 
     def put_cells(self, cells: IntArray) -> None:
         """Enter chains of waiting rows into the table: node, key, first row and length of each."""
         if not self.keyed:
-            self.state.cells[cells[:, 0], HEAD], self.state.cells[cells[:, 0], COUNT] = cells[:, 2], cells[:, 3]
+            self.state.cells[cells[:, 0], layout.HEAD : layout.COUNT + 1] = cells[:, 2:]
             return
         codes = cells[:, 1] * len(self.graph.nodes) + cells[:, 0]
         self._fill_cells(np.column_stack([codes, cells[:, 2], cells[:, 3]]))
@@ -195,7 +166,7 @@ class GraphRun:
     def put_spent(self, spent: IntArray) -> None:
         """Enter the events that reports have consumed: pattern, key and last event of each."""
         if not self.keyed:
-            self.state.spent[spent[:, 0], HEAD] = spent[:, 2]
+            self.state.spent[spent[:, 0], layout.HEAD] = spent[:, 2]
             return
         codes = spent[:, 1] * len(self.graph.patterns) + spent[:, 0]
         self._fill_spent(np.column_stack([codes, spent[:, 2], spent[:, 2]]))
@@ -212,7 +183,7 @@ class GraphRun:
         elif status == MORE_CANDIDATES:
             self.state = state._replace(candidates=np.empty((2 * len(state.candidates), 2), np.int64))
         elif status == MORE_OUT:
-            if state.registers[REPORTS]:
+            if state.registers[layout.REPORTS]:
                 pieces.append(self._drain_reports())
             else:  # one event alone completes more than they hold
                 self._widen_out(grow=True)
@@ -236,30 +207,30 @@ class GraphRun:
 
     def _filter_spent(self, kept: IntArray) -> IntArray:
         spent = _filter_filled(self.state.spent)
-        return spent[np.isin(spent[:, CODE] // len(self.graph.patterns), kept)]
+        return spent[np.isin(spent[:, layout.CODE] // len(self.graph.patterns), kept)]
 
     def _fill_cells(self, filled: IntArray, *, spare: int = 0) -> None:
-        table = _empty(max(1024, _power(4 * len(filled) + 4 * spare)))
-        self.state.registers[CELLS] = refill(filled, table)
+        table = _make_table(_round_up(4 * len(filled) + 4 * spare, least=1024))
+        self.state.registers[layout.CELLS] = refill(filled, table)
         self.state = self.state._replace(cells=table)
 
     def _fill_spent(self, filled: IntArray) -> None:
-        table = _empty(max(1024, _power(4 * (len(filled) + len(self.graph.patterns)))))
-        self.state.registers[BARRIERS] = refill(filled, table)
+        table = _make_table(_round_up(4 * (len(filled) + len(self.graph.patterns)), least=1024))
+        self.state.registers[layout.BARRIERS] = refill(filled, table)
         self.state = self.state._replace(spent=table)
 
     def _widen(self, keys: int) -> None:
         fresh = self.state.fresh
         if self.keyed and keys > len(fresh):
-            grown = np.full(_power(keys), -1, np.int64)
+            grown = np.full(_round_up(keys, least=16), -1, np.int64)
             grown[: len(fresh)] = fresh
             self.state = self.state._replace(fresh=grown)
 
     def _drain_reports(self) -> Reports:
         """Return the reports so far; buffers that are nearly full are handed out themselves instead of being copied."""
         registers, state = self.state.registers, self.state
-        count, listed = registers[REPORTS], registers[LISTED_EVENTS]
-        registers[REPORTS] = registers[LISTED_EVENTS] = 0
+        count, listed = registers[layout.REPORTS], registers[layout.LISTED_EVENTS]
+        registers[layout.REPORTS] = registers[layout.LISTED_EVENTS] = 0
         if 2 * count < len(state.out) and 2 * listed < len(state.listed_events):
             return Reports(state.out[:count].copy(), state.listed_events[:listed].copy())
         reports = Reports(state.out[:count], state.listed_events[:listed])
@@ -267,26 +238,23 @@ class GraphRun:
         return reports
 
 
-def _empty(size: int) -> IntArray:
+def _make_table(size: int) -> IntArray:
     table = np.full((size, 3), -1, np.int64)
     table[:, 2] = 0
     return table
 
 
 def _filter_filled(table: IntArray) -> IntArray:
-    return table[(table[:, CODE] >= 0) & (table[:, HEAD] >= 0)]
+    return table[(table[:, layout.CODE] >= 0) & (table[:, layout.HEAD] >= 0)]
 
 
 def _recode_cells(filled: IntArray, kept: IntArray, width: int) -> IntArray:
     """Return cells whose keys are replaced by their positions in `kept`."""
-    filled[:, CODE] = np.searchsorted(kept, filled[:, CODE] // width) * width + filled[:, CODE] % width
+    keys, places = np.divmod(filled[:, layout.CODE], width)
+    filled[:, layout.CODE] = np.searchsorted(kept, keys) * width + places
     return filled
 
 
-def _power(size: int) -> int:
-    return max(16, _round_up(size))
-
-
-def _round_up(size: int) -> int:
+def _round_up(size: int, least: int = 1) -> int:
     """Return the next power of two."""
-    return 1 << max(0, int(size - 1).bit_length())
+    return 1 << max(least - 1, int(size - 1)).bit_length()

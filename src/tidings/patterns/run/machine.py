@@ -16,8 +16,8 @@ import numpy as np
 from tidings.kernels.array_types import IntArray
 from tidings.kernels.patterns.layout import EventArrays, GraphArrays
 from tidings.kernels.patterns.symbol_lists import rename_symbols
-from tidings.patterns.compile.graph import CompiledPattern, MergedGraph
-from tidings.patterns.compile.graph_arrays import other_variables
+from tidings.patterns.compile.graph import CompiledPattern, MergedGraph, other_variables
+from tidings.patterns.compile.graph_arrays import build_graph_arrays
 from tidings.patterns.detections import ReportBatch, ReportLayout
 from tidings.patterns.pattern_input import asks_for_time
 from tidings.patterns.run.graph_run import LONG_AGO, GraphRun
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from tidings.patterns.run.value_numbers import ValueNumbers
 
 
-Partitioning = tuple[tuple[tuple[str, ...], ...], bool]
+Ways = tuple[tuple[str, ...], ...]
+"""Tuples of attributes whose values form a key: one tuple for each way in which an operand names its key."""
+
+Partitioning = tuple[Ways, bool]
 """How a pattern divides the stream: the attributes that form its key, and whether it sees only events with a time."""
 
 
@@ -42,7 +45,7 @@ def find_partitioning(pattern: Pattern) -> Partitioning:
     return find_ways(pattern), asks_for_time(pattern)
 
 
-def find_ways(pattern: Pattern) -> tuple[tuple[str, ...], ...]:
+def find_ways(pattern: Pattern) -> Ways:
     """Return the tuples of attributes from which operands take the pattern's key; `((),)` without a key."""
     if not any(named.variables for named in pattern.filters):
         return ((),)
@@ -60,7 +63,7 @@ class Machine:
 
     merged: MergedGraph
     graph: GraphArrays
-    ways: tuple[tuple[str, ...], ...]
+    ways: Ways
     timed: bool  # sees only events that have a time
     symbols: IntArray  # of each filter its number here, or -1
     layout: ReportLayout
@@ -131,4 +134,4 @@ def _build_machine(
         (compiled.pattern.key_variables(), tuple(other_variables(compiled.pattern))) for compiled in merged.patterns
     )
     shown = ReportLayout(np.array(list(places), np.int64), variables)
-    return Machine(merged, merged.arrays(), ways, timed, symbols, shown)
+    return Machine(merged, build_graph_arrays(merged), ways, timed, symbols, shown)

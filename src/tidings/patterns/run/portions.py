@@ -19,17 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.kernels.array_types import IntArray
-from tidings.model.patterns import Gap, Node, Pattern, Sequence, Timed, children_of, conditions_of
+from tidings.model.patterns import Gap, Pattern, Sequence, Timed, conditions_of, walk_nodes
 from tidings.patterns.pattern_set import PatternCatalog, PatternSet, StreamSettings
-from tidings.patterns.run.machine import find_ways
+from tidings.patterns.run.machine import Ways, find_ways
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tidings.patterns.compile.graph import CompiledPattern
-
-Ways = tuple[tuple[str, ...], ...]
-"""Tuples of attributes whose values form a key: one tuple for each way in which an operand names its key."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class Portion:
     @cached_property
     def is_contiguous(self) -> bool:
         """Whether a pattern asks for the very next event, so that every event counts."""
-        return any(_has_contiguous_joint(compiled.pattern.root) for compiled in self.patterns.patterns)
+        return any(_has_contiguous_joint(compiled.pattern) for compiled in self.patterns.patterns)
 
     @cached_property
     def has_absence(self) -> bool:
@@ -126,19 +123,13 @@ def key_text(key: Any) -> str:
 # Patterns -------------------------------------------------------------------------------------------
 
 
-def _has_contiguous_joint(node: Node) -> bool:
-    joints = node.joints if isinstance(node, Sequence) else ()
-    return any(joint.gap is Gap.NEXT for joint in joints) or any(map(_has_contiguous_joint, children_of(node)))
+def _has_contiguous_joint(pattern: Pattern) -> bool:
+    sequences = [node for node in walk_nodes(pattern.root) if isinstance(node, Sequence)]
+    return any(joint.gap is Gap.NEXT for sequence in sequences for joint in sequence.joints)
 
 
 def _total_bounds(pattern: Pattern) -> int:
     """Return all bounds of a pattern together: longer than any bounded part of it can live."""
-    bounds = [condition.high or 0 for condition in conditions_of(pattern.root)] + [*_withins(pattern.root)]
-    return sum(bounds) + (pattern.absence.span if pattern.absence else 0)
-
-
-def _withins(node: Node) -> Iterable[int]:
-    if isinstance(node, Timed) and node.within is not None:
-        yield node.within
-    for part in children_of(node):
-        yield from _withins(part)
+    conditions = sum(condition.high or 0 for condition in conditions_of(pattern.root))
+    withins = sum(node.within or 0 for node in walk_nodes(pattern.root) if isinstance(node, Timed))
+    return conditions + withins + (pattern.absence.span if pattern.absence else 0)

@@ -14,43 +14,28 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import StateError
-from tidings.kernels.patterns.layout import (
-    CODE,
-    COUNT,
-    CUT,
-    DEADLINE,
-    DROPPED,
-    EDGE,
-    FLAG,
-    HEAD,
-    LINK,
-    MADE,
-    NOW,
-    PARENT,
-    PREV,
-    SLOTS,
-    SPAN,
-    TARGET,
-    TIME,
-)
+from tidings.kernels.patterns import layout
+from tidings.patterns.compile.graph import DONE, LOOP, EdgeKey, MergedGraph, NodeKey, OperandInput
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import IntArray
-    from tidings.patterns.compile.graph import MergedGraph
     from tidings.patterns.run.graph_run import GraphRun
 
 MAGIC = b"tidings-state-1\n"
 """How a state begins."""
 
+_COUNTERS = (layout.DROPPED, layout.CUT, layout.MADE, layout.NOW)
+
 
 def pack_state(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any] | bytes]) -> bytes:
     """Return a header and named arrays as bytes."""
-    pieces = {name: _bytes(array) for name, array in arrays.items()}
-    descriptions = {
-        name: [_kind(arrays[name]), list(np.shape(arrays[name])), len(piece)] for name, piece in pieces.items()
-    }
+    descriptions, pieces = {}, []
+    for name, array in arrays.items():
+        pieces.append(array if isinstance(array, bytes) else np.ascontiguousarray(array).tobytes())
+        kind = "bytes" if isinstance(array, bytes) else str(array.dtype)
+        descriptions[name] = [kind, list(np.shape(array)), len(pieces[-1])]
     head = json.dumps({"header": header, "arrays": descriptions}).encode()
-    body = b"".join(pieces.values())
+    body = b"".join(pieces)
     size = len(head).to_bytes(8, "little")
     return MAGIC + size + blake2b(size + head + body, digest_size=8).digest() + head + body
 
@@ -62,9 +47,9 @@ def unpack_state(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         msg = "these bytes are not a detector's state; Detector.snapshot() writes one"
         raise StateError(msg)
     data = bytes(data)
-    told_size = data[len(MAGIC) : len(MAGIC) + 8]
-    size = int.from_bytes(told_size, "little")
-    if blake2b(told_size + data[start:], digest_size=8).digest() != data[len(MAGIC) + 8 : start]:
+    size_bytes = data[len(MAGIC) : len(MAGIC) + 8]
+    size = int.from_bytes(size_bytes, "little")
+    if blake2b(size_bytes + data[start:], digest_size=8).digest() != data[len(MAGIC) + 8 : start]:
         msg = "the detector's state is damaged or cut short"
         raise StateError(msg)
     content = json.loads(data[start : start + size])
@@ -74,14 +59,6 @@ def unpack_state(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays[name] = piece if kind == "bytes" else np.frombuffer(piece, kind).reshape(shape).copy()
         at += length
     return content["header"], arrays
-
-
-def _bytes(array: npt.NDArray[Any] | bytes) -> bytes:
-    return array if isinstance(array, bytes) else np.ascontiguousarray(array).tobytes()
-
-
-def _kind(array: npt.NDArray[Any] | bytes) -> str:
-    return "bytes" if isinstance(array, bytes) else str(array.dtype)
 
 
 # Names of places and edges --------------------------------------------------------------------------
@@ -94,33 +71,32 @@ class GraphNames:
         """Compute all names once; every snapshot needs them."""
         self._filters = [hash_text(repr(tree)) for tree in merged.symbols]
         self._vias, self._columns = list(merged.vias), list(merged.columns)
-        self._merged = merged
+        self.patterns = [compiled.name for compiled in merged.patterns]
         self.nodes = ["start"]
-        for signature in merged.signatures()[1:]:
-            self.nodes.append(self._node(signature))
-        self.edges = [self._edge(key, self.nodes[key[0]]) + self._end(key[6]) for key in merged.edge_keys()]
-        self.patterns = [watched.name for watched in merged.patterns]
+        for node in merged.nodes[1:]:
+            self.nodes.append(self._name_node(node.key))
+        targets = ["" if key.target == DONE else self.nodes[key.target] for key in merged.edges]
+        self.edges = [f"{self._name_edge(key)}>{target}" for key, target in zip(merged.edges, targets, strict=True)]
         self.node_of = {name: place for place, name in enumerate(self.nodes)}
         self.edge_of = {name: place for place, name in enumerate(self.edges)}
         self.pattern_of = {name: place for place, name in enumerate(self.patterns)}
 
-    def _node(self, signature: tuple[Any, ...]) -> str:
-        kind, owner, contiguous, guards, uses, limits, span, keys = signature
-        own = "" if owner < 0 else self._merged.patterns[owner].name
-        into = sorted(self._edge(key, "self" if key[0] is None else self.nodes[key[0]]) for key in keys)
-        listened = [self._describe_input(guard) for guard in guards]
-        return hash_text(json.dumps([int(kind), own, bool(contiguous), listened, repr(uses), repr(limits), span, into]))
+    def _name_node(self, key: NodeKey) -> str:
+        own = "" if key.owner < 0 else self.patterns[key.owner]
+        into = sorted(map(self._name_edge, key.edges))
+        guards = [self._describe_input(guard) for guard in key.guards]
+        waits = [bool(key.contiguous), guards, repr(key.uses), repr(key.limits), key.span]
+        return hash_text(json.dumps([int(key.kind), own, *waits, into]))
 
-    def _edge(self, key: tuple[Any, ...], source: str) -> str:
-        forbid = [self._describe_input(guard) for guard in key[5]]
-        return hash_text(json.dumps([source, self._describe_input(key[1]), key[2], repr(key[3]), repr(key[4]), forbid]))
+    def _name_edge(self, key: EdgeKey) -> str:
+        source = "self" if key.source == LOOP else self.nodes[key.source]
+        forbid = [self._describe_input(guard) for guard in key.forbid]
+        operand = self._describe_input(key.input)
+        return hash_text(json.dumps([source, operand, key.step, repr(key.checks), repr(key.stores), forbid]))
 
-    def _end(self, target: int) -> str:
-        return ">" + (self.nodes[target] if target >= 0 else "")
-
-    def _describe_input(self, listened: Any) -> list[Any]:
-        binds = [[variable, self._columns[column]] for variable, column in listened.binds]
-        return [self._filters[listened.symbol], list(self._vias[listened.via]), binds]
+    def _describe_input(self, operand: OperandInput) -> list[Any]:
+        binds = [[variable, self._columns[column]] for variable, column in operand.binds]
+        return [self._filters[operand.symbol], list(self._vias[operand.via]), binds]
 
 
 def hash_text(text: str) -> str:
@@ -131,94 +107,94 @@ def hash_text(text: str) -> str:
 # Runs -----------------------------------------------------------------------------------------------
 
 
-def dump_graph_run(run: GraphRun, called: GraphNames) -> tuple[dict[str, Any], dict[str, IntArray]]:
+def dump_graph_run(run: GraphRun, names: GraphNames) -> tuple[dict[str, Any], dict[str, IntArray]]:
     """Return a run as a header and arrays."""
     run.tidy()
-    state, top = run.state, run.rows
-    pool = state.pool[:top]
-    edges, places = np.unique(pool[:, EDGE], return_inverse=True)
-    filled = state.cells[:, HEAD] >= 0
-    codes = state.cells[:, CODE] if run.keyed else np.arange(len(state.cells))
-    cells = np.column_stack([codes, state.cells[:, HEAD], state.cells[:, COUNT]])[filled]
-    nodes, patterns = len(run.graph.nodes), len(run.graph.patterns)
-    used, node_places = np.unique(cells[:, 0] % nodes, return_inverse=True)
-    spent = _list_spent(run, patterns)
+    state, graph = run.state, run.graph
+    rows = state.pool[: run.rows].copy()
+    edges, rows[:, layout.EDGE] = np.unique(rows[:, layout.EDGE], return_inverse=True)
+    cells = _list_entries(state.cells, len(graph.nodes), keyed=run.keyed)
+    nodes, cells[:, 0] = np.unique(cells[:, 0], return_inverse=True)
+    spent = _list_entries(state.spent, max(len(graph.patterns), 1), keyed=run.keyed)[:, :3]
     fresh = np.flatnonzero(state.fresh >= 0)
-    registers = state.registers
     header = {
-        "edges": [called.edges[edge] for edge in edges.tolist()],
-        "nodes": [called.nodes[node] for node in used.tolist()],
-        "patterns": called.patterns,
-        "slots": run.graph.uses.shape[1],
-        "counters": [int(registers[at]) for at in (DROPPED, CUT, MADE, NOW)],
+        "edges": [names.edges[edge] for edge in edges.tolist()],
+        "nodes": [names.nodes[node] for node in nodes.tolist()],
+        "patterns": names.patterns,
+        "slots": graph.uses.shape[1],
+        "counters": [int(state.registers[at]) for at in _COUNTERS],
     }
-    rows = pool.copy()
-    rows[:, EDGE] = places
-    cells = np.column_stack([node_places, cells[:, 0] // nodes, cells[:, 1], cells[:, 2]])
     arrays = {"pool": rows, "cells": cells, "spent": spent, "fresh": np.column_stack([fresh, state.fresh[fresh]])}
     return header, arrays
 
 
-def _list_spent(run: GraphRun, patterns: int) -> IntArray:
-    state = run.state
-    filled = state.spent[:, HEAD] >= 0
-    codes = state.spent[:, CODE] if run.keyed else np.arange(len(state.spent))
-    spent = np.column_stack([codes, state.spent[:, HEAD]])[filled]
-    return np.column_stack([spent[:, 0] % max(patterns, 1), spent[:, 0] // max(patterns, 1), spent[:, 1]])
+def _list_entries(table: IntArray, width: int, *, keyed: bool) -> IntArray:
+    """Return the used entries of a table of cells: node or pattern, key, head and count; `width` is of the code."""
+    filled = np.flatnonzero(table[:, layout.HEAD] >= 0)
+    codes = table[filled, layout.CODE] if keyed else filled
+    return np.column_stack([codes % width, codes // width, table[filled, layout.HEAD], table[filled, layout.COUNT]])
 
 
 def load_graph_run(
-    run: GraphRun, called: GraphNames, header: dict[str, Any], arrays: dict[str, IntArray], keys: int
+    run: GraphRun, names: GraphNames, header: dict[str, Any], arrays: dict[str, IntArray], keys: int
 ) -> None:
     """Load a state into a fresh run; partial matches at nodes or edges that its graph does not have are dropped."""
-    edge_of = np.array([called.edge_of.get(name, -1) for name in header["edges"]] + [-1], np.int64)
-    node_of = np.array([called.node_of.get(name, -1) for name in header["nodes"]] + [-1], np.int64)
-    pattern_of = np.array([called.pattern_of.get(name, -1) for name in header["patterns"]] + [-1], np.int64)
+    edge_of, node_of, pattern_of = (
+        np.array([numbers.get(name, -1) for name in header[kind]] + [-1], np.int64)
+        for kind, numbers in (("edges", names.edge_of), ("nodes", names.node_of), ("patterns", names.pattern_of))
+    )
     pool = _fit_rows(arrays["pool"], header["slots"], run)
-    pool[:, EDGE] = edge_of[pool[:, EDGE]]
-    places = _renumber_rows(pool)
+    pool[:, layout.EDGE] = edge_of[pool[:, layout.EDGE]]
+    places, heads = _renumber_rows(pool)
     run.restore(pool[places[:-1] >= 0], keys)
-    cells, spent = arrays["cells"], arrays["spent"]
+    cells, spent, fresh = arrays["cells"], arrays["spent"], arrays["fresh"]
     cells[:, 0], cells[:, 2] = node_of[cells[:, 0]], places[cells[:, 2]]
     run.put_cells(cells[(cells[:, 0] >= 0) & (cells[:, 2] >= 0)])
     spent[:, 0] = pattern_of[spent[:, 0]]
     run.put_spent(spent[spent[:, 0] >= 0])
-    state = run.state
-    for key, head in arrays["fresh"].tolist():
-        state.fresh[key] = places[head]
-    for at, value in zip((DROPPED, CUT, MADE, NOW), header["counters"], strict=True):
-        state.registers[at] = value
-    _queue(run)
+    run.state.fresh[fresh[:, 0]] = heads[fresh[:, 1]]
+    run.state.registers[list(_COUNTERS)] = header["counters"]
+    _queue_deadlines(run)
 
 
 def _fit_rows(pool: IntArray, slots: int, run: GraphRun) -> IntArray:
     """Return rows with the run's number of columns for stored moments and for variables."""
     wide = np.full((len(pool), run.state.pool.shape[1]), -1, np.int64)
-    new = run.graph.uses.shape[1]
-    wide[:, :SLOTS] = pool[:, :SLOTS]
-    moments, values = min(slots, new), min(pool.shape[1] - SLOTS - slots, wide.shape[1] - SLOTS - new)
-    wide[:, SLOTS : SLOTS + moments] = pool[:, SLOTS : SLOTS + moments]
-    wide[:, SLOTS + new : SLOTS + new + values] = pool[:, SLOTS + slots : SLOTS + slots + values]
+    first, new = layout.SLOTS, run.graph.uses.shape[1]
+    wide[:, :first] = pool[:, :first]
+    moments, values = min(slots, new), min(pool.shape[1] - first - slots, wide.shape[1] - first - new)
+    wide[:, first : first + moments] = pool[:, first : first + moments]
+    wide[:, first + new : first + new + values] = pool[:, first + slots : first + slots + values]
     return wide
 
 
-def _renumber_rows(pool: IntArray) -> IntArray:
-    """Renumber the rows whose edges the graph has; return each row's new number, -1 for rows that are dropped."""
-    lives = pool[:, EDGE] >= 0
-    places = np.append(np.where(lives, np.cumsum(lives) - 1, -1), -1)
-    for column in (PARENT, PREV, LINK):
-        pool[:, column] = places[pool[:, column]]  # -1 stays: the last place is -1
-    return places
+def _renumber_rows(pool: IntArray) -> tuple[IntArray, IntArray]:
+    """Renumber the rows whose edges the graph has.
+
+    Return the new number of each row, -1 for rows that are dropped, and the new number of the first row that is left of
+    the chain through `LINK` that begins there: a key's fresh rows are of several nodes, of which some may be gone.
+    """
+    lives = np.append(pool[:, layout.EDGE] >= 0, True)  # the last place stands for -1, where every chain ends
+    places = np.where(lives, np.cumsum(lives) - 1, -1)
+    places[-1] = -1
+    link = np.append(pool[:, layout.LINK], -1)
+    while (skipped := ~lives[link]).any():
+        link[skipped] = link[link[skipped]]
+    pool[:, layout.LINK] = link[:-1]
+    for column in (layout.PARENT, layout.PREV, layout.LINK):
+        pool[:, column] = places[pool[:, column]]
+    return places, places[np.where(lives, np.arange(len(lives)), link)]
 
 
-def _queue(run: GraphRun) -> None:
+def _queue_deadlines(run: GraphRun) -> None:
     """Put the rows that wait for the deadline of an absence into queues, in the order of time."""
     graph, state = run.graph, run.state
     pool = state.pool[: run.rows]
     for queue, node in enumerate(graph.absences.tolist()):
-        rows = np.flatnonzero((graph.edges[pool[:, EDGE], TARGET] == node) & (pool[:, FLAG] == 0))
+        is_target = graph.edges[pool[:, layout.EDGE], layout.TARGET] == node
+        rows = np.flatnonzero(is_target & (pool[:, layout.FLAG] == 0))
         if len(rows):
-            pool[rows[:-1], LINK], pool[rows[-1], LINK] = rows[1:], -1
+            pool[rows[:-1], layout.LINK], pool[rows[-1], layout.LINK] = rows[1:], -1
             state.queues[queue] = rows[0], rows[-1]
-            due = pool[rows[0], TIME] + graph.nodes[node, SPAN]
-            state.registers[DEADLINE] = min(state.registers[DEADLINE], due)
+            due = pool[rows[0], layout.TIME] + graph.nodes[node, layout.SPAN]
+            state.registers[layout.DEADLINE] = min(state.registers[layout.DEADLINE], due)

@@ -5,6 +5,7 @@ import pytest
 from tidings import lang
 from tidings.model.patterns import Mode
 from tidings.patterns.compile.graph import CompiledPattern, MergedGraph
+from tidings.patterns.compile.graph_arrays import build_graph_arrays
 
 FILTERS = {name: f"{name} = kind = '{name}'\n" for name in "abcd"}
 KEYED = {name: f"{name} = kind = '{name}' and k = $x\n" for name in "abcd"}
@@ -19,7 +20,7 @@ def merged(*given, mode=Mode.RESTART, filters=None):
     made = MergedGraph()
     for place, text in enumerate(given):
         made.add(CompiledPattern(f"p{place}", pattern_of(text, filters), mode))
-    made.arrays()
+    build_graph_arrays(made)
     return made
 
 

@@ -142,3 +142,16 @@ def test_a_state_holds_patterns_that_ask_for_times_beside_those_that_do_not():
     detector.detect_many([{"id": 0, "time": 0, "kind": "a", "k": 1}, {"id": 1, "kind": "a", "k": 1}])
     got = td.Detector.resume(detector.snapshot()).on_event({"id": 2, "time": 1, "kind": "b", "k": 1})
     assert sorted((one.pattern, one.events) for one in got) == [("p", (0, 2)), ("p", (1, 2)), ("timed", (0, 2))]
+
+
+@pytest.mark.parametrize("modes", [("restart", "next"), ("next", "restart"), ("next", "any"), ("any", "restart")])
+@pytest.mark.parametrize("removed", [0, 1])
+def test_removing_a_pattern_keeps_the_partial_matches_of_another(modes, removed):
+    text = "a = kind = 'a'\nb = kind = 'b'\na , b"
+    watch = td.Detector()
+    for mode in modes:
+        watch.add(mode, text, mode=mode)
+    watch.on_event({"id": 0, "kind": "a"})
+    watch.remove(modes[removed])
+    completed = watch.on_event({"id": 1, "kind": "b"})
+    assert [(detection.pattern, detection.events) for detection in completed] == [(modes[1 - removed], (0, 1))]
