@@ -81,7 +81,6 @@ def test_a_batch_that_is_tried_again_is_not_written_again(spark, tmp_path, sink,
     again = open_sink(sink(kind), SinkContext(key=KEY))
     again.write(pairs(spark, 5), 0)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
-    again.close()
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])

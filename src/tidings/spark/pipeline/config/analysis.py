@@ -10,32 +10,19 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, types
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    DateType,
-    MapType,
-    NullType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-    VariantType,
-)
+from pyspark.sql.types import DataType, MapType, StructType
 
 from tidings.concepts import did_you_mean
 from tidings.errors import BadFrame, TidingsError
 from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.pipeline.config.checks import RESERVED
-from tidings.spark.pipeline.config.pattern_checks import parse_pattern_file
 from tidings.spark.pipeline.config.reading import FileMistake, TomlPath
 from tidings.spark.pipeline.config.variables import ExpandedText, mask
 from tidings.spark.pipeline.run.match_batches import TIME, resolve_column
 from tidings.spark.pipeline.run.trouble import extract_message
-from tidings.spark.pipeline.sources.derived_columns import HIDDEN, add_derived_columns
-from tidings.spark.pipeline.sources.sources import build_columns
+from tidings.spark.pipeline.sources.sources import HIDDEN, add_derived_columns, build_columns
 from tidings.spark.schema import schema_of
 from tidings.spark.session import get_query_logger
 from tidings.spark.session import session as ts_session
@@ -50,8 +37,8 @@ if TYPE_CHECKING:
 _SHORT_SESSION = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 """A session of seconds ends before Java's second compiler pays."""
 
-_TIMES = (TimestampType, TimestampNTZType, DateType, NullType)
-_COMPOSED = (ArrayType, MapType, StructType, BinaryType, VariantType)
+_TIMES = (types.TimestampType, types.TimestampNTZType, types.DateType, types.NullType)
+_COMPOSED = (types.ArrayType, MapType, StructType, types.BinaryType, types.VariantType)
 
 
 def check_on_spark(session: SparkSession, file: PipelineFile) -> list[FileMistake]:
@@ -189,7 +176,7 @@ class _SparkCheck:
         names = context if closed else context.with_columns(schema_of(frame.schema))
         timed = frame.withColumn(TIME, resolve_column(frame, time).cast("timestamp"))
         try:
-            build_detector(timed, parse_pattern_file(patterns.file, names), context, time=TIME, key=patterns.key)
+            build_detector(timed, patterns.parse(names), context, time=TIME, key=patterns.key)
         except TidingsError as problem:
             lines = str(problem).replace("\n", "\n  ")
             self._add(("patterns", "file"), "does not go with the columns", f":\n  {lines}")
@@ -224,16 +211,12 @@ def _find_type(columns: StructType, name: str) -> tuple[DataType | None, str]:
         if isinstance(kind, MapType):
             return kind.valueType, ""
         if not isinstance(kind, StructType) or part not in kind.names:
-            candidates = (
-                [".".join([*parts[:at], field]) for field in kind.names] if isinstance(kind, StructType) else []
-            )
-            return None, did_you_mean(name, candidates) or _list_names(candidates)
+            fields = kind.names if isinstance(kind, StructType) else []
+            candidates = [".".join([*parts[:at], field]) for field in fields]
+            listing = f"; there are {', '.join(f'`{candidate}`' for candidate in candidates)}" if candidates else ""
+            return None, did_you_mean(name, candidates) or listing
         kind = kind[part].dataType
     return kind, ""
-
-
-def _list_names(names: list[str]) -> str:
-    return f"; there are {', '.join(f'`{name}`' for name in names)}" if names else ""
 
 
 @contextmanager

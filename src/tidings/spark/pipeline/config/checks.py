@@ -1,33 +1,49 @@
-"""Rules between the keys of a table, between tables, and with the disk.
+"""Rules between the keys of a table, between tables, and with the disk, patterns and their model included.
 
 A single wrong value was reported and left out by `reading`; the checks here look at good values only.
 """
 
 from __future__ import annotations
 
+import socket
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from tidings.errors import TidingsError
-from tidings.spark.pipeline.config import pattern_checks
+from tidings.errors import PipelineFailed, TidingsError
+from tidings.spark.pipeline.config.path_values import load_or_reject
 from tidings.spark.pipeline.config.reading import FileMistake
 from tidings.spark.pipeline.config.settings import FEEDS, SourceSettings, get_rule, list_keys, phrase, settings_class
+from tidings.spark.pipeline.config.values import WrongValue
 from tidings.spark.pipeline.config.variables import mask
 from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 from tidings.spark.pipeline.sinks.user_function import import_function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tidings.spark.pipeline.config.reading import FileReading, TomlPath
-    from tidings.spark.pipeline.config.settings import PipelineFile, SinkSettings
+    from tidings.spark.pipeline.config.settings import Pipeline, PipelineFile, SinkSettings
 
 RESERVED = ("_refused", "_raw", "_text", "_broken", "_file", "_went_well", "_first", "_again", "_whole")
 """Columns of our own that travel with the events, or that sources use on the way."""
 
 MATCH_COLUMNS = ("event", "subscription", "subscriptions")
 """Columns of the matches that are not the event's."""
+
+ID = "event"
+"""The name of an event's id in the records of a detection."""
+
+CONNECT_SECONDS, KAFKA_PORT = 5.0, 9092
+"""Seconds that a broker has to accept a connection, and its port where none is given."""
+
+NEED_SUBSCRIPTIONS = {
+    "sink": "needs [subscriptions], whose matches it gets; detections go to [[detections]]",
+    "matching": "needs [subscriptions]; what detections carry is `keep` in [patterns]",
+    "late": "needs [subscriptions]; how late an event may be for patterns is `lateness` in [patterns]",
+    "duplicates": "needs [subscriptions]: it is for matching, and patterns see every event that comes",
+}
+"""Tables that mean nothing without subscriptions, and the way out."""
 
 
 def check_tables(reading: FileReading, file: PipelineFile) -> None:
@@ -36,8 +52,7 @@ def check_tables(reading: FileReading, file: PipelineFile) -> None:
     check_kinds(reading, file, sinks)
     check_presence(reading, file)
     check_source(reading, file)
-    if file.patterns is not None:
-        pattern_checks.check_patterns(reading, file)
+    check_patterns(reading, file)
     check_needs(reading, file)
     for name in dict.fromkeys(name for name in file.matching.keep or () if name in MATCH_COLUMNS):
         text = f"names `{name}`, a column of the matches; call it otherwise in [derived]"
@@ -48,6 +63,7 @@ def check_tables(reading: FileReading, file: PipelineFile) -> None:
     for path, sink in sinks:
         check_topic(reading, file, path, sink)
         check_function(reading, path, sink)
+    check_pattern_files(reading, file)
 
 
 def _list_sinks(file: PipelineFile) -> Iterator[tuple[TomlPath, SinkSettings]]:
@@ -67,9 +83,8 @@ def check_kinds(reading: FileReading, file: PipelineFile, sinks: list[tuple[Toml
     for path, settings in tables:
         if settings.kind:
             is_text = isinstance(settings, SourceSettings) and settings.value == "text"
-            _check_kind(
-                reading, path, settings.kind, f'kind = "{settings.kind}"', optional="columns" if is_text else ""
-            )
+            shown = f'kind = "{settings.kind}"'
+            _check_kind(reading, path, settings.kind, shown, optional="columns" if is_text else "")
     if not isinstance(reading.get(("subscriptions",)), dict):
         return
     feeds = [name for name in FEEDS if not reading.lacks(("subscriptions", name))]
@@ -94,7 +109,7 @@ def _check_kind(reading: FileReading, table: TomlPath, kind: str, shown: str, *,
 
 
 def check_presence(reading: FileReading, file: PipelineFile) -> None:
-    """Require subscriptions or patterns, and sinks for what they produce."""
+    """Require subscriptions or patterns, sinks for what they produce, and no table that only the other one needs."""
     keys = list_keys(type(file))
     if file.subscriptions is None and file.patterns is None:
         text = f"is missing: {phrase(keys['subscriptions'])}; or [patterns], {phrase(keys['patterns'])}"
@@ -102,7 +117,12 @@ def check_presence(reading: FileReading, file: PipelineFile) -> None:
     for name, producer in (("sink", file.subscriptions), ("detections", file.patterns)):
         if producer is not None and not reading.raw.get(name):
             reading.refuse_table((name,), f"is missing: {phrase(keys[name])}", shown=f"[[{name}]]")
-    pattern_checks.check_presence(reading, file)
+    if file.subscriptions is None and file.patterns is not None:
+        for name, text in NEED_SUBSCRIPTIONS.items():
+            if name in reading.raw:
+                reading.refuse_table((name,), text, shown="[[sink]]" if name == "sink" else None)
+    if "detections" in reading.raw and file.patterns is None:
+        reading.refuse_table(("detections",), "needs [patterns], whose detections it gets", shown="[[detections]]")
     for name in ("schema", "ontology", "regions") if file.subscriptions and file.subscriptions.snapshot else ():
         if not reading.lacks((name,)):
             reading.refuse_key((name,), "does not go with `snapshot` in [subscriptions]: a snapshot brings its own")
@@ -141,37 +161,63 @@ def check_doubles(reading: FileReading, table: str, names: tuple[str, ...] | Non
         reading.refuse_key((table, "keep"), f"names `{mask(name)}` twice")
 
 
+# Patterns ----------------------------------------------------------------------------------------
+
+
+def check_patterns(reading: FileReading, file: PipelineFile) -> None:
+    """Require what patterns need: an id, a time, a source that two queries can read, and a model for forecasts."""
+    if file.patterns is None:
+        return
+    if reading.lacks(("source", "id")):
+        reading.refuse_table(("patterns",), "needs `id` in [source]: detections name their events by it")
+    if reading.lacks(("source", "time")):
+        reading.refuse_table(("patterns",), "needs `time` in [source]: it says when an event happened")
+    if file.subscriptions is not None and file.source.kind == "socket":
+        text = 'cannot be "socket" with [subscriptions] and [patterns]: it can be read once'
+        reading.refuse_key(("source", "kind"), text)
+    if ID in (file.patterns.keep or ()):
+        text = f"names `{ID}`, which is what the ids are called; call it otherwise in [derived]"
+        reading.refuse_key(("patterns", "keep"), text)
+    if reading.lacks(("patterns", "model")):
+        for name in ("horizon", "threshold", "tell", "step"):
+            if not reading.lacks(("patterns", name)):
+                reading.refuse_key(("patterns", name), "needs `model`: forecasts are made with one")
+    elif reading.lacks(("patterns", "horizon")):
+        text = "`model` needs `horizon`: how far ahead forecasts look"
+        reading.refuse_table(("patterns", "model"), text, shown="[patterns]")
+
+
+def check_pattern_files(reading: FileReading, file: PipelineFile) -> None:
+    """Read the files of patterns and their model, to find what is wrong with them."""
+    patterns, context = file.patterns, file.query_context
+    if patterns is None:
+        return
+    loads: dict[str, Callable[[], object]] = {"file": lambda: patterns.parse(context), "model": patterns.load_model}
+    for key, load in loads.items():
+        if getattr(patterns, key) is not None:
+            try:
+                load_or_reject(load, reading.context)
+            except WrongValue as wrong:
+                for _, text in wrong.mistakes:
+                    reading.refuse_key(("patterns", key), text)
+
+
 # Places that are read and written ----------------------------------------------------------------
-
-
-def find_missing_source(source: SourceSettings) -> list[FileMistake]:
-    """Return the mistake that the folder of events does not exist; it may be created between check and run."""
-    local = to_local_path(source.path) if source.path is not None else None
-    if local is None or any(sign in str(local) for sign in "*?[{") or local.is_dir():
-        return []
-    text = f"[source] `path` names `{mask(source.path or '')}`: there is no such folder"
-    return [FileMistake(("source", "path"), text)]
 
 
 def check_paths(reading: FileReading, file: PipelineFile, sinks: list[tuple[TomlPath, SinkSettings]]) -> None:
     """Refuse folders whose rows would be read as events, or that two sinks write to."""
     owners: dict[str, str] = {}
     for table, shown, path in _list_folders(reading, file, sinks):
-        owner = owners.setdefault(_normalize_path(path), shown)
-        refusals = [
-            (owner != shown, f"is that of {owner.rstrip(':')} too: `{mask(path)}`"),
-            (
-                _is_inside(path, file.source.path),
-                f"`{mask(path)}` lies within the source's, so its rows would come in as events",
-            ),
-            (
-                _is_inside(path, file.checkpoint),
-                f"`{mask(path)}` lies within the checkpoint's, which is Spark's own",
-            ),
-        ]
-        for is_refused, text in refusals:
-            if is_refused:
-                reading.refuse_key((*table, "path"), text, table=shown)
+        owner, texts = owners.setdefault(_normalize_path(path), shown), []
+        if owner != shown:
+            texts.append(f"is that of {owner.rstrip(':')} too: `{mask(path)}`")
+        if _is_inside(path, file.source.path):
+            texts.append(f"`{mask(path)}` lies within the source's, so its rows would come in as events")
+        if _is_inside(path, file.checkpoint):
+            texts.append(f"`{mask(path)}` lies within the checkpoint's, which is Spark's own")
+        for text in texts:
+            reading.refuse_key((*table, "path"), text, table=shown)
     if file.checkpoint and _is_inside(file.checkpoint, file.source.path):
         reading.refuse_key(("checkpoint",), f"`{mask(file.checkpoint)}` lies within the source's path")
 
@@ -183,7 +229,7 @@ def _list_folders(
     letters = file.dead_letters
     if file.patterns is not None and letters is not None and letters.path is not None:
         # Patterns write their dead letters beside those of matching.
-        sinks = [*sinks[:-1], (("dead_letters",), pattern_checks.place_pattern_letters(letters)), sinks[-1]]
+        sinks = [*sinks[:-1], (("dead_letters",), letters.for_pattern_letters()), sinks[-1]]
     for table, sink in sinks:
         if sink.path is not None:
             shown = reading.show_table(table)
@@ -226,3 +272,43 @@ def _normalize_path(path: str) -> str:
     """Return one spelling of a path: `file:///data/out` and `/data/out` are the same."""
     local = to_local_path(path)
     return path.rstrip("/") if local is None else str(local)
+
+
+# At the start of a run ---------------------------------------------------------------------------
+
+
+def find_missing_source(source: SourceSettings) -> list[FileMistake]:
+    """Return the mistake that the folder of events does not exist; it may be created between check and run."""
+    local = to_local_path(source.path) if source.path is not None else None
+    if local is None or any(sign in str(local) for sign in "*?[{") or local.is_dir():
+        return []
+    text = f"[source] `path` names `{mask(source.path or '')}`: there is no such folder"
+    return [FileMistake(("source", "path"), text)]
+
+
+def require_brokers(pipeline: Pipeline) -> None:
+    """Raise `PipelineFailed` if no broker of some list accepts a connection.
+
+    Spark's connector waits for a broker silently, for minutes and repeatedly. So each list of brokers is tried before:
+    one that accepts a connection is enough. Whether it is Kafka, and accepts the login, is left to the connector.
+    """
+    parts = [("[source]", pipeline.source.servers)]
+    if pipeline.subscriptions is not None:
+        parts.append(("[subscriptions]", pipeline.subscriptions.servers))
+    parts += [("[[sink]]", sink.servers) for sink in pipeline.sinks]
+    parts += [("[[detections]]", sink.servers) for sink in pipeline.detections]
+    parts.append(("[dead_letters]", pipeline.dead_letters.servers))
+    for where, servers in parts:
+        if servers and not any(map(_is_reachable, servers.split(","))):
+            msg = f"{where}: none of the servers `{mask(servers)}` takes a connection; is Kafka running there?"
+            raise PipelineFailed(msg)
+
+
+def _is_reachable(server: str) -> bool:
+    host, _, port = server.strip().rpartition(":")
+    try:
+        address = (host.strip("[]") or server.strip(), int(port) if host else KAFKA_PORT)
+        with socket.create_connection(address, CONNECT_SECONDS):
+            return True
+    except (OSError, ValueError):
+        return False

@@ -9,21 +9,14 @@ import re
 from typing import TYPE_CHECKING
 
 from tidings.lang.filters.literals import format_seconds
-from tidings.spark.pipeline.config.pattern_checks import place_pattern_letters
 from tidings.spark.pipeline.config.variables import mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import timedelta
 
-    from tidings.spark.pipeline.config.settings import (
-        MonitorSettings,
-        PatternSettings,
-        Pipeline,
-        SinkSettings,
-        SourceSettings,
-        SubscriptionSettings,
-    )
+    from tidings.spark.pipeline.config import settings
+    from tidings.spark.pipeline.config.settings import Pipeline
     from tidings.spark.pipeline.config.values import Trigger
 
 _FORMS = {"json": "JSON", "csv": "CSV", "parquet": "Parquet"}
@@ -58,14 +51,14 @@ def _describe_parts(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     if pipeline.subscriptions is not None:
         yield "dead letters", _describe_sink(pipeline.dead_letters)
     if pipeline.patterns is not None:
-        yield "letters of patterns", _describe_sink(place_pattern_letters(pipeline.dead_letters))
+        yield "letters of patterns", _describe_sink(pipeline.dead_letters.for_pattern_letters())
     yield "checkpoint", _show(pipeline.checkpoint)
     yield "trigger", _describe_trigger(pipeline.trigger)
     yield "shown", _describe_monitor(pipeline.shown)
     yield "spark", _describe_spark(pipeline)
 
 
-def _describe_source(source: SourceSettings) -> str:
+def _describe_source(source: settings.SourceSettings) -> str:
     match source.kind:
         case "kafka":
             where = f"Kafka topic {_show(source.topic)} at {_show(source.servers)}, values as {source.value}"
@@ -80,25 +73,21 @@ def _describe_source(source: SourceSettings) -> str:
     return where + columns + "".join(f"; {column}" for column in named) + _describe_options(source.options)
 
 
-def _describe_subscriptions(settings: SubscriptionSettings) -> str:
-    if settings.file:
-        where = f"file {_show(settings.file)}, read again when it changes"
-    elif settings.directory:
-        where = f"change files in {_show(settings.directory)}, in the order of their names"
-    elif settings.table:
-        often = f"every {_format_duration(settings.refresh)}" if settings.refresh else "with each micro-batch"
-        where = f"table {_show(settings.table)}, looked at {often}"
-    elif settings.topic:
-        where = f"Kafka topic {_show(settings.topic)} at {_show(settings.servers)}, followed"
+def _describe_subscriptions(feed: settings.SubscriptionSettings) -> str:
+    if feed.file:
+        where = f"file {_show(feed.file)}, read again when it changes"
+    elif feed.directory:
+        where = f"change files in {_show(feed.directory)}, in the order of their names"
+    elif feed.table:
+        often = f"every {_format_duration(feed.refresh)}" if feed.refresh else "with each micro-batch"
+        where = f"table {_show(feed.table)}, looked at {often}"
+    elif feed.topic:
+        where = f"Kafka topic {_show(feed.topic)} at {_show(feed.servers)}, followed"
     else:
-        where = f"snapshot {_show(settings.snapshot)}"
-    notation = "" if settings.snapshot else f"; filters as {settings.notation}"
-    return (
-        where
-        + notation
-        + (f"; {settings.shards:,} shards" if settings.shards > 1 else "")
-        + _describe_options(settings.options)
-    )
+        where = f"snapshot {_show(feed.snapshot)}"
+    notation = "" if feed.snapshot else f"; filters as {feed.notation}"
+    shards = f"; {feed.shards:,} shards" if feed.shards > 1 else ""
+    return where + notation + shards + _describe_options(feed.options)
 
 
 def _describe_vocabulary(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
@@ -111,29 +100,28 @@ def _describe_vocabulary(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
 
 
 def _describe_matching(pipeline: Pipeline) -> str:
-    settings = pipeline.matching
-    unit = "subscriptions" if settings.per == "event" else "subscription"
-    kept = settings.keep
+    matching = pipeline.matching
+    unit = "subscriptions" if matching.per == "event" else "subscription"
+    kept = matching.keep
     if pipeline.source.id is not None:
         columns = ", ".join(["event", unit, *map(_show, kept or ())])
     else:
         columns = ", ".join([*map(_show, kept), unit]) if kept is not None else f"all of the event's, {unit}"
-    parts = [f"a row for each {settings.per}: {columns}"]
-    parts += [f"at most {settings.limit:,} matches an event"] if settings.limit else []
-    parts += [f"spread over {settings.spread:,} tasks"] if settings.spread else []
-    parts += [f"ages reckoned from {settings.now.isoformat()}"] if settings.now else []
+    parts = [f"a row for each {matching.per}: {columns}"]
+    parts += [f"at most {matching.limit:,} matches an event"] if matching.limit else []
+    parts += [f"spread over {matching.spread:,} tasks"] if matching.spread else []
+    parts += [f"ages reckoned from {matching.now.isoformat()}"] if matching.now else []
     return "; ".join(parts)
 
 
-def _describe_patterns(settings: PatternSettings) -> str:
-    key = f"; parted by `{_show(settings.key)}`" if settings.key else ""
-    kept = f"; detections carry {', '.join(f'`{_show(name)}`' for name in settings.keep)}" if settings.keep else ""
-    return (
-        f"file {_show(settings.file)}; events wait {_format_duration(settings.lateness)} to be put in order{key}{kept}"
-    )
+def _describe_patterns(patterns: settings.PatternSettings) -> str:
+    key = f"; parted by `{_show(patterns.key)}`" if patterns.key else ""
+    kept = f"; detections carry {', '.join(f'`{_show(name)}`' for name in patterns.keep)}" if patterns.keep else ""
+    wait = f"events wait {_format_duration(patterns.lateness)} to be put in order"
+    return f"file {_show(patterns.file)}; {wait}{key}{kept}"
 
 
-def _describe_sink(sink: SinkSettings) -> str:
+def _describe_sink(sink: settings.SinkSettings) -> str:
     match sink.kind:
         case "kafka":
             where = f"Kafka topic {_show(sink.topic)} at {_show(sink.servers)}; at least once, exact by key"
@@ -152,7 +140,7 @@ def _describe_trigger(trigger: Trigger) -> str:
     return f"every {_format_duration(trigger.every)}" if trigger.every else "as soon as the last micro-batch is done"
 
 
-def _describe_monitor(monitor: MonitorSettings) -> str:
+def _describe_monitor(monitor: settings.MonitorSettings) -> str:
     parts = [f"view {monitor.view}"]
     parts += [f"metrics at {_show(monitor.metrics)}"] if monitor.metrics else []
     parts += ["JSON lines on standard output"] if monitor.lines == "-" else []

@@ -1,7 +1,7 @@
 """`pipeline.toml` into a `Pipeline`: all mistakes are reported together, each with its line.
 
-Keys and values are validated by `reading`, then tables are checked against each other and the disk (`checks`,
-`pattern_checks`). What only Spark can know (columns, SQL) is `analysis`.
+Keys and values are validated by `reading`, then tables are checked against each other and the disk (`checks`). What
+only Spark can know (columns, SQL) is `analysis`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from tidings.concepts.text_files import read_text
 from tidings.errors import BadPipeline
 from tidings.spark.pipeline.config.checks import check_tables
-from tidings.spark.pipeline.config.pattern_checks import check_pattern_files
 from tidings.spark.pipeline.config.reading import FileMistake, FileReading
 from tidings.spark.pipeline.config.settings import Pipeline, PipelineFile
 from tidings.spark.pipeline.config.values import FileContext
@@ -76,13 +75,8 @@ def read(path: str | Path, *, environ: Mapping[str, str] = os.environ) -> Pipeli
     reading = FileReading(raw, text, FileContext(path.parent, Variables(environ)))
     file = reading.validate()
     check_tables(reading, file)
-    check_pattern_files(reading, file)
     reading.sort_mistakes()
     pipeline = None if reading.mistakes else Pipeline.from_file(file, path)
-    return PipelineDraft(path, reading.render(reading.mistakes), pipeline, _select_analysed(reading, file), reading)
-
-
-def _select_analysed(reading: FileReading, file: PipelineFile) -> PipelineFile | None:
-    if not all(map(reading.is_usable, _ANALYSED)):
-        return None
-    return file if reading.is_usable("patterns") else replace(file, patterns=None)
+    analysed = file if reading.is_usable("patterns") else replace(file, patterns=None)
+    events = analysed if all(map(reading.is_usable, _ANALYSED)) else None
+    return PipelineDraft(path, reading.render(reading.mistakes), pipeline, events, reading)

@@ -14,14 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from tidings.concepts import did_you_mean, nearest
-from tidings.spark.pipeline.config.settings import (
-    SECTIONS,
-    TOP_KEYS,
-    PipelineFile,
-    list_keys,
-    phrase,
-    settings_class,
-)
+from tidings.spark.pipeline.config import settings
+from tidings.spark.pipeline.config.settings import SECTIONS, TOP_KEYS, PipelineFile, list_keys
 from tidings.spark.pipeline.config.toml_lines import find_lines
 from tidings.spark.pipeline.config.values import FileContext, WrongTable, WrongValue, name_type
 
@@ -145,7 +139,9 @@ class FileReading:
                     self._unusable.add(path[0])
                     self.refuse_table(path, f"must be a table, not {name_type(self.get(path))}")
                 case "tuple_type":
-                    self._add_single_table(str(path[0]))
+                    name, value = path[0], self.get(path)
+                    text = f"written [[{name}]], since there may be several" if _is_table(value) else name_type(value)
+                    self.refuse_table(path, f"is {text}")
                 case "value_error":
                     self._add_wrong_value(path, problem["ctx"]["error"])
 
@@ -155,7 +151,7 @@ class FileReading:
             hint = did_you_mean(name, SECTIONS) or f"; the tables are {', '.join(SECTIONS)}"
             self.refuse_table(path, f"is not a table of a pipeline{hint}")
             return
-        keys = TOP_KEYS if len(path) == 1 else tuple(list_keys(settings_class(path[0])))
+        keys = TOP_KEYS if len(path) == 1 else tuple(list_keys(settings.settings_class(path[0])))
         hint = did_you_mean(name, keys) or f"; the keys are {', '.join(keys)}"
         if len(path) > 1 and name in TOP_KEYS:
             hint = " of this table; it stands at the top of the file, before the first table"
@@ -163,18 +159,13 @@ class FileReading:
         self._intended.add((*path[:-1], nearest(name, keys) or name))
 
     def _add_missing(self, path: TomlPath) -> None:
-        keys = list_keys(PipelineFile if len(path) == 1 else settings_class(path[0]))
-        text = f"is missing: {phrase(keys[str(path[-1])])}"
+        keys = list_keys(PipelineFile if len(path) == 1 else settings.settings_class(path[0]))
+        text = f"is missing: {settings.phrase(keys[str(path[-1])])}"
         if path[-1] in SECTIONS and len(path) == 1:
             self._unusable.add(path[0])
             self.refuse_table(path, text)
         else:
             self.refuse_key(path, text)
-
-    def _add_single_table(self, name: str) -> None:
-        value = self.raw[name]
-        text = f"written [[{name}]], since there may be several" if _is_table(value) else name_type(value)
-        self.refuse_table((name,), f"is {text}")
 
     def _add_wrong_value(self, path: TomlPath, wrong: WrongValue) -> None:
         for name, text in wrong.mistakes:

@@ -1,6 +1,6 @@
-"""The reference of `pipeline.toml`, made from the settings classes: Markdown for the docs, JSON schema for editors.
+"""The JSON schema of `pipeline.toml` for editors, made from the settings classes.
 
-Tests compare docs/guide/pipeline.md and `pipeline.schema.json` with what is built here. To write the schema anew:
+A test compares `pipeline.schema.json` with what is built here. To write that file anew:
 
     python -m tidings.spark.pipeline.config.reference
 """
@@ -15,36 +15,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 from pydantic_core import PydanticUndefined
 
-from tidings.spark.pipeline.config.settings import (
-    FEEDS,
-    SECTIONS,
-    TOP_KEYS,
-    KeyRule,
-    PipelineFile,
-    SubscriptionSettings,
-    get_rule,
-    list_keys,
-    settings_class,
-)
-from tidings.spark.pipeline.config.values import ValueKind
+from tidings.spark.pipeline.config import settings
+from tidings.spark.pipeline.config.settings import FEEDS, PipelineFile, SubscriptionSettings, get_rule
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 SCHEMA_FILE = Path(__file__).parents[1] / "pipeline.schema.json"
 """The JSON schema, as it is installed with the package."""
-
-
-def list_tables() -> dict[str, dict[str, FieldInfo]]:
-    """Return the keys of every table with described keys, by the table's name; the top of the file has the name ""."""
-    top = {name: field for name, field in list_keys(PipelineFile).items() if name in TOP_KEYS}
-    classes = {name: settings_class(name) for name in SECTIONS}
-    return {"": top, **{name: list_keys(settings) for name, settings in classes.items() if settings is not None}}
-
-
-def get_value_kind(field: FieldInfo) -> ValueKind:
-    """Return the kind of a key's values."""
-    return next(kind for kind in field.metadata if isinstance(kind, ValueKind))
 
 
 def get_default(field: FieldInfo) -> str:
@@ -55,28 +33,6 @@ def get_default(field: FieldInfo) -> str:
     return json.dumps(field.default)
 
 
-# Markdown ----------------------------------------------------------------------------------------
-
-
-def build_markdown(table: str) -> str:
-    """Return the keys of a table as a Markdown table, as they stand in docs/guide/pipeline.md."""
-    kinds = "with" if table == "subscriptions" else "kind"
-    rows = [_build_row(table, name, field) for name, field in list_tables()[table].items()]
-    return f"| key | value | default | {kinds} | meaning |\n|---|---|---|---|---|\n" + "".join(rows)
-
-
-def _build_row(table: str, name: str, field: FieldInfo) -> str:
-    rule = get_rule(field)
-    default = "**required**" if field.is_required() or rule.required else get_default(field)
-    if table == "subscriptions" and name in FEEDS:
-        default = "one of these five"
-    cells = (f"`{name}`", get_value_kind(field).words, default, ", ".join(rule.kinds), field.description or "")
-    return "| " + " | ".join(cells) + " |\n"
-
-
-# JSON schema -------------------------------------------------------------------------------------
-
-
 def build_json_schema() -> dict[str, Any]:
     """Return the JSON schema of `pipeline.toml`."""
     schema = TypeAdapter(PipelineFile).json_schema()
@@ -84,9 +40,9 @@ def build_json_schema() -> dict[str, Any]:
     for definition in (schema, *schema["$defs"].values()):
         for name, key in definition["properties"].items():
             definition["properties"][name] = _clean_key(key)
-    for section in SECTIONS:
-        if (settings := settings_class(section)) is not None:
-            _add_rules(schema["$defs"][settings.__name__], settings)
+    for section in settings.SECTIONS:
+        if (table := settings.settings_class(section)) is not None:
+            _add_rules(schema["$defs"][table.__name__], table)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
@@ -98,27 +54,24 @@ def _clean_key(key: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _add_rules(definition: dict[str, Any], settings: Any) -> None:
+def _add_rules(definition: dict[str, Any], table: Any) -> None:
     """Add the defaults, and which keys go with which kind of the table."""
     conditions: list[dict[str, Any]] = []
-    for name, field in list_keys(settings).items():
+    for name, field in settings.list_keys(table).items():
         rule, default = get_rule(field), get_default(field)
         with suppress(json.JSONDecodeError):  # a default in words
             definition["properties"][name]["default"] = json.loads(default)
         if rule.kinds:
-            conditions.append({"if": _build_condition(settings, rule), "else": {"properties": {name: False}}})
+            is_one_of_them: dict[str, Any] = {"properties": {"kind": {"enum": list(rule.kinds)}}}
+            if table is SubscriptionSettings:
+                is_one_of_them = {"anyOf": [{"required": [feed]} for feed in rule.kinds]}
+            conditions.append({"if": is_one_of_them, "else": {"properties": {name: False}}})
         if rule.required and name != "columns":  # not needed with value = "text"
             conditions[-1]["then"] = {"required": [name]}
-    if settings is SubscriptionSettings:
+    if table is SubscriptionSettings:
         definition["oneOf"] = [{"required": [feed]} for feed in FEEDS]
     if conditions:
         definition["allOf"] = conditions
-
-
-def _build_condition(settings: Any, rule: KeyRule) -> dict[str, Any]:
-    if settings is SubscriptionSettings:
-        return {"anyOf": [{"required": [feed]} for feed in rule.kinds]}
-    return {"properties": {"kind": {"enum": list(rule.kinds)}}}
 
 
 def format_json_schema() -> str:

@@ -21,15 +21,22 @@ import pydantic.dataclasses
 from pydantic import ConfigDict, Field
 
 from tidings.concepts import Ontology, Regions
+from tidings.concepts.text_files import read_text
+from tidings.errors import PatternError
+from tidings.forecast import Model
+from tidings.lang import read_patterns
 from tidings.model import Schema
 from tidings.spark.pipeline.config import path_values, values
 from tidings.spark.pipeline.config.values import Trigger, make_choice_kind
-from tidings.spark.pipeline.config.variables import derive_text
+from tidings.spark.pipeline.config.variables import derive_text, mask
+from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 from tidings.spark.pipeline.sources.size_limits import DEFAULT_MAX_BYTES
 from tidings.spark.query_context import QueryContext
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
+
+    from tidings.lang import WrittenPattern
 
 SourceKind: TypeAlias = Literal["json", "csv", "parquet", "kafka", "rate", "socket"]
 SinkKind: TypeAlias = Literal["json", "parquet", "kafka", "console", "python"]
@@ -178,6 +185,12 @@ class SinkSettings:
     options: Annotated[Options, values.OPTIONS, KeyRule((*FOLDERS, "kafka"))] = Field(default_factory=dict, repr=False)
     """Handed to Spark's writer as they are."""
 
+    def for_pattern_letters(self) -> SinkSettings:
+        """Return where the dead letters of patterns go beside this sink: their batches have numbers of their own."""
+        if self.path is None:
+            return self
+        return dataclasses.replace(self, path=derive_text(self.path, f"{self.path.rstrip('/')}_of_patterns"))
+
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
 class PatternSettings:
@@ -201,6 +214,19 @@ class PatternSettings:
     """When forecasts are told."""
     step: Annotated[float, values.CHANCE] = 0.1
     """By how much it must change, with `tell = "change"`."""
+
+    def parse(self, context: QueryContext) -> list[WrittenPattern]:
+        """Return the patterns of the file; `PatternError` has every mistake in it, with its line and a caret."""
+        text = read_text(to_local_path(self.file) or Path(self.file))
+        patterns = read_patterns(text, **context.vocabulary.to_keywords())
+        if not patterns:
+            msg = f"`{mask(self.file)}` holds no pattern; one begins with a line `pattern NAME`"
+            raise PatternError(msg)
+        return patterns
+
+    def load_model(self) -> Model | None:
+        """Return the model that forecasts are made with, where there is one."""
+        return None if self.model is None else Model.load(to_local_path(self.model) or Path(self.model))
 
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)

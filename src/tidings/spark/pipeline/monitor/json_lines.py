@@ -9,26 +9,23 @@ from __future__ import annotations
 import json
 import os
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tidings.errors import FileError
+from tidings.spark.pipeline.monitor.report import get_utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from tidings.spark.pipeline.monitor.report import BatchReport
-
-
-def _get_utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 class JsonLines:
     """Writes a line for each message, to a file or to standard output (`-`)."""
 
-    def __init__(self, path: str, *, now: Callable[[], datetime] = _get_utc_now) -> None:
+    def __init__(self, path: str, *, now: Callable[[], datetime] = get_utc_now) -> None:
         """Open the file for appending; a line that a crash cut short is ended first."""
         self._now = now
         self._owns_file = path != "-"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.live import Live
@@ -18,8 +18,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from tidings.spark.pipeline.monitor.report import get_utc_now
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from rich.console import Console, RenderableType
 
@@ -44,18 +46,12 @@ TOTAL_FIELDS = (
 """Fields of a report that the view sums."""
 
 
-def _get_utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class LiveView:
     """Draws the progress of a pipeline; other output on the same console appears above it."""
 
-    def __init__(self, console: Console, *, name: str, now: Callable[[], datetime] = _get_utc_now) -> None:
+    def __init__(self, console: Console, *, name: str, now: Callable[[], datetime] = get_utc_now) -> None:
         """Start drawing."""
-        self._name = name
-        self._now = now
-        self._begun = now()
+        self._name, self._now, self._begun = name, now, now()
         self._lock = threading.Lock()
         self._status = "starting"
         self._last: BatchReport | None = None
@@ -93,20 +89,14 @@ class LiveView:
     def render(self) -> RenderableType:
         """Return the view as it is now."""
         with self._lock:
-            now = self._now()
+            now, matching = self._now(), self._latest.get("matching")
             parts: list[RenderableType] = [self._build_numbers(now), *_list_lag(self._latest)] if self._latest else []
-            parts += [Text(f"{mismatch['said']}", style="yellow") for mismatch in self._select_mismatches()]
+            mismatches = matching.mismatches[:SHOWN_MISMATCHES] if matching is not None else ()
+            parts += [Text(f"{mismatch['said']}", style="yellow") for mismatch in mismatches]
             parts += [Text(f"{at:%H:%M:%S} {text}", style="yellow") for at, text in self._warnings]
-            return Panel(Group(*parts), title=Text(self._name), title_align="left", subtitle=self._build_footer(now))
-
-    def _select_mismatches(self) -> Sequence[Mapping[str, Any]]:
-        """Return the first few attributes with values of another kind than filters ask for."""
-        last = self._latest.get("matching")
-        return last.mismatches[:SHOWN_MISMATCHES] if last is not None else ()
-
-    def _build_footer(self, now: datetime) -> Text:
-        took = f", batch {self._last.batch} took {self._last.seconds:.1f} s" if self._last else ""
-        return Text(f"{self._status} for {_format_clock(now - self._begun)}{took}")
+            took = f", batch {self._last.batch} took {self._last.seconds:.1f} s" if self._last else ""
+            footer = Text(f"{self._status} for {_format_clock(now - self._begun)}{took}")
+            return Panel(Group(*parts), title=Text(self._name), title_align="left", subtitle=footer)
 
     def _build_numbers(self, now: datetime) -> Table:
         """Return names and numbers, two pairs in a line."""
@@ -153,15 +143,11 @@ def describe_lag(lag: Mapping[str, int]) -> str:
     """
     ordered = sorted(((behind, name) for name, behind in lag.items() if behind), reverse=True)
     named = [f"{name} {behind:,}" for behind, name in ordered[:NAMED_PARTITIONS]]
-    rest = (
-        [f"{sum(behind for behind, _ in ordered[NAMED_PARTITIONS:]):,} in {len(ordered) - NAMED_PARTITIONS} more"]
-        if ordered[NAMED_PARTITIONS:]
-        else []
-    )
-    return f"{sum(lag.values()):,} records" + (f": {', '.join(named + rest)}" if named else "")
+    if others := ordered[NAMED_PARTITIONS:]:
+        named.append(f"{sum(behind for behind, _ in others):,} in {len(others)} more")
+    return f"{sum(lag.values()):,} records" + (f": {', '.join(named)}" if named else "")
 
 
 def _format_clock(elapsed: timedelta) -> str:
-    """Return a duration as hours, minutes and seconds."""
     seconds = int(elapsed.total_seconds())
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"

@@ -57,31 +57,23 @@ class Metrics:
 
     def __init__(self, address: str, *, name: str) -> None:
         """Serve at `HOST:PORT`; with port 0 a free one is taken, which is then in `port`."""
-        registry = CollectorRegistry()
-        label = ("pipeline",)
+        registry, label = CollectorRegistry(), ("pipeline",)
         self._name = name
         self._counters = {
             key: Counter(f"tidings_{key}", text, label, registry=registry) for key, text in COUNTER_HELP.items()
         }
-        standing = {**GAUGE_HELP, **PATTERN_GAUGE_HELP}
-        self._gauges = {key: Gauge(f"tidings_{key}", text, label, registry=registry) for key, text in standing.items()}
-        self._seconds = Histogram(
-            "tidings_batch_seconds", "Time a batch took.", label, registry=registry, buckets=BUCKETS
-        )
-        self._ended = Gauge("tidings_last_batch_timestamp_seconds", "When it was done.", label, registry=registry)
         self._warnings = Counter("tidings_warnings", "Warnings given.", label, registry=registry)
-        self._lag = Gauge(
-            "tidings_lag_records",
-            "Records of a Kafka partition not read yet.",
-            (*label, "partition"),
-            registry=registry,
-        )
-        self._mismatched = Gauge(
-            "tidings_mismatched_values",
-            "Values of an attribute that are not of the kind that filters ask for.",
-            (*label, "attribute", "asked"),
-            registry=registry,
-        )
+
+        def make_gauge(key: str, text: str, *labels: str) -> Gauge:
+            return Gauge(f"tidings_{key}", text, (*label, *labels), registry=registry)
+
+        self._gauges = {key: make_gauge(key, text) for key, text in {**GAUGE_HELP, **PATTERN_GAUGE_HELP}.items()}
+        self._ended = make_gauge("last_batch_timestamp_seconds", "When it was done.")
+        self._lag = make_gauge("lag_records", "Records of a Kafka partition not read yet.", "partition")
+        mismatched = "Values of an attribute that are not of the kind that filters ask for."
+        self._mismatched = make_gauge("mismatched_values", mismatched, "attribute", "asked")
+        took = "Time a batch took."
+        self._seconds = Histogram("tidings_batch_seconds", took, label, registry=registry, buckets=BUCKETS)
         self._partitions: set[str] = set()
         # From the start, so that a rate over the first batch is not missed.
         for counter in (*self._counters.values(), self._warnings):
@@ -97,7 +89,10 @@ class Metrics:
         """Add a batch."""
         for key, counter in self._counters.items():
             counter.labels(self._name).inc(report.count_for_total(key))
-        for key, value in _select_gauges(report).items():
+        gauges = {key: getattr(report, key) for key in GAUGE_HELP}
+        if report.query == "patterns":
+            gauges = {"patterns": report.patterns, "pattern_batch": report.batch}
+        for key, value in gauges.items():
             # A version that is text has no number, and as a label each one would be a series for ever.
             if isinstance(value, int):
                 self._gauges[key].labels(self._name).set(value)
@@ -124,13 +119,6 @@ class Metrics:
         for gone in self._partitions - set(report.lag):
             self._lag.remove(self._name, gone)
         self._partitions = set(report.lag)
-
-
-def _select_gauges(report: BatchReport) -> dict[str, int | str | None]:
-    """Return the gauges that a report sets."""
-    if report.query == "patterns":
-        return {"patterns": report.patterns, "pattern_batch": report.batch}
-    return {key: getattr(report, key) for key in GAUGE_HELP}
 
 
 def _serve(address: str, registry: CollectorRegistry) -> tuple[WSGIServer, Thread]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.matcher.live.versions import Version
     from tidings.matcher.mismatch_report import MismatchReport
 
@@ -44,23 +43,15 @@ class PipelineMismatches:
 
     def take_new(self) -> list[MismatchReport]:
         """Return the mismatches that were not returned before."""
-        mismatches = [
-            mismatch
-            for mismatch in self._reports
-            if (mismatch.attribute, mismatch.kind, mismatch.unit) not in self._warned
-        ]
-        self._warned.update((mismatch.attribute, mismatch.kind, mismatch.unit) for mismatch in mismatches)
-        return mismatches
+        new = [report for report in self._reports if (report.attribute, report.kind, report.unit) not in self._warned]
+        self._warned.update((report.attribute, report.kind, report.unit) for report in new)
+        return new
 
     def _merge_shards(self) -> MismatchCounts:
         """Return for each attribute and kind the counts of the shard with the most."""
-        best: dict[TypedAttribute, MismatchCounts] = {}
-        for counts in self._shards.values():
-            for key in counts.types:
-                largest_so_far = best.get(key)
-                if largest_so_far is None or largest_so_far.types[key].total() < counts.types[key].total():
-                    best[key] = counts
         largest = MismatchCounts()
-        for key, counts in best.items():
-            largest.values[key], largest.types[key] = counts.values[key], counts.types[key]
+        for counts in self._shards.values():
+            for key, types in counts.types.items():
+                if key not in largest.types or largest.types[key].total() < types.total():
+                    largest.values[key], largest.types[key] = counts.values[key], types
         return largest

@@ -1,17 +1,31 @@
-"""The report of a micro-batch, and the protocol of those that receive it."""
+"""The report of a micro-batch, what Spark's own progress report adds to it, and the protocol of those that receive it.
+
+Spark's report, `StreamingQuery.lastProgress`, is a dict. It has what we cannot count ourselves: lag, and dropped
+duplicates. Offsets in it are JSON, as text or decoded already, and null before the first batch; a source without such
+offsets has no known lag.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeAlias
 
 Query: TypeAlias = Literal["matching", "patterns"]
 """The query of a batch; each of the two numbers its batches from 0."""
 
+KAFKA_PREFIX = "KafkaV2["
+"""The beginning of Spark's description of a Kafka source."""
+
 SHARED_FIELDS = ("events",)
 """Counts that both queries of a pipeline make of the same events."""
+
+
+def get_utc_now() -> datetime:
+    """Return the time, with its zone."""
+    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +39,9 @@ class BatchReport:
     pipeline: str
     batch: int
     started: datetime  # with its zone
-    seconds: float
-    events: int
-    matches: int
+    seconds: float = 0.0
+    events: int = 0
+    matches: int = 0
     dead_letters: int = 0
     duplicates: int = 0  # dropped: their id came before
     late: int = 0
@@ -93,3 +107,40 @@ class Monitor(Protocol):
 
     def close(self) -> None:
         """Show the final state and release resources."""
+
+
+# Spark's progress --------------------------------------------------------------------------------
+
+
+def compute_lag(progress: Mapping[str, Any]) -> dict[str, int]:
+    """Return how many records each partition of the Kafka sources is behind: `{"ads-0": 120}`.
+
+    Names are Kafka's own, the topic and the number. A partition that appeared after the batch was planned counts
+    from offset 0, which may be more than Kafka still has.
+    """
+    lag: dict[str, int] = {}
+    for source in progress.get("sources") or ():
+        if str(source.get("description", "")).startswith(KAFKA_PREFIX):
+            read = _parse_offsets(source.get("endOffset"))
+            for name, latest in _parse_offsets(source.get("latestOffset")).items():
+                lag[name] = lag.get(name, 0) + max(0, latest - read.get(name, 0))
+    return lag
+
+
+def count_duplicates(progress: Mapping[str, Any]) -> int:
+    """Return how many rows were dropped because their id came before."""
+    operators = progress.get("stateOperators") or ()
+    counts = (dict(step.get("customMetrics") or {}).get("numDroppedDuplicateRows", 0) for step in operators)
+    return sum(int(count) for count in counts)
+
+
+def _parse_offsets(offset: object) -> dict[str, int]:
+    """Return `{"ads": {"0": 12}}`, or its JSON text, as `{"ads-0": 12}`; anything else is empty."""
+    try:
+        decoded = json.loads(offset) if isinstance(offset, str) else offset
+    except ValueError:  # PySpark gives the text "None" for a missing offset
+        return {}
+    if not isinstance(decoded, Mapping):
+        return {}
+    parts = [(topic, part) for topic, part in decoded.items() if isinstance(part, Mapping)]
+    return {f"{topic}-{number}": int(at) for topic, part in parts for number, at in part.items()}

@@ -25,9 +25,7 @@ class PlainText:
         self, console: Console, *, every: float | None = INTERVAL_SECONDS, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Print on this console; with `every=None`, only warnings."""
-        self._console = console
-        self._every = every
-        self._clock = clock
+        self._console, self._every, self._clock = console, every, clock
         self._printed_at = -float("inf")
         self._waiting: list[BatchReport] = []
 

@@ -57,17 +57,17 @@ class Checkpoint:
         if folder is None:
             msg = f"the checkpoint `{path}` must be a path that driver and workers see, such as a mounted volume"
             raise CheckpointError(msg)
-        mark = Path(folder) / MARK
+        mark = folder / MARK
         try:
             if not mark.exists():
-                _check_empty(mark.parent)
-                mark.parent.mkdir(parents=True, exist_ok=True)
+                _check_empty(folder)
+                folder.mkdir(parents=True, exist_ok=True)
                 content = {"format": FORMAT, "tidings": td.__version__, "id": str(uuid.uuid4())}
                 write_atomically(mark, iter([json.dumps(content).encode()]))
         except OSError as problem:
             msg = f"the checkpoint `{folder}` cannot be made: {problem.strerror}; give a folder that can be written to"
             raise CheckpointError(msg) from problem
-        return cls(mark.parent, _read_mark(mark))
+        return cls(folder, _read_mark(mark))
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -76,9 +76,8 @@ class Checkpoint:
             try:
                 fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as problem:
-                msg = (
-                    f"the checkpoint `{self.folder}` is in use by another `tidings run`; stop it, or give a new folder"
-                )
+                way_out = "stop it, or give a new folder"
+                msg = f"the checkpoint `{self.folder}` is in use by another `tidings run`; {way_out}"
                 raise CheckpointError(msg) from problem
             yield
 
@@ -140,14 +139,11 @@ class Checkpoint:
 
 
 def _check_empty(folder: Path) -> None:
-    if folder.is_dir() and any(not _is_partial_mark(path.name) for path in folder.iterdir()):
+    # What ends on `.tmp` is a mark that a crash left half written.
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    if not all(name.startswith(f"{MARK}.") and name.endswith(".tmp") for name in names):
         msg = f"the checkpoint `{folder}` is not empty and was not made by `tidings run`; give a new folder"
         raise CheckpointError(msg)
-
-
-def _is_partial_mark(name: str) -> bool:
-    """Tell whether a file is a mark that a crash left half written, under its temporary name."""
-    return name.startswith(f"{MARK}.") and name.endswith(".tmp")
 
 
 def _read_mark(mark: Path) -> str:

@@ -7,13 +7,11 @@ its events and the state alone, so a retried batch gives the same rows.
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
-from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from tidings.forecast import Detector
 from tidings.spark.detect.detect import detect
@@ -21,11 +19,12 @@ from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.match.shard_plan import ShardPlan
 from tidings.spark.match.worker_matcher import TaggedRows
 from tidings.spark.match.worker_stage import WorkerStage, match_in_workers
-from tidings.spark.pipeline.config.pattern_checks import ID, load_model
+from tidings.spark.pipeline.config.checks import ID
 from tidings.spark.pipeline.config.variables import mask
 from tidings.spark.pipeline.monitor.report import BatchReport
+from tidings.spark.pipeline.run import match_batches
 from tidings.spark.pipeline.run.match_batches import EVENT, LATE, RAW, REFUSED, TIME, resolve_column
-from tidings.spark.pipeline.run.microbatch import BatchHandler, persist_frame
+from tidings.spark.pipeline.run.queries import BatchHandler, persist_frame
 from tidings.spark.pipeline.sinks.batch_folders import EXACT_TIMES
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import schema_of, to_column
@@ -33,6 +32,7 @@ from tidings.spark.subscriptions.subscription_source import open_subscriptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from pyspark.sql import Column, DataFrame, Row
 
@@ -59,14 +59,7 @@ LETTER = ("event", "reason", "row")
 SEEN = "seen"
 """The column with the number of events that a row stands for."""
 
-_ADDED = (
-    StructField("made", LongType()),
-    StructField("reason", StringType()),
-    StructField("row", StringType()),
-    StructField("events", LongType()),
-    StructField("newest", TimestampType()),
-    StructField("mismatches", StringType()),
-)
+_ADDED = (StructField("made", LongType()), *match_batches.ADDED_FIELDS)
 
 
 # The stream ----------------------------------------------------------------------------------------
@@ -96,9 +89,10 @@ def detect_stream(
 
 def add_forecasts(detector: Detector, settings: PatternSettings) -> Detector:
     """Return a detector of the same patterns that also forecasts them; without a model, the detector itself."""
-    if settings.model is None:
+    model = settings.load_model()
+    if model is None:
         return detector
-    forecaster = Detector(model=load_model(settings.model), time=detector.time, **detector.vocabulary.to_keywords())
+    forecaster = Detector(model=model, time=detector.time, **detector.vocabulary.to_keywords())
     forecaster.add_many(
         [pattern.to_written() for pattern in detector.patterns],
         horizon=settings.horizon,
@@ -162,30 +156,25 @@ class DetectBatches(BatchHandler):
         has_forecasts = pipeline.patterns is not None and pipeline.patterns.model is not None
         self._columns = (*DETECTION, *FORECAST) if has_forecasts else DETECTION
 
-    def _process(self, frame: DataFrame, batch: int) -> None:
-        started, begun = datetime.now(UTC), time.monotonic()
+    def _process(self, frame: DataFrame, batch: int, started: datetime) -> BatchReport | None:
         with ExitStack() as stack:
             # Persisted: a stateful stream must not be computed twice in one batch.
             rows = persist_frame(frame, stack)
             counts = self._count_rows(rows)
             self._write_rows(rows, counts, batch)
         if not any(counts):
-            return  # a batch without data, which only moves the watermark
-        self._report(
-            BatchReport(
-                self._pipeline.name,
-                batch,
-                started,
-                time.monotonic() - begun,
-                counts["events"],
-                0,
-                dead_letters=counts["letters"] + counts["late"],
-                late=counts["late"],
-                query="patterns",
-                beside=self._is_beside,
-                patterns=self._patterns,
-                detections=counts["detections"],
-            )
+            return None  # a batch without data, which only moves the watermark
+        return BatchReport(
+            self._pipeline.name,
+            batch,
+            started,
+            events=counts["events"],
+            dead_letters=counts["letters"] + counts["late"],
+            late=counts["late"],
+            query="patterns",
+            beside=self._is_beside,
+            patterns=self._patterns,
+            detections=counts["detections"],
         )
 
     def _count_rows(self, rows: DataFrame) -> Row:

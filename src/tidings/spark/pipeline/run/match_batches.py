@@ -7,7 +7,6 @@ then found, the rows are the same, and sinks that have them already write nothin
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from tidings.spark.match.worker_matcher import TaggedRows, describe_excess
 from tidings.spark.match.worker_stage import WorkerStage
 from tidings.spark.pipeline.monitor.mismatch_totals import PipelineMismatches
 from tidings.spark.pipeline.monitor.report import BatchReport
-from tidings.spark.pipeline.run.microbatch import BatchHandler, persist_frame
+from tidings.spark.pipeline.run.queries import BatchHandler, persist_frame
 from tidings.spark.pipeline.sinks.sinks import Sink
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import schema_of, to_column
@@ -92,8 +91,7 @@ class MatchBatches(BatchHandler):
         if change.refused:
             self._report_refused(change.refused, batch)
 
-    def _process(self, frame: DataFrame, batch: int) -> None:
-        started, begun = datetime.now(UTC), time.monotonic()
+    def _process(self, frame: DataFrame, batch: int, started: datetime) -> BatchReport:
         claim, columns = self._claim_version(batch, started), self._event_columns(frame)
         self._check_version(claim, columns, batch)
         changes, self._changes[:] = list(self._changes), []
@@ -103,27 +101,25 @@ class MatchBatches(BatchHandler):
             counts = self._count_rows(tagged)
             self._write_rows(tagged, counts, batch)
         if counts["newest"] is not None:
-            self._write_newest(batch, counts["newest"].astimezone(UTC), claim)
+            newest, before = counts["newest"].astimezone(UTC), claim.facts["newest"]
+            self._checkpoint.write_newest(batch, max(newest, datetime.fromisoformat(before)) if before else newest)
         mismatches = self._mismatches.add(counts["mismatches"], self._live.folder, version)
         for mismatch in self._mismatches.take_new():
             self._watch.warn(str(mismatch))
-        self._report(
-            BatchReport(
-                self._pipeline.name,
-                batch,
-                started,
-                time.monotonic() - begun,
-                counts["events"] or 0,
-                counts["matches"],
-                dead_letters=counts["letters"],
-                late=counts["late"],
-                over_limit=counts["over_limit"],
-                subscriptions=version.count,
-                version=claim.version,
-                changes=sum(change.added + change.removed for change in changes),
-                refused_subscriptions=sum(len(change.refused) for change in changes),
-                mismatches=tuple({**report.to_dict(), "said": str(report)} for report in mismatches),
-            )
+        return BatchReport(
+            self._pipeline.name,
+            batch,
+            started,
+            events=counts["events"] or 0,
+            matches=counts["matches"],
+            dead_letters=counts["letters"],
+            late=counts["late"],
+            over_limit=counts["over_limit"],
+            subscriptions=version.count,
+            version=claim.version,
+            changes=sum(change.added + change.removed for change in changes),
+            refused_subscriptions=sum(len(change.refused) for change in changes),
+            mismatches=tuple({**report.to_dict(), "said": str(report)} for report in mismatches),
         )
 
     # Subscriptions -----------------------------------------------------------------------------
@@ -178,7 +174,7 @@ class MatchBatches(BatchHandler):
         plan = ShardPlan(handle.store.shards, grouped=grouped, limit=matching.limit, spread=matching.spread)
         time = TIME if self._pipeline.late is not None else None
         build = TaggedRows(plan.row_builder, raw=RAW, time=time, hidden=(EVENT, TIME))
-        added = (plan.id_field(columns.id_column, handle.spark_id_type), *_ADDED)
+        added = (plan.id_field(columns.id_column, handle.spark_id_type), *ADDED_FIELDS)
         stage = WorkerStage(columns.kept, columns.names, build, added, plan, refused=REFUSED, whole_events=True)
         query = MatchQuery(handle, stage, columns, datetime.fromisoformat(claim.facts["now"]))
         return query.match_tagged_events(frame, hidden=_HIDDEN, keep=lambda rows: persist_frame(rows, stack))
@@ -224,35 +220,27 @@ class MatchBatches(BatchHandler):
 
     def _write_rows(self, tagged: DataFrame, counts: Row, batch: int) -> None:
         if counts["matches"]:
-            rows = tagged.where(to_column(self._id_column).isNotNull()).select(
-                *map(to_column, self._order_columns(tagged))
-            )
+            # The event's id, the subscription and the kept columns; without an id, the subscription is last.
+            added = {field.name for field in ADDED_FIELDS}
+            first = ["event", self._id_column] if self._pipeline.source.id is not None else []
+            names = [*first, *(name for name in tagged.columns if name not in added.union(first))]
+            rows = tagged.where(to_column(self._id_column).isNotNull()).select(*map(to_column, names))
             for output in self._sinks.matches:
                 output.write(rows, batch)
         if counts["letters"]:
             names = [name for name in ("event", "reason", "row") if name in tagged.columns]
             self._sinks.dead_letters.write(tagged.where(to_column("reason").isNotNull()).select(*names), batch)
 
-    def _order_columns(self, tagged: DataFrame) -> list[str]:
-        """Return the columns of a match in order: event id, subscription, kept ones; without an id, it is last."""
-        names = [name for name in tagged.columns if name not in _NAMES]
-        first = ["event", self._id_column] if self._pipeline.source.id is not None else []
-        return [*first, *(name for name in names if name not in first)]
 
-    def _write_newest(self, batch: int, newest: datetime, claim: Claim) -> None:
-        before = claim.facts["newest"]
-        previous = datetime.fromisoformat(before) if before is not None else newest
-        self._checkpoint.write_newest(batch, max(newest, previous))
-
-
-_ADDED = (
+ADDED_FIELDS = (
     StructField("reason", StringType()),
     StructField("row", StringType()),
     StructField("events", LongType()),
     StructField("newest", TimestampType()),
     StructField("mismatches", StringType()),
 )
-_NAMES = frozenset(field.name for field in _ADDED)
+"""The columns of dead letters and tallies, which workers add to those of matches."""
+
 _HIDDEN = (EVENT, TIME, REFUSED, RAW)
 
 

@@ -1,26 +1,31 @@
 """The queries of a running pipeline: matching, pattern detection, or both.
 
-Each query has a folder of its own in the checkpoint. When one of them fails, or a stop is requested, all of them end
-after their current batch.
+Each query has a folder of its own in the checkpoint, and a handler of its micro-batches, which reports each that is
+done. When a query fails, or a stop is requested, all of them end after their current batch: none is interrupted. The
+exception of a failed batch is kept as it was raised.
 """
 
 from __future__ import annotations
 
 import json
+import threading
 import time
+from abc import ABC, abstractmethod
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from queue import Empty
+from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidings.spark.pipeline.monitor.spark_progress import compute_lag, count_duplicates
-from tidings.spark.pipeline.run.microbatch import BatchHandler
+from tidings.spark.pipeline.monitor.report import compute_lag, count_duplicates
 from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, FailureReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
+    from contextlib import ExitStack
 
     from pyspark.sql import DataFrame
 
@@ -37,6 +42,66 @@ SETTLE_SECONDS, SETTLE_POLL_SECONDS = 30.0, 0.01
 
 PROGRESS_SECONDS = 3.0
 """Seconds that a report waits for Spark's own, which has the lag."""
+
+
+SUMMED_FIELDS = ("events", "matches", "dead_letters", "detections", "late")
+"""Fields of a report that are summed over a run."""
+
+
+class QueryClosed(Exception):
+    """Raised to Spark for a batch that begins after the query was closed; the next run processes it."""
+
+
+class BatchHandler(ABC):
+    """Processes the micro-batches of a query; Spark calls it with each."""
+
+    def __init__(self, checkpoint: Checkpoint, folder: str) -> None:
+        """Take the checkpoint, and the name of the query's folder in it."""
+        self._checkpoint, self.folder = checkpoint, folder
+        self._lock, self._closed = threading.Lock(), False  # locked during a batch
+        self._last_batch: int | None = None
+        self.failure: BaseException | None = None
+        self.reports: SimpleQueue[BatchReport] = SimpleQueue()
+        self.totals: Counter[str] = Counter()
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Process a micro-batch; an exception is kept, since Spark turns it into text."""
+        with self._lock:
+            if self._closed:
+                raise QueryClosed
+            started, begun = datetime.now(UTC), time.monotonic()
+            try:
+                report = self._process(frame, batch, started)
+            except BaseException as problem:
+                self.failure = problem
+                raise
+            self._last_batch = batch
+            if report is not None:
+                self.totals["batches"] += 1
+                self.totals.update({name: report.count_for_total(name) for name in SUMMED_FIELDS})
+                self.reports.put(replace(report, seconds=time.monotonic() - begun))
+
+    def close(self) -> None:
+        """Wait for the current batch; none begins after that.
+
+        Spark waits for the current batch before it stops a query, so a batch must never wait for the thread that stops.
+        """
+        with self._lock:
+            self._closed = True
+
+    def is_done(self) -> bool:
+        """Tell whether Spark has committed the last batch, or there was none."""
+        return self._last_batch is None or self._checkpoint.is_done(self._last_batch, self.folder)
+
+    @abstractmethod
+    def _process(self, frame: DataFrame, batch: int, started: datetime) -> BatchReport | None:
+        """Do the work of a batch, and report it; its duration is filled in. None: there was nothing to do."""
+
+
+def persist_frame(frame: DataFrame, stack: ExitStack) -> DataFrame:
+    """Persist a frame, on disk where memory is short, until the stack is closed."""
+    stack.callback(frame.persist().unpersist)
+    return frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +145,10 @@ def follow_queries(
 ) -> None:
     """Pass on reports until all queries end; stop them after their batches when one fails or a stop is requested."""
     joiners = [_ReportJoiner(query, watch) for query in running]
-    while _is_running(running) and not stopping.wait(POLL_SECONDS):
+    # One query may have read everything before another, but none may have failed.
+    while any(query.query.isActive for query in running) and _find_first(query.problem for query in running) is None:
+        if stopping.wait(POLL_SECONDS):
+            break
         for joiner in joiners:
             joiner.poll()
     # Read before the others are stopped: stopping is an exception of theirs, but not the cause.
@@ -95,11 +163,6 @@ def follow_queries(
         raise trouble.explain(problem)
 
 
-def _is_running(running: Sequence[RunningQuery]) -> bool:
-    """Tell whether some query runs and none has failed; one may have read everything before another."""
-    return any(query.query.isActive for query in running) and _find_first(query.problem for query in running) is None
-
-
 def _find_first(problems: Any) -> BaseException | None:
     return next((problem for problem in problems if problem is not None), None)
 
@@ -107,16 +170,12 @@ def _find_first(problems: Any) -> BaseException | None:
 def _stop_all(running: Sequence[RunningQuery]) -> None:
     for query in running:
         query.handler.close()
-    _wait(lambda: all(query.is_idle for query in running), SETTLE_SECONDS)
+    # Without Spark's commit of a finished batch, the next run would write its rows again.
+    until = time.monotonic() + SETTLE_SECONDS
+    while not all(query.is_idle for query in running) and time.monotonic() < until:
+        time.sleep(SETTLE_POLL_SECONDS)
     for query in running:
         query.query.stop()
-
-
-def _wait(condition: Callable[[], bool], seconds: float) -> None:
-    """Wait for Spark to commit a batch; without the commit, the next run would write its rows again."""
-    until = time.monotonic() + seconds
-    while not condition() and time.monotonic() < until:
-        time.sleep(SETTLE_POLL_SECONDS)
 
 
 class _ReportJoiner:
@@ -132,12 +191,15 @@ class _ReportJoiner:
             while True:
                 self._waiting.append((time.monotonic(), self._handler.reports.get_nowait()))
         progress = self._read_progress() if self._waiting else {}
-        while self._waiting and (last or self._waiting[0][1].batch <= max(progress, default=-1) or self._is_old()):
-            report = self._waiting.pop(0)[1]
-            self._watch.report(_complete_report(report, progress.get(report.batch)))
-
-    def _is_old(self) -> bool:
-        return time.monotonic() - self._waiting[0][0] > PROGRESS_SECONDS
+        while self._waiting:
+            since, report = self._waiting[0]
+            is_complete = report.batch <= max(progress, default=-1)
+            if not (last or is_complete or time.monotonic() - since > PROGRESS_SECONDS):
+                break
+            self._waiting.pop(0)
+            if (spark := progress.get(report.batch)) is not None:
+                report = replace(report, lag=compute_lag(spark), duplicates=count_duplicates(spark))
+            self._watch.report(report)
 
     def _read_progress(self) -> dict[int, dict[str, Any]]:
         """Return Spark's reports of its last batches by number, without those of waiting for events."""
@@ -145,9 +207,3 @@ class _ReportJoiner:
             batches = [json.loads(batch.json) for batch in self._query.recentProgress]
             return {batch["batchId"]: batch for batch in batches if "addBatch" in batch.get("durationMs", ())}
         return {}
-
-
-def _complete_report(report: BatchReport, progress: dict[str, Any] | None) -> BatchReport:
-    if progress is None:
-        return report
-    return replace(report, lag=compute_lag(progress), duplicates=count_duplicates(progress))

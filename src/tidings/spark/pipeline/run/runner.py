@@ -20,21 +20,17 @@ from rich.console import Console
 
 from tidings.errors import BadPipeline, SparkUnavailable
 from tidings.spark.pipeline.config.analysis import check_on_spark
-from tidings.spark.pipeline.config.checks import find_missing_source
-from tidings.spark.pipeline.config.pattern_checks import parse_pattern_file, place_pattern_letters
+from tidings.spark.pipeline.config.checks import find_missing_source, require_brokers
 from tidings.spark.pipeline.config.settings import PatternSettings, Pipeline, SinkSettings
 from tidings.spark.pipeline.monitor.listeners import open_monitor
 from tidings.spark.pipeline.monitor.report import Monitor
 from tidings.spark.pipeline.run.checkpoint import Checkpoint
 from tidings.spark.pipeline.run.detect_batches import DETECTION, FOLDER, KEY, DetectBatches, detect_stream
-from tidings.spark.pipeline.run.kafka_reach import require_brokers
 from tidings.spark.pipeline.run.match_batches import ARRIVED, REFUSED, BatchSinks, MatchBatches, resolve_column
-from tidings.spark.pipeline.run.microbatch import SUMMED_FIELDS
-from tidings.spark.pipeline.run.queries import follow_queries, start_query
-from tidings.spark.pipeline.run.spark_log import redirect_spark_log
+from tidings.spark.pipeline.run.queries import SUMMED_FIELDS, follow_queries, start_query
 from tidings.spark.pipeline.run.stopping import StopSignal
 from tidings.spark.pipeline.run.subscription_follower import build_query_context, open_live
-from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, FailureReport
+from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, FailureReport, redirect_spark_log
 from tidings.spark.pipeline.sinks.sinks import SinkContext, open_sink
 from tidings.spark.pipeline.sources.sources import stream_events
 from tidings.spark.schema import to_column
@@ -49,8 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidings.spark.pipeline.config.reading import FileMistake
-    from tidings.spark.pipeline.run.microbatch import BatchHandler
-    from tidings.spark.pipeline.run.queries import RunningQuery
+    from tidings.spark.pipeline.run.queries import BatchHandler, RunningQuery
 
 MASTER = "local[*,4]"
 """All cores of this machine; a task whose worker dies is retried, which `local[*]` alone does not do."""
@@ -174,9 +169,9 @@ class _QueryBuilder:
         return batches
 
     def _build_detection(self, events: DataFrame, settings: PatternSettings) -> tuple[DataFrame, BatchHandler]:
-        patterns = parse_pattern_file(settings.file, build_query_context(self.session, self.pipeline))
+        patterns = settings.parse(build_query_context(self.session, self.pipeline))
         context = self.pipeline.query_context
-        letters = place_pattern_letters(self.pipeline.dead_letters)
+        letters = self.pipeline.dead_letters.for_pattern_letters()
         # An event may be a dead letter of both queries, so the reason is part of the key.
         key = KEY if settings.model is None else DETECTION
         sinks = self._open_sinks(self.pipeline.detections, key, letters, ["event", "reason"])
@@ -187,13 +182,9 @@ class _QueryBuilder:
     def _open_sinks(
         self, sinks: Sequence[SinkSettings], key: Sequence[str], letters: SinkSettings, letters_key: Sequence[str]
     ) -> BatchSinks:
-        """Open sinks, and close each when the pipeline ends."""
         context = SinkContext(key=key, owner=self.checkpoint.id, console=self.console, folder=self.pipeline.folder)
         opened = [open_sink(sink, context) for sink in sinks]
-        dead = open_sink(letters, replace(context, key=letters_key))
-        for output in (*opened, dead):
-            self.stack.callback(output.close)
-        return BatchSinks(opened, dead)
+        return BatchSinks(opened, open_sink(letters, replace(context, key=letters_key)))
 
 
 def _drop_duplicates(events: DataFrame, pipeline: Pipeline) -> DataFrame:

@@ -60,13 +60,11 @@ class TopicFeed:
         except SPARK_ERRORS as problem:
             if not offsets:
                 raise
-            return _report_unreadable(f"the topic `{mask(self.topic)}`", problem, position, self._shows_reason())
+            texts = (self.topic, self.servers, *self.options.values())
+            return _report_unreadable(f"the topic `{mask(self.topic)}`", problem, position, texts)
         rows = sorted(rows, key=lambda row: (row.partition, row.offset))
         offsets |= {str(row.partition): row.offset + 1 for row in rows}
         return Changes([self._to_step(row) for row in rows], {"offsets": offsets} if offsets else position)
-
-    def _shows_reason(self) -> bool:
-        return not any(isinstance(text, ExpandedText) for text in (self.topic, self.servers, *self.options.values()))
 
     def _to_step(self, row: Row) -> ChangeStep:
         if row.key is None:
@@ -113,10 +111,15 @@ def _parse_partitions(topic: str, complaint: str) -> list[str]:
 
 
 def _report_unreadable(
-    subject: str, problem: BaseException, position: Mapping[str, Any], shows_reason: bool
+    subject: str, problem: BaseException, position: Mapping[str, Any], texts: Iterable[str]
 ) -> Changes:
-    """Return a change that only reports an error: what was read before stays in force."""
-    why = summarize_error(problem) if shows_reason else "a variable is part of it, so the reason is not shown"
+    """Return a change that only reports an error: what was read before stays in force.
+
+    The reason is not shown where a variable is part of one of the `texts`, of which it may quote any.
+    """
+    why = summarize_error(problem)
+    if any(isinstance(text, ExpandedText) for text in texts):
+        why = "a variable is part of it, so the reason is not shown"
     error = FileError(f"{subject} cannot be read, so what was read of it before stays in force: {why}")
     return Changes([ChangeStep(None, problem=error)], position)
 
@@ -152,25 +155,23 @@ class TableFeed:
         """Return the current rows, each with a hash of its filter and notation."""
         rows = self.session.sql(f"SELECT * FROM {self.table}")  # noqa: S608 - the user's own words, in the user's own file
         check_subscriptions(rows)
-        notation = (
-            F.coalesce(F.col("notation"), F.lit(self.notation)) if "notation" in rows.columns else F.lit(self.notation)
-        )
+        notation = F.lit(self.notation)
+        if "notation" in rows.columns:
+            notation = F.coalesce(F.col("notation"), notation)
         kept = rows.select("id", "filter", notation.alias("notation"))
         return kept.withColumn("hash", F.xxhash64("filter", "notation"))
 
     def fingerprint(self) -> list[str] | None:
         """Return the files of the table, which change with its rows; None for a table without files."""
-        self.session.catalog.refreshTable(self.table) if self._is_plain_name() else None
+        if not any(sign in self.table.strip() for sign in "`( "):  # a plain name
+            self.session.catalog.refreshTable(self.table)
         files = self.session.sql(f"SELECT * FROM {self.table}").inputFiles()  # noqa: S608
         return sorted(files) or None
-
-    def _is_plain_name(self) -> bool:
-        return "`" not in self.table and "(" not in self.table and " " not in self.table.strip()
 
     def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:  # noqa: ARG002 - a feed's shape
         """Return the rows that changed since the position."""
         previous = position.get("table", {})
-        if self._is_fresh():
+        if self._checked_at is not None and time.monotonic() - self._checked_at < self.refresh:
             return Changes([], position)
         try:
             files = self.fingerprint()
@@ -180,8 +181,7 @@ class TableFeed:
         except SPARK_ERRORS as problem:
             if not previous:
                 raise
-            is_open = not isinstance(self.table, ExpandedText)
-            return _report_unreadable(f"the table `{mask(self.table)}`", problem, position, is_open)
+            return _report_unreadable(f"the table `{mask(self.table)}`", problem, position, (self.table,))
         finally:
             self._checked_at = time.monotonic()
 
@@ -202,9 +202,6 @@ class TableFeed:
             problem = FileError(f"the table `{mask(self.table)}` has a row without `id` or `filter`")
             return ChangeStep(row.id, problem=problem)
         return ChangeStep(row.id, row.filter, row.notation)
-
-    def _is_fresh(self) -> bool:
-        return self._checked_at is not None and time.monotonic() - self._checked_at < self.refresh
 
     def save_state(self, rows: DataFrame) -> str:
         """Write the ids and hashes for the next comparison, and return the path."""

@@ -1,23 +1,35 @@
-"""Errors of Spark and of the disk in one line: what went wrong, where, and what to do about it.
+"""Errors of Spark and of the disk in one line: what went wrong, where, and what to do; Spark's own words in a file.
 
 Most errors of Spark are a `PySparkException`. Its connectors may raise Java's own, and when Java is gone, only the
 connection to it fails. Spark hides the disk's error deep in its message, or says only that a folder cannot be made;
 so the folder in question is probed by writing to it.
+
+Java's log and traces, and those of Python's workers, go to a file of the checkpoint from the moment Java starts, so
+that standard error has the pipeline's lines only. What py4j logs when Java is gone goes through Python's `logging`, and
+to the same file. A Java process that runs already (under spark-submit, in a notebook) keeps its own log, and then there
+is no file.
 """
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
 import uuid
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, PythonException
 
 from tidings.errors import PipelineFailed, TidingsError
+from tidings.spark.session import is_java_running, is_submitted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError)
 """Everything that a call to Spark may raise."""
@@ -28,13 +40,8 @@ FULL = "No space left on device"
 """The message of Java and of the system for a full disk."""
 
 DAMAGED = (
-    *(
-        "CANNOT_LOAD_STATE_STORE",
-        "CANNOT_LOAD_CHECKPOINT",
-        "CANNOT_READ_STREAMING_STATE",
-        "RocksDBException: Corruption",
-    ),
-    *("MALFORMED_LOG_FILE", "Incomplete log file", "ChecksumException", "next on empty iterator"),
+    *("CANNOT_LOAD_STATE_STORE", "CANNOT_LOAD_CHECKPOINT", "CANNOT_READ_STREAMING_STATE", "MALFORMED_LOG_FILE"),
+    *("RocksDBException: Corruption", "Incomplete log file", "ChecksumException", "next on empty iterator"),
 )
 """Parts of Spark's messages about damaged files in its checkpoint."""
 
@@ -52,6 +59,12 @@ WAYS_OUT = {
 PROBE_BYTES = 1 << 16
 """Bytes that a probe writes."""
 
+LOG_NAME = "spark.log"
+"""The name of Spark's log in the checkpoint."""
+
+MAX_LOG_BYTES = 10 << 20
+"""A larger file is renamed to `spark.log.1` at the start; an older one is overwritten."""
+
 
 @dataclass(frozen=True, slots=True)
 class FailureReport:
@@ -64,7 +77,8 @@ class FailureReport:
         """Return an error with a one-line explanation; one of ours is returned as it is."""
         if isinstance(problem, TidingsError):
             return problem
-        failed = PipelineFailed(f"the pipeline ended: {self._explain_cause(problem)}{self._name_log()}")
+        log = "" if self.log is None else f"; Spark's own words are in `{self.log}`"
+        failed = PipelineFailed(f"the pipeline ended: {self._explain_cause(problem)}{log}")
         failed.__cause__ = problem
         return failed
 
@@ -73,7 +87,7 @@ class FailureReport:
         if (way_out := diagnose_folder(self.checkpoint, message)) is not None:
             return f"the checkpoint `{self.checkpoint}` cannot be written to: {way_out}, then start it again"
         if any(sign in f"{problem} {message}" for sign in DAMAGED):
-            return f"{self._name_damaged_folder(f'{problem}')} ({strip_task(message)}); {self._advise_restore()}"
+            return self._explain_damage(str(problem), message)
         if message == GONE:
             more = '`"spark.driver.memory" = "4g"` in [spark] gives it more'
             return f"{GONE}; if its memory was short, {more}; {_AGAIN}"
@@ -82,20 +96,15 @@ class FailureReport:
             return f"a disk is full ({strip_task(message)}); {room}; {_AGAIN}"
         return f"{strip_task(message)}; {_AGAIN}"
 
-    def _name_damaged_folder(self, text: str) -> str:
-        """Return a phrase with the folder of the checkpoint that Spark's message names, or the query's."""
+    def _explain_damage(self, text: str, message: str) -> str:
+        """Name the folder of the checkpoint that Spark's text names, or else the query's, and the ways out."""
         match = re.search(re.escape(str(self.checkpoint)) + r"/(\w+(?:/(?:state|offsets|commits|sources))?)", text)
         folder = self.checkpoint / (match[1] if match else "query")
-        return f"Spark cannot read what it wrote to `{folder}`, it is damaged"
-
-    def _advise_restore(self) -> str:
         return (
-            f"restore `{self.checkpoint}` as a whole from a copy, sinks of the same time with it; or begin anew, with "
+            f"Spark cannot read what it wrote to `{folder}`, it is damaged ({strip_task(message)}); restore "
+            f"`{self.checkpoint}` as a whole from a copy, sinks of the same time with it; or begin anew, with "
             "another `checkpoint` and empty folders for the sinks: all that the source still has is then read again"
         )
-
-    def _name_log(self) -> str:
-        return "" if self.log is None else f"; Spark's own words are in `{self.log}`"
 
 
 _AGAIN = "what is done is kept, start it again to go on"
@@ -138,7 +147,8 @@ def summarize_error(problem: BaseException) -> str:
     if isinstance(problem, PySparkException):
         return extract_message(problem)
     if isinstance(problem, Py4JJavaError):
-        return _summarize_java(_get_java_text(problem))
+        with suppress(*SPARK_ERRORS):  # its text is fetched from Java now, and Java may be gone
+            return _summarize_java(str(problem))
     return GONE if isinstance(problem, SPARK_ERRORS) else f"{type(problem).__name__}: {problem}"
 
 
@@ -147,14 +157,6 @@ def extract_message(problem: PySparkException) -> str:
     text = (problem.getMessage() or str(problem)).strip().partition("\n")[0]
     text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text).partition(" SQLSTATE")[0]
     return text.rstrip(". ")
-
-
-def _get_java_text(problem: Py4JJavaError) -> str:
-    """Return the text of an error of Java, which is fetched from Java now, and Java may be gone."""
-    try:
-        return str(problem)
-    except SPARK_ERRORS:
-        return f": {GONE}"
 
 
 def strip_task(message: str) -> str:
@@ -170,3 +172,36 @@ def _summarize_java(text: str) -> str:
     """
     messages = re.findall(r"^(?:: |Caused by: )(?:[\w$]+\.)*([^\n]+)", text, flags=re.MULTILINE)
     return "; ".join(dict.fromkeys(messages)) or "Java raised an error"
+
+
+# Spark's own log ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def redirect_spark_log(folder: Path) -> Iterator[Path | None]:
+    """Yield the file of Spark's log, or None where Java runs already."""
+    if is_java_running() or is_submitted():
+        yield None
+        return
+    path = folder / LOG_NAME
+    with suppress(FileNotFoundError):
+        if path.stat().st_size > MAX_LOG_BYTES:
+            path.replace(path.with_name(f"{LOG_NAME}.1"))
+    with _log_to(path):
+        yield path
+
+
+@contextmanager
+def _log_to(path: Path) -> Iterator[None]:
+    """Let the root logger write to a file, unless the program has configured it."""
+    root = logging.getLogger()
+    if root.handlers:
+        yield
+        return
+    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()

@@ -89,9 +89,6 @@ class RemoteFolder:
         final = f"{self.path.rstrip('/')}/{name_batch_folder(batch)}"
         _make_writer(frame, self.format, self.options).mode("overwrite").save(final)
 
-    def close(self) -> None:
-        """Nothing is open."""
-
 
 @dataclass(frozen=True, slots=True)
 class LocalFolder:
@@ -149,12 +146,8 @@ class LocalFolder:
         Spark would create what is missing, and write to the wrong disk.
         """
         if self.owner is not None and not (self.path / OWNER).exists():
-            is_folder = self.path.is_dir()
-            gone = (
-                f"it lacks `{OWNER}`, so it is not the folder that the other batches are in"
-                if is_folder
-                else "it is gone"
-            )
+            lacks = f"it lacks `{OWNER}`, so it is not the folder that the other batches are in"
+            gone = lacks if self.path.is_dir() else "it is gone"
             raise self._build_error(None, f"{gone}; mount its volume or put it back")
 
     def _build_error(self, batch: int | None, way_out: str) -> SinkError:
@@ -164,13 +157,11 @@ class LocalFolder:
             "it goes on with this batch, and what was written before is not written again"
         )
 
-    def close(self) -> None:
-        """Nothing is open."""
-
     def _has_rows(self, folder: Path) -> bool:
         """Tell whether a folder has rows; Spark writes a file without rows for an empty frame."""
-        holds = _parquet_has_rows if self.format == "parquet" else _text_has_bytes
-        return any(holds(path) for path in _list_row_files(folder))
+        if self.format == "parquet":
+            return any(pq.read_metadata(path).num_rows for path in _list_row_files(folder))
+        return any(map(_has_text, _list_row_files(folder)))
 
 
 def _make_writer(frame: DataFrame, format: Format, options: Mapping[str, str]) -> DataFrameWriter:
@@ -226,11 +217,7 @@ def _list_row_files(folder: Path) -> Iterator[Path]:
     return (path for path in folder.rglob("*") if path.is_file() and path.name[0] not in "._")
 
 
-def _parquet_has_rows(path: Path) -> bool:
-    return bool(pq.read_metadata(path).num_rows)
-
-
-def _text_has_bytes(path: Path) -> bool:
+def _has_text(path: Path) -> bool:
     """Tell whether a file has text after decompression; an empty compressed file has bytes."""
     try:
         with pa.input_stream(str(path), compression="detect") as text:

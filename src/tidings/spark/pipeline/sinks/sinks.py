@@ -2,8 +2,8 @@
 
 Spark delivers a batch at least once: after a crash, the same batch comes again with the same number and rows. Files
 are exact all the same (`batch_folders`); a Kafka record comes again under the same key, the console prints again,
-and the user's function is called again with the same number. A new kind of sink is a class with `write` and `close`, a
-line in `SINKS`, and its keys in `config.settings`.
+and the user's function is called again with the same number. A new kind of sink is a class with `write`, a case in
+`open_sink`, and its keys in `config.settings`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
@@ -20,14 +20,14 @@ from rich.table import Table
 from rich.text import Text
 
 from tidings.errors import SinkError
-from tidings.spark.pipeline.sinks.batch_folders import EXACT_TIMES, Format, LocalFolder, RemoteFolder, to_local_path
+from tidings.spark.pipeline.sinks.batch_folders import EXACT_TIMES, LocalFolder, RemoteFolder, to_local_path
 from tidings.spark.pipeline.sinks.user_function import import_from, import_function
 from tidings.spark.schema import to_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, Row
 
-    from tidings.spark.pipeline.config.settings import SinkKind, SinkSettings
+    from tidings.spark.pipeline.config.settings import SinkSettings
 
 
 class Sink(Protocol):
@@ -35,9 +35,6 @@ class Sink(Protocol):
 
     def write(self, frame: DataFrame, batch: int) -> None:
         """Write the rows of a micro-batch; the same number means the same rows."""
-
-    def close(self) -> None:
-        """Release resources; nothing is written after that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +54,20 @@ class SinkContext:
 
 def open_sink(sink: SinkSettings, context: SinkContext) -> Sink:
     """Open a sink."""
-    return SINKS[sink.kind](sink, context)
+    match sink.kind:
+        case "kafka":
+            servers, topic = _require(sink, "servers"), _require(sink, "topic")
+            return Topic(servers, topic, key=tuple(context.key), options=sink.options)
+        case "console":
+            return ConsoleTable(context.console or Console(highlight=False), sink.rows)
+        case "python":
+            name = _require(sink, "function")
+            return FunctionCall(name, import_function(name, context.folder), context.folder)
+        case format:
+            path = _require(sink, "path")
+            if (local := to_local_path(path)) is None:
+                return RemoteFolder(path, format, sink.options)
+            return LocalFolder.open(local, format, options=sink.options, owner=context.owner)
 
 
 def _require(sink: SinkSettings, name: str) -> str:
@@ -66,37 +76,6 @@ def _require(sink: SinkSettings, name: str) -> str:
         msg = f"a sink of kind `{sink.kind}` needs `{name}`"
         raise SinkError(msg)
     return value
-
-
-def _open_folder(sink: SinkSettings, context: SinkContext) -> Sink:
-    path, format = _require(sink, "path"), cast("Format", sink.kind)
-    local = to_local_path(path)
-    if local is None:
-        return RemoteFolder(path, format, sink.options)
-    return LocalFolder.open(local, format, options=sink.options, owner=context.owner)
-
-
-def _open_topic(sink: SinkSettings, context: SinkContext) -> Sink:
-    return Topic(_require(sink, "servers"), _require(sink, "topic"), key=tuple(context.key), options=sink.options)
-
-
-def _open_console(sink: SinkSettings, context: SinkContext) -> Sink:
-    return ConsoleTable(context.console or Console(highlight=False), sink.rows)
-
-
-def _open_function(sink: SinkSettings, context: SinkContext) -> Sink:
-    name = _require(sink, "function")
-    return FunctionCall(name, import_function(name, context.folder), context.folder)
-
-
-SINKS: Mapping[SinkKind, Callable[[SinkSettings, SinkContext], Sink]] = {
-    "json": _open_folder,
-    "parquet": _open_folder,
-    "kafka": _open_topic,
-    "console": _open_console,
-    "python": _open_function,
-}
-"""How a sink of each kind is opened."""
 
 
 # --- Kafka ---------------------------------------------------------------------------------------
@@ -118,17 +97,10 @@ class Topic:
 
     def write(self, frame: DataFrame, batch: int) -> None:  # noqa: ARG002 - a record does not say its batch
         """Send each row as a record."""
-        records = frame.select(*_build_record(self.key))
+        value = F.to_json(F.struct("*"), EXACT_TIMES).alias("value")
+        records = frame.select(to_json_array(self.key).alias("key"), value) if self.key else frame.select(value)
         writer = records.write.format("kafka").options(**self.options)
         writer.option("kafka.bootstrap.servers", self.servers).option("topic", self.topic).save()
-
-    def close(self) -> None:
-        """Nothing is open: Spark's producers are the executors'."""
-
-
-def _build_record(key: Sequence[str]) -> list[Column]:
-    value = F.to_json(F.struct("*"), EXACT_TIMES).alias("value")
-    return [to_json_array(key).alias("key"), value] if key else [value]
 
 
 def to_json_array(names: Sequence[str]) -> Column:
@@ -155,17 +127,13 @@ class ConsoleTable:
     def write(self, frame: DataFrame, batch: int) -> None:
         """Print the first rows; one more is fetched, to tell whether there are more, and never all."""
         rows = frame.limit(self.rows + 1).collect()
-        if rows:
-            self.console.print(Text(f"batch {batch}: {self._describe_count(len(rows))}"))
-            self.console.print(_build_table(frame.columns, rows[: self.rows]))
-
-    def close(self) -> None:
-        """The console stays the caller's."""
-
-    def _describe_count(self, count: int) -> str:
-        if count > self.rows:
-            return f"more than {self.rows:,} rows; the first {self.rows:,}:"
-        return "1 row" if count == 1 else f"{count:,} rows"
+        if not rows:
+            return
+        count = "1 row" if len(rows) == 1 else f"{len(rows):,} rows"
+        if len(rows) > self.rows:
+            count = f"more than {self.rows:,} rows; the first {self.rows:,}:"
+        self.console.print(Text(f"batch {batch}: {count}"))
+        self.console.print(_build_table(frame.columns, rows[: self.rows]))
 
 
 def _build_table(columns: Sequence[str], rows: Sequence[Row]) -> Table:
@@ -173,12 +141,9 @@ def _build_table(columns: Sequence[str], rows: Sequence[Row]) -> Table:
     for name in columns:
         table.add_column(Text(_escape_control(name)))
     for row in rows:
-        table.add_row(*(Text(_escape_control(_format_cell(value))) for value in row))
+        cells = ("null" if value is None else str(_to_plain(value)) for value in row)
+        table.add_row(*(Text(_escape_control(cell)) for cell in cells))
     return table
-
-
-def _format_cell(value: Any) -> str:
-    return "null" if value is None else str(_to_plain(value))
 
 
 def _to_plain(value: Any) -> Any:
@@ -216,6 +181,3 @@ class FunctionCall:
         except Exception as problem:
             msg = f"the sink `{self.name}` failed in batch {batch}: {type(problem).__name__}: {problem}"
             raise SinkError(msg) from problem
-
-    def close(self) -> None:
-        """The function keeps what it keeps."""

@@ -17,19 +17,12 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.types import StringType, StructField, StructType
 
 from tidings.errors import BadFrame
+from tidings.spark.pipeline.sources import table_files
+from tidings.spark.pipeline.sources.csv_stream import CsvFormat
 from tidings.spark.pipeline.sources.json_decode import format_type
 from tidings.spark.pipeline.sources.line_cutter import END_OF_FILE
 from tidings.spark.pipeline.sources.size_limits import DEFAULT_TUNING, ReadTuning
-from tidings.spark.pipeline.sources.table_files import COMPRESSED_SUFFIXES as PACKED_NAMES
-from tidings.spark.pipeline.sources.table_files import (
-    CsvFormat,
-    FileReader,
-    TargetTable,
-    read_csv,
-    read_lines,
-    read_parquet,
-    read_safely,
-)
+from tidings.spark.pipeline.sources.table_files import FileReader, TargetTable
 from tidings.spark.schema import arrow_type_of
 from tidings.spark.subscriptions.shared_folder import count_tasks_per_shard
 
@@ -62,8 +55,8 @@ CSV_OPTIONS = {"header", "sep", "delimiter", "quote", "escape", "nullValue", "en
 
 
 @dataclass(frozen=True, slots=True)
-class TableFileStep:
-    """Runs in workers: paths in, rows out."""
+class FileStep:
+    """Runs in workers: paths in, rows out; further columns are keyword arguments of `read`, such as a range."""
 
     table: TargetTable
     read: FileReader
@@ -71,34 +64,22 @@ class TableFileStep:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of every file."""
         for batch in batches:
-            for path in batch.column(0).to_pylist():
-                yield from read_safely(path, self.table, self.read)
+            for row in batch.to_pylist():
+                path = row.pop("path")
+                yield from table_files.read_safely(path, self.table, partial(self.read, **row))
 
 
 def stream_rows(session: SparkSession, source: SourceSettings, columns: StructType) -> DataFrame:
     """Return the rows of a directory's CSV or Parquet files: the columns, `_refused` and `_raw`."""
-    form = {} if source.kind == "parquet" else {"form": to_csv_format(source.options)}
-    read: FileReader = partial(read_csv if form else read_parquet, largest=source.largest, **form)  # type: ignore[arg-type]
-    own = CSV_OPTIONS if source.kind == "csv" else set()
+    read, own = partial(table_files.read_parquet, largest=source.largest), set[str]()
+    if source.kind == "csv":
+        form = to_csv_format(source.options)
+        read, own = partial(table_files.read_csv, form=form, largest=source.largest), CSV_OPTIONS
     listing = {name: value for name, value in source.options.items() if name not in own}
     listed = session.readStream.format("binaryFile").schema(LISTING_COLUMNS).options(**{**LISTING_OPTIONS, **listing})
     hidden = [StructField(name, StringType()) for name in ("_refused", "_raw")]
-    step = TableFileStep(to_target_table(columns, nested=source.kind != "csv"), read)
+    step = FileStep(to_target_table(columns, nested=source.kind != "csv"), read)
     return listed.load(source.path).select("path").mapInArrow(step, StructType([*columns, *hidden]))
-
-
-@dataclass(frozen=True, slots=True)
-class LineFileStep:
-    """Runs in workers for files of lines: paths with ranges in, lines out."""
-
-    largest: int
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the lines of every range."""
-        for batch in batches:
-            for path, start, stop in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                read = partial(read_lines, start=start, stop=stop, largest=self.largest)
-                yield from read_safely(path, LINE_TABLE, read)
 
 
 def stream_lines(
@@ -113,7 +94,8 @@ def stream_lines(
     listed = session.readStream.format("binaryFile").schema(LISTING_COLUMNS).options(**options)
     listed = listed.option("pathGlobFilter", pattern) if pattern is not None else listed
     ranges = _spread_ranges(session, listed.load(source.path).select("path", "length"), tuning.range_bytes)
-    return ranges.mapInArrow(LineFileStep(source.largest), "_text BINARY, _broken STRING, _file STRING")
+    step = FileStep(LINE_TABLE, partial(table_files.read_lines, largest=source.largest))
+    return ranges.mapInArrow(step, "_text BINARY, _broken STRING, _file STRING")
 
 
 def _spread_ranges(session: SparkSession, files: DataFrame, range_bytes: int) -> DataFrame:
@@ -123,11 +105,10 @@ def _spread_ranges(session: SparkSession, files: DataFrame, range_bytes: int) ->
     earlier task.
     """
     length, tasks = F.col("length"), count_tasks_per_shard(session, 1)
-    is_packed = reduce(Column.__or__, (F.col("path").endswith(end) for end in PACKED_NAMES))
+    is_packed = reduce(Column.__or__, (F.col("path").endswith(end) for end in table_files.COMPRESSED_SUFFIXES))
     whole = is_packed | (length <= range_bytes)
-    starts = F.when(whole, F.array(F.lit(0).cast("long"))).otherwise(
-        F.sequence(F.lit(0), length - 1, F.lit(range_bytes))
-    )
+    cut = F.sequence(F.lit(0), length - 1, F.lit(range_bytes))
+    starts = F.when(whole, F.array(F.lit(0).cast("long"))).otherwise(cut)
     task = F.when(whole, F.spark_partition_id() % tasks).otherwise(F.floor(F.col("start") * tasks / length)).cast("int")
     stop = F.when(whole, F.lit(END_OF_FILE)).otherwise(F.col("start") + range_bytes)
     ranges = files.select("path", "length", F.explode(starts).alias("start"))
@@ -151,15 +132,11 @@ def to_target_table(columns: StructType, *, nested: bool) -> TargetTable:
 def to_csv_format(options: Options) -> CsvFormat:
     """Return the CSV dialect that Spark's options describe."""
     return CsvFormat(
-        header=_is_true(options.get("header", "true")),
+        header=options.get("header", "true").strip().lower() == "true",
         separator=options.get("sep", options.get("delimiter", ",")),
         quote=options.get("quote", '"'),
         escape=options.get("escape"),
         null=options.get("nullValue", ""),
         encoding=options.get("encoding", options.get("charset", "utf-8")),
-        several_lines=_is_true(options.get("multiLine", "true")),
+        several_lines=options.get("multiLine", "true").strip().lower() == "true",
     )
-
-
-def _is_true(text: str) -> bool:
-    return text.strip().lower() == "true"

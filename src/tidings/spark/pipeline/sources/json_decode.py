@@ -22,13 +22,13 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from tidings.spark.pipeline.sources.size_limits import QUOTED_LENGTH
+from tidings.spark.schema import to_column
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
-
-QUOTED_LENGTH = 80
-"""Characters of a value that a reason quotes."""
 
 _CORRUPT = "_tidings_corrupt"
 _OPTIONS = {
@@ -59,10 +59,10 @@ def decode_json(frame: DataFrame, columns: StructType, *, keep: Sequence[str], o
     frame = frame.select(*keep, "_text", "_whole", "_again", *read)
     return frame.select(
         *keep,
-        *map(to_exact_column, columns.names),
+        *map(to_column, columns.names),
         _build_reason(columns, again, parser_options).alias("_refused"),
         "_text",
-    ).select(*keep, *map(to_exact_column, columns.names), "_refused", build_raw().alias("_raw"))
+    ).select(*keep, *map(to_column, columns.names), "_refused", build_raw().alias("_raw"))
 
 
 def decode_plain_text(frame: DataFrame, *, keep: Sequence[str]) -> DataFrame:
@@ -75,11 +75,6 @@ def decode_plain_text(frame: DataFrame, *, keep: Sequence[str]) -> DataFrame:
 def build_raw() -> Column:
     """Return the text of a refused row, in valid UTF-8, which Python workers need."""
     return F.when(F.col("_refused").isNotNull(), F.make_valid_utf8("_text"))
-
-
-def to_exact_column(name: str) -> Column:
-    """Return the column of exactly this name, dots and backticks included."""
-    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def format_type(kind: DataType) -> str:
@@ -116,7 +111,7 @@ def _build_fault(field: StructField, text: Column, options: Mapping[str, str]) -
     """Return what is wrong with a field, or null; of a nested value, a part may fit where another does not."""
     if isinstance(field.dataType, StringType):
         return F.lit(None).cast("string")
-    bad = to_exact_column(field.name).isNull()
+    bad = to_column(field.name).isNull()
     if isinstance(field.dataType, _NESTED):
         bad |= _parse(text, field.dataType, options)[_CORRUPT].isNotNull()  # type: ignore[arg-type]
     words = F.concat(F.lit(f"`{field.name}`: "), _quote(text), F.lit(f" does not fit {format_type(field.dataType)}"))
@@ -137,7 +132,5 @@ def _explain_no_object() -> Column:
 
 
 def _quote(text: Column) -> Column:
-    short = F.when(F.length(text) > QUOTED_LENGTH, F.concat(F.left(text, F.lit(QUOTED_LENGTH)), F.lit("…"))).otherwise(
-        text
-    )
-    return F.concat(F.lit("'"), short, F.lit("'"))
+    short = F.concat(F.left(text, F.lit(QUOTED_LENGTH)), F.lit("…"))
+    return F.concat(F.lit("'"), F.when(F.length(text) > QUOTED_LENGTH, short).otherwise(text), F.lit("'"))

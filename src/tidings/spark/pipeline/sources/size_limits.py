@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidings.matcher.loading.row_readers import SHOWN_BYTES
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -31,8 +33,8 @@ class ReadTuning:
 DEFAULT_TUNING = ReadTuning()
 """The sizes that pipelines use."""
 
-SHOWN_BYTES = 200
-"""Bytes of a too large event that its dead letter shows."""
+QUOTED_LENGTH = 80
+"""Characters of a value that a reason quotes."""
 
 UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
 """The units of a size, in bytes."""

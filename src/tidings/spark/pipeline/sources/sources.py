@@ -7,7 +7,6 @@ stops the query: every line is one row, good or refused.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
@@ -15,14 +14,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 from tidings.errors import BadFrame
 from tidings.spark.pipeline.sinks.batch_folders import to_local_path
-from tidings.spark.pipeline.sources.derived_columns import add_derived_columns
-from tidings.spark.pipeline.sources.directory import (
-    COMPRESSED_NAMES,
-    LISTING_OPTIONS,
-    PLAIN_NAMES,
-    stream_lines,
-    stream_rows,
-)
+from tidings.spark.pipeline.sources import directory
+from tidings.spark.pipeline.sources.directory import COMPRESSED_NAMES, PLAIN_NAMES, stream_lines
 from tidings.spark.pipeline.sources.json_decode import decode_json, decode_plain_text
 from tidings.spark.pipeline.sources.size_limits import DEFAULT_TUNING, ReadTuning, cut_large_texts
 from tidings.spark.schema import to_column
@@ -39,6 +32,9 @@ KAFKA_COLUMNS = (
 )
 """The metadata of a Kafka record, in the column `kafka`."""
 
+HIDDEN = ("_refused", "_raw")
+"""The last columns of every source: why a row was refused, and its raw text."""
+
 _BLANK = " \t\r\u00a0"
 
 
@@ -48,7 +44,7 @@ def stream_events(
     """Return the source's events as a stream: columns, derived columns, `_refused`, `_raw`."""
     match source.kind:
         case "csv" | "parquet":
-            events = stream_rows(session, source, build_columns(source))
+            events = directory.stream_rows(session, source, build_columns(source))
         case "rate":
             rows = session.readStream.format("rate").options(**source.options).load()
             nothing = F.lit(None).cast("string")
@@ -56,7 +52,9 @@ def stream_events(
         case "json":
             events = _stream_json_lines(session, source, tuning)
         case "socket":
-            lines = cut_large_texts(_stream_socket(session, source), source.largest)
+            reader = session.readStream.format("socket").options(**source.options)
+            lines = reader.option("host", source.host or "localhost").option("port", source.port or 0).load()
+            lines = cut_large_texts(lines.select(F.col("value").alias("_text")), source.largest)
             events = _merge_refusals(_decode(_drop_blank_lines(lines), source, "_broken", "_file"))
         case "kafka":
             records = cut_large_texts(_stream_records(session, source), source.largest)
@@ -87,27 +85,17 @@ def _parse_columns(source: SourceSettings) -> StructType:
 
 def _decode(texts: DataFrame, source: SourceSettings, *keep: str) -> DataFrame:
     """Return the texts as columns, with the columns of `keep` after them."""
-    columns = _parse_columns(source)
-    is_text = source.kind != "json" and source.value == "text"
-    rows = (
-        decode_plain_text(texts, keep=keep)
-        if is_text
-        else decode_json(texts, columns, keep=keep, options=source.options)
-    )
-    if not keep:
-        return rows
-    order = [name for name in rows.columns if name not in (*keep, "_refused", "_raw")]
-    return rows.select(*map(to_column, order), *keep, "_refused", "_raw")
+    if source.kind != "json" and source.value == "text":
+        rows = decode_plain_text(texts, keep=keep)
+    else:
+        rows = decode_json(texts, _parse_columns(source), keep=keep, options=source.options)
+    order = [name for name in rows.columns if name not in (*keep, *HIDDEN)]
+    return rows.select(*map(to_column, order), *keep, *HIDDEN)
 
 
 def _drop_blank_lines(lines: DataFrame) -> DataFrame:
     """Drop blank lines."""
     return lines.filter((F.btrim(F.col("_text"), F.lit(_BLANK)) != "") | F.col("_broken").isNotNull())
-
-
-def _stream_remote_lines(session: SparkSession, source: SourceSettings) -> DataFrame:
-    reader = session.readStream.format("text").options(**{**LISTING_OPTIONS, **source.options})
-    return reader.load(source.path).select(F.col("value").alias("_text"))
 
 
 def _stream_json_lines(session: SparkSession, source: SourceSettings, tuning: ReadTuning) -> DataFrame:
@@ -117,11 +105,12 @@ def _stream_json_lines(session: SparkSession, source: SourceSettings, tuning: Re
     checkpoint counts the streams of a query, so their number is part of the checkpoint's format.
     """
     chosen = "pathGlobFilter" in source.options
-    others = source if chosen else replace(source, options={**source.options, "pathGlobFilter": PLAIN_NAMES})
     if _is_read_here(source):
         texts = _cast_to_text(stream_lines(session, source, pattern=None if chosen else PLAIN_NAMES, tuning=tuning))
     else:
-        texts = cut_large_texts(_stream_remote_lines(session, others), source.largest)
+        options = {**directory.LISTING_OPTIONS, "pathGlobFilter": PLAIN_NAMES, **source.options}
+        lines = session.readStream.format("text").options(**options).load(source.path)
+        texts = cut_large_texts(lines.select(F.col("value").alias("_text")), source.largest)
     if not chosen:
         texts = texts.unionByName(_cast_to_text(stream_lines(session, source, pattern=COMPRESSED_NAMES, tuning=tuning)))
     return _merge_refusals(_decode(_drop_blank_lines(texts), source, "_broken", "_file"))
@@ -143,24 +132,14 @@ def _merge_refusals(rows: DataFrame) -> DataFrame:
     return rows.withColumns(merged).drop("_broken", "_file")
 
 
-def _stream_socket(session: SparkSession, source: SourceSettings) -> DataFrame:
-    reader = session.readStream.format("socket").options(**source.options)
-    lines = reader.option("host", source.host or "localhost").option("port", source.port or 0).load()
-    return lines.select(F.col("value").alias("_text"))
-
-
 def _stream_records(session: SparkSession, source: SourceSettings) -> DataFrame:
     reader = session.readStream.format("kafka").option("includeHeaders", "true").options(**source.options)
     if source.servers is not None:
         reader = reader.option("kafka.bootstrap.servers", source.servers)
     if source.topic is not None:
         reader = reader.option("subscribe", source.topic)
-    about: list[Column] = [
-        to_text_column("key"),
-        *map(F.col, ("topic", "partition", "offset", "timestamp")),
-        _build_headers(),
-    ]
-    return reader.load().select(F.struct(*about).alias("kafka"), F.col("value").cast("string").alias("_text"))
+    about = F.struct(to_text_column("key"), "topic", "partition", "offset", "timestamp", _build_headers())
+    return reader.load().select(about.alias("kafka"), F.col("value").cast("string").alias("_text"))
 
 
 def to_text_column(name: str) -> Column:
@@ -179,3 +158,35 @@ def _build_headers() -> Column:
     )
     pairs = F.transform(last, lambda header: F.struct(header["key"], F.make_valid_utf8(header["value"].cast("string"))))
     return F.map_from_entries(pairs).alias("headers")
+
+
+# Derived columns ---------------------------------------------------------------------------------
+
+
+def add_derived_columns(frame: DataFrame, derived: Mapping[str, str]) -> DataFrame:
+    """Add columns that Spark SQL derives, each of which may use the earlier ones; a row on which one fails is refused.
+
+    Spark 4 throws at `1/0`, at a bad cast, at an index out of bounds, and one such row would stop the query. Turning
+    that off for the session would not do: numbers would overflow in silence, and `raise_error`, `url_decode` or a bad
+    regular expression throw all the same. So every expression is tried first: Spark's `try_to_binary` gives null for
+    whatever its argument throws (tests/spark/test_sources.py checks that), and only where that succeeds is the value
+    computed. An expression is computed twice, which for the usual ones is little beside decoding the event.
+    """
+    for name, sql in derived.items():
+        tried = frame.withColumn("_went_well", F.when(F.col("_refused").isNull(), _can_compute(F.expr(sql))))
+        value = F.when(F.col("_went_well"), F.expr(sql)).alias(name)
+        failed = F.when(~F.col("_went_well"), F.lit(f"derived `{name}` cannot be computed from this row"))
+        columns = [to_column(column) for column in frame.columns if column not in HIDDEN]
+        frame = tried.select(*columns, value, F.coalesce("_refused", failed).alias("_refused"), "_raw")
+    return frame
+
+
+def _can_compute(expression: Column) -> Column:
+    """Return whether the expression can be computed, by computing it.
+
+    The size of an array needs its elements but not their values. The partition's number is no constant to Spark, so
+    this is not merged with the projection that computes the value: merged, Spark may compute the common part
+    first, outside of the try.
+    """
+    size = F.size(F.array(expression)).cast("string")
+    return F.try_to_binary(size, F.lit("utf-8")).isNotNull() & (F.spark_partition_id() >= 0)

@@ -3,8 +3,7 @@
 Spark's CSV reader goes by position, so a new column in the middle would shift every value after it; its Parquet reader
 stops the query at a column of another type and at a broken file. Here a missing column is null, a new one is
 ignored, a value that does not fit its column refuses that row, and what cannot be read of a file is one refused
-row that names it. A file is read in batches of some megabytes, whatever its size. Nothing here imports pyspark, and
-nothing imports pydantic: every worker process loads this module.
+row that names it. A file is read in batches of some megabytes, whatever its size.
 """
 
 from __future__ import annotations
@@ -22,23 +21,20 @@ import pyarrow.csv as pcsv
 import pyarrow.fs as pfs
 import pyarrow.parquet as pq
 
-from tidings.spark.pipeline.sources.arrow_cast import CastColumn, cast_column
-from tidings.spark.pipeline.sources.csv_limits import WholeRowReader
+from tidings.matcher.loading.row_readers import SHOWN_BYTES
+from tidings.spark.pipeline.sources.arrow_cast import cast_column
+from tidings.spark.pipeline.sources.csv_stream import CsvFormat, Utf8Stream, WholeRowReader, restore_invalid
 from tidings.spark.pipeline.sources.line_cutter import Refusal, cut_lines
 from tidings.spark.pipeline.sources.size_limits import (
     DEFAULT_MAX_BYTES,
     DEFAULT_TUNING,
-    SHOWN_BYTES,
+    QUOTED_LENGTH,
     ReadTuning,
     describe_too_large,
 )
-from tidings.spark.pipeline.sources.utf8_repair import Utf8Stream, restore_invalid
 
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".zst", ".lz4")
 """Suffixes of files that Arrow decompresses while reading."""
-
-QUOTED_LENGTH = 80
-"""Characters of a value that a reason quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +49,7 @@ class TargetTable:
         cast: list[pa.Array] = []
         reasons: dict[int, list[str]] = {}
         for field, word in zip(self.schema, self.type_names, strict=True):
-            fit = _cast_or_null(columns.get(field.name), field.type, raw.num_rows)
+            fit = cast_column(columns.get(field.name, pa.nulls(raw.num_rows)), field.type)
             cast.append(fit.values)
             for row in np.flatnonzero(fit.bad).tolist():
                 shown = _quote(columns[field.name][row].as_py())
@@ -72,19 +68,6 @@ FileReader: TypeAlias = Callable[[str, TargetTable], Iterator[pa.RecordBatch]]
 """Reads one file."""
 
 
-@dataclass(frozen=True, slots=True)
-class CsvFormat:
-    """The dialect of a CSV file; without a header, the declared columns are those of the file, in order."""
-
-    header: bool = True
-    separator: str = ","
-    quote: str = '"'
-    escape: str | None = None
-    null: str = ""
-    encoding: str = "utf-8"
-    several_lines: bool = True
-
-
 def read_safely(path: str, table: TargetTable, read: FileReader) -> Iterator[pa.RecordBatch]:
     """Read a file; what cannot be read of it becomes one refused row."""
     done = 0
@@ -94,7 +77,8 @@ def read_safely(path: str, table: TargetTable, read: FileReader) -> Iterator[pa.
             done += batch.num_rows
     except Exception as problem:  # noqa: BLE001 - whatever a broken file makes a reader raise, the query goes on
         after = f" after {done} rows" if done else ""
-        reason = f"the file cannot be read{after}: {_get_first_line(problem)}"
+        message = str(problem).strip().partition("\n")[0] or type(problem).__name__
+        reason = f"the file cannot be read{after}: {message}"
         yield table.build_refusals([(reason, _to_json({"file": path}))])
 
 
@@ -148,14 +132,7 @@ def read_csv(
     files, inner = open_file_system(path)
     with files.open_input_stream(inner) as stream:
         text = Utf8Stream(stream, form.encoding)
-        rows = WholeRowReader(
-            text,
-            signs=(form.separator, form.quote, form.escape),
-            several_lines=form.several_lines,
-            header=form.header,
-            largest=largest,
-            tuning=tuning,
-        )
+        rows = WholeRowReader(text, form, largest=largest, tuning=tuning)
         for block in _read_blocks(rows, names, form, wrong, size=max(tuning.block_bytes, 2 * largest)):
             for start in range(0, block.num_rows, tuning.batch_rows):
                 part = block.slice(start, tuning.batch_rows)
@@ -175,16 +152,12 @@ def _take_refusals(table: TargetTable, wrong: list[Refusal], rows: WholeRowReade
 def read_lines(path: str, table: TargetTable, *, start: int, stop: int, largest: int) -> Iterator[pa.RecordBatch]:
     """Read the lines of a range, or of a whole compressed file, as bytes; they are decoded later."""
     files, inner = open_file_system(path)
-    with files.open_input_stream(inner) if is_compressed(path) else files.open_input_file(inner) as stream:
+    is_compressed = path.endswith(COMPRESSED_SUFFIXES)
+    with files.open_input_stream(inner) if is_compressed else files.open_input_file(inner) as stream:
         for lines, refused in cut_lines(stream, start=start, stop=stop, largest=largest):
             yield _append_refusals([lines], {})
             if refused:
                 yield table.build_refusals(refused)
-
-
-def is_compressed(path: str) -> bool:
-    """Tell whether Arrow decompresses a file of this name."""
-    return path.endswith(COMPRESSED_SUFFIXES)
 
 
 def open_file_system(path: str) -> tuple[pfs.FileSystem, str]:
@@ -220,11 +193,9 @@ def _read_blocks(
         wrong.append((f"{row.actual_columns} values where the header has {row.expected_columns}", row.text))
         return "skip"
 
-    column_names = None if form.header else names
-    nulls = list({"", form.null})
     yield from pcsv.open_csv(
         text,
-        pcsv.ReadOptions(use_threads=False, block_size=size, column_names=column_names),
+        pcsv.ReadOptions(use_threads=False, block_size=size, column_names=None if form.header else names),
         pcsv.ParseOptions(
             delimiter=form.separator,
             quote_char=form.quote,
@@ -235,7 +206,7 @@ def _read_blocks(
         # As bytes: one value that is not UTF-8 must not cost the others.
         pcsv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.binary()),
-            null_values=nulls,
+            null_values=list({"", form.null}),
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         ),
@@ -257,12 +228,6 @@ def _require_some(table: TargetTable, names: Sequence[str]) -> None:
         raise ValueError(msg)
 
 
-def _cast_or_null(column: pa.Array | None, kind: pa.DataType, rows: int) -> CastColumn:
-    if column is None:
-        return CastColumn(pa.nulls(rows, kind), np.zeros(rows, np.bool_))
-    return cast_column(column, kind)
-
-
 def _append_refusals(columns: list[pa.Array], refused: Mapping[int, Refusal]) -> pa.RecordBatch:
     """Add the columns of reasons and refused texts; Spark goes by position, so names only have to differ."""
     rows = len(columns[0])
@@ -273,7 +238,7 @@ def _append_refusals(columns: list[pa.Array], refused: Mapping[int, Refusal]) ->
 
 
 def _quote(value: object) -> str:
-    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    text = _to_text(value)
     return f"'{text[:QUOTED_LENGTH]}…'" if len(text) > QUOTED_LENGTH else f"'{text}'"
 
 
@@ -287,7 +252,3 @@ def _to_json(row: Mapping[str, Any]) -> str:
 
 def _to_text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _get_first_line(problem: Exception) -> str:
-    return str(problem).strip().partition("\n")[0] or type(problem).__name__

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
+from tests.unit.spark.pipeline.config.key_tables import build_markdown, list_tables
 from tests.unit.spark.pipeline.config.mistake_lines import without_lines
 
 import tidings as td
@@ -536,7 +537,7 @@ def test_an_expanded_text_keeps_its_secret_through_a_pickle():
 
 def spots():
     """Every place where a value can be a text."""
-    for table, keys in reference.list_tables().items():
+    for table, keys in list_tables().items():
         for key in keys:
             above = ("sink", 0) if table == "sink" else (table,) if table else ()
             yield (*above, key, "x") if key == "options" else (*above, key)
@@ -572,9 +573,9 @@ def test_who_logs_in_by_a_uri_is_not_told(loaded):
 # The page ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", reference.list_tables(), ids=lambda table: table or "top")
+@pytest.mark.parametrize("table", list_tables(), ids=lambda table: table or "top")
 def test_the_page_has_every_key_as_it_is_described(table):
-    assert reference.build_markdown(table) in PAGE
+    assert build_markdown(table) in PAGE
 
 
 def test_the_page_has_every_table():

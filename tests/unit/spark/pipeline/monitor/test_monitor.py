@@ -23,7 +23,7 @@ from tidings.spark.pipeline.monitor.listeners import MonitorGroup, open_monitor
 from tidings.spark.pipeline.monitor.live_view import LiveView, describe_lag
 from tidings.spark.pipeline.monitor.metrics import Metrics
 from tidings.spark.pipeline.monitor.report import BatchReport
-from tidings.spark.pipeline.monitor.spark_progress import compute_lag, count_duplicates
+from tidings.spark.pipeline.monitor.report import compute_lag, count_duplicates
 from tidings.spark.pipeline.monitor.text_log import PlainText
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from tests.unit.spark.pipeline.sources.test_table_files import ADS, rows_of
 
 from tidings.spark.pipeline.sources import line_cutter
-from tidings.spark.pipeline.sources.csv_limits import WholeRowReader
-from tidings.spark.pipeline.sources.line_cutter import BYTE_ORDER_MARK, END_OF_FILE, cut_lines
+from tidings.spark.pipeline.sources.csv_stream import CsvFormat, WholeRowReader
+from tidings.spark.pipeline.sources.line_cutter import BYTE_ORDER_MARK, END_OF_FILE, cut_lines, take_refusals
 from tidings.spark.pipeline.sources.size_limits import ReadTuning, decode_first_bytes, describe_too_large
-from tidings.spark.pipeline.sources.table_files import CsvFormat, read_csv, read_parquet
+from tidings.spark.pipeline.sources.table_files import read_csv, read_parquet
 
 PARTS = st.lists(
     st.tuples(
@@ -66,7 +66,7 @@ def test_a_line_that_is_too_large_is_not_held():
     assert max(held) == 5000
     assert held[-1] == 200
     assert len(cutter.take_last()) == 0
-    assert cutter.partial.take_refusals() == [(describe_too_large(100_000, 5000), "x" * 200)]
+    assert take_refusals(cutter.partial) == [(describe_too_large(100_000, 5000), "x" * 200)]
 
 
 CELLS = st.text(alphabet='ab,"\n é', max_size=30)
@@ -81,9 +81,7 @@ def test_rows_that_fit_are_handed_on_as_they_are_written_and_the_others_are_told
         rows.append(out.getvalue().encode())
     text = WholeRowReader(
         io.BytesIO(b"".join(rows)),
-        signs=(",", '"', None),
-        several_lines=True,
-        header=True,
+        CsvFormat(),
         largest=largest,
         tuning=ReadTuning(piece_bytes=piece),
     )

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.spark.pipeline.sources.arrow_cast import cast_column
+from tidings.spark.pipeline.sources.csv_stream import CsvFormat
 from tidings.spark.pipeline.sources.size_limits import ReadTuning
 from tidings.spark.pipeline.sources.table_files import (
-    CsvFormat,
     TargetTable,
     open_file_system,
     read_csv,

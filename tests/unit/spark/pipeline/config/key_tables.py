@@ -1,0 +1,37 @@
+"""The keys of `pipeline.toml` by table, and the Markdown tables of them that stand in docs/guide/pipeline.md."""
+
+from tidings.spark.pipeline.config.reference import get_default
+from tidings.spark.pipeline.config.settings import (
+    FEEDS,
+    SECTIONS,
+    TOP_KEYS,
+    PipelineFile,
+    get_rule,
+    list_keys,
+    settings_class,
+)
+from tidings.spark.pipeline.config.values import ValueKind
+
+
+def list_tables():
+    """Return the keys of every table with described keys, by the table's name; the top of the file has the name ""."""
+    top = {name: field for name, field in list_keys(PipelineFile).items() if name in TOP_KEYS}
+    classes = {name: settings_class(name) for name in SECTIONS}
+    return {"": top, **{name: list_keys(settings) for name, settings in classes.items() if settings is not None}}
+
+
+def build_markdown(table):
+    """Return the keys of a table as a Markdown table."""
+    kinds = "with" if table == "subscriptions" else "kind"
+    rows = [build_row(table, name, field) for name, field in list_tables()[table].items()]
+    return f"| key | value | default | {kinds} | meaning |\n|---|---|---|---|---|\n" + "".join(rows)
+
+
+def build_row(table, name, field):
+    """Return the line of a key."""
+    rule, kind = get_rule(field), next(kind for kind in field.metadata if isinstance(kind, ValueKind))
+    default = "**required**" if field.is_required() or rule.required else get_default(field)
+    if table == "subscriptions" and name in FEEDS:
+        default = "one of these five"
+    cells = (f"`{name}`", kind.words, default, ", ".join(rule.kinds), field.description or "")
+    return "| " + " | ".join(cells) + " |\n"
