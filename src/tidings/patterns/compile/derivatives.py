@@ -300,9 +300,9 @@ def _decide_check(condition: _Condition, now: frozenset[Mark]) -> list[TimeCheck
     late, early = (None if mark in now else mark for mark in (condition.late, condition.early))
     if late is None and early is None:
         return [] if (low is None or low <= 0) and (high is None or high >= 0) else None
-    both_stored = late is not None and early is not None
-    if condition.absolute and not both_stored:
-        late, early = None, early if late is None else late
+    stored = [mark for mark in (late, early) if mark is not None]
+    if condition.absolute and len(stored) == 1:
+        late, early = None, stored[0]
     if late is None:  # this event is not before the other one
         low = None if low is not None and low <= 0 else low
         if high is not None and high < 0:
@@ -313,7 +313,7 @@ def _decide_check(condition: _Condition, now: frozenset[Mark]) -> list[TimeCheck
             return None
     if low is None and high is None:
         return []
-    return [TimeCheck(late, early, low, high, condition.absolute and both_stored)]
+    return [TimeCheck(late, early, low, high, condition.absolute and len(stored) == 2)]
 
 
 def _find_limit(condition: _Condition, stored: frozenset[Mark]) -> tuple[Mark, int] | None:
