@@ -17,6 +17,7 @@ import numpy as np
 from benchmarks.papers.hem.workload import BATCH, find_accepted
 from tidings.bench.harness.timing import Figure, measure_seconds, time_repeats, to_figure
 from tidings.errors import TidingsError
+from tidings.kernels.papers.hem import MatchPlan
 from tidings.papers.hem.hem import Hem
 from tidings.papers.hem.htree import HTree
 from tidings.papers.hem.range_table import RangeTable
@@ -152,11 +153,11 @@ def plans_taken(ranges: Ranges, *, repeat: int) -> dict[str, Figure]:
     fast.insert(table, rows)
     best.insert(table, rows)
     best.match(table, ranges.events[0])
-    plans = [tuple(part.copy() for part in best.plan(event)) for event in ranges.events]
+    plans = [MatchPlan(*(part.copy() for part in best.plan(event))) for event in ranges.events]
     work = {
         "near-optimal": lambda: [fast.match(table, event) for event in ranges.events],
         "optimal, without its search": lambda: [
-            best.run(table, event, *plan) for event, plan in zip(ranges.events, plans, strict=True)
+            best.run(table, event, plan) for event, plan in zip(ranges.events, plans, strict=True)
         ],
         "optimal, with its search": lambda: [best.match(table, event) for event in ranges.events],
     }

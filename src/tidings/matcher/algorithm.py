@@ -33,7 +33,8 @@ class Algorithm(Protocol):
         """Return the ids of the filters that accept the reading, each once."""
 
     def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
-        """Return the same for each of many readings."""
+        """Return the same for each of many readings; here one by one, for algorithms that gain nothing from batches."""
+        return [self.match(reading, setting) for reading in readings]
 
     def explain(self) -> dict[str, object]:
         """Return what the algorithm does with these filters, in plain values."""

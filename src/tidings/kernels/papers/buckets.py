@@ -1,15 +1,20 @@
-"""Many growable lists of numbers in one pool: the cells of a grid, the buckets of an end, the leaves of a tree.
+"""Many growable lists of row numbers in one pool: the cells of a grid, the buckets of an end, the leaves of a tree.
 
-List `b` is `pool[starts[b] : starts[b] + sizes[b]]` and has room for `rooms[b]`. A full list moves to the end of the
-pool with twice the room; `used[0]` is where the pool is free. A push that does not fit stops, the caller makes a
-larger pool (`repack`) and goes on. Order inside a list means nothing, so removing moves the last one into the gap.
+List `n` is `pool[start[n] : start[n] + size[n]]` and has room for `room[n]` items:
+
+    pool   | list 0: a b c . | list 2: d . . . | (old block of list 1) | list 1: e f g h i . . . | free, from used[0] on
+
+A full list moves to the end of the pool with twice the room; its old block is lost until `repack` lays all lists into a
+larger pool. A push that does not fit changes nothing and returns -1: a kernel cannot enlarge the caller's arrays, so
+it stops there, the caller repacks and continues. The order inside a list means nothing, so removing moves the last
+item into the gap.
 
 Push and remove: O(1), amortised.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,42 +27,48 @@ LEAST = 4
 """The room of a list's first block."""
 
 
+class BucketLists(NamedTuple):
+    """The lists' arrays; `used` has one item, so that kernels can write it."""
+
+    start: IntArray
+    size: Int32Array
+    room: Int32Array
+    pool: Int32Array
+    used: IntArray
+
+
 @jit_inline
-def push(
-    starts: IntArray, sizes: Int32Array, rooms: Int32Array, pool: Int32Array, used: IntArray, bucket: Int, item: Int
-) -> Int:
+def push(lists: BucketLists, number: Int, item: Int) -> Int:
     """Append an item to a list and return its place in it, or -1 when the pool is too small."""
-    size = np.int64(sizes[bucket])
+    size = np.int64(lists.size[number])
     place = size
-    # A full list moves to the end of the pool; its old block is lost until the next `repack`.
-    if size == rooms[bucket]:
-        room = max(2 * size, 4)
-        begin, old = used[0], starts[bucket]
-        if begin + room > len(pool):
+    if size == lists.room[number]:
+        room = max(2 * size, LEAST)
+        begin, old = lists.used[0], lists.start[number]
+        if begin + room > len(lists.pool):
             place = np.int64(-1)
         else:
             for at in range(size):
-                pool[begin + at] = pool[old + at]
-            starts[bucket] = begin
-            rooms[bucket] = room
-            used[0] = begin + room
+                lists.pool[begin + at] = lists.pool[old + at]
+            lists.start[number] = begin
+            lists.room[number] = room
+            lists.used[0] = begin + room
     if place >= 0:
-        pool[starts[bucket] + size] = item
-        sizes[bucket] = size + 1
+        lists.pool[lists.start[number] + size] = item
+        lists.size[number] = size + 1
     return place
 
 
 @jit
-def push_all(
-    starts: IntArray, sizes: Int32Array, rooms: Int32Array, pool: Int32Array, used: IntArray, buckets: Int32Array,
-    items: Int32Array, places: Int32Array, begin: Int,
-) -> Int:  # fmt: skip
-    """Append items to their lists; `places[item]` is where each went. Return how far it came."""
+def push_all(lists: BucketLists, numbers: Int32Array, items: Int32Array, places: Int32Array, begin: Int) -> Int:
+    """Append items to the lists of their numbers from `begin` on; `places[item]` is where each went.
+
+    Return the index of the first item that did not fit, or their number. A negative number means no list.
+    """
     for at in range(begin, len(items)):
-        bucket = buckets[at]
-        if bucket < 0:
+        if numbers[at] < 0:
             continue
-        place = push(starts, sizes, rooms, pool, used, bucket, items[at])
+        place = push(lists, numbers[at], items[at])
         if place < 0:
             return at
         places[items[at]] = place
@@ -65,42 +76,63 @@ def push_all(
 
 
 @jit
-def take_all(
-    starts: IntArray, sizes: Int32Array, pool: Int32Array, buckets: Int32Array, items: Int32Array, places: Int32Array
-) -> None:
-    """Remove items from their lists; the last of a list takes the place of what is gone."""
+def take_all(lists: BucketLists, numbers: Int32Array, items: Int32Array, places: Int32Array) -> None:
+    """Remove items from the lists of their numbers; the last item of a list moves into the gap."""
     for at in range(len(items)):
-        bucket = buckets[at]
-        if bucket < 0:
+        number = numbers[at]
+        if number < 0:
             continue
-        last = sizes[bucket] - 1
+        last = lists.size[number] - 1
         place = places[items[at]]
-        moved = pool[starts[bucket] + last]
-        pool[starts[bucket] + place] = moved
+        moved = lists.pool[lists.start[number] + last]
+        lists.pool[lists.start[number] + place] = moved
         places[moved] = place
-        sizes[bucket] = last
+        lists.size[number] = last
 
 
 @jit
-def tally(buckets: Int32Array, counts: Int32Array) -> None:
+def tally(numbers: Int32Array, counts: Int32Array) -> None:
     """Count how many items go to each list."""
-    for at in range(len(buckets)):
-        if buckets[at] >= 0:
-            counts[buckets[at]] += 1
+    for at in range(len(numbers)):
+        if numbers[at] >= 0:
+            counts[numbers[at]] += 1
 
 
 @jit
-def repack(
-    starts: IntArray, sizes: Int32Array, rooms: Int32Array, pool: Int32Array, extra: Int32Array, larger: Int32Array
-) -> Int:
+def repack(lists: BucketLists, extra: Int32Array, larger: Int32Array) -> Int:
     """Lay the lists one after another into a larger pool, with room for `extra` more each; return where it is free."""
     begin = np.int64(0)
-    for bucket in range(len(starts)):
-        old, size = starts[bucket], np.int64(sizes[bucket])
+    for number in range(len(lists.start)):
+        old, size = lists.start[number], np.int64(lists.size[number])
         for at in range(size):
-            larger[begin + at] = pool[old + at]
-        room = size + extra[bucket]
-        starts[bucket] = begin
-        rooms[bucket] = room
+            larger[begin + at] = lists.pool[old + at]
+        room = size + extra[number]
+        lists.start[number] = begin
+        lists.room[number] = room
         begin += room
     return begin
+
+
+@jit
+def count_missing(lists: BucketLists, numbers: IntArray, count: Int) -> Int:
+    """Return the space that one more item in each of these lists takes at the pool's end; they must be different."""
+    need = np.int64(0)
+    for at in range(count):
+        size = np.int64(lists.size[numbers[at]])
+        if size == lists.room[numbers[at]]:
+            need += max(2 * size, LEAST)
+    return need
+
+
+@jit
+def reserve(lists: BucketLists, number: Int, count: Int) -> bool:
+    """Give an empty list room for `count` items, if the pool has it; return whether it has."""
+    fits = True
+    if lists.room[number] < count:
+        begin = lists.used[0]
+        fits = begin + count <= len(lists.pool)
+        if fits:
+            lists.start[number] = begin
+            lists.room[number] = count
+            lists.used[0] = begin + count
+    return fits

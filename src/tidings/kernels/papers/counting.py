@@ -20,12 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.kernels.jit import jit, jit_inline
+from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import BoolArray, ByteArray, Float, FloatArray, Int, Int32Array, IntArray
-
-OPEN_LOW, OPEN_HIGH = 1, 2
-"""Bits of an entry's `opens`: an end that is not part of the range."""
 
 POSTED = -1
 """In place of an attribute: this predicate is decided by its posting list's stamp, not by comparing ends."""
@@ -112,23 +110,8 @@ class AttributeMarks(NamedTuple):
 
 
 @jit_inline
-def encode_value(ends: FloatArray, start: Int, stop: Int, value: Float, side: Int) -> Int:
-    """Return the code of a value among an attribute's ends."""
-    left, right = start, stop
-    while left < right:
-        middle = (left + right) >> 1
-        if ends[middle] < value:
-            left = middle + 1
-        else:
-            right = middle
-    if left < stop and ends[left] == value:
-        return 2 * (left - start) + 2 + side
-    return 2 * (left - start) + 1
-
-
-@jit_inline
-def find_least(codes: Int32Array, start: Int, stop: Int, least: Int) -> Int:
-    """Return the first place in a sorted run whose code is at least this."""
+def find_least(codes: Int32Array | FloatArray, start: Int, stop: Int, least: Float) -> Int:
+    """Return the first place in a sorted run whose item is at least this."""
     left, right = start, stop
     while left < right:
         middle = (left + right) >> 1
@@ -139,6 +122,15 @@ def find_least(codes: Int32Array, start: Int, stop: Int, least: Int) -> Int:
     return left
 
 
+@jit_inline
+def encode_value(ends: FloatArray, start: Int, stop: Int, value: Float, side: Int) -> Int:
+    """Return the code of a value among an attribute's ends."""
+    at = find_least(ends, start, stop, value)
+    if at < stop and ends[at] == value:
+        return 2 * (at - start) + 2 + side
+    return 2 * (at - start) + 1
+
+
 # Inner loops take arrays, not the groups they come in: passing a group on counts references of all its arrays, which
 # costs more than the comparison itself (measured: 150 ns an entry against 4).
 
@@ -146,8 +138,8 @@ def find_least(codes: Int32Array, start: Int, stop: Int, least: Int) -> Int:
 @jit_inline
 def meets(low: Int, high: Int, opens: Int, value: Float, side: Int, end: Float, end_side: Int) -> bool:
     """Tell whether a segment, from `value` to `end`, meets a range, by the numbers themselves."""
-    above = end > low or (end == low and end_side >= (1 if opens & OPEN_LOW else 0))
-    return above and (value < high or (value == high and side <= (-1 if opens & OPEN_HIGH else 0)))
+    above = end > low or (end == low and end_side >= (1 if opens & LOW_OPEN else 0))
+    return above and (value < high or (value == high and side <= (-1 if opens & HIGH_OPEN else 0)))
 
 
 @jit_inline

@@ -1,29 +1,32 @@
 """Bit arrays of concept trees: the operands of an event combined by `or`, `and` and `not`, a bit for each subscription.
 
-An event comes as a list of integers, root by root:
+An event is a list of integers, root by root:
 
-    asked, pairs, then for each pair:
+    constrained row, pairs, then for each pair:
         names, name rows ..., ids, single ids ..., values, value rows ..., ids, single ids ...,
         queries, grid and query of each ...
 
-`asked` is the row of the subscriptions that constrain the root. A pair keeps those that one of its name rows and one
+The constrained row has the subscriptions that constrain the root. A pair keeps those that one of its name rows and one
 of its value rows (or the grid, for a number) contain; a subscription that constrains the root and is kept by no pair
-fails. `names` is -1
-where the root has no tree of names. Row 0 holds all subscriptions.
+fails. `names` is -1 where the root has no tree of names. Row 0 holds all subscriptions.
+
+The loops run over whole words of 64 subscriptions without a branch, so the compiler vectorises them; all else is
+arranged so that as much as possible is such a loop.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tidings.kernels.bits import count_bits, find_lowest_bit
-from tidings.kernels.jit import jit, jit_inline
+from tidings.kernels.jit import jit
+from tidings.kernels.papers.domain_cells import DomainScale, find_cell
 
 if TYPE_CHECKING:
-    from tidings.kernels.array_types import Float, FloatArray, Int, IntArray, WordArray
+    from tidings.kernels.array_types import FloatArray, Int, Int32Array, IntArray, WordArray
 
 ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 SIX, ONE, LOW, ZERO = np.uint64(6), np.uint64(1), np.uint64(63), np.uint64(0)
@@ -45,33 +48,37 @@ def clear_bits(line: WordArray, ids: IntArray) -> None:
         line[id >> SIX] &= ~(ONE << (id & LOW))
 
 
-@jit_inline
-def find_cell(end: Float, base: Float, scale: Float, cells: Int) -> Int:
-    """Return the cell of an end or value: it never falls as the number grows, and the outer cells have no bounds."""
-    step = (end * 0.5 - base) * scale if scale > 0.0 else 0.0
-    if step >= cells:
-        return cells - 1
-    return np.int64(step) if step > 0.0 else np.int64(0)
+class EventOperands(NamedTuple):
+    """Events as integers, where each begins, and the intervals of their numbers with ties."""
+
+    code: Int32Array
+    starts: IntArray
+    spans: FloatArray
+    ties: IntArray
+
+
+class GridArrays(NamedTuple):
+    """Of each grid: the bit row of each cell (below 0 where it is empty), the domain, and the ends by subscription."""
+
+    rows: Int32Array
+    domain: DomainScale
+    low: FloatArray
+    low_tie: npt.NDArray[np.int16]
+    high: FloatArray
+    high_tie: npt.NDArray[np.int16]
 
 
 @jit
-def find_cells(lows: FloatArray, highs: FloatArray, base: Float, scale: Float, cells: Int) -> IntArray:
+def find_cells(lows: FloatArray, highs: FloatArray, domain: DomainScale, grid: Int, cells: Int) -> IntArray:
     """Return the cell (y, x) of each interval as one number: its high end's cell times the width, and its low end's."""
     numbers = np.empty(len(lows), np.int64)
     for at in range(len(lows)):
-        numbers[at] = find_cell(highs[at], base, scale, cells) * cells + find_cell(lows[at], base, scale, cells)
+        numbers[at] = find_cell(domain, grid, highs[at], cells) * cells + find_cell(domain, grid, lows[at], cells)
     return numbers
 
 
-@jit_inline
-def unite_into(into: WordArray, line: WordArray, words: np.uint64) -> None:
-    """OR a row into an array."""
-    for word in range(words):
-        into[word] |= line[word]
-
-
 @jit
-def read_operand(code: IntArray, at: Int, bits: WordArray, into: WordArray, words: np.uint64) -> Int:
+def read_operand(code: Int32Array, at: Int, bits: WordArray, into: WordArray, words: np.uint64) -> Int:
     """OR rows and single ids into an array that is overwritten, four rows at a time; return the place after them."""
     rows = code[at]
     at += 1
@@ -108,18 +115,24 @@ def read_operand(code: IntArray, at: Int, bits: WordArray, into: WordArray, word
 
 @jit
 def match_grid(
-    grid: Int, line_of: IntArray, bits: WordArray, live: WordArray, names: WordArray, into: WordArray, words: np.uint64,
-    span: FloatArray, tie: npt.NDArray[np.int8], low: FloatArray, low_tie: npt.NDArray[np.int8], high: FloatArray,
-    high_tie: npt.NDArray[np.int8], domain: FloatArray,
+    grids: GridArrays, grid: Int, bits: WordArray, live: WordArray, names: WordArray, into: WordArray,
+    span: FloatArray, tie: IntArray,
 ) -> None:  # fmt: skip
     """Add to `into` the subscriptions whose interval meets the event's.
 
     Cells above the value's row and left of its column are in outright (part F); cells below or to the right are out
-    (A, B); those in the row or the column (C, D, E) are compared one by one, but only what is still alive.
+    (A, B); those in the row or the column (C, D, E) are compared one by one, but only what is still alive:
+
+        high end, y |  F   F   E
+                    |  F   F   E     the value's own cell is C, its row D, its column E; B is to the right, A below
+                    |  D   D   C   B
+                    |  A   A   A     low end, x
     """
+    line_of, words = grids.rows[grid], np.uint64(len(into))
+    low, low_tie, high, high_tie = grids.low[grid], grids.low_tie[grid], grids.high[grid], grids.high_tie[grid]
     cells = np.int64(np.sqrt(len(line_of)))
-    bottom = find_cell(span[0], domain[0], domain[1], cells)
-    right = find_cell(span[1], domain[0], domain[1], cells)
+    bottom = find_cell(grids.domain, grid, span[0], cells)
+    right = find_cell(grids.domain, grid, span[1], cells)
     for y in range(bottom, cells):
         for x in range(min(y, right) + 1):
             row = line_of[y * cells + x]
@@ -127,37 +140,35 @@ def match_grid(
                 continue
             line = bits[row]
             if y > bottom and x < right:
-                unite_into(into, line, words)
+                for word in range(words):
+                    into[word] |= line[word]
                 continue
             for word in range(words):
                 left = line[word] & live[word] & names[word]
                 while left != ZERO:
                     id = np.int64(word) * 64 + find_lowest_bit(left)
                     left &= left - ONE
-                    reaches = low[grid, id] < span[1] or (low[grid, id] == span[1] and low_tie[grid, id] <= tie[1])
-                    if reaches and (
-                        high[grid, id] > span[0] or (high[grid, id] == span[0] and high_tie[grid, id] >= tie[0])
-                    ):
+                    reaches = low[id] < span[1] or (low[id] == span[1] and low_tie[id] <= tie[1])
+                    if reaches and (high[id] > span[0] or (high[id] == span[0] and high_tie[id] >= tie[0])):
                         into[word] |= ONE << (np.uint64(id) & LOW)
 
 
 @jit
 def match(
-    code: IntArray, starts: IntArray, event: Int, spans: FloatArray, ties: npt.NDArray[np.int8], bits: WordArray,
-    scratch: WordArray, grids: IntArray, domains: FloatArray, low: FloatArray, low_tie: npt.NDArray[np.int8],
-    high: FloatArray, high_tie: npt.NDArray[np.int8], out: IntArray, ends: IntArray,
+    events: EventOperands, event: Int, bits: WordArray, scratch: WordArray, grids: GridArrays, out: Int32Array,
+    ends: IntArray,
 ) -> Int:  # fmt: skip
     """Match events from `event` on; write ids to `out`, the end of each to `ends`; return the first one left over."""
-    words = np.uint64(bits.shape[1])
+    code, words = events.code, np.uint64(bits.shape[1])
     live, names, values, kept = scratch[0], scratch[1], scratch[2], scratch[3]
     filled = 0
-    while event < len(starts) - 1:
+    while event < len(events.starts) - 1:
         everything = bits[0]
         for word in range(words):
             live[word] = everything[word]
-        at = starts[event]
-        while at < starts[event + 1]:
-            asked, pairs = bits[code[at]], code[at + 1]
+        at = events.starts[event]
+        while at < events.starts[event + 1]:
+            constrained, pairs = bits[code[at]], code[at + 1]
             at += 2
             for pair in range(pairs):
                 if code[at] >= 0:
@@ -167,27 +178,25 @@ def match(
                     for word in range(words):
                         names[word] = ALL
                 at = read_operand(code, at, bits, values, words)
-                asking = code[at]
+                queries = code[at]
                 at += 1
-                for _ in range(asking):
+                for _ in range(queries):
                     grid, query = code[at], code[at + 1]
                     at += 2
-                    match_grid(
-                        grid, grids[grid], bits, live, names, values, words, spans[query], ties[query],
-                        low, low_tie, high, high_tie, domains[grid],
-                    )  # fmt: skip
+                    match_grid(grids, grid, bits, live, names, values, events.spans[query], events.ties[query])
                 if pair == 0:
                     for word in range(words):
                         kept[word] = names[word] & values[word]
                 else:
                     for word in range(words):
                         kept[word] |= names[word] & values[word]
+            # A subscription survives a root that it does not constrain, or by one of the event's pairs there.
             if pairs == 0:
                 for word in range(words):
-                    live[word] &= ~asked[word]
+                    live[word] &= ~constrained[word]
             else:
                 for word in range(words):
-                    live[word] &= ~asked[word] | kept[word]
+                    live[word] &= ~constrained[word] | kept[word]
         total = 0
         for word in range(words):
             if live[word] != ZERO:

@@ -1,9 +1,9 @@
 """Cell numbers of values: which part of an attribute's domain an end or an event's value falls in.
 
-All range matchers lean on one property: a larger value never has a smaller cell. So an end whose cell is above the
-value's cell is above the value, and only ends in the very same cell have to be compared. Nothing else is asked of the
-arithmetic: where the border of a cell lies to the last bit does not matter, and values outside the domain fall into
-the first or the last cell.
+All range matchers rely on one property: a larger value never has a smaller cell. So an end whose cell is above the
+value's cell is above the value, and only ends in the very same cell have to be compared. Nothing else is required of
+the arithmetic: where the border of a cell lies to the last bit does not matter, and values outside the domain fall
+into the first or the last cell.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from tidings.kernels.jit import jit, jit_inline
 
 if TYPE_CHECKING:
-    from tidings.kernels.array_types import ByteArray, Float, FloatArray, Int, Int32Array, IntArray
+    from tidings.kernels.array_types import ByteArray, Float, FloatArray, Int, Int32Array
 
 LOW_OPEN, HIGH_OPEN, WANTED = 1, 2, 4
 """Bits of a row's ends: open below, open above, and whether the row constrains the attribute at all."""
@@ -28,23 +28,32 @@ class DomainScale(NamedTuple):
     top: FloatArray
     scale: FloatArray
 
+    @classmethod
+    def measure(cls, least: FloatArray, most: FloatArray) -> DomainScale:
+        """Return the domains between these ends; one that has no finite end, or a single value, is a point."""
+        has_ends = least <= most
+        origin, top = np.where(has_ends, least, 0.0), np.where(has_ends, most, 0.0)
+        with np.errstate(divide="ignore", over="ignore"):
+            scale = 1.0 / (0.5 * top - 0.5 * origin)
+        return cls(origin, top, np.where(np.isfinite(scale), scale, 0.0))
+
 
 class RangeEnds(NamedTuple):
-    """The table's arrays: a line for each attribute, a place for each row."""
+    """The arrays of a `RangeTable`: a line for each attribute, an item for each row; `mark` has the bits above."""
 
     low: FloatArray
     high: FloatArray
     mark: ByteArray
 
 
-class BucketLists(NamedTuple):
-    """Growable lists in one pool (`kernels.papers.buckets`): list `n` has `size[n]` items from `pool[start[n]]` on."""
+class RowBatch(NamedTuple):
+    """Rows that enter or leave an index, their ends, and the domains, each of `cells` cells."""
 
-    start: IntArray
-    size: Int32Array
-    room: Int32Array
-    pool: Int32Array
-    used: IntArray
+    ends: RangeEnds
+    domain: DomainScale
+    cells: Int
+    columns: Int
+    rows: Int32Array
 
 
 @jit_inline
@@ -64,7 +73,7 @@ def find_cell(domain: DomainScale, column: Int, value: Float, cells: Int) -> Int
 
 
 @jit
-def widen(ends: RangeEnds, rows: IntArray, columns: Int, least: FloatArray, most: FloatArray) -> None:
+def widen(ends: RangeEnds, rows: Int32Array, columns: Int, least: FloatArray, most: FloatArray) -> None:
     """Update the least and the largest finite end that rows have on each attribute they constrain."""
     for column in range(columns):
         low_seen, high_seen = least[column], most[column]
@@ -77,31 +86,6 @@ def widen(ends: RangeEnds, rows: IntArray, columns: Int, least: FloatArray, most
                 if np.isfinite(high):
                     low_seen, high_seen = min(low_seen, high), max(high_seen, high)
         least[column], most[column] = low_seen, high_seen
-
-
-@jit
-def count_missing(lists: BucketLists, numbers: IntArray, count: Int) -> Int:
-    """Return the space that one more item in each of these lists takes at the pool's end; they must be different."""
-    need = np.int64(0)
-    for at in range(count):
-        size = np.int64(lists.size[numbers[at]])
-        if size == lists.room[numbers[at]]:
-            need += max(2 * size, 4)
-    return need
-
-
-@jit
-def reserve(lists: BucketLists, number: Int, count: Int) -> bool:
-    """Give an empty list room for so many items, if the pool has it; tell whether."""
-    fits = True
-    if lists.room[number] < count:
-        begin = lists.used[0]
-        fits = begin + count <= len(lists.pool)
-        if fits:
-            lists.start[number] = begin
-            lists.room[number] = count
-            lists.used[0] = begin + count
-    return fits
 
 
 @jit_inline

@@ -1,15 +1,23 @@
-"""HEM's triangle: ranges as cells of a grid, one traversal for each attribute, and the order in which they go.
+r"""HEM's triangle: ranges as cells of a grid, one traversal for each attribute, and the order in which they go.
 
-Ends are integers here. A domain is divided into `UNITS` fine steps; a value's step (`cells.cell`) is monotone in the
-value, and values outside have the first or the last. The range from step L to step H is the point X = L + H,
-Y = H - L (twice the paper's x and y), and its cell is (Y // SIDE, X // SIDE). All that is decided about a whole cell
-is decided in these integers, where nothing is rounded: a cell is dropped unseen only if every H in it is below the
-value's step, or every L above it. Steps that are equal say nothing, and the ends themselves are compared.
+Ends are integers here. A domain is divided into `UNITS` fine steps; a value's step (`domain_cells.find_cell`) is
+monotone in the value, and values outside have the first or the last. The range from step L to step H is the point
+X = L + H, Y = H - L (twice the paper's x and y), and its cell is (Y // SIDE, X // SIDE):
+
+    Y |   \  contain  /        on the left line lie the ranges that end at the value, on the right line those that
+      |    \    v    /         begin there; below the left line everything ends before the value, below the right
+      | end \       / begin    line everything begins after it
+      | < v  \     /  > v
+      +--------2v---------- X
+
+All that is decided about a whole cell is decided in these integers, where nothing is rounded: a cell is dropped unseen
+only if every H in it is below the value's step, or every L above it. Steps that are equal say nothing, and the ends
+themselves are compared.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,7 +25,8 @@ from tidings.kernels.jit import jit
 from tidings.kernels.papers.domain_cells import WANTED, DomainScale, RangeEnds, close_high, close_low, find_cell
 
 if TYPE_CHECKING:
-    from tidings.kernels.array_types import ByteArray, Float, FloatArray, Int, IntArray
+    from tidings.kernels.array_types import ByteArray, Float, FloatArray, Int, Int32Array, IntArray
+    from tidings.kernels.papers.buckets import BucketLists
 
 TAU = 80
 """Rows of a grid; it has twice as many columns (Table 1 of the paper)."""
@@ -39,8 +48,39 @@ TRIANGLE, DIRECT = 0, 1
 """The two methods of matching one attribute."""
 
 
+class TriangleGrids(NamedTuple):
+    """The grids of all attributes: the rows of each cell, the domains, and each row's closed ends side by side."""
+
+    closed: FloatArray
+    domain: DomainScale
+    lists: BucketLists
+
+
+class EndCounts(NamedTuple):
+    """For each attribute: its low and its high ends by bucket, and how many rows constrain it."""
+
+    low: IntArray
+    high: IntArray
+    constrained: IntArray
+
+
+class MatchPlan(NamedTuple):
+    """For an event: the share of rows that fail on each attribute, the order of attributes, the method for each."""
+
+    theta: FloatArray
+    order: IntArray
+    methods: IntArray
+
+
+class CandidateSet(NamedTuple):
+    """Rows as a circular linked list (`after`, which begins and ends at the last item) and as a set (`member`)."""
+
+    after: Int32Array
+    member: ByteArray
+
+
 @jit
-def find_cells(ends: RangeEnds, rows: IntArray, domain: DomainScale, column: Int, cells: IntArray) -> None:
+def find_cells(ends: RangeEnds, rows: Int32Array, domain: DomainScale, column: Int, cells: Int32Array) -> None:
     """Write the cell of each row on one attribute, or -1 where the row does not constrain it."""
     for at in range(len(rows)):
         row = rows[at]
@@ -52,47 +92,31 @@ def find_cells(ends: RangeEnds, rows: IntArray, domain: DomainScale, column: Int
 
 
 @jit
-def count_ends(
-    ends: RangeEnds,
-    rows: IntArray,
-    domain: DomainScale,
-    column: Int,
-    by: Int,
-    low_counts: IntArray,
-    high_counts: IntArray,
-) -> Int:
-    """Add `by` to the counts of both ends of each row that constrains the attribute; return how many do."""
-    asked = 0
+def count_ends(ends: RangeEnds, rows: Int32Array, domain: DomainScale, column: Int, by: Int, counts: EndCounts) -> None:
+    """Add `by` to the counts of both ends of each row that constrains the attribute."""
     for at in range(len(rows)):
         row = rows[at]
         if ends.mark[column, row] & WANTED:
-            low_counts[column, find_cell(domain, column, ends.low[column, row], UNITS) >> (SIDE_BITS - 1)] += by
-            high_counts[column, find_cell(domain, column, ends.high[column, row], UNITS) >> (SIDE_BITS - 1)] += by
-            asked += 1
-    return asked
+            counts.low[column, find_cell(domain, column, ends.low[column, row], UNITS) >> (SIDE_BITS - 1)] += by
+            counts.high[column, find_cell(domain, column, ends.high[column, row], UNITS) >> (SIDE_BITS - 1)] += by
+            counts.constrained[column] += by
 
 
 @jit
 def estimate_unmatched(
-    vector: FloatArray,
-    domain: DomainScale,
-    low_counts: IntArray,
-    high_counts: IntArray,
-    asked: IntArray,
-    total: Int,
-    theta: FloatArray,
+    vector: FloatArray, domain: DomainScale, counts: EndCounts, total: Int, theta: FloatArray
 ) -> None:
     """Write theta, the share of rows that fail on each attribute: U_m over the number of rows (Formula 4)."""
     for m in range(len(vector)):
         failing = np.int64(0)
         if np.isnan(vector[m]):
-            failing = asked[m]
+            failing = counts.constrained[m]
         else:
             bucket = find_cell(domain, m, vector[m], UNITS) >> (SIDE_BITS - 1)
             for at in range(bucket):
-                failing += high_counts[m, at]
+                failing += counts.high[m, at]
             for at in range(bucket + 1, BUCKETS):
-                failing += low_counts[m, at]
+                failing += counts.low[m, at]
         theta[m] = failing / max(total, 1)
 
 
@@ -150,11 +174,11 @@ def plan_optimal(theta: FloatArray, order: IntArray, methods: IntArray) -> Float
 
 
 @jit
-def close_ends(ends: RangeEnds, rows: IntArray, column: Int, closed: FloatArray) -> None:
+def close_ends(ends: RangeEnds, rows: Int32Array, column: Int, closed: FloatArray) -> None:
     """Write both ends of rows side by side, open ones as the next float inside; infinite ones where nothing is wanted.
 
-    Values are floats, so `x < 5` and `x <= the float below 5` are the same; and to look at a row takes one line of the
-    cache instead of three.
+    Values are floats, so `x < 5` and `x <= the float below 5` are the same; and comparing a row reads one cache line
+    instead of three.
     """
     for at in range(len(rows)):
         row = rows[at]
@@ -163,17 +187,14 @@ def close_ends(ends: RangeEnds, rows: IntArray, column: Int, closed: FloatArray)
 
 
 @jit
-def match_by_triangle(
-    starts: IntArray, sizes: IntArray, pool: IntArray, closed: FloatArray, domain: DomainScale, column: Int,
-    value: Float, member: ByteArray,
-) -> None:  # fmt: skip
+def match_by_triangle(grids: TriangleGrids, column: Int, value: Float, member: ByteArray) -> None:
     """Algorithm 1: take the rows of both triangles out of the set.
 
     A cell whose rows all end below the value (line 11) or all begin above it (line 23) is dropped unseen. In a cell on
     one of the lines, rows are compared; with both theorems at once, which is right on either line.
     """
-    mine = closed[column]
-    twice = 2 * find_cell(domain, column, value, UNITS)
+    mine, starts, sizes, pool = grids.closed[column], grids.lists.start, grids.lists.size, grids.lists.pool
+    twice = 2 * find_cell(grids.domain, column, value, UNITS)
     for i in range(TAU):
         for j in range(i, 2 * TAU - i):
             number = (column * TAU + i) * 2 * TAU + j
@@ -192,21 +213,20 @@ def match_by_triangle(
 
 
 @jit
-def drop_absent(starts: IntArray, sizes: IntArray, pool: IntArray, vector: FloatArray, member: ByteArray) -> None:
+def drop_absent(lists: BucketLists, vector: FloatArray, member: ByteArray) -> None:
     """Take every row out of the set that constrains an attribute which the event lacks."""
     for m in range(len(vector)):
         if np.isnan(vector[m]):
             for number in range(m * CELLS, (m + 1) * CELLS):
-                for at in range(starts[number], starts[number] + sizes[number]):
-                    member[pool[at]] = 0
+                for at in range(lists.start[number], lists.start[number] + lists.size[number]):
+                    member[lists.pool[at]] = 0
 
 
 @jit
-def match_directly(
-    closed: FloatArray, column: Int, value: Float, head: Int, after: IntArray, member: ByteArray
-) -> None:
-    """Algorithm 2 on the linked list: keep the rows that are in the set and hold the value."""
-    mine = closed[column]
+def match_directly(closed: FloatArray, column: Int, value: Float, candidates: CandidateSet) -> None:
+    """Algorithm 2 on the linked list: keep the rows that are in the set and contain the value."""
+    mine, after, member = closed[column], candidates.after, candidates.member
+    head = len(member)
     last, row = head, after[head]
     while row != head:
         following = after[row]
@@ -218,11 +238,13 @@ def match_directly(
 
 
 @jit
-def collect_list(head: Int, after: IntArray, member: ByteArray, out: IntArray) -> Int:
+def collect_list(candidates: CandidateSet, out: Int32Array) -> Int:
     """Write the rows of the list that are in the set, and return how many."""
-    count = 0
+    after, member = candidates.after, candidates.member
+    count, head = 0, len(member)
     row = after[head]
     while row != head:
+        # Written before it is decided, without a branch: whether a row is in the set cannot be foreseen.
         out[count] = row
         count += np.int64(member[row])
         row = after[row]
@@ -230,18 +252,18 @@ def collect_list(head: Int, after: IntArray, member: ByteArray, out: IntArray) -
 
 
 @jit
-def collect_set(member: ByteArray, rows: Int, out: IntArray) -> Int:
+def collect_set(member: ByteArray, out: Int32Array) -> Int:
     """Write the rows of the set in their order, and return how many."""
     count = 0
-    for row in range(rows):
+    for row in range(len(member)):
         out[count] = row
         count += np.int64(member[row])
     return count
 
 
 @jit
-def filter_rows(closed: FloatArray, column: Int, value: Float, out: IntArray, count: Int) -> Int:
-    """Algorithm 2 on an array: keep the rows that hold the value, and return how many."""
+def filter_rows(closed: FloatArray, column: Int, value: Float, out: Int32Array, count: Int) -> Int:
+    """Algorithm 2 on an array: keep the rows that contain the value, and return how many."""
     mine = closed[column]
     kept = 0
     for at in range(count):
@@ -253,63 +275,58 @@ def filter_rows(closed: FloatArray, column: Int, value: Float, out: IntArray, co
 
 @jit
 def plan_event(
-    vector: FloatArray, domain: DomainScale, low_counts: IntArray, high_counts: IntArray, asked: IntArray, total: Int,
-    exhaustive: bool, theta: FloatArray, order: IntArray, methods: IntArray,
-) -> None:  # fmt: skip
+    vector: FloatArray, domain: DomainScale, counts: EndCounts, total: Int, exhaustive: bool, plan: MatchPlan
+) -> None:
     """Estimate the rates of an event, and choose its plan."""
-    estimate_unmatched(vector, domain, low_counts, high_counts, asked, total, theta)
+    estimate_unmatched(vector, domain, counts, total, plan.theta)
     if exhaustive:
-        plan_optimal(theta, order, methods)
+        plan_optimal(plan.theta, plan.order, plan.methods)
     else:
-        plan_near_optimal(theta, order, methods)
+        plan_near_optimal(plan.theta, plan.order, plan.methods)
 
 
 @jit
 def match_linked(
-    closed: FloatArray, domain: DomainScale, starts: IntArray, sizes: IntArray, pool: IntArray, vector: FloatArray,
-    order: IntArray, methods: IntArray, all_after: IntArray, all_member: ByteArray, after: IntArray, member: ByteArray,
-    out: IntArray,
-) -> Int:  # fmt: skip
-    """Algorithm 3 on a linked list and a set; `after` and `member` are its work space. Return how many rows match."""
-    head = len(all_member)
-    after[:] = all_after  # line 02: all rows are candidates
-    member[:] = all_member
-    drop_absent(starts, sizes, pool, vector, member)
-    for at in range(len(order)):
-        m = order[at]
+    grids: TriangleGrids, vector: FloatArray, plan: MatchPlan, rows: CandidateSet, work: CandidateSet, out: Int32Array
+) -> Int:
+    """Algorithm 3 on a linked list and a set, of which `work` is a copy to change. Return how many rows match."""
+    work.after[:] = rows.after  # line 02: all rows are candidates
+    work.member[:] = rows.member
+    drop_absent(grids.lists, vector, work.member)
+    for at in range(len(plan.order)):
+        m = plan.order[at]
         if np.isnan(vector[m]):
             continue
-        if methods[at] == DIRECT:
-            match_directly(closed, m, vector[m], head, after, member)
+        if plan.methods[at] == DIRECT:
+            match_directly(grids.closed, m, vector[m], work)
         else:
-            match_by_triangle(starts, sizes, pool, closed, domain, m, vector[m], member)
-    return collect_list(head, after, member, out)
+            match_by_triangle(grids, m, vector[m], work.member)
+    return collect_list(work, out)
 
 
 @jit
 def match_array(
-    closed: FloatArray, domain: DomainScale, starts: IntArray, sizes: IntArray, pool: IntArray, vector: FloatArray,
-    order: IntArray, methods: IntArray, rows: Int, all_member: ByteArray, member: ByteArray, out: IntArray,
-) -> Int:  # fmt: skip
+    grids: TriangleGrids, vector: FloatArray, plan: MatchPlan, rows: CandidateSet, work: CandidateSet, out: Int32Array
+) -> Int:
     """The same with the candidates in an array from the first direct matching on."""
-    member[:] = all_member
+    work.member[:] = rows.member
     count = np.int64(-1)
-    drop_absent(starts, sizes, pool, vector, member)
-    for at in range(len(order)):
-        m = order[at]
+    drop_absent(grids.lists, vector, work.member)
+    for at in range(len(plan.order)):
+        m = plan.order[at]
         if np.isnan(vector[m]):
             continue
-        if methods[at] == DIRECT or count >= 0:
+        if plan.methods[at] == DIRECT or count >= 0:
             if count < 0:
-                count = collect_set(member, rows, out)
-            count = filter_rows(closed, m, vector[m], out, count)
+                count = collect_set(work.member, out)
+            count = filter_rows(grids.closed, m, vector[m], out, count)
         else:
-            match_by_triangle(starts, sizes, pool, closed, domain, m, vector[m], member)
-    return collect_set(member, rows, out) if count < 0 else count
+            match_by_triangle(grids, m, vector[m], work.member)
+    return collect_set(work.member, out) if count < 0 else count
 
 
 @jit
-def link(rows: IntArray, head: Int, after: IntArray, before: IntArray) -> None:
+def link(rows: Int32Array, head: Int, after: Int32Array, before: Int32Array) -> None:
     """Append rows to the circular list that begins and ends at `head`."""
     for at in range(len(rows)):
         row, last = rows[at], before[head]
@@ -320,7 +337,7 @@ def link(rows: IntArray, head: Int, after: IntArray, before: IntArray) -> None:
 
 
 @jit
-def unlink(rows: IntArray, after: IntArray, before: IntArray) -> None:
+def unlink(rows: Int32Array, after: Int32Array, before: Int32Array) -> None:
     """Take rows out of the list."""
     for at in range(len(rows)):
         row = rows[at]

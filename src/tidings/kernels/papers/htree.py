@@ -1,10 +1,15 @@
 """A tree over some attributes, whose children are cells of the attribute's domain; rows lie in leaves.
 
-A node of level `l` has `2 * eta + 1` children, by cells of the attribute `indexed[l]`: first the cells of narrow rows,
-by their centre; then those of wide rows, which are in each cell they reach; and one for rows that reach everywhere. A
-leaf is the sequence of children down to it. A row's leaves are a product, so its code has for each level eight bits:
-the first child (four bits) and how many. `leaf_of` gives existing leaves a number, and list `number` has its rows;
-list `row` of `blocks` has the places of a row in its leaves, in the order of `list_leaves`.
+A node of level `l` has `2 * eta + 1` children, by cells of the attribute `indexed[l]`:
+
+    0 .. eta - 1          narrow rows, each in the cell of its centre
+    eta .. 2 * eta - 1    wide rows, each in every cell it reaches
+    2 * eta               rows that reach everywhere
+
+A leaf is the sequence of children down to it, four bits a level. A row's leaves are a product, so its code has for each
+level eight bits: the first child (four bits) and how many. `leaf_of` gives existing leaves a number, counted from 1,
+and list `number - 1` has the leaf's rows; list `row` of `blocks` has the places of a row in its leaves, in the order of
+`list_leaves`.
 
 Narrow and wide are decided in fine cells, which are integers: `find_cell` keeps the order of values, and all else is
 integer arithmetic, so no row can slip through between two cells.
@@ -17,18 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tidings.kernels.jit import jit
-from tidings.kernels.papers.buckets import push
-from tidings.kernels.papers.domain_cells import (
-    WANTED,
-    BucketLists,
-    DomainScale,
-    RangeEnds,
-    close_high,
-    close_low,
-    count_missing,
-    find_cell,
-    reserve,
-)
+from tidings.kernels.papers.buckets import BucketLists, count_missing, push, reserve
+from tidings.kernels.papers.domain_cells import WANTED, DomainScale, RangeEnds, close_high, close_low, find_cell
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import FloatArray, Int, Int32Array, IntArray
@@ -81,7 +76,7 @@ def find_children(shape: HTreeShape, ends: RangeEnds, level: Int, row: Int) -> t
 
 
 @jit
-def encode(shape: HTreeShape, ends: RangeEnds, rows: IntArray, codes: IntArray, most: Int) -> Int:
+def encode(shape: HTreeShape, ends: RangeEnds, rows: Int32Array, codes: IntArray, most: Int) -> Int:
     """Write the code of each row, and return how many leaves they are in; beyond `most`, rows go everywhere at once."""
     total = np.int64(0)
     for at in range(len(rows)):
@@ -134,8 +129,17 @@ def locate_leaf(shape: HTreeShape, leaf: Int) -> Int:
 
 
 @jit
+def number_leaves(shape: HTreeShape, tree: HTreeArrays, code: Int, leaves: IntArray) -> Int:
+    """Write the numbers of the lists of a code's leaves, which must be enrolled, and return how many."""
+    total = list_leaves(shape, code, leaves)
+    for i in range(total):
+        leaves[i] = tree.leaf_of[locate_leaf(shape, leaves[i])] - 1
+    return total
+
+
+@jit
 def enroll(
-    shape: HTreeShape, tree: HTreeArrays, rows: IntArray, leaf_count: Int, counts: IntArray, blocks: IntArray
+    shape: HTreeShape, tree: HTreeArrays, rows: Int32Array, leaf_count: Int, counts: Int32Array, blocks: Int32Array
 ) -> Int:
     """Give numbers to new leaves, and return how many there are; where `counts` has room, count rows and places."""
     leaves = np.empty(len(tree.leaf_of), np.int64)
@@ -161,36 +165,35 @@ def enroll(
 
 @jit
 def insert(
-    shape: HTreeShape, tree: HTreeArrays, rows: IntArray, lists: BucketLists, blocks: BucketLists, begin: Int
+    shape: HTreeShape, tree: HTreeArrays, rows: Int32Array, lists: BucketLists, blocks: BucketLists, begin: Int
 ) -> Int:
-    """Put rows into their leaves, each wholly or not at all; return how far the pools reached."""
+    """Put rows into their leaves from `begin` on, each wholly or not at all; return the first index left over."""
     leaves = np.empty(len(tree.leaf_of), np.int64)
     for at in range(begin, len(rows)):
         row = rows[at]
-        total = list_leaves(shape, tree.codes[row], leaves)
-        for i in range(total):
-            leaves[i] = tree.leaf_of[locate_leaf(shape, leaves[i])] - 1
+        total = number_leaves(shape, tree, tree.codes[row], leaves)
         if not reserve(blocks, row, total) or lists.used[0] + count_missing(lists, leaves, total) > len(lists.pool):
             return at
         blocks.size[row] = total
         for i in range(total):
-            place = push(lists.start, lists.size, lists.room, lists.pool, lists.used, leaves[i], row)
-            blocks.pool[blocks.start[row] + i] = place
+            blocks.pool[blocks.start[row] + i] = push(lists, leaves[i], row)
         count_use(shape, tree, tree.codes[row], 1)
     return len(rows)
 
 
 @jit
-def fill(shape: HTreeShape, tree: HTreeArrays, rows: IntArray, lists: BucketLists, blocks: BucketLists) -> None:
-    """Put many rows, in order of their codes, into leaves that have room for them: rows of one code share the way."""
+def fill(shape: HTreeShape, tree: HTreeArrays, rows: Int32Array, lists: BucketLists, blocks: BucketLists) -> None:
+    """Put many rows, in order of their codes, into leaves that have room for them.
+
+    The leaves of a code are listed once for all its rows, and written `CHUNK` rows at a time: a row in 729 leaves would
+    otherwise touch 729 cache lines for four bytes each.
+    """
     leaves = np.empty(len(tree.leaf_of), np.int64)
     begin, total = 0, 0
     while begin < len(rows):
         code = tree.codes[rows[begin]]
         if begin == 0 or code != tree.codes[rows[begin - 1]]:
-            total = list_leaves(shape, code, leaves)
-            for i in range(total):
-                leaves[i] = tree.leaf_of[locate_leaf(shape, leaves[i])] - 1
+            total = number_leaves(shape, tree, code, leaves)
         end = begin + 1
         while end < len(rows) and end < begin + CHUNK and tree.codes[rows[end]] == code:
             end += 1
@@ -219,10 +222,10 @@ def count_use(shape: HTreeShape, tree: HTreeArrays, code: Int, more: Int) -> Non
 
 
 @jit
-def delete(shape: HTreeShape, tree: HTreeArrays, rows: IntArray, lists: BucketLists, blocks: BucketLists) -> None:
-    """Take rows out of their leaves; the last of a leaf takes the place of what is gone.
+def delete(shape: HTreeShape, tree: HTreeArrays, rows: Int32Array, lists: BucketLists, blocks: BucketLists) -> None:
+    """Take rows out of their leaves; the last item of a leaf moves into the gap.
 
-    In three rounds over the leaves, which are all different: then the misses of a round do not wait for each other.
+    In three rounds over the leaves, which are all different, so that the cache misses of a round overlap.
     """
     room = len(tree.leaf_of)
     leaves, gaps, lasts = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
@@ -248,7 +251,7 @@ def delete(shape: HTreeShape, tree: HTreeArrays, rows: IntArray, lists: BucketLi
 
 
 @jit
-def write_bounds(ends: RangeEnds, rows: IntArray, order: IntArray, bounds: FloatArray) -> None:
+def write_bounds(ends: RangeEnds, rows: Int32Array, order: IntArray, bounds: FloatArray) -> None:
     """Write the ends of rows, one row after another: closed, and finite above wherever the row has a constraint."""
     for at in range(len(rows)):
         row = rows[at]
@@ -320,7 +323,7 @@ def match(
 
 @jit
 def compare(
-    pool: IntArray, begin: Int, end: Int, bounds: FloatArray, point: FloatArray, rows: IntArray, count: Int
+    pool: Int32Array, begin: Int, end: Int, bounds: FloatArray, point: FloatArray, rows: Int32Array, count: Int
 ) -> Int:
     """Write those rows of a part of the pool that hold the point, behind those found before; return how many there are.
 
@@ -345,7 +348,7 @@ def compare(
 
 
 @jit
-def measure_shares(shape: HTreeShape, ends: RangeEnds, rows: IntArray) -> FloatArray:
+def measure_shares(shape: HTreeShape, ends: RangeEnds, rows: Int32Array) -> FloatArray:
     """Return for each attribute of `indexed` the share of its cells in which an event meets a row, on average."""
     totals = np.zeros(len(shape.indexed))
     for level in range(len(shape.indexed)):

@@ -1,9 +1,14 @@
 """Two bucket lists for each attribute, by low and by high end; a match marks what does not match.
 
 List `(2 * column + side) * buckets + b` has the rows whose low (side 0) or high (side 1) end lies in bucket `b`, and
-beside each row, in `keys`, that end as a closed one: so the value's own bucket is compared without a look at the
-table. The mark of a row is one bit: a million rows are 122 KiB, which stay in the second cache. A byte each takes as
-long (measured: 0.37 ms against 0.39 at 100,000 rows, 4.7 against 4.4 at a million).
+beside each row, in `keys`, that end as a closed one: so the value's own bucket is compared without reading the table.
+
+    low ends    | bucket 0 | ... | value's own: compared | above: every row is marked |
+    high ends   | below: every row is marked | value's own: compared | ... | last bucket |
+
+`places[2 * column + side, row]` is where the row lies in its list, for deletion. The mark of a row is one bit: a
+million rows are 122 KiB, which stay in the second cache. A byte each takes as long (measured: 0.37 ms against 0.39 at
+100,000 rows, 4.7 against 4.4 at a million).
 """
 
 from __future__ import annotations
@@ -14,53 +19,48 @@ import numpy as np
 
 from tidings.kernels.bits import count_bits, find_lowest_bit
 from tidings.kernels.jit import jit, jit_inline
-from tidings.kernels.papers.buckets import push
-from tidings.kernels.papers.domain_cells import (
-    WANTED,
-    BucketLists,
-    DomainScale,
-    RangeEnds,
-    close_high,
-    close_low,
-    count_missing,
-    find_cell,
-)
+from tidings.kernels.papers.buckets import BucketLists, count_missing, push
+from tidings.kernels.papers.domain_cells import WANTED, DomainScale, RowBatch, close_high, close_low, find_cell
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import Float, FloatArray, Int, Int32Array, IntArray, WordArray
 
 
+@jit_inline
+def _locate(batch: RowBatch, column: Int, row: Int) -> tuple[Float, Float, Int, Int]:
+    """Return a row's closed ends on an attribute, and the numbers of the lists for the low and for the high one."""
+    low, high = close_low(batch.ends, column, row), close_high(batch.ends, column, row)
+    low_list = 2 * column * batch.cells + find_cell(batch.domain, column, low, batch.cells)
+    high_list = (2 * column + 1) * batch.cells + find_cell(batch.domain, column, high, batch.cells)
+    return low, high, low_list, high_list
+
+
 @jit
-def find_lists(
-    ends: RangeEnds, domain: DomainScale, buckets: Int, row: Int, columns: Int, numbers: IntArray, keys: FloatArray
-) -> Int:
+def find_lists(batch: RowBatch, row: Int, numbers: IntArray, keys: FloatArray) -> Int:
     """Write the lists that a row belongs in, and its ends there; return how many."""
     count = 0
-    for column in range(columns):
-        if ends.mark[column, row] & WANTED:
-            low, high = close_low(ends, column, row), close_high(ends, column, row)
-            numbers[count] = 2 * column * buckets + find_cell(domain, column, low, buckets)
-            numbers[count + 1] = (2 * column + 1) * buckets + find_cell(domain, column, high, buckets)
-            keys[count], keys[count + 1] = low, high
+    for column in range(batch.columns):
+        if batch.ends.mark[column, row] & WANTED:
+            keys[count], keys[count + 1], numbers[count], numbers[count + 1] = _locate(batch, column, row)
             count += 2
     return count
 
 
 @jit
-def tally(ends: RangeEnds, domain: DomainScale, buckets: Int, rows: IntArray, columns: Int, counts: IntArray) -> None:
+def tally(batch: RowBatch, counts: Int32Array) -> None:
     """Count how many of the rows belong in each list."""
-    for column in range(columns):
-        for at in range(len(rows)):
-            row = rows[at]
-            if ends.mark[column, row] & WANTED:
-                low, high = close_low(ends, column, row), close_high(ends, column, row)
-                counts[2 * column * buckets + find_cell(domain, column, low, buckets)] += 1
-                counts[(2 * column + 1) * buckets + find_cell(domain, column, high, buckets)] += 1
+    for column in range(batch.columns):
+        for at in range(len(batch.rows)):
+            row = batch.rows[at]
+            if batch.ends.mark[column, row] & WANTED:
+                _, _, low_list, high_list = _locate(batch, column, row)
+                counts[low_list] += 1
+                counts[high_list] += 1
 
 
 @jit_inline
 def _put(
-    lists: BucketLists, list_keys: FloatArray, places: IntArray, side: Int, number: Int, row: Int, key: Float
+    lists: BucketLists, list_keys: FloatArray, places: Int32Array, side: Int, number: Int, row: Int, key: Float
 ) -> None:
     place = lists.size[number]
     lists.pool[lists.start[number] + place] = row
@@ -70,60 +70,52 @@ def _put(
 
 
 @jit
-def fill(
-    ends: RangeEnds, domain: DomainScale, buckets: Int, rows: IntArray, columns: Int, lists: BucketLists,
-    list_keys: FloatArray, places: IntArray,
-) -> None:  # fmt: skip
-    """Put many rows into lists that have room for them: attribute by attribute, so that few lists are in hand."""
-    for column in range(columns):
-        for at in range(len(rows)):
-            row = rows[at]
-            if ends.mark[column, row] & WANTED:
-                low, high = close_low(ends, column, row), close_high(ends, column, row)
-                number = 2 * column * buckets + find_cell(domain, column, low, buckets)
-                _put(lists, list_keys, places, 2 * column, number, row, low)
-                number = (2 * column + 1) * buckets + find_cell(domain, column, high, buckets)
-                _put(lists, list_keys, places, 2 * column + 1, number, row, high)
+def fill(batch: RowBatch, lists: BucketLists, list_keys: FloatArray, places: Int32Array) -> None:
+    """Put many rows into lists that have room for them.
+
+    Attribute by attribute: the lists of one attribute stay in cache while all rows pass.
+    """
+    for column in range(batch.columns):
+        for at in range(len(batch.rows)):
+            row = batch.rows[at]
+            if batch.ends.mark[column, row] & WANTED:
+                low, high, low_list, high_list = _locate(batch, column, row)
+                _put(lists, list_keys, places, 2 * column, low_list, row, low)
+                _put(lists, list_keys, places, 2 * column + 1, high_list, row, high)
 
 
 @jit
-def insert(
-    ends: RangeEnds, domain: DomainScale, buckets: Int, rows: IntArray, columns: Int, lists: BucketLists,
-    list_keys: FloatArray, places: IntArray, begin: Int,
-) -> Int:  # fmt: skip
-    """Put rows into their lists, each wholly or not at all; return how far the pool reached."""
-    numbers, keys = np.empty(2 * columns, np.int64), np.empty(2 * columns)
-    for at in range(begin, len(rows)):
-        row = rows[at]
-        count = find_lists(ends, domain, buckets, row, columns, numbers, keys)
+def insert(batch: RowBatch, lists: BucketLists, list_keys: FloatArray, places: Int32Array, begin: Int) -> Int:
+    """Put rows into their lists from `begin` on, each wholly or not at all; return the index of the first left over."""
+    numbers, keys = np.empty(2 * batch.columns, np.int64), np.empty(2 * batch.columns)
+    for at in range(begin, len(batch.rows)):
+        row = batch.rows[at]
+        count = find_lists(batch, row, numbers, keys)
         if lists.used[0] + count_missing(lists, numbers, count) > len(lists.pool):
             return at
         for i in range(count):
             number = numbers[i]
             old = lists.start[number]
-            place = push(lists.start, lists.size, lists.room, lists.pool, lists.used, number, row)
+            place = push(lists, number, row)
             new = lists.start[number]
             if new != old:  # the list has moved, and its ends go with it
                 for j in range(place):
                     list_keys[new + j] = list_keys[old + j]
             list_keys[new + place] = keys[i]
-            places[number // buckets, row] = place
-    return len(rows)
+            places[number // batch.cells, row] = place
+    return len(batch.rows)
 
 
 @jit
-def delete(
-    ends: RangeEnds, domain: DomainScale, buckets: Int, rows: IntArray, columns: Int, lists: BucketLists,
-    list_keys: FloatArray, places: IntArray,
-) -> None:  # fmt: skip
-    """Take rows out of their lists; the last of a list takes the place of what is gone."""
-    numbers, keys = np.empty(2 * columns, np.int64), np.empty(2 * columns)
-    for at in range(len(rows)):
-        row = rows[at]
-        count = find_lists(ends, domain, buckets, row, columns, numbers, keys)
+def delete(batch: RowBatch, lists: BucketLists, list_keys: FloatArray, places: Int32Array) -> None:
+    """Take rows out of their lists; the last item of a list moves into the gap."""
+    numbers, keys = np.empty(2 * batch.columns, np.int64), np.empty(2 * batch.columns)
+    for at in range(len(batch.rows)):
+        row = batch.rows[at]
+        count = find_lists(batch, row, numbers, keys)
         for i in range(count):
             number = numbers[i]
-            side = number // buckets
+            side = number // batch.cells
             gap = lists.start[number] + places[side, row]
             last = lists.start[number] + lists.size[number] - 1
             moved = lists.pool[last]
@@ -174,7 +166,7 @@ def match(
         if np.isnan(value):  # absent: all rows that constrain it fail, and each of them has a low end
             _mark_lists(lists, lows, highs, marks)
             continue
-        # Buckets ascend with the ends (see `cells`): above the value's own, every low end is above the value.
+        # Buckets ascend with the ends (see `domain_cells`): above the value's own, every low end is above the value.
         own = find_cell(domain, column, value, buckets)
         begin = lists.start[lows + own]
         for at in range(begin, begin + lists.size[lows + own]):
@@ -207,8 +199,8 @@ def collect_unmarked(marks: WordArray) -> Int32Array:
 
 
 @jit
-def flag(bits: WordArray, rows: IntArray, on: bool) -> None:
-    """Set or clear the bits of rows."""
+def flag(bits: WordArray, rows: Int32Array, on: bool) -> None:
+    """Set the bits of rows, or clear them."""
     for at in range(len(rows)):
         row = np.uint32(rows[at])
         bit = np.uint64(1) << np.uint64(row & np.uint32(63))

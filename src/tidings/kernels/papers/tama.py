@@ -8,7 +8,7 @@ most.
 
 List `column * 2 * 2**levels + cell` has the rows of a cell; list `row * width + column` of `blocks` the places of a row
 in its lists, in the order in which `cover` gives them. An entry is a row and, in its lowest bits, which of the row's
-cells this is: whoever moves an entry finds the place to correct without a look at the range.
+cells this is: when an entry is moved, its place is corrected without computing the cells of that row again.
 """
 
 from __future__ import annotations
@@ -18,17 +18,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.jit import jit
-from tidings.kernels.papers.buckets import push
+from tidings.kernels.papers.buckets import BucketLists, count_missing, push, reserve
 from tidings.kernels.papers.domain_cells import (
     HIGH_OPEN,
     LOW_OPEN,
     WANTED,
-    BucketLists,
     DomainScale,
     RangeEnds,
-    count_missing,
+    RowBatch,
     find_cell,
-    reserve,
 )
 
 if TYPE_CHECKING:
@@ -44,11 +42,11 @@ BLOCK = 256
 
 
 @jit
-def cover(ends: RangeEnds, domain: DomainScale, column: Int, row: Int, finest: Int, cells: IntArray) -> Int:
+def cover(batch: RowBatch, column: Int, row: Int, cells: IntArray) -> Int:
     """Write the cells that cover a row's range, from the finest up, left before right; return how many."""
-    count = 0
-    left = finest - 1 + find_cell(domain, column, ends.low[column, row], finest)
-    right = finest + 1 + find_cell(domain, column, ends.high[column, row], finest)
+    count, finest = 0, batch.cells
+    left = finest - 1 + find_cell(batch.domain, column, batch.ends.low[column, row], finest)
+    right = finest + 1 + find_cell(batch.domain, column, batch.ends.high[column, row], finest)
     # `left` and `right` stand just outside the range, so that every layer makes the same two tests.
     while left < right and left ^ right != 1:  # an empty range has no cell
         if left & 1 == 0:
@@ -63,38 +61,35 @@ def cover(ends: RangeEnds, domain: DomainScale, column: Int, row: Int, finest: I
 
 
 @jit
-def tally(
-    ends: RangeEnds, domain: DomainScale, finest: Int, rows: IntArray, columns: Int, counts: IntArray, blocks: IntArray,
-    width: Int,
-) -> None:  # fmt: skip
+def tally(batch: RowBatch, counts: Int32Array, blocks: Int32Array, width: Int) -> None:
     """Count the rows of each list, and the places of each row."""
     cells = np.empty(64, np.int64)
-    for column in range(columns):
-        for at in range(len(rows)):
-            row = rows[at]
-            if ends.mark[column, row] & WANTED:
-                count = cover(ends, domain, column, row, finest, cells)
+    for column in range(batch.columns):
+        for at in range(len(batch.rows)):
+            row = batch.rows[at]
+            if batch.ends.mark[column, row] & WANTED:
+                count = cover(batch, column, row, cells)
                 blocks[np.int64(row) * width + column] = count
                 for i in range(count):
-                    counts[column * 2 * finest + cells[i]] += 1
+                    counts[column * 2 * batch.cells + cells[i]] += 1
 
 
 @jit
-def fill(
-    ends: RangeEnds, domain: DomainScale, finest: Int, rows: IntArray, columns: Int, lists: BucketLists,
-    blocks: BucketLists, width: Int,
-) -> None:  # fmt: skip
-    """Put many rows into lists that have room for them: attribute by attribute, so that few lists are in hand."""
+def fill(batch: RowBatch, lists: BucketLists, blocks: BucketLists, width: Int) -> None:
+    """Put many rows into lists that have room for them.
+
+    Attribute by attribute: the lists of one attribute stay in cache while all rows pass.
+    """
     cells = np.empty(64, np.int64)
-    for column in range(columns):
-        for at in range(len(rows)):
-            row = rows[at]
-            if ends.mark[column, row] & WANTED:
-                count = cover(ends, domain, column, row, finest, cells)
+    for column in range(batch.columns):
+        for at in range(len(batch.rows)):
+            row = batch.rows[at]
+            if batch.ends.mark[column, row] & WANTED:
+                count = cover(batch, column, row, cells)
                 block = np.int64(row) * width + column
                 blocks.size[block] = count
                 for i in range(count):
-                    number = column * 2 * finest + cells[i]
+                    number = column * 2 * batch.cells + cells[i]
                     place = lists.size[number]
                     lists.pool[lists.start[number] + place] = row << ORDER_BITS | i
                     lists.size[number] = place + 1
@@ -102,56 +97,49 @@ def fill(
 
 
 @jit
-def insert(
-    ends: RangeEnds, domain: DomainScale, finest: Int, rows: IntArray, columns: Int, lists: BucketLists,
-    blocks: BucketLists, width: Int, begin: Int,
-) -> Int:  # fmt: skip
-    """Put a few rows into their lists, each wholly or not at all; return how far the pools reached."""
+def insert(batch: RowBatch, lists: BucketLists, blocks: BucketLists, width: Int, begin: Int) -> Int:
+    """Put rows into their lists from `begin` on, each wholly or not at all; return the index of the first left over."""
     cells = np.empty(64, np.int64)
-    numbers = np.empty(64 * columns, np.int64)
-    sizes = np.empty(columns, np.int64)
-    for at in range(begin, len(rows)):
-        row = rows[at]
+    numbers = np.empty(64 * batch.columns, np.int64)
+    sizes = np.empty(batch.columns, np.int64)
+    for at in range(begin, len(batch.rows)):
+        row = batch.rows[at]
+        # First find out whether all of the row fits, then write it: half a row could not be told from a whole one.
         total = 0
-        for column in range(columns):
+        for column in range(batch.columns):
             sizes[column] = 0
-            if ends.mark[column, row] & WANTED:
-                sizes[column] = cover(ends, domain, column, row, finest, cells)
+            if batch.ends.mark[column, row] & WANTED:
+                sizes[column] = cover(batch, column, row, cells)
                 if not reserve(blocks, np.int64(row) * width + column, sizes[column]):
                     return at
                 for i in range(sizes[column]):
-                    numbers[total] = column * 2 * finest + cells[i]
+                    numbers[total] = column * 2 * batch.cells + cells[i]
                     total += 1
         if lists.used[0] + count_missing(lists, numbers, total) > len(lists.pool):
             return at
         total = 0
-        for column in range(columns):
+        for column in range(batch.columns):
             block = np.int64(row) * width + column
             blocks.size[block] = sizes[column]
             for i in range(sizes[column]):
-                entry = row << ORDER_BITS | i
-                place = push(lists.start, lists.size, lists.room, lists.pool, lists.used, numbers[total], entry)
-                blocks.pool[blocks.start[block] + i] = place
+                blocks.pool[blocks.start[block] + i] = push(lists, numbers[total], row << ORDER_BITS | i)
                 total += 1
-    return len(rows)
+    return len(batch.rows)
 
 
 @jit
-def delete(
-    ends: RangeEnds, domain: DomainScale, finest: Int, rows: IntArray, columns: Int, lists: BucketLists,
-    blocks: BucketLists, width: Int,
-) -> None:  # fmt: skip
-    """Take rows out of their lists; the last of a list takes the place of what is gone."""
+def delete(batch: RowBatch, lists: BucketLists, blocks: BucketLists, width: Int) -> None:
+    """Take rows out of their lists; the last item of a list moves into the gap."""
     cells = np.empty(64, np.int64)
-    for at in range(len(rows)):
-        row = rows[at]
-        for column in range(columns):
-            if not ends.mark[column, row] & WANTED:
+    for at in range(len(batch.rows)):
+        row = batch.rows[at]
+        for column in range(batch.columns):
+            if not batch.ends.mark[column, row] & WANTED:
                 continue
-            count = cover(ends, domain, column, row, finest, cells)
+            count = cover(batch, column, row, cells)
             block = np.int64(row) * width + column
             for i in range(count):
-                number = column * 2 * finest + cells[i]
+                number = column * 2 * batch.cells + cells[i]
                 place = blocks.pool[blocks.start[block] + i]
                 last = lists.size[number] - 1
                 lists.size[number] = last

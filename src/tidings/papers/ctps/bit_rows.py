@@ -1,8 +1,8 @@
 """Bit arrays of one length in one table, and lists of the subscriptions at a node that turn into one.
 
-A node with few subscriptions keeps their numbers in a list; from one in so many words on it has a bit array. So a
-node costs what its subscriptions cost, and a tree or dictionary of many thousand names does not fill the memory
-with zeros. A node without subscriptions has nothing.
+A node with few subscriptions keeps their numbers in a list; from one number for `WORDS_EACH` words on it has a bit
+array. So a node costs as much as its subscriptions, and a tree or dictionary of many thousand names does not fill the
+memory with zeros.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.kernels.papers.ctps import clear_bits, set_bits
+from tidings.papers.common.arrays import grow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
-    from numpy.typing import NDArray
+    from tidings.kernels.array_types import WordArray
 
 WORDS_EACH = 32
 """A list has at most one number for so many words of an array; where arrays are short, all nodes have one."""
@@ -31,7 +32,7 @@ class BitRows:
 
     def __init__(self) -> None:
         """Start with room for 64 subscriptions; row 0 holds all of them."""
-        self.bits: NDArray[np.uint64] = np.zeros((8, 1), np.uint64)
+        self.bits: WordArray = np.zeros((8, 1), np.uint64)
         self._used = 1
         self._free: list[int] = []
 
@@ -50,9 +51,7 @@ class BitRows:
         if self._free:
             return self._free.pop()
         if self._used == len(self.bits):
-            grown = np.zeros((int(self._used * GROWTH) + 8, self.words), np.uint64)
-            grown[: self._used] = self.bits
-            self.bits = grown
+            self.bits = grow(self.bits, (int(self._used * GROWTH) + 8, self.words))
         self._used += 1
         return self._used - 1
 
@@ -62,19 +61,12 @@ class BitRows:
         self._free.append(row)
 
     def widen(self, subscriptions: int) -> bool:
-        """Make room for so many subscriptions; tell whether the arrays became longer."""
+        """Make room for `subscriptions`; return whether the arrays became longer."""
         words = -(-subscriptions // 64)
         if words <= self.words:
             return False
-        grown = np.zeros((len(self.bits), max(words, int(self.words * GROWTH))), np.uint64)
-        grown[:, : self.words] = self.bits
-        self.bits = grown
+        self.bits = grow(self.bits, (0, max(words, int(self.words * GROWTH))))
         return True
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the table."""
-        return self.bits.nbytes
 
 
 class BitNode:
@@ -91,35 +83,32 @@ class BitNode:
 
     @property
     def place(self) -> int:
-        """The node's row, or a negative number that tells which node has none."""
+        """The node's row; where it has none, -1 minus the node's number."""
         return self.row if self.row >= 0 else -1 - self.number
 
     def commit(self, rows: BitRows) -> None:
-        """Put in force what came."""
+        """Add the pending subscriptions."""
         self.count += len(self.pending)
         if self.row < 0 and self.count <= rows.max_listed:
             self.listed = (self.listed or array("i")) + array("i", self.pending)
         else:
             if self.row < 0:
-                self._promote(rows)
+                self.row = rows.allocate()
+                self.pending += self.listed or ()
+                self.listed = None
             set_bits(rows.bits[self.row], np.array(self.pending, np.int64))
         self.pending = []
 
-    def _promote(self, rows: BitRows) -> None:
-        self.row = rows.allocate()
-        if self.listed:
-            set_bits(rows.bits[self.row], np.array(self.listed, np.int64))
-        self.listed = None
-
     def demote(self, rows: BitRows) -> None:
-        """Become a list again where the arrays have become too long for so few."""
+        """Become a list again where the arrays have become too long for so few subscriptions."""
         if self.row >= 0 and self.count <= rows.max_listed // 2:
-            self.listed = array("i", list_bits(rows.bits[self.row]).tolist())
+            ones = np.flatnonzero(np.unpackbits(rows.bits[self.row].view(np.uint8), bitorder="little"))
+            self.listed = array("i", ones.tolist())
             rows.release(self.row)
             self.row = -1
 
     def discard(self, id: int, rows: BitRows) -> bool:
-        """Forget a subscription; tell whether none is left."""
+        """Forget a subscription; return whether none is left."""
         self.count -= 1
         if self.row >= 0:
             clear_bits(rows.bits[self.row], np.array([id], np.int64))
@@ -134,23 +123,16 @@ class BitNode:
         return True
 
 
-def list_bits(line: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the places of the ones of an array."""
-    return np.flatnonzero(np.unpackbits(line.view(np.uint8), bitorder="little"))
-
-
-def encode_operand(nodes: Sequence[BitNode]) -> array[int]:
-    """Return nodes as the kernel reads them: how many rows and which, how many single numbers and which."""
-    rows = [node.row for node in nodes if node.row >= 0]
+def encode_operand(rows: list[int], nodes: Iterable[BitNode]) -> array[int]:
+    """Return rows, and what nodes list, as the kernel reads them: how many rows and which, how many ids and which."""
     ids = [id for node in nodes if node.listed is not None for id in node.listed]
     return array("i", [len(rows), *rows, len(ids), *ids])
 
 
 class PendingBits:
-    """Bits that wait to be set together: at nodes, at who asks something of a root, in grids with their intervals."""
+    """Bits that wait to be set together: at nodes, of those that constrain a root, in grids with their intervals."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self.nodes: list[BitNode] = []
         self.bits_by_root: dict[Any, list[int]] = {}
         self.spans_by_grid: dict[int, tuple[list[int], list[Any]]] = {}

@@ -1,11 +1,11 @@
-"""The index of one root of an attribute tree in CTPS: who asks, by which name, for which concept, text or number."""
+"""The index of one root of an attribute tree in CTPS: subscriptions by name, and by concept, text or number."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from tidings.papers.ctps.bit_rows import encode_operand
-from tidings.papers.ctps.concept_terms import MEASURED, list_ancestors, to_value_spans
+from tidings.papers.ctps.concept_terms import MEASURED, to_value_spans
 
 if TYPE_CHECKING:
     from array import array
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tidings.papers.ctps.concept_terms import TermCompiler
 
 MAX_CACHED_OPERANDS = 4096
-"""Values whose nodes are remembered between events, for each root."""
+"""Values whose operands are cached between events, for each root."""
 
 
 class RootIndex:
@@ -26,10 +26,11 @@ class RootIndex:
     """
 
     def __init__(
-        self, name: TypedAttribute, constrained_row: int, at: int, *, has_single_name: bool, terms: TermCompiler
+        self, name: TypedAttribute, constrained_row: int, *, has_single_name: bool, terms: TermCompiler
     ) -> None:
-        """Start without nodes; `at` is the root's number."""
-        self.name, self.constrained_row, self.at, self.has_single_name = name, constrained_row, at, has_single_name
+        self.name, self.constrained_row, self.has_single_name = name, constrained_row, has_single_name
+        self.at = -1
+        """The root's number among those of the matcher."""
         self._terms = terms
         self.names: dict[TypedAttribute, BitNode] = {}
         self.concepts: dict[str, dict[str, BitNode]] = {}
@@ -39,43 +40,37 @@ class RootIndex:
         self._operands: dict[str, array[int]] = {}
 
     def clear_cache(self) -> None:
-        """Forget the remembered operands: nodes have changed."""
+        """Forget the cached operands: nodes have changed."""
         self._operands.clear()
 
     def is_empty(self) -> bool:
-        """Tell whether nobody asks anything here."""
+        """Tell whether no subscription constrains the root."""
         return not any((self.names, self.texts, self.exists, self.grids, *self.concepts.values()))
 
     def get_operand(self, value: Any) -> array[int]:
-        """Return the nodes of a value as the kernel reads them; those of texts are remembered."""
-        if type(value) is not str:
-            return encode_operand(self._find_nodes(value))
-        code = self._operands.get(value)
+        """Return the nodes of a value as the kernel reads them; those of texts are cached."""
+        is_text = type(value) is str
+        code = self._operands.get(value) if is_text else None
         if code is None:
-            if len(self._operands) >= MAX_CACHED_OPERANDS:
-                self._operands.clear()
-            code = self._operands[value] = encode_operand(self._find_nodes(value))
+            nodes = self._find_nodes(value)
+            code = encode_operand([node.row for node in nodes if node.row >= 0], nodes)
+            if is_text:
+                if len(self._operands) >= MAX_CACHED_OPERANDS:
+                    self._operands.clear()
+                self._operands[value] = code
         return code
 
     def _find_nodes(self, value: Any) -> list[BitNode]:
         """Return the nodes of a text, of a concept and of all above it (Algorithms 7 and 8)."""
-        nodes_of_value = [*self.exists.values()]
-        if not isinstance(value, str | bool):
-            return nodes_of_value
-        if value in self.texts:
-            nodes_of_value.append(self.texts[value])
-        if isinstance(value, bool):
-            return nodes_of_value
-        for label, nodes in self.concepts.items():
-            concept = self._terms.find_concept(label, value)
-            if concept is not None:
-                nodes_of_value += [
-                    nodes[above] for above in list_ancestors(self._terms.get_tree(label), concept) if above in nodes
-                ]
-        return nodes_of_value
+        nodes = [*self.exists.values()]
+        if isinstance(value, str | bool) and value in self.texts:
+            nodes.append(self.texts[value])
+        if isinstance(value, str):
+            nodes += self._terms.list_at_or_above(self.concepts, value)
+        return nodes
 
     def write_queries(self, value: Any, code: array[int], queries: list[tuple[float, float, int, int]]) -> None:
-        """Write the grids that a number, a time or a range is looked up in, and where (Algorithm 9)."""
+        """Append the grids that a number, a time or a range is looked up in, and its intervals (Algorithm 9)."""
         spans = to_value_spans(value) if self.grids and type(value) in MEASURED else ()
         indexed = [span for span in spans if span.scale in self.grids]
         code.append(len(indexed))

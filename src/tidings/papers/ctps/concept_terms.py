@@ -3,9 +3,9 @@
 A filter is an `or` of rows, a row an `and` of terms, a term an attribute's name with one of four constraints: a
 concept (`is a`), one of some texts or truth values, an interval of numbers or times, or existence. What is none of
 these is refused by name. An event is a list of pairs for each root of an attribute tree: a value, and the names it
-goes by. A reading has every value under each name that filters ask for, its own and those above, so these names are
-the steps of the walk up the attribute tree, made by the reader already. Names and roots are attributes as filters read
-them: one that is asked for as text and as a number is two names, and the names above it are two as well.
+goes by. A reading has every value under each name that filters use, its own and those above, so the reader has already
+walked up the attribute tree. Names and roots are attributes as filters read them: one that is read as text and as a
+number is two names, and the names above it are two as well.
 
 Numbers and times are exact: a number is a float and a tie (`to_key`), which order as the numbers do, beyond 2**53 too.
 """
@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import IntEnum
+from functools import cache
 from itertools import product
 from math import inf, prod
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from tidings.algebra.law.typed_attribute import TypedAttribute, resolve_attribute, strip_unit
 from tidings.algebra.normal_form import MAX_CONJUNCTIONS, list_conjunctions
@@ -36,13 +37,15 @@ NUMBER, TIME = "number", "time"
 """The two scales of intervals; a number never meets a time."""
 
 MEASURED = frozenset((int, float, datetime, Range))
-"""The types of values that intervals are asked of."""
+"""The types of values that are compared with intervals."""
+
+Item = TypeVar("Item")
 
 _PLAIN = frozenset((str, int, float, bool, datetime, Range))
 
 
 class TermKind(IntEnum):
-    """What a term asks of a value."""
+    """What a term requires of a value."""
 
     CONCEPT = 0
     TEXT = 1
@@ -61,7 +64,7 @@ class OrderedSpan(NamedTuple):
 
 
 class Term(NamedTuple):
-    """One constraint: `value` is (tree, concept), a tuple of texts or truth values, a `Span`, or nothing."""
+    """One constraint: `value` is (tree, concept), a tuple of texts or truth values, an `OrderedSpan`, or None."""
 
     name: TypedAttribute
     kind: TermKind
@@ -78,7 +81,7 @@ RootPairs: TypeAlias = "dict[Any, list[tuple[Any, list[Any]]]]"
 """For each root the values of an event, each with the labels of the names it goes by."""
 
 OTHER = object()
-"""A value of no kind that terms compare, or that could not be read: it only exists."""
+"""A value of no kind that terms compare, or that could not be read: only `exists` accepts it."""
 
 
 def to_key(value: Any) -> tuple[float, int]:
@@ -91,7 +94,7 @@ def to_key(value: Any) -> tuple[float, int]:
 
 
 def to_span(condition: Range) -> OrderedSpan | None:
-    """Return a range's interval, or nothing where it holds no point, as `(2 .. 2)`."""
+    """Return a range's interval, or None where it holds no point, as `(2 .. 2)`."""
     low, low_tie = (-inf, 0) if condition.low is None else to_key(condition.low)
     high, high_tie = (inf, 0) if condition.high is None else to_key(condition.high)
     low_tie += condition.low_open
@@ -113,7 +116,7 @@ def to_value_spans(value: Any) -> tuple[OrderedSpan, ...]:
 
 
 class TermCompiler:
-    """Says filters in terms, for one matcher (`kind` is its name in errors) over one ontology."""
+    """Compiles filters into terms, for one matcher (`kind` is its name in errors) over one ontology."""
 
     def __init__(self, kind: str, ontology: Ontology) -> None:
         """Look up the roots of attribute trees; a name that is alone in its tree, or in none, is its own root."""
@@ -123,17 +126,30 @@ class TermCompiler:
         for tree in ontology.attribute_trees.values():
             if len(tree) > 1:
                 self._roots.update((name, tree.root(name)) for name in tree.names)
+        self.list_names_above = cache(self._list_names_above)
+        self.list_names_below = cache(self._list_names_below)
+        self.list_concepts_below = cache(lambda label, concept: self.get_tree(label).below(concept))
 
     def get_tree(self, label: str) -> Tree:
         """Return a tree of values by its label."""
         return self._ontology.trees[label]
 
     def find_concept(self, label: str, value: str) -> str | None:
-        """Return the concept of a tree that a value names; nothing where it names none, or several."""
+        """Return the concept of a tree that a value names; None where it names none, or several."""
         try:
             return self._ontology.trees[label].canonical(value)
         except AmbiguousConcept:
             return None
+
+    def list_at_or_above(self, items: Mapping[str, Mapping[str, Item]], value: str) -> list[Item]:
+        """Return, of items by tree and concept, those at the concept that a text names and at all concepts above it."""
+        reached: list[Item] = []
+        for label, by_concept in items.items():
+            concept = self.find_concept(label, value)
+            if concept is not None:
+                above = list_ancestors(self.get_tree(label), concept)
+                reached += [by_concept[each] for each in above if each in by_concept]
+        return reached
 
     def find_root(self, name: TypedAttribute) -> TypedAttribute:
         """Return the topmost name above one, read in the same way."""
@@ -149,17 +165,23 @@ class TermCompiler:
         home = self._tree_of_name.get(root.name)
         return (root,) if home is None else tuple(root._replace(name=name) for name in home.names)
 
-    def list_names_below(self, name: TypedAttribute) -> tuple[TypedAttribute, ...]:
+    def _list_names_below(self, name: TypedAttribute) -> tuple[TypedAttribute, ...]:
         """Return a name and all below it, read in the same way."""
         home = self._tree_of_name.get(name.name)
         return (name,) if home is None else tuple(name._replace(name=below) for below in home.below(name.name))
 
-    def list_names_above(self, name: TypedAttribute) -> tuple[TypedAttribute, ...]:
+    def _list_names_above(self, name: TypedAttribute) -> tuple[TypedAttribute, ...]:
         """Return a name and all above it, read in the same way."""
         home = self._tree_of_name.get(name.name)
-        return (
-            (name,) if home is None else tuple(name._replace(name=above) for above in list_ancestors(home, name.name))
-        )
+        above = (name.name,) if home is None else list_ancestors(home, name.name)
+        return tuple(name._replace(name=each) for each in above)
+
+    def select_lowest(self, names: list[TypedAttribute]) -> list[TypedAttribute]:
+        """Return the names of a value that are above no other: the event's own, as far as filters use them."""
+        if len(names) == 1:
+            return names
+        above = {each for name in names for each in self.list_names_above(name)[1:]}
+        return [name for name in names if name not in above]
 
     def compile_rows(self, tree: Filter) -> TermRows:
         """Return the filter's rows, or refuse what has no terms."""
@@ -229,7 +251,7 @@ def _make_point(name: TypedAttribute, value: Any) -> Term:
 
 
 def list_ancestors(tree: Tree, name: str) -> tuple[str, ...]:
-    """Return a concept and everything above it, each once, however many ways lead there."""
+    """Return a concept and everything above it, each once, over all parents."""
     reached = {name: None}
     waiting = [name]
     while waiting:
@@ -241,7 +263,7 @@ def list_ancestors(tree: Tree, name: str) -> tuple[str, ...]:
 
 
 def group_pairs(reading: Reading, labels_by_name: Mapping[TypedAttribute, tuple[Any, Any]]) -> RootPairs:
-    """Return what a reading says under the known names, each with its root and label, as pairs by root."""
+    """Return the values that a reading has under these names, as pairs by root; each name has a root and a label."""
     pairs: RootPairs = {}
     unlike: dict[Any, list[tuple[Any, tuple[Any, ...]]]] = {}
     look_up = labels_by_name.get

@@ -5,31 +5,35 @@ and 5 (Algorithms 1 to 9, and deletion).
 
 Every node of an attribute tree (m1) or value tree (m2), every text (m3) and every cell of a grid of intervals (m4)
 has a bit array of the subscriptions that name it. For a value of an event the arrays of its node and of all above
-are joined by `or`, as are those of the names it goes by; what asks something of the root and is in neither dies.
+are united, as are those of the names it goes by; a subscription that constrains the root and is not in both fails.
 
 Cost, for n subscriptions: to add or remove one O(its constraints); to match an event O(n/64) words for each of the
 operands, which are height + 1 for each name and value, and up to T*T/4 cells for each number, plus O(n/T) compared
-ends of what is still alive; memory O(n/8) bytes for each node or cell that has more than a few subscriptions.
+ends of subscriptions that have not failed yet; memory O(n/8) bytes for each node or cell that has more than a few
+subscriptions.
 
-It has no `not`, `!=`, text tests, ranges of text, places, ages, comparisons or arrays of records, and refuses them.
+It refuses `not`, `!=`, text tests, ranges of text, places, ages, comparisons and arrays of records.
 
 Corrected (README.md here): roots that an event lacks (Algorithm 6 keeps their subscriptions); several names or
-values under one root (each clears what the other found): the pairs of a root are joined before what asks dies; value
-trees belong to the root that uses them (m2 is filled by value and read by attribute); ends are kept (Algorithm 5);
-part D reads row y of column r (Algorithm 9, line 19); no domain is assumed; a filter that constrains a root twice has
-a bit for each, and all must live; values that no tree knows; several parents. The totals of each tree and the `*` of
-texts have become one array for each root, which says who asks.
+values under one root (each clears what the other found): the pairs of a root are united before subscriptions fail;
+value trees belong to the root that uses them (m2 is filled by value and read by attribute); ends are kept (Algorithm
+5); part D reads row y of column r (Algorithm 9, line 19); no domain is assumed; a filter that constrains a root twice
+has a bit for each, and all must survive; values that no tree has; several parents. The totals of each tree and the `*`
+of texts have become one array for each root, of the subscriptions that constrain it.
 """
 
 from __future__ import annotations
 
 from array import array
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.kernels.papers.ctps import clear_bits, match, set_bits
-from tidings.papers.ctps.bit_rows import BitNode, BitRows, PendingBits
+from tidings.kernels.papers.ctps import EventOperands, clear_bits, match, set_bits
+from tidings.papers.common.interner import Slots
+from tidings.papers.common.row_owners import RowOwners
+from tidings.papers.ctps.bit_rows import BitNode, BitRows, PendingBits, encode_operand
 from tidings.papers.ctps.concept_roots import RootIndex
 from tidings.papers.ctps.concept_terms import TermCompiler, TermKind, group_pairs
 from tidings.papers.ctps.gem import CELLS, IntervalGrids
@@ -37,17 +41,16 @@ from tidings.papers.ctps.gem import CELLS, IntervalGrids
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
     from tidings.algebra import Reading, Setting
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.concepts import Ontology
+    from tidings.kernels.array_types import Int32Array, IntArray
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
     from tidings.papers.ctps.concept_terms import Term, TermRow, TermRows
 
 MIN_RESULTS = 4096
-"""Answers the kernel may give before it is asked to go on, at least."""
+"""The kernel stops and is called again when its results exceed this, or one for each subscription."""
 
 
 class Ctps:
@@ -60,19 +63,13 @@ class Ctps:
         self.bit_rows, self.grids = BitRows(), IntervalGrids(cells)
         self._roots: dict[TypedAttribute, RootIndex] = {}
         self._root_order: list[RootIndex] = []
-        self._roots_by_number: list[RootIndex | None] = []  # roots by their number
-        self._free_roots: list[int] = []
+        self._root_slots, self._nodes = Slots(), Slots()
         self._labels_by_name: dict[TypedAttribute, tuple[int, int]] = {}  # a name's root, and its node's place
-        self._nodes: list[BitNode | None] = []
-        self._free_nodes: list[int] = []
         self._grid_roots: dict[int, tuple[RootIndex, str]] = {}
-        self._bits: dict[SubId, Any] = {}  # the bit of each subscription, or a tuple of tuples: rows of bits
-        self.owners: list[Any] = []
-        self._links: list[bytes] = []
-        self._free: list[int] = []
-        self._multi_bit_rows: dict[
-            int, tuple[int, int]
-        ] = {}  # a bit of several: its row's first bit, and how many live
+        self.owners = RowOwners()  # of bits; a filter has one for each part of each row
+        self._links: list[bytes] = []  # of each bit: its nodes, and -1 minus its grids
+        # Of a bit of a filter that has several: the first bit of its row, and how many of that row must survive.
+        self._multi_bit_rows: dict[int, tuple[int, int]] = {}
 
     def compile_filter(self, tree: Filter) -> TermRows:
         """Return the filter's rows of terms."""
@@ -83,30 +80,30 @@ class Ctps:
     def add_many(self, filters: Iterable[tuple[SubId, TermRows]]) -> None:
         """Take compiled filters in (Algorithm 2); a known id is replaced."""
         latest = dict(filters)
-        for id in self._bits.keys() & latest.keys():
-            self.remove(id)
-        self._widen(len(self.owners) - len(self._free) + sum(map(len, latest.values())))
+        for id in latest:
+            if id in self.owners:
+                self.remove(id)
+        self._widen(self.owners.row_count + sum(map(len, latest.values())))
         loading = PendingBits()
         for id, rows in latest.items():
-            if len(rows) == 1 and len(parts := self._split_row(rows[0])) == 1:
-                self._bits[id] = self._add_part(id, parts[0], loading)
-                continue
-            bit_rows = [tuple(self._add_part(id, part, loading) for part in self._split_row(row)) for row in rows]
-            self._multi_bit_rows.update((bit, (bits[0], len(bits))) for bits in bit_rows for bit in bits)
-            self._bits[id] = tuple(bit_rows)
-        self._widen(len(self.owners))
+            bits = [tuple(self._add_part(id, part, loading) for part in self._split_row(row)) for row in rows]
+            flat = tuple(chain(*bits))
+            if len(flat) > 1:
+                self._multi_bit_rows.update((bit, (row[0], len(row))) for row in bits for bit in row)
+            self.owners.assign(id, flat)
+        self._widen(self.owners.capacity)
         self._commit(loading)
 
     def _widen(self, subscriptions: int) -> None:
         if self.bit_rows.widen(subscriptions):
             self.grids.widen(self.bit_rows.words * 64)
-            for node in self._nodes:
+            for node in self._nodes.items:
                 if node is not None:
                     node.demote(self.bit_rows)
                     self._update_label(node)
 
     def _update_label(self, node: BitNode) -> None:
-        """Tell the events' names where their node is now."""
+        """Record where the node of a name is now."""
         if node.home is node.root.names:
             self._labels_by_name[node.key] = (node.root.at, node.place)
 
@@ -125,13 +122,9 @@ class Ctps:
         return [tuple(part.values()) for part in parts]
 
     def _add_part(self, id: SubId, part: TermRow, loading: PendingBits) -> int:
-        """Give a part a bit, and note it where its terms lead."""
-        if self._free:
-            bit = self._free.pop()
-            self.owners[bit] = id
-        else:
-            bit = len(self.owners)
-            self.owners.append(id)
+        """Give a part a bit, and note it at the nodes and grids of its terms."""
+        bit = self.owners.allocate(id)
+        if bit == len(self._links):
             self._links.append(b"")
         links = []
         for term in part:
@@ -155,27 +148,16 @@ class Ctps:
         return bit
 
     def _get_root(self, name: TypedAttribute) -> RootIndex:
-        """Find or make the root and node of a name (Algorithm 1, for what is asked)."""
-        if name in self._labels_by_name:
-            root = self._roots_by_number[self._labels_by_name[name][0]]
-            assert root is not None
-            return root
+        """Find or make the root and node of a name (Algorithm 1, for names in use only)."""
         top = self._terms.find_root(name)
-        root = self._roots.get(top) or self._make_root(top, has_single_name=self._terms.is_alone(name))
-        self._labels_by_name[name] = (
-            root.at,
-            0 if root.has_single_name else self._get_node(root, root.names, name).place,
-        )
-        return root
-
-    def _make_root(self, label: TypedAttribute, *, has_single_name: bool) -> RootIndex:
-        if not self._free_roots:
-            self._free_roots.append(len(self._roots_by_number))
-            self._roots_by_number.append(None)
-        at = self._free_roots.pop()
-        root = self._roots[label] = self._roots_by_number[at] = RootIndex(
-            label, self.bit_rows.allocate(), at, has_single_name=has_single_name, terms=self._terms
-        )
+        root = self._roots.get(top)
+        if root is None:
+            has_single_name = self._terms.is_alone(name)
+            root = RootIndex(top, self.bit_rows.allocate(), has_single_name=has_single_name, terms=self._terms)
+            self._roots[top], root.at = root, self._root_slots.add(root)
+        if name not in self._labels_by_name:
+            place = 0 if root.has_single_name else self._get_node(root, root.names, name).place
+            self._labels_by_name[name] = root.at, place
         return root
 
     def _get_value_nodes(self, root: RootIndex, term: Term) -> list[BitNode]:
@@ -190,12 +172,7 @@ class Ctps:
         node = home.get(key)
         if node is None:
             node = home[key] = BitNode(root, home, key)
-            if self._free_nodes:
-                node.number = self._free_nodes.pop()
-                self._nodes[node.number] = node
-            else:
-                node.number = len(self._nodes)
-                self._nodes.append(node)
+            node.number = self._nodes.add(node)
         return node
 
     def _commit(self, loading: PendingBits) -> None:
@@ -211,50 +188,41 @@ class Ctps:
         self._refresh()
 
     def _refresh(self) -> None:
-        """Forget remembered operands; grids come last, when few subscriptions are alive."""
+        """Forget cached operands; grids come last, when few subscriptions survive."""
         for root in self._roots.values():
             root.clear_cache()
         self._root_order = sorted(self._roots.values(), key=lambda root: bool(root.grids))
 
     def remove(self, id: SubId) -> None:
-        """Forget a filter that is there: its bits are cleared where its terms lead, and may be used again."""
-        stored = self._bits.pop(id)
-        for bit in (stored,) if isinstance(stored, int) else [bit for bits in stored for bit in bits]:
+        """Forget a filter that is there: its bits are cleared at the nodes and grids of its terms."""
+        for bit in self.owners.release(id):
             at = np.array([bit], np.int64)
             clear_bits(self.bit_rows.bits[0], at)
             for link in array("i", self._links[bit]):
                 self._unlink(link, bit, at)
             self._multi_bit_rows.pop(bit, None)
-            self.owners[bit], self._links[bit] = None, b""
-            self._free.append(bit)
+            self._links[bit] = b""
         self._refresh()
 
-    def _unlink(self, link: int, bit: int, at: NDArray[np.int64]) -> None:
+    def _unlink(self, link: int, bit: int, at: IntArray) -> None:
         if link < 0:
             root, scale = self._grid_roots[-1 - link]
             if self.grids.discard(-1 - link, bit, self.bit_rows):
                 del root.grids[scale], self._grid_roots[-1 - link]
         else:
-            node = self._nodes[link]
-            assert node is not None
+            node = self._nodes.items[link]
             root = node.root
             if node.discard(bit, self.bit_rows):
                 del node.home[node.key]
-                self._nodes[link] = None
-                self._free_nodes.append(link)
+                self._nodes.remove(link)
                 if node.home is root.names:
                     del self._labels_by_name[node.key]
         clear_bits(self.bit_rows.bits[root.constrained_row], at)
-        self._release_root(root)
-
-    def _release_root(self, root: RootIndex) -> None:
-        """Forget a root that nobody asks any more."""
         if root.name in self._roots and root.is_empty():
             self.bit_rows.release(root.constrained_row)
             del self._roots[root.name]
             self._labels_by_name.pop(root.name, None)
-            self._roots_by_number[root.at] = None
-            self._free_roots.append(root.at)
+            self._root_slots.remove(root.at)
 
     # Matching ----------------------------------------------------------------------------------
 
@@ -265,37 +233,28 @@ class Ctps:
     def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
         """Return the same for each of many readings."""
         del setting
-        matches: list[list[SubId]] = []
-        for bits in self.match_bits(readings):
-            ids = bits.tolist()
-            matches.append(
-                self._resolve_owners(ids) if self._multi_bit_rows else list(map(self.owners.__getitem__, ids))
-            )
-        return matches
+        resolve = self._resolve_owners if self._multi_bit_rows else self.owners.resolve
+        return [resolve(bits.tolist()) for bits in self._match_bits(readings)]
 
-    def match_bits(self, readings: Sequence[Reading]) -> list[NDArray[np.int32]]:
-        """Return the bits that live for each reading: the matching itself, before anybody's id is looked up."""
+    def _match_bits(self, readings: Sequence[Reading]) -> list[Int32Array]:
+        """Return the bits that survive each reading."""
         code: array[int] = array("i")
         starts, queries = [0], [(0.0, 0.0, 0, 0)]
         for reading in readings:
             self._encode_event(reading, code, queries)
             starts.append(len(code))
-        grids, table = self.grids, np.array(queries)
+        table = np.array(queries)
         spans, ties = np.ascontiguousarray(table[:, :2]), np.ascontiguousarray(table[:, 2:]).astype(np.int64)
-        steps, places = np.frombuffer(code, np.int32), np.array(starts, np.int64)
+        events = EventOperands(np.frombuffer(code, np.int32), np.array(starts, np.int64), spans, ties)
         scratch = np.empty((4, self.bit_rows.words), np.uint64)
-        room = np.empty(max(len(self.owners), MIN_RESULTS), np.int32)
+        out = np.empty(max(self.owners.capacity, MIN_RESULTS), np.int32)
         ends = np.zeros(len(readings), np.int64)
-        results: list[NDArray[np.int32]] = []
+        results: list[Int32Array] = []
         while len(results) < len(readings):
-            first = len(results)
-            after = match(
-                steps, places, first, spans, ties, self.bit_rows.bits, scratch, grids.rows, grids.domains,
-                grids.low, grids.low_tie, grids.high, grids.high_tie, room, ends,
-            )  # fmt: skip
-            begin = 0
+            first, begin = len(results), 0
+            after = match(events, first, self.bit_rows.bits, scratch, self.grids.arrays, out, ends)
             for end in ends[first:after].tolist():
-                results.append(room[begin:end].copy())
+                results.append(out[begin:end].copy())
                 begin = end
         return results
 
@@ -321,11 +280,11 @@ class Ctps:
                 code.append(0)
 
     def _collect_singles(self, reading: Reading) -> list[list[Any]] | None:
-        """Return for each root its one value and the places of the names it goes by; nothing, if a root has several.
+        """Return for each root its only value and the places of the names it goes by; None, if a root has several.
 
-        Most events are so, and this is what costs most of a small index. The reader gives one object to all names.
+        Most events are so, and this is what costs most of a small index. The reader has one object under all names.
         """
-        singles: list[list[Any]] = [[] for _ in self._roots_by_number]
+        singles: list[list[Any]] = [[] for _ in self._root_slots.items]
         look_up = self._labels_by_name.get
         try:
             for name, values in reading.values.items():
@@ -357,39 +316,33 @@ class Ctps:
             code.append(len(places))
             code.fromlist(places)
             code.append(0)
-        else:
-            code += self._encode_mixed(places)
+        else:  # some names have a list instead of a row
+            rows = [place for place in places if place >= 0]
+            code += encode_operand(rows, [self._nodes.items[-1 - place] for place in places if place < 0])
         code += root.get_operand(value)
         root.write_queries(value, code, queries)
 
-    def _encode_mixed(self, places: list[int]) -> array[int]:
-        """Return names, some of which have a list instead of a row, as the kernel reads them."""
-        rows = [place for place in places if place >= 0]
-        nodes = [self._nodes[-1 - place] for place in places if place < 0]
-        ids = [id for node in nodes if node is not None and node.listed is not None for id in node.listed]
-        return array("i", [len(rows), *rows, len(ids), *ids])
-
     def _resolve_owners(self, bits: list[int]) -> list[SubId]:
-        """Return owners, each once, of whose rows one has all its bits here."""
+        """Return the owners, each once, that have a row all of whose bits are among these."""
         owners: dict[SubId, None] = {}
         seen: dict[int, int] = {}
         for bit in bits:
             row, needed = self._multi_bit_rows.get(bit, (bit, 1))
             seen[row] = seen.get(row, 0) + 1
             if seen[row] == needed:
-                owners[self.owners[bit]] = None
+                owners[self.owners.get_owner(bit)] = None
         return list(owners)
 
     def explain(self) -> dict[str, object]:
-        """Say how large the index is."""
+        """Return how large the index is."""
         return {
             "algorithm": "CTPS: bit arrays on concept trees",
-            "filters": len(self._bits),
-            "bits": len(self.owners) - len(self._free),
+            "filters": len(self.owners),
+            "bits": self.owners.row_count,
             "roots": len(self._roots),
-            "nodes": len(self._nodes) - len(self._free_nodes),
+            "nodes": len(self._nodes),
             "grids": len(self._grid_roots),
             "cells of a grid": f"{self._cells} x {self._cells}",
-            "bytes of bit arrays": self.bit_rows.nbytes,
+            "bytes of bit arrays": self.bit_rows.bits.nbytes,
             "bytes of ends": self.grids.nbytes,
         }

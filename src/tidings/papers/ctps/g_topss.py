@@ -13,7 +13,7 @@ Cost: to add or remove O(constraints) (removal shifts the rest of a list); to ma
 height); memory O(constraints). The processing set is every subscription that has one edge with a name of the event,
 so nearly all of them where every subscription has the same few roots.
 
-It has no `not`, `!=`, text tests, ranges of text, places, ages, comparisons or arrays of records, and refuses them.
+It refuses `not`, `!=`, text tests, ranges of text, places, ages, comparisons and arrays of records.
 
 Corrected (README.md here): a set of texts is a variable edge; a constraint may be met by any of several values.
 """
@@ -26,16 +26,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.kernels.papers.concept_rows import NOTHING, check_candidates
+from tidings.kernels.papers.concept_rows import check_candidates
+from tidings.matcher.algorithm import Algorithm
+from tidings.papers.common.arrays import concatenate
 from tidings.papers.ctps.concept_terms import TermCompiler, TermKind
 from tidings.papers.ctps.term_rows import EventPairs, TermColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from tidings.algebra import Reading, Setting
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.concepts import Ontology
+    from tidings.kernels.array_types import Int32Array
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
     from tidings.papers.ctps.concept_terms import Term, TermRow, TermRows
@@ -44,13 +47,12 @@ VARIABLE = None
 """The vertex `*`: a variable with a constraint."""
 
 
-class GTopss:
+class GTopss(Algorithm):
     """A two-level hash of edges, and a check of each candidate."""
 
     def __init__(self, ontology: Ontology) -> None:
-        """Start without subscriptions."""
         self._terms = TermCompiler("g-topss", ontology)
-        self._columns = TermColumns(self._terms)
+        self._columns = TermColumns(self._terms, self._add_row, self._remove_row)
         self._edges: dict[Any, dict[TypedAttribute, array[int]]] = {}
         self._unconstrained = array("i")  # rows without edges: `true`
 
@@ -60,10 +62,11 @@ class GTopss:
 
     def add_many(self, filters: Iterable[tuple[SubId, TermRows]]) -> None:
         """Take compiled filters in; a known id is replaced."""
-        for id, rows in filters:
-            if id in self._columns:
-                self.remove(id)
-            self._columns.add(id, rows, self._add_row)
+        self._columns.add_many(filters)
+
+    def remove(self, id: SubId) -> None:
+        """Forget a filter that is there."""
+        self._columns.remove(id)
 
     def _add_row(self, at: int, row: TermRow) -> None:
         for vertex, label in dict.fromkeys(map(_to_edge, row)):
@@ -71,12 +74,8 @@ class GTopss:
         if not row:
             _insert_sorted(self._unconstrained, at)
 
-    def remove(self, id: SubId) -> None:
-        """Forget a filter that is there."""
-        self._columns.remove(id, self._remove_row)
-
     def _remove_row(self, at: int) -> None:
-        edges = dict.fromkeys(map(_to_edge, self._columns.terms_of(at)))
+        edges = dict.fromkeys(map(_to_edge, self._columns.iterate_terms(at)))
         for vertex, label in edges:
             labels = self._edges[vertex]
             del labels[label][bisect_left(labels[label], at)]
@@ -92,13 +91,12 @@ class GTopss:
         del setting
         pairs = EventPairs(reading, self._columns)
         rows = self._collect_candidates(pairs)
-        columns = self._columns.arrays()
-        room = np.empty(self._columns.capacity, np.int32)
-        seen = np.zeros(self._columns.capacity, np.bool_)
-        count = check_candidates(rows, seen, columns, pairs.arrays, room)
-        return self._columns.owners(room[:count].tolist())
+        capacity = self._columns.owners.capacity
+        out, seen = np.empty(capacity, np.int32), np.zeros(capacity, np.bool_)
+        count = check_candidates(rows, seen, self._columns.arrays, pairs.arrays, out)
+        return self._columns.owners.resolve(out[:count].tolist())
 
-    def _collect_candidates(self, pairs: EventPairs) -> Any:
+    def _collect_candidates(self, pairs: EventPairs) -> Int32Array:
         """Stage one: the lists of each pair's labels, under its own value and under `*`."""
         lists = [self._unconstrained] if self._unconstrained else []
         names = self._columns.names.values
@@ -107,17 +105,13 @@ class GTopss:
                 second = self._edges.get(vertex)
                 if second:
                     lists += [second[names[label]] for label in labels if names[label] in second]
-        return np.concatenate([np.frombuffer(each, np.int32) for each in lists]) if lists else NOTHING
-
-    def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
-        """Return the same for each of many readings."""
-        return [self.match(reading, setting) for reading in readings]
+        return concatenate(lists)
 
     def explain(self) -> dict[str, object]:
-        """Say how large the index is."""
+        """Return how large the index is."""
         return {
             "algorithm": "G-ToPSS: a two-level hash of edges, candidates checked",
-            "filters": len(self._columns),
+            "filters": len(self._columns.owners),
             "pairs of vertices": len(self._edges),
             "lists": sum(map(len, self._edges.values())),
             "subscriptions in lists": sum(len(each) for labels in self._edges.values() for each in labels.values()),

@@ -14,7 +14,7 @@ it straddles, which is the common beginning of its ends' bits, and compared exac
 Cost: to add or remove O(names below x concepts below) for each constraint; to match O(constraints found); memory as
 adding, so it grows with the square of the trees' size. Beyond `limit` stored entries adding is refused.
 
-It has no `not`, `!=`, text tests, ranges of text, places, ages, comparisons or arrays of records, and refuses them.
+It refuses `not`, `!=`, text tests, ranges of text, places, ages, comparisons and arrays of records.
 
 Corrected (README.md here): a constraint that several values satisfy counts once; of the names a value goes by
 only the lowest are looked up.
@@ -25,12 +25,16 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tidings.errors import Unsupported
-from tidings.kernels.papers.concept_rows import count_terms
+from tidings.kernels.papers.concept_rows import TermCounters, TermEnds, count_terms
+from tidings.matcher.algorithm import Algorithm
+from tidings.papers.common.arrays import concatenate
+from tidings.papers.common.interner import Slots
+from tidings.papers.common.row_owners import RowOwners
 from tidings.papers.ctps.concept_terms import (
     OTHER,
     TIME,
@@ -42,7 +46,7 @@ from tidings.papers.ctps.concept_terms import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from tidings.algebra import Reading, Setting
     from tidings.algebra.law.typed_attribute import TypedAttribute
@@ -54,34 +58,34 @@ if TYPE_CHECKING:
 MAX_ENTRIES = 20_000_000
 """Entries the index may have in all; each takes four bytes, and a list for each label and value."""
 
-COLUMNS = {"low": "d", "high": "d", "low_ties": "h", "high_ties": "h", "row_of": "i"}
+
+class _StoredRow(NamedTuple):
+    """A row with its terms and their numbers."""
+
+    at: int
+    row: TermRow
+    numbers: list[int]
 
 
-class Mic:
+class Mic(Algorithm):
     """A three-level hash of expanded constraints, and counting."""
 
     def __init__(self, ontology: Ontology, *, limit: int = MAX_ENTRIES) -> None:
         """Start without subscriptions; more than `limit` entries are refused."""
         self._terms, self._limit, self._entries = TermCompiler("mic", ontology), limit, 0
         self._edges: dict[TypedAttribute, dict[Any, array[int]]] = {}
-        self._roots_by_label: dict[
-            TypedAttribute, tuple[TypedAttribute, TypedAttribute]
-        ] = {}  # of each label in use its root, and itself
-        self._tree_uses: dict[
-            TypedAttribute, dict[str, int]
-        ] = {}  # of each root the trees in use, and by how many constraints
-        self._names_below_cache: dict[TypedAttribute, tuple[TypedAttribute, ...]] = {}
-        self._concepts_below_cache: dict[tuple[str, str], tuple[str, ...]] = {}
-        self._names_above_cache: dict[TypedAttribute, frozenset[TypedAttribute]] = {}
+        # Of each label in use its root, and itself.
+        self._roots_by_label: dict[TypedAttribute, tuple[TypedAttribute, TypedAttribute]] = {}
+        # Of each root the trees in use, and by how many constraints.
+        self._tree_uses: dict[TypedAttribute, dict[str, int]] = {}
         self._heights = [0] * 65  # of the binary trees' nodes: how many intervals are kept there
-        self._columns = {name: array(code) for name, code in COLUMNS.items()}
-        self._free_terms: list[int] = []
-        self._owner: list[Any] = []
-        self._wanted = array("i")
-        self._free_rows: list[int] = []
+        self._term_rows = Slots()  # the row of each term
+        self._low, self._high, self._low_ties, self._high_ties = array("d"), array("d"), array("h"), array("h")
+        self._owners = RowOwners()
+        self._wanted = array("i")  # the number of each row's terms
         self._unconstrained: dict[int, None] = {}
-        self._filters: dict[SubId, list[tuple[int, TermRow, list[int]]]] = {}
-        self._arrays: tuple[Any, ...] | None = None
+        self._stored: dict[SubId, list[_StoredRow]] = {}
+        self._arrays: tuple[TermEnds, TermCounters] | None = None
 
     # Changing ----------------------------------------------------------------------------------
 
@@ -92,22 +96,10 @@ class Mic:
         return rows
 
     def _count_entries(self, term: Term) -> int:
-        names = len(self._list_names_below(term.name))
+        names = len(self._terms.list_names_below(term.name))
         if term.kind is TermKind.CONCEPT:
-            return names * len(self._list_concepts_below(*term.value))
+            return names * len(self._terms.list_concepts_below(*term.value))
         return names * (len(term.value) if term.kind is TermKind.TEXT else 1)
-
-    def _list_names_below(self, name: TypedAttribute) -> tuple[TypedAttribute, ...]:
-        names = self._names_below_cache.get(name)
-        if names is None:
-            names = self._names_below_cache[name] = self._terms.list_names_below(name)
-        return names
-
-    def _list_concepts_below(self, label: str, concept: str) -> tuple[str, ...]:
-        concepts = self._concepts_below_cache.get((label, concept))
-        if concepts is None:
-            concepts = self._concepts_below_cache[label, concept] = self._terms.get_tree(label).below(concept)
-        return concepts
 
     def _refuse_beyond(self, entries: int) -> None:
         if entries > self._limit:
@@ -120,46 +112,35 @@ class Mic:
     def add_many(self, filters: Iterable[tuple[SubId, TermRows]]) -> None:
         """Take compiled filters in; a known id is replaced. Beyond the limit nothing is taken."""
         latest = dict(filters)
-        replaced = [id for id in latest if id in self._filters]
-        gone = sum(self._count_entries(term) for id in replaced for _, row, _ in self._filters[id] for term in row)
+        replaced = [id for id in latest if id in self._stored]
+        gone = sum(self._count_entries(term) for id in replaced for kept in self._stored[id] for term in kept.row)
         more = sum(self._count_entries(term) for rows in latest.values() for row in rows for term in row)
         self._refuse_beyond(self._entries - gone + more)
         for id in replaced:
             self.remove(id)
         self._arrays = None
         for id, rows in latest.items():
-            self._filters[id] = [self._add_row(id, row) for row in rows]
+            self._stored[id] = stored = [self._add_row(id, row) for row in rows]
+            self._owners.assign(id, tuple(row.at for row in stored))
 
-    def _add_row(self, id: SubId, row: TermRow) -> tuple[int, TermRow, list[int]]:
-        if self._free_rows:
-            at = self._free_rows.pop()
-            self._owner[at], self._wanted[at] = id, len(row)
-        else:
-            at = len(self._owner)
-            self._owner.append(id)
-            self._wanted.append(len(row))
+    def _add_row(self, id: SubId, row: TermRow) -> _StoredRow:
+        at = self._owners.allocate(id)
+        if at == len(self._wanted):
+            self._wanted.append(0)
+        self._wanted[at] = len(row)
         if not row:
             self._unconstrained[at] = None
-        numbers = [self._add_term(at, term) for term in row]
-        return at, row, numbers
+        return _StoredRow(at, row, [self._add_term(at, term) for term in row])
 
     def _add_term(self, row: int, term: Term) -> int:
-        if self._free_terms:
-            number = self._free_terms.pop()
-        else:
-            number = len(self._columns["row_of"])
-            for column in self._columns.values():
+        number = self._term_rows.add(row)
+        if number == len(self._low):
+            for column in (self._low, self._high, self._low_ties, self._high_ties):
                 column.append(0)
-        self._columns["row_of"][number] = row
         if term.kind is TermKind.NUMBER:
-            for name, end in zip(COLUMNS, (term.value.low, term.value.high, *term.value[2::2]), strict=False):
-                self._columns[name][number] = end
-            self._heights[_find_tree_node(term.value)[1]] += 1
-        root = self._terms.find_root(term.name)
-        if term.kind is TermKind.CONCEPT:
-            trees = self._tree_uses.setdefault(root, {})
-            trees[term.value[0]] = trees.get(term.value[0], 0) + 1
-        for label in self._list_names_below(term.name):
+            _, self._low[number], self._low_ties[number], self._high[number], self._high_ties[number] = term.value
+        self._count_use(term, 1)
+        for label in self._terms.list_names_below(term.name):
             if label not in self._edges:
                 # Its own root: a name with several parents lies below terms of several roots.
                 self._edges[label], self._roots_by_label[label] = {}, (self._terms.find_root(label), label)
@@ -172,15 +153,25 @@ class Mic:
                     numbers.append(number)
                 else:
                     insort(numbers, number)
-        self._entries += self._count_entries(term)
         return number
 
+    def _count_use(self, term: Term, step: int) -> None:
+        """Count a term that comes (1) or goes (-1): its entries, its interval's height, its concept's tree."""
+        self._entries += step * self._count_entries(term)
+        if term.kind is TermKind.NUMBER:
+            self._heights[_find_tree_node(term.value)[1]] += step
+        elif term.kind is TermKind.CONCEPT:
+            trees, label = self._tree_uses.setdefault(self._terms.find_root(term.name), {}), term.value[0]
+            trees[label] = trees.get(label, 0) + step
+            if not trees[label]:
+                del trees[label]
+
     def _iterate_vertices(self, term: Term) -> Iterator[Any]:
-        """Yield the second level's keys of a term, and for an interval the place in the binary tree with them."""
+        """Yield the second level's keys of a term; for an interval, the node of the binary tree."""
         match term.kind:
             case TermKind.CONCEPT:
                 label, concept = term.value
-                for below in self._list_concepts_below(label, concept):
+                for below in self._terms.list_concepts_below(label, concept):
                     yield label, below
             case TermKind.TEXT:
                 yield from term.value
@@ -192,16 +183,16 @@ class Mic:
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there, everywhere it was stored."""
         self._arrays = None
-        for at, row, numbers in self._filters.pop(id):
+        self._owners.release(id)
+        for at, row, numbers in self._stored.pop(id):
             for term, number in zip(row, numbers, strict=True):
                 self._remove_term(term, number)
-            self._free_terms += numbers
-            self._free_rows.append(at)
-            self._owner[at] = None
             self._unconstrained.pop(at, None)
 
     def _remove_term(self, term: Term, number: int) -> None:
-        for label in self._list_names_below(term.name):
+        self._term_rows.remove(number)
+        self._count_use(term, -1)
+        for label in self._terms.list_names_below(term.name):
             vertices = self._edges[label]
             for vertex in self._iterate_vertices(term):
                 numbers = vertices[vertex]
@@ -210,14 +201,6 @@ class Mic:
                     del vertices[vertex]
             if not vertices:
                 del self._edges[label], self._roots_by_label[label]
-        if term.kind is TermKind.NUMBER:
-            self._heights[_find_tree_node(term.value)[1]] -= 1
-        if term.kind is TermKind.CONCEPT:
-            trees = self._tree_uses[self._terms.find_root(term.name)]
-            trees[term.value[0]] -= 1
-            if not trees[term.value[0]]:
-                del trees[term.value[0]]
-        self._entries -= self._count_entries(term)
 
     # Matching ----------------------------------------------------------------------------------
 
@@ -225,35 +208,24 @@ class Mic:
         """Return the ids of the filters that accept the reading."""
         del setting
         sure: list[array[int]] = []
-        doubtful: list[tuple[array[int], OrderedSpan]] = []
+        compared: list[tuple[array[int], OrderedSpan]] = []
         for root, pairs in group_pairs(reading, self._roots_by_label).items():
             for value, labels in pairs:
                 keys = self._list_keys(root, value)
-                for label in self._select_lowest(labels):
+                for label in self._terms.select_lowest(labels):
                     vertices = self._edges[label]
                     sure += [vertices[key] for key in keys if key in vertices]
-                    doubtful += self._find_intervals(value, vertices)
+                    compared += self._find_intervals(value, vertices)
         rows = list(self._unconstrained)
-        if sure or doubtful:
-            rows += self._count_terms(sure, doubtful)
-        return list(dict.fromkeys(self._owner[row] for row in rows))
-
-    def _select_lowest(self, labels: list[TypedAttribute]) -> list[TypedAttribute]:
-        """Return the names of a value that are above no other: the event's own, as far as somebody asks."""
-        if len(labels) == 1:
-            return labels
-        above: set[TypedAttribute] = set()
-        for label in labels:
-            if label not in self._names_above_cache:
-                self._names_above_cache[label] = frozenset(self._terms.list_names_above(label)[1:])
-            above |= self._names_above_cache[label]
-        return [label for label in labels if label not in above]
+        if sure or compared:
+            rows += self._count_terms(sure, compared)
+        return self._owners.resolve(rows)
 
     def _list_keys(self, root: TypedAttribute, value: Any) -> list[Any]:
-        """Return where a text or concept is stored, and where existence is."""
-        if not isinstance(value, str | bool):
-            return [None]
-        keys: list[Any] = [None, value]
+        """Return the keys under which a text or concept is stored, and that of existence."""
+        keys: list[Any] = [None]
+        if isinstance(value, str | bool):
+            keys.append(value)
         if isinstance(value, str):
             keys += [(label, self._terms.find_concept(label, value)) for label in self._tree_uses.get(root, ())]
         return keys
@@ -271,39 +243,33 @@ class Mic:
             intervals += [(vertices[key], span) for key in keys if key in vertices]
         return intervals
 
-    def _count_terms(self, sure: list[array[int]], doubtful: list[tuple[array[int], OrderedSpan]]) -> list[int]:
+    def _count_terms(self, sure: list[array[int]], compared: list[tuple[array[int], OrderedSpan]]) -> list[int]:
         if self._arrays is None:
-            kept = [self._wanted, *self._columns.values()]
-            wanted, *columns = [np.array(column, column.typecode) for column in kept]
-            counted, counts = np.zeros(len(columns[0]), np.bool_), np.zeros(len(wanted), np.int32)
-            self._arrays = (*columns[:4], counted, counts, columns[4], wanted, np.empty(len(wanted), np.int32))
-        ends = np.cumsum([len(rows) for rows, _ in doubtful], dtype=np.int64)
-        spans = np.array([(span.low, span.high) for _, span in doubtful]).reshape(-1, 2)
-        ties = np.array([(span.low_tie, span.high_tie) for _, span in doubtful], np.int32).reshape(-1, 2)
-        lists = _concatenate(sure), _concatenate([rows for rows, _ in doubtful])
-        count = count_terms(*lists, ends, spans, ties, *self._arrays)
-        rows: list[int] = self._arrays[-1][:count].tolist()
+            columns = (self._low, self._high, self._low_ties, self._high_ties)
+            ends = TermEnds(*(np.array(column, column.typecode) for column in columns))
+            row_of = np.array([-1 if row is None else row for row in self._term_rows.items], np.int32)
+            counted, counts = np.zeros(len(row_of), np.bool_), np.zeros(len(self._wanted), np.int32)
+            self._arrays = ends, TermCounters(counted, counts, row_of, np.array(self._wanted, np.int32))
+        groups = np.cumsum([len(terms) for terms, _ in compared], dtype=np.int64)
+        spans = np.array([end for _, span in compared for end in (span.low, span.high)], np.float64)
+        ties = np.array([tie for _, span in compared for tie in (span.low_tie, span.high_tie)], np.int32)
+        out = np.empty(len(self._wanted), np.int32)
+        lists = concatenate(sure), concatenate([terms for terms, _ in compared])
+        count = count_terms(*lists, groups, spans, ties, *self._arrays, out)
+        rows: list[int] = out[:count].tolist()
         return rows
 
-    def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
-        """Return the same for each of many readings."""
-        return [self.match(reading, setting) for reading in readings]
-
     def explain(self) -> dict[str, object]:
-        """Say how large the index is."""
-        terms = len(self._columns["row_of"]) - len(self._free_terms)
+        """Return how large the index is."""
+        terms = len(self._term_rows)
         return {
             "algorithm": "MIC: expanded constraints, counted",
-            "filters": len(self._filters),
+            "filters": len(self._stored),
             "constraints": terms,
             "entries": self._entries,
             "entries for each constraint": self._entries / terms if terms else 0.0,
             "limit of entries": self._limit,
         }
-
-
-def _concatenate(lists: list[array[int]]) -> Any:
-    return np.concatenate([np.frombuffer(each, np.int32) for each in lists]) if lists else np.zeros(0, np.int32)
 
 
 def _to_ordered_bits(number: float) -> int:

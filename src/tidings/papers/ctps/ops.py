@@ -3,8 +3,8 @@
 Wang, Jin, Li, Shao, "Data model and matching algorithm in an ontology-based publish/subscribe system", 2005, as Zhang
 et al. describe and measure it (CTPS, 2022, sections 2 and 6).
 
-Event and subscription are graphs, here stars of edges; all nodes of a subscription are variables. The index knows
-nothing of subscriptions: it has all possible vertices (names, concepts) and edges (a name with a concept), and for each
+Event and subscription are graphs, here stars of edges; all nodes of a subscription are variables. The index does not
+depend on subscriptions: it has all possible vertices (names, concepts) and edges (a name with a concept), and for each
 edge those it may stand for: the name or one above with the concept or one above. Matching takes subscriptions one by
 one and tries to map each of their edges to each of the event's.
 
@@ -12,7 +12,7 @@ Cost: to add or remove O(constraints); to match O(subscriptions x constraints x 
 memory O(constraints), and for each root and value tree (names x height) x (concepts x height), whatever the number of
 subscriptions. An index beyond `limit` entries is refused.
 
-It has no `not`, `!=`, text tests, ranges of text, places, ages, comparisons or arrays of records, and refuses them.
+It refuses `not`, `!=`, text tests, ranges of text, places, ages, comparisons and arrays of records.
 
 Corrected (README.md here): two edges of a subscription may be mapped to one edge of the event, since one value
 may satisfy two constraints (a homomorphism, not an isomorphism).
@@ -21,23 +21,24 @@ may satisfy two constraints (a homomorphism, not an isomorphism).
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
 from tidings.errors import Unsupported
 from tidings.kernels.papers.concept_rows import search_graphs
+from tidings.matcher.algorithm import Algorithm
+from tidings.papers.common.arrays import NOTHING, as_numpy, lengthen
 from tidings.papers.ctps.concept_terms import TermCompiler, TermKind, list_ancestors
 from tidings.papers.ctps.term_rows import EventPairs, TermColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterable
 
     from tidings.algebra import Reading, Setting
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.concepts import Ontology
+    from tidings.kernels.array_types import Int32Array, IntArray
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
     from tidings.papers.ctps.concept_terms import Term, TermRow, TermRows
@@ -71,19 +72,19 @@ class _EdgeTable:
         """Return the number of an edge."""
         return self.base + self.names[name] * len(self.concepts) + self.concepts[concept]
 
-    def list_implied(self, name: TypedAttribute, concept: str) -> NDArray[np.int32]:
+    def list_implied(self, name: TypedAttribute, concept: str) -> Int32Array:
         """Return the edges that this one may stand for."""
         at = self.number_of(name, concept) - self.base
         return self.implied[self.ends[at] : self.ends[at + 1]]
 
 
-class Ops:
+class Ops(Algorithm):
     """Subgraph matching over an index of all possible edges."""
 
     def __init__(self, ontology: Ontology, *, limit: int = MAX_EDGES) -> None:
         """Start without subscriptions; an index of more than `limit` entries is refused."""
         self._terms, self._limit = TermCompiler("ops", ontology), limit
-        self._columns = TermColumns(self._terms)
+        self._columns = TermColumns(self._terms, self._add_row, self._remove_row)
         self._edges = array("i")  # of each term its edge, or -1
         self._edge_tables: dict[tuple[TypedAttribute, str], _EdgeTable] = {}
         self._used: dict[TypedAttribute, dict[str, None]] = {}  # of each root the trees with possible edges
@@ -126,14 +127,15 @@ class Ops:
 
     def add_many(self, filters: Iterable[tuple[SubId, TermRows]]) -> None:
         """Take compiled filters in; a known id is replaced."""
-        for id, rows in filters:
-            if id in self._columns:
-                self.remove(id)
-            self._columns.add(id, rows, self._add_row)
+        self._columns.add_many(filters)
+
+    def remove(self, id: SubId) -> None:
+        """Forget a filter that is there."""
+        self._columns.remove(id)
 
     def _add_row(self, at: int, row: TermRow) -> None:
-        start = self._columns.get_start(at)
-        self._edges.extend([-1] * (start + len(row) - len(self._edges)))
+        start = self._columns.starts[at]
+        lengthen(self._edges, start + len(row))
         for place, term in enumerate(row, start):
             self._edges[place] = self._number_edge(term) if term.kind is TermKind.CONCEPT else -1
 
@@ -147,12 +149,8 @@ class Ops:
         possible.users += 1
         return possible.number_of(term.name, term.value[1])
 
-    def remove(self, id: SubId) -> None:
-        """Forget a filter that is there."""
-        self._columns.remove(id, self._remove_row)
-
     def _remove_row(self, at: int) -> None:
-        for term in self._columns.terms_of(at):
+        for term in self._columns.iterate_terms(at):
             if term.kind is TermKind.CONCEPT:
                 place = self._get_tree_key(term)
                 self._edge_tables[place].users -= 1
@@ -168,14 +166,13 @@ class Ops:
         del setting
         pairs = EventPairs(reading, self._columns)
         implied, ends = self._collect_edges(pairs)
-        room = np.empty(self._columns.capacity, np.int32)
-        edges = np.frombuffer(self._edges, np.int32)
-        count = search_graphs(self._columns.arrays(), edges, pairs.arrays, implied, ends, room)
-        return self._columns.owners(room[:count].tolist())
+        out = np.empty(self._columns.owners.capacity, np.int32)
+        count = search_graphs(self._columns.arrays, as_numpy(self._edges), pairs.arrays, implied, ends, out)
+        return self._columns.owners.resolve(out[:count].tolist())
 
-    def _collect_edges(self, pairs: EventPairs) -> tuple[Any, Any]:
-        """Return what each of the event's edges with a concept may stand for."""
-        parts: list[NDArray[np.int32]] = []
+    def _collect_edges(self, pairs: EventPairs) -> tuple[Int32Array, IntArray]:
+        """Return the edges that each of the event's edges with a concept may stand for, and where each list ends."""
+        parts: list[Int32Array] = []
         names, tops = self._columns.names.values, self._columns.tops.values
         for root, value, labels in pairs.pairs:
             for tree in self._used.get(tops[root], ()) if isinstance(value, str) else ():
@@ -183,20 +180,9 @@ class Ops:
                 if concept is not None:
                     possible = self._edge_tables[tops[root], tree]
                     edge_names = [names[label] for label in labels]
-                    parts += [possible.list_implied(name, concept) for name in self._select_lowest(edge_names)]
+                    parts += [possible.list_implied(name, concept) for name in self._terms.select_lowest(edge_names)]
         ends = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-        return (np.concatenate(parts) if parts else np.zeros(0, np.int32)), ends
-
-    def _select_lowest(self, names: list[TypedAttribute]) -> list[TypedAttribute]:
-        """Return the names of a value that are above no other: the event's own, as far as somebody asks."""
-        if len(names) == 1:
-            return names
-        above = {each for name in names for each in self._terms.list_names_above(name)[1:]}
-        return [name for name in names if name not in above]
-
-    def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
-        """Return the same for each of many readings."""
-        return [self.match(reading, setting) for reading in readings]
+        return (np.concatenate(parts) if parts else NOTHING), ends
 
     @property
     def index_bytes(self) -> int:
@@ -204,10 +190,10 @@ class Ops:
         return sum(each.implied.nbytes + each.ends.nbytes for each in self._edge_tables.values())
 
     def explain(self) -> dict[str, object]:
-        """Say how large the index is."""
+        """Return how large the index is."""
         return {
             "algorithm": "OPS: subgraph matching, one by one",
-            "filters": len(self._columns),
+            "filters": len(self._columns.owners),
             "possible edges": sum(each.size for each in self._edge_tables.values()),
             "bytes of possible edges": self.index_bytes,
         }

@@ -1,8 +1,8 @@
 """Rows of terms in flat columns, for the matchers that check subscriptions one by one (`g-topss`, `ops`).
 
 A term is a label (its attribute's name) and a code (its concept, texts or existence), or a label and the ends of an
-interval. Labels and codes are numbers that are used again when nobody needs them. A row's terms lie side by side; the
-place of a removed row goes to the next one of its length.
+interval. Labels and codes are numbers that are used again when no term has them. A row's terms lie side by side; the
+space of a removed row goes to a later one of its length.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings.kernels.papers.concept_rows import PairArrays, TermArrays, TermEnds
+from tidings.papers.common.arrays import BlockAllocator, as_numpy, lengthen
 from tidings.papers.common.interner import Interner
-from tidings.papers.ctps.concept_terms import NUMBER, OTHER, Term, TermKind, group_pairs, list_ancestors, to_value_spans
+from tidings.papers.common.row_owners import RowOwners
+from tidings.papers.ctps.concept_terms import NUMBER, OTHER, Term, TermKind, group_pairs, to_value_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Iterable
 
     from tidings.algebra import Reading
     from tidings.algebra.law.typed_attribute import TypedAttribute
@@ -28,19 +29,14 @@ if TYPE_CHECKING:
 ON_NUMBERS, ON_TIMES = -1, -2
 """The codes of intervals."""
 
-COLUMNS = {"labels": "i", "codes": "i", "low": "d", "high": "d", "low_ties": "h", "high_ties": "h"}
-"""What is kept of a term, and as what."""
-
 
 class TermCodes:
     """Codes of concepts, sets of texts and existence under one root, and which of them a value satisfies."""
 
     def __init__(self, terms: TermCompiler) -> None:
-        """Start empty."""
         self._terms = terms
         self._interner = Interner()
-        self._concepts: dict[tuple[int, str], dict[str, int]] = {}
-        self._trees: dict[int, dict[str, None]] = {}
+        self._concepts: dict[int, dict[str, dict[str, int]]] = {}  # by root, tree and concept
         self._texts: dict[tuple[int, Any], dict[int, None]] = {}
         self._exists: dict[int, list[int]] = {}
 
@@ -50,8 +46,7 @@ class TermCodes:
         code = self._interner.take(key)
         if new and term.kind is TermKind.CONCEPT:
             tree, concept = term.value
-            self._concepts.setdefault((root, tree), {})[concept] = code
-            self._trees.setdefault(root, {})[tree] = None
+            self._concepts.setdefault(root, {}).setdefault(tree, {})[concept] = code
         elif new and term.kind is TermKind.TEXT:
             for text in term.value:
                 self._texts.setdefault((root, text), {})[code] = None
@@ -60,21 +55,22 @@ class TermCodes:
         return code
 
     def decode(self, code: int) -> tuple[TermKind, Any]:
-        """Return the sort and value of a code."""
-        _, sort, value = self._interner.values[code]
-        return sort, value
+        """Return the kind and value of the terms with a code."""
+        _, kind, value = self._interner.values[code]
+        return kind, value
 
     def release(self, code: int) -> None:
-        """Forget that somebody needed the code."""
-        root, sort, value = self._interner.values[code]
+        """Count one term less with the code."""
+        root, kind, value = self._interner.values[code]
         if not self._interner.release(code):
             return
-        if sort is TermKind.CONCEPT:
-            concepts = self._concepts[root, value[0]]
-            del concepts[value[1]]
-            if not concepts:
-                del self._concepts[root, value[0]], self._trees[root][value[0]]
-        elif sort is TermKind.TEXT:
+        if kind is TermKind.CONCEPT:
+            tree, concept = value
+            trees = self._concepts[root]
+            del trees[tree][concept]
+            if not trees[tree]:
+                del trees[tree]
+        elif kind is TermKind.TEXT:
             for text in value:
                 del self._texts[root, text][code]
                 if not self._texts[root, text]:
@@ -84,168 +80,137 @@ class TermCodes:
 
     def find_satisfied(self, root: int, value: Any) -> list[int]:
         """Return the codes that a value satisfies: for a concept, by a walk up each tree in use under the root."""
-        exists = self._exists.get(root, [])
-        if value is OTHER or not isinstance(value, str | bool):
-            return exists
-        satisfied = [*exists, *self._texts.get((root, value), ())]
-        if isinstance(value, bool):
-            return satisfied
-        for label in self._trees.get(root, ()):
-            concept, codes = self._terms.find_concept(label, value), self._concepts[root, label]
-            if concept is not None:
-                satisfied += [
-                    codes[above] for above in list_ancestors(self._terms.get_tree(label), concept) if above in codes
-                ]
+        satisfied = [*self._exists.get(root, ())]
+        if isinstance(value, str | bool):
+            satisfied += self._texts.get((root, value), ())
+        if isinstance(value, str):
+            satisfied += self._terms.list_at_or_above(self._concepts.get(root, {}), value)
         return satisfied
 
 
 class TermColumns:
-    """The terms of all rows in flat columns, and whose they are."""
+    """The terms of all rows in flat columns, and the subscriptions that own the rows."""
 
-    def __init__(self, terms: TermCompiler) -> None:
-        """Start empty."""
-        self._terms = terms
+    def __init__(
+        self, terms: TermCompiler, on_add: Callable[[int, TermRow], None], on_remove: Callable[[int], None]
+    ) -> None:
+        """Start empty; `on_add` is called with each row that came, `on_remove` before a row goes."""
+        self._terms, self._on_add, self._on_remove = terms, on_add, on_remove
         self.codes = TermCodes(terms)
         self.names, self.tops = Interner(), Interner()
         self.labels_by_name: dict[TypedAttribute, tuple[int, int]] = {}
-        self._columns = {name: array(code) for name, code in COLUMNS.items()}
-        self._starts, self._sizes = array("i"), array("i")
-        self._owner: list[Any] = []
-        self._free: dict[int, list[int]] = {}
-        self._rows: dict[SubId, tuple[int, ...]] = {}
-        self._multi_row_filters = 0
-        self._arrays: tuple[NDArray[Any], ...] | None = None
+        self.owners = RowOwners()
+        self.starts, self._sizes = array("i"), array("i")
+        self._blocks = BlockAllocator()
+        self._labels, self._codes = array("i"), array("i")
+        self._low, self._high, self._low_ties, self._high_ties = array("d"), array("d"), array("h"), array("h")
+        self._arrays: TermArrays | None = None
 
-    def __len__(self) -> int:
-        """Count the subscriptions."""
-        return len(self._rows)
-
-    @property
-    def capacity(self) -> int:
-        """The number of rows, with those that wait to be used again."""
-        return len(self._owner)
-
-    def get_start(self, at: int) -> int:
-        """Return the place of a row's first term."""
-        return self._starts[at]
-
-    def __contains__(self, id: object) -> bool:
-        """Tell whether a subscription is there."""
-        return id in self._rows
-
-    def add(self, id: SubId, rows: TermRows, on_row: Callable[[int, TermRow], None]) -> None:
-        """Take a subscription in; `entered` hears of each of its rows."""
+    def add_many(self, filters: Iterable[tuple[SubId, TermRows]]) -> None:
+        """Take compiled filters in; a known id is replaced."""
         self._arrays = None
-        row_numbers = []
-        for row in rows:
-            at = self._allocate(id, len(row))
-            for place, term in enumerate(row, self._starts[at]):
-                self._write(place, term)
-            row_numbers.append(at)
-            on_row(at, row)
-        self._rows[id] = tuple(row_numbers)
-        self._multi_row_filters += len(row_numbers) > 1
+        for id, rows in filters:
+            if id in self.owners:
+                self.remove(id)
+            numbers = []
+            for row in rows:
+                at = self._allocate(id, len(row))
+                for place, term in enumerate(row, self.starts[at]):
+                    self._write(place, term)
+                numbers.append(at)
+                self._on_add(at, row)
+            self.owners.assign(id, tuple(numbers))
 
     def _allocate(self, id: SubId, size: int) -> int:
-        free = self._free.get(size)
-        if free:
-            at = free.pop()
-            self._owner[at] = id
-            self._sizes[at] = size
-            return at
-        self._owner.append(id)
-        self._starts.append(len(self._columns["labels"]))
-        self._sizes.append(size)
-        for column in self._columns.values():
-            column.extend([0] * size)
-        return len(self._owner) - 1
+        at, start = self.owners.allocate(id), self._blocks.take(size)
+        if at == len(self.starts):
+            self.starts.append(0)
+            self._sizes.append(0)
+        self.starts[at], self._sizes[at] = start, size
+        for column in (self._labels, self._codes, self._low, self._high, self._low_ties, self._high_ties):
+            lengthen(column, self._blocks.length)
+        return at
 
     def _write(self, place: int, term: Term) -> None:
-        columns, name = self._columns, term.name
-        label = self.names.take(name)
+        name = term.name
+        self._labels[place] = label = self.names.take(name)
         if name not in self.labels_by_name:
             self.labels_by_name[name] = (self.tops.take(self._terms.find_root(name)), label)
-        columns["labels"][place] = label
         if term.kind is not TermKind.NUMBER:
-            columns["codes"][place] = self.codes.take(self.labels_by_name[name][0], term)
+            self._codes[place] = self.codes.take(self.labels_by_name[name][0], term)
             return
-        span = term.value
-        columns["codes"][place] = ON_NUMBERS if span.scale == NUMBER else ON_TIMES
-        columns["low"][place], columns["high"][place] = span.low, span.high
-        columns["low_ties"][place], columns["high_ties"][place] = span.low_tie, span.high_tie
+        scale, self._low[place], self._low_ties[place], self._high[place], self._high_ties[place] = term.value
+        self._codes[place] = ON_NUMBERS if scale == NUMBER else ON_TIMES
 
-    def remove(self, id: SubId, on_row: Callable[[int], None]) -> None:
-        """Forget a subscription; `left` hears of each of its rows before it goes."""
+    def remove(self, id: SubId) -> None:
+        """Forget a subscription."""
         self._arrays = None
-        rows = self._rows.pop(id)
-        self._multi_row_filters -= len(rows) > 1
-        for at in rows:
-            on_row(at)
-            for place in range(self._starts[at], self._starts[at] + self._sizes[at]):
+        for at in self.owners.release(id):
+            self._on_remove(at)
+            for place in self._place_range(at):
                 self._erase(place)
-            self._free.setdefault(self._sizes[at], []).append(at)
-            self._owner[at] = None
+            self._blocks.give(self.starts[at], self._sizes[at])
             self._sizes[at] = -1
 
     def _erase(self, place: int) -> None:
-        label, code = self._columns["labels"][place], self._columns["codes"][place]
+        label, code = self._labels[place], self._codes[place]
         if code >= 0:
             self.codes.release(code)
         name = self.names.values[label]
         if self.names.release(label):
             self.tops.release(self.labels_by_name.pop(name)[0])
 
-    def terms_of(self, at: int) -> Iterable[Term]:
-        """Yield the terms of a row; of an interval, its ends are not looked up."""
-        for place in range(self._starts[at], self._starts[at] + self._sizes[at]):
-            name, code = self.names.values[self._columns["labels"][place]], self._columns["codes"][place]
-            sort, value = self.codes.decode(code) if code >= 0 else (TermKind.NUMBER, None)
-            yield Term(name, sort, value)
+    def _place_range(self, at: int) -> range:
+        return range(self.starts[at], self.starts[at] + self._sizes[at])
 
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """Return the columns for a kernel: starts and sizes of rows, what is kept of terms, the roots of labels."""
+    def iterate_terms(self, at: int) -> Iterable[Term]:
+        """Yield the terms of a row; those that are intervals come without their ends."""
+        for place in self._place_range(at):
+            name, code = self.names.values[self._labels[place]], self._codes[place]
+            kind, value = self.codes.decode(code) if code >= 0 else (TermKind.NUMBER, None)
+            yield Term(name, kind, value)
+
+    @property
+    def arrays(self) -> TermArrays:
+        """The columns as kernels take them; they share memory with the columns, so every change drops them first."""
         if self._arrays is None:
-            kept = [self._starts, self._sizes, *self._columns.values()]
-            # Not copies: whoever changes the columns forgets these first.
             roots = np.zeros(len(self.names.values), np.int32)
             for root, label in self.labels_by_name.values():
                 roots[label] = root
-            self._arrays = (*(np.frombuffer(column, column.typecode) for column in kept), roots)
+            ends = TermEnds(
+                as_numpy(self._low), as_numpy(self._high), as_numpy(self._low_ties), as_numpy(self._high_ties)
+            )
+            starts, sizes = as_numpy(self.starts), as_numpy(self._sizes)
+            self._arrays = TermArrays(starts, sizes, as_numpy(self._labels), as_numpy(self._codes), ends, roots)
         return self._arrays
-
-    def owners(self, rows: list[int]) -> list[SubId]:
-        """Return whose rows these are, each once."""
-        owners = [self._owner[row] for row in rows]
-        return list(dict.fromkeys(owners)) if self._multi_row_filters else owners
 
 
 class EventPairs:
-    """An event's pairs in flat arrays, as kernels read them."""
+    """An event's pairs, and the same in flat arrays, as kernels read them."""
 
     def __init__(self, reading: Reading, columns: TermColumns) -> None:
-        """Look up what the event says."""
         self.pairs = [
             (root, *pair) for root, pairs in group_pairs(reading, columns.labels_by_name).items() for pair in pairs
         ]
-        labels, codes, label_ends, code_ends = array("i"), array("i"), array("i", [0]), array("i", [0])
+        roots, labels, codes, label_ends, code_ends = (
+            array("i"),
+            array("i"),
+            array("i"),
+            array("i", [0]),
+            array("i", [0]),
+        )
         spans, ties, scales = array("d"), array("i"), array("i")
         for root, value, names in self.pairs:
+            roots.append(root)
             labels.extend(names)
             codes.extend(columns.codes.find_satisfied(root, value))
             label_ends.append(len(labels))
             code_ends.append(len(codes))
-            _write_span(value, spans, ties, scales)
-        roots = [root for root, _, _ in self.pairs]
-        integers = (roots, labels, label_ends, codes, code_ends)
-        self.arrays: Sequence[NDArray[Any]] = (
-            *(np.array(column, np.int32) for column in integers),
-            np.array(spans, np.float64), np.array(ties, np.int32), np.array(scales, np.int32),
-        )  # fmt: skip
-
-
-def _write_span(value: Any, spans: array[float], ties: array[int], scales: array[int]) -> None:
-    """Write a value's ends, and a bit for each scale it is on."""
-    value_spans = () if value is OTHER or isinstance(value, str | bool) else to_value_spans(value)
-    scales.append(sum(1 if span.scale == NUMBER else 2 for span in value_spans))
-    spans.extend((value_spans[0].low, value_spans[0].high) if value_spans else (0.0, 0.0))
-    ties.extend((value_spans[0].low_tie, value_spans[0].high_tie) if value_spans else (0, 0))
+            # A value's ends, and a bit for each scale it is on.
+            value_spans = () if value is OTHER or isinstance(value, str | bool) else to_value_spans(value)
+            scales.append(sum(1 if span.scale == NUMBER else 2 for span in value_spans))
+            _, low, low_tie, high, high_tie = value_spans[0] if value_spans else ("", 0.0, 0, 0.0, 0)
+            spans.extend((low, high))
+            ties.extend((low_tie, high_tie))
+        flat: tuple[array[Any], ...] = (roots, labels, label_ends, codes, code_ends, spans, ties, scales)
+        self.arrays = PairArrays(*map(as_numpy, flat))

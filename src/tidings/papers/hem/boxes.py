@@ -1,58 +1,58 @@
 """The shared half of range matchers: filters become rows of a table, events become vectors, rows become ids again.
 
-A paper's matcher is a `Core`: it indexes rows of the table and finds those that hold a vector. An event that has
-several values of an attribute that is asked for, or a range, or a number that no float equals, is no vector: the
-papers know no such events, and it is decided filter by filter, by the law. A column is an attribute as tests read it:
-as numbers (in some unit), as times, or as anything that exists.
+A paper's matcher is a `RangeIndex`: it indexes rows of the table and finds those that contain a vector. An event that
+has several values of an attribute, or a range, or a number that no float equals, is no vector: the papers have no such
+events, and each filter is evaluated on it instead. A column is an attribute as tests read it: as numbers (in some
+unit), as times, or as anything that exists.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tidings.algebra import holds
 from tidings.algebra.law.typed_attribute import TypedAttribute
+from tidings.matcher.algorithm import Algorithm
 from tidings.papers.common.intervals import ABSENT, to_boxes, to_coordinate
 from tidings.papers.hem.range_table import RangeTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterable
 
     from tidings.algebra import Reading, Setting
+    from tidings.kernels.array_types import FloatArray, Int32Array
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
     from tidings.papers.common.intervals import Interval
 
 PRESENT = 0.0
-"""The coordinate of an attribute that is only asked whether it exists."""
+"""The coordinate of an attribute of which only the existence is tested."""
 
 
 class RangeIndex(Protocol):
     """An index over the rows of a table.
 
-    `insert` is told when the table has the rows, `delete` before it forgets them. The table may have grown in
-    between: its arrays are other ones then, with more attributes and more room for rows.
+    `insert` is called when the table has the rows, `delete` before it forgets them. The table may have grown between
+    two calls: its arrays are other ones then, with more attributes and more room for rows.
     """
 
-    def insert(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
+    def insert(self, table: RangeTable, rows: Int32Array) -> None:
         """Index rows that the table has just got."""
 
-    def delete(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
+    def delete(self, table: RangeTable, rows: Int32Array) -> None:
         """Forget rows that the table still has."""
 
-    def match(self, table: RangeTable, vector: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Return the rows that hold the vector, each once; NaN stands for what the event lacks."""
+    def match(self, table: RangeTable, vector: FloatArray) -> Int32Array:
+        """Return the rows that contain the vector, each once; NaN stands for an attribute that the event lacks."""
 
     def explain(self, table: RangeTable) -> dict[str, object]:
         """Return what the index looks like, in plain values."""
 
 
 class FilterBoxes(NamedTuple):
-    """A filter, and the boxes one of which must hold an event."""
+    """A filter, and the boxes of which one must contain an event."""
 
     tree: Filter
     boxes: list[dict[TypedAttribute, Interval]]
@@ -60,18 +60,18 @@ class FilterBoxes(NamedTuple):
 
 class _StoredFilter(NamedTuple):
     tree: Filter
-    rows: NDArray[np.int32]
+    rows: Int32Array
 
 
-class RangeMatcher:
-    """A range matcher behind the protocol of algorithms: the core does the work."""
+class RangeMatcher(Algorithm):
+    """A range matcher behind the protocol of algorithms; the index finds the rows."""
 
-    def __init__(self, kind: str, core: RangeIndex) -> None:
+    def __init__(self, kind: str, index: RangeIndex) -> None:
         """Start without filters; `kind` is what errors and `explain` call the matcher."""
-        self._kind, self.index = kind, core
+        self._kind, self.index = kind, index
         self.table = RangeTable(kind)
         self._filters: dict[SubId, _StoredFilter] = {}
-        self._owners: list[SubId | None] = []
+        self._owners: list[Any] = []
         self._multi_row_filters = 0
 
     def compile_filter(self, tree: Filter) -> FilterBoxes:
@@ -80,15 +80,13 @@ class RangeMatcher:
 
     def add_many(self, filters: Iterable[tuple[SubId, FilterBoxes]]) -> None:
         """Take filters in; a known id is replaced."""
-        compiled_filters = dict(filters)
-        rows = self.table.add(
-            [box for compiled in compiled_filters.values() for box in compiled.boxes]
-        )  # first: it may refuse
-        replaced = [self._filters.pop(id).rows for id in compiled_filters if id in self._filters]
-        self._forget(replaced)
+        latest = dict(filters)
+        # First of all, since it may refuse them.
+        rows = self.table.add([box for compiled in latest.values() for box in compiled.boxes])
+        self._forget([self._filters.pop(id).rows for id in latest if id in self._filters])
         self._owners += [None] * (self.table.capacity - len(self._owners))
         begin = 0
-        for id, compiled in compiled_filters.items():
+        for id, compiled in latest.items():
             filter_rows = rows[begin : begin + len(compiled.boxes)]
             begin += len(filter_rows)
             self._filters[id] = _StoredFilter(compiled.tree, filter_rows)
@@ -101,7 +99,7 @@ class RangeMatcher:
         """Forget a filter that is there."""
         self._forget([self._filters.pop(id).rows])
 
-    def _forget(self, gone: list[NDArray[np.int32]]) -> None:
+    def _forget(self, gone: list[Int32Array]) -> None:
         if gone:
             rows = np.concatenate(gone)
             self._multi_row_filters -= sum(len(some) > 1 for some in gone)
@@ -112,34 +110,29 @@ class RangeMatcher:
         """Return the ids of the filters that accept the reading, each once."""
         vector = self.to_vector(reading)
         if vector is None:
-            return [id for id, kept in self._filters.items() if holds(kept.tree, reading, setting)]
-        owners = self._owners
-        ids: list[SubId] = [owners[row] for row in self.index.match(self.table, vector).tolist()]
+            return [id for id, stored in self._filters.items() if holds(stored.tree, reading, setting)]
+        ids = list(map(self._owners.__getitem__, self.index.match(self.table, vector).tolist()))
         return list(dict.fromkeys(ids)) if self._multi_row_filters else ids
 
-    def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
-        """Return the same for each of many readings."""
-        return [self.match(reading, setting) for reading in readings]
-
-    def to_vector(self, reading: Reading) -> NDArray[np.float64] | None:
-        """Return an event as coordinates in the table's order, or nothing if some attribute has no single one."""
+    def to_vector(self, reading: Reading) -> FloatArray | None:
+        """Return an event as coordinates by column, or None if some attribute has no single one."""
         columns = self.table.columns
         vector = np.full(len(columns), ABSENT)
         for key, values in reading.values.items():
             if values:
                 point = to_coordinate(values) if key[1] else PRESENT
                 if point is None:
-                    return None  # also where no row asks: `a = 0 and a = 1` has no box, and holds for both at once
-                place = columns.get(key)
-                if place is not None:
-                    vector[place] = point
+                    return None  # even where no row has the column: `a = 0 and a = 1` has no box, and [0, 1] matches it
+                column = columns.get(key)
+                if column is not None:
+                    vector[column] = point
         for name, parts in reading.elements.items():
-            place = columns.get(TypedAttribute(name))
-            if parts and place is not None:
-                vector[place] = PRESENT
+            column = columns.get(TypedAttribute(name))
+            if parts and column is not None:
+                vector[column] = PRESENT
         return vector
 
     def explain(self) -> dict[str, object]:
-        """Say what is indexed."""
+        """Return what is indexed."""
         about = {"algorithm": self._kind, "filters": len(self._filters), "rows": self.table.count}
         return {**about, "attributes": len(self.table.columns), **self.index.explain(self.table)}

@@ -7,11 +7,11 @@ centre and the width of its range; a leaf has the rows that took the same way. A
 may hold its value, and the rows of the leaves it reaches are compared on all attributes.
 
 Chosen here, since the paper at hand has the outline only:
-- indexed are the attributes on which an event meets the fewest rows, as reckoned when the tree is laid out;
+- indexed are the attributes on which an event meets the fewest rows, as estimated when the tree is laid out;
 - a cell reaches an eighth of its width into each neighbour: a range that is no wider than a quarter of a cell, or
   little more, is narrow and in the one cell of its centre. A wider one is in every cell that it touches; as an event
   looks for wide rows in one cell only, it meets each row once. A range that touches all cells, and a row that does
-  not ask for the attribute, would be in all of them; both are in one more cell, which every event visits.
+  not constrain the attribute, would be in all of them; both are in one more cell, which every event visits.
 - so a row is in at most 3**6 = 729 leaves, not 4096; and where the rows' places would take more than `most_bytes`,
   further rows are in the one leaf of those that reach everywhere.
 
@@ -19,8 +19,8 @@ Insert, delete: O(leaves of the row), exponential in the width: 729 for half the
 visited), which is (1/4 + width)**6 of all rows where all are wide. Space: 8 bytes for each leaf of a row, and 16 for
 each row and attribute.
 
-It has ranges and equality of numbers and times under `and` and `or`; the rest is refused. Events with several values
-of an attribute, or ranges, are decided filter by filter.
+It supports ranges and equality of numbers and times under `and` and `or`; the rest is refused. Events with several
+values of an attribute, or ranges, are decided filter by filter.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.papers import htree as kernels
+from tidings.papers.common.arrays import NOTHING, grow
 from tidings.papers.common.name_order import describe_attribute
 from tidings.papers.common.row_lists import RowLists
-from tidings.papers.hem.domains import Domains, to_range_ends
-from tidings.papers.hem.range_table import grow
+from tidings.papers.hem.domains import Domains
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tidings.kernels.array_types import FloatArray, Int32Array, IntArray
     from tidings.papers.hem.range_table import RangeTable
 
 CELLS = 4
@@ -76,8 +75,7 @@ class HTree:
         self._laid_out = False
         self._clear(np.zeros(0, np.int64))
 
-    def _clear(self, indexed: NDArray[np.int64]) -> None:
-        """Start over with a tree of these attributes."""
+    def _clear(self, indexed: IntArray) -> None:
         self._indexed = indexed
         self._order = indexed[:0]
         self._leaves, self._blocks = RowLists(0), RowLists(0)
@@ -87,11 +85,11 @@ class HTree:
         self._bounds = np.zeros((0, 0, 2))
         self._entries = 0
 
-    def insert(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
+    def insert(self, table: RangeTable, rows: Int32Array) -> None:
         """Index rows that the table has just got."""
         due = self._domains.observe(table, rows)
         if due or self._domains.has_doubled(table) or not self._laid_out:
-            alive = np.flatnonzero(table.alive).astype(np.int32)
+            alive = table.list_rows()
             self._domains.settle(table)
             chosen = self._choose_attributes(table, alive)
             if due or not np.array_equal(chosen, self._indexed):
@@ -99,17 +97,16 @@ class HTree:
                 rows = alive
             self._laid_out = True
         self._make_room(table)
-        kernels.write_bounds(to_range_ends(table), rows, self._order, self._bounds)
+        kernels.write_bounds(table.arrays, rows, self._order, self._bounds)
         self._fill(table, rows)
 
-    def _choose_attributes(self, table: RangeTable, alive: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return the attributes that tell rows apart best."""
+    def _choose_attributes(self, table: RangeTable, alive: Int32Array) -> IntArray:
         sample = alive[:: max(1, len(alive) // SAMPLE)]
         every = np.arange(self._domains.count)
-        shares = kernels.measure_shares(self._build_shape(every), to_range_ends(table), sample)
+        shares = kernels.measure_shares(self._build_shape(every), table.arrays, sample)
         return np.sort(np.argsort(shares, kind="stable")[: self._lambda])
 
-    def _build_shape(self, indexed: NDArray[np.int64]) -> kernels.HTreeShape:
+    def _build_shape(self, indexed: IntArray) -> kernels.HTreeShape:
         return kernels.HTreeShape(self._eta, indexed, self._domains.domain)
 
     @property
@@ -119,7 +116,7 @@ class HTree:
     def _make_room(self, table: RangeTable) -> None:
         self._codes = grow(self._codes, (table.capacity,))
         self._blocks.extend(table.capacity)
-        # Attributes of the tree are compared last: the leaf has said something about them already.
+        # Attributes of the tree are compared last: the leaf has decided them in part.
         late = [column for column in range(self._domains.count) if column not in self._indexed]
         ordered = set(self._order.tolist())
         begin = late + self._indexed.tolist() if not ordered else self._order.tolist()
@@ -131,23 +128,21 @@ class HTree:
             larger[: len(self._bounds), : self._bounds.shape[1]] = self._bounds
             self._bounds = larger
 
-    def _fill(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
+    def _fill(self, table: RangeTable, rows: Int32Array) -> None:
         shape, leaves, blocks = self._build_shape(self._indexed), self._leaves, self._blocks
-        more = kernels.encode(shape, to_range_ends(table), rows, self._codes, self._most - self._entries)
+        more = kernels.encode(shape, table.arrays, rows, self._codes, self._most - self._entries)
         self._entries += more
-        many = more > len(leaves.pool) // 8  # then find out what goes where, and move nothing twice
-        none = np.zeros(0, np.int32)
-        if many:
+        if more > len(leaves.pool) // 8:  # many: count first, so that no list moves twice
             rows = rows[np.lexsort((self._codes[rows], rows >> STRETCH_BITS))]
             self._repack(rows, 0)
             kernels.fill(shape, self._tree, rows, leaves.arrays, blocks.arrays)
             return
-        leaves.extend(kernels.enroll(shape, self._tree, rows, len(leaves.starts), none, none))
+        leaves.extend(kernels.enroll(shape, self._tree, rows, len(leaves.starts), NOTHING, NOTHING))
         begin = 0
         while (begin := kernels.insert(shape, self._tree, rows, leaves.arrays, blocks.arrays, begin)) < len(rows):
             self._repack(rows[begin:], 4)
 
-    def _repack(self, rows: NDArray[np.int32], part: int) -> None:
+    def _repack(self, rows: Int32Array, part: int) -> None:
         """Give each leaf room for those of the rows that belong in it, and each row for its places.
 
         Leaves get as much again to spare as one `part` of what they hold; none, if that is 0.
@@ -160,29 +155,22 @@ class HTree:
         leaves.repack(counts + leaves.sizes // part if part else counts)
         blocks.repack(places)
 
-    def delete(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
+    def delete(self, table: RangeTable, rows: Int32Array) -> None:
         """Forget rows that the table still has."""
         self._entries -= int(self._blocks.sizes[rows].sum())
-        kernels.delete(
-            self._build_shape(self._indexed),
-            self._tree,
-            rows,
-            self._leaves.arrays,
-            self._blocks.arrays,
-        )
+        shape = self._build_shape(self._indexed)
+        kernels.delete(shape, self._tree, rows, self._leaves.arrays, self._blocks.arrays)
         self._domains.shrink(table.count - len(rows))
 
-    def match(self, table: RangeTable, vector: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Return the rows that hold the vector, each once."""
-        del table  # the ends are here, too, each row's side by side
+    def match(self, table: RangeTable, vector: FloatArray) -> Int32Array:
+        """Return the rows that contain the vector, each once."""
+        del table  # `_bounds` has the ends as well, each row's side by side
         shape = self._build_shape(self._indexed)
-        rows: NDArray[np.int32] = kernels.match(
-            shape, self._tree, self._leaves.arrays, self._bounds, self._order, vector
-        )
+        rows: Int32Array = kernels.match(shape, self._tree, self._leaves.arrays, self._bounds, self._order, vector)
         return rows
 
     def explain(self, table: RangeTable) -> dict[str, object]:
-        """Say how the tree has grown."""
+        """Return which attributes are indexed, and how large the tree is."""
         names = list(map(describe_attribute, table.columns))
         arrays = (self._leaf_of, self._codes, self._bounds)
         size = self._leaves.nbytes + self._blocks.nbytes + sum(array.nbytes for array in arrays)
@@ -194,7 +182,7 @@ class HTree:
         }
 
 
-def _allocate_aligned(shape: tuple[int, ...]) -> NDArray[np.float64]:
+def _allocate_aligned(shape: tuple[int, ...]) -> FloatArray:
     """Return an array whose rows begin with a cache line: the ends of four attributes are one."""
     size = math.prod(shape)
     raw = np.empty(size + 8)

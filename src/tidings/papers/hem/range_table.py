@@ -1,27 +1,27 @@
 """The table under range matchers: for every row and attribute a low end, a high end, and which of them are open.
 
-A row is a box (`intervals`). The table is dense, attribute by attribute, as the papers have it: each subscription
-constrains each attribute. Where a row asks nothing of an attribute it reaches from end to end, unmarked; an event
-without the attribute passes those rows only. So memory is rows x attributes x 17 bytes, and a table that would
-be too large is refused before it is made.
+A row is a box (`intervals`). The table is dense, attribute by attribute, as in the papers, where each subscription
+constrains each attribute. A row without a constraint on an attribute reaches from end to end there, unmarked, and only
+such rows match an event without the attribute. So memory is rows x attributes x 17 bytes, and a table that would be too
+large is refused before it is allocated.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidings.algebra.law.typed_attribute import TypedAttribute
 from tidings.errors import TidingsError
-from tidings.kernels.papers.domain_cells import WANTED
+from tidings.kernels.papers.domain_cells import WANTED, RangeEnds
+from tidings.papers.common.arrays import grow
 from tidings.papers.common.intervals import INFINITY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from tidings.kernels.array_types import ByteArray, FloatArray, Int32Array
     from tidings.papers.common.intervals import Box
 
 LEAST_ROWS, LEAST_COLUMNS = 64, 4
@@ -37,9 +37,9 @@ MOST_BYTES = 8 * 2**30
 class RangeTable:
     """Ends of all rows: `lows`, `highs` and `ends` have a line for each attribute and a place for each row."""
 
-    def __init__(self, kind: str = "") -> None:
-        """Start empty; `kind` is the matcher that errors name."""
-        self._kind = kind
+    def __init__(self, kind: str = "", *, most_bytes: int = MOST_BYTES) -> None:
+        """Start empty; `kind` is the matcher that errors name, `most_bytes` the size beyond which rows are refused."""
+        self._kind, self._most_bytes = kind, most_bytes
         self.columns: dict[TypedAttribute, int] = {}
         self.lows = np.full((LEAST_COLUMNS, LEAST_ROWS), -INFINITY)
         self.highs = np.full((LEAST_COLUMNS, LEAST_ROWS), INFINITY)
@@ -52,26 +52,31 @@ class RangeTable:
         self._free: list[int] = []
 
     @classmethod
-    def from_ends(cls, lows: NDArray[np.float64], highs: NDArray[np.float64], ends: NDArray[np.uint8]) -> RangeTable:
-        """Return a table with these ends, a line for each attribute; every attribute of every row is asked for."""
-        made = cls()
-        made.columns = {TypedAttribute(f"a{number}", "number"): number for number in range(len(lows))}
-        made.lows, made.highs, made.ends = lows, highs, ends | np.uint8(WANTED)
-        made.rows = made.count = lows.shape[1]
-        made.alive = np.ones(made.rows, np.bool_)
-        return made
+    def from_ends(cls, lows: FloatArray, highs: FloatArray, ends: ByteArray) -> RangeTable:
+        """Return a table with these ends, a line for each attribute; every row constrains every attribute."""
+        table = cls()
+        table.columns = {TypedAttribute(f"a{number}", "number"): number for number in range(len(lows))}
+        table.lows, table.highs, table.ends = lows, highs, ends | np.uint8(WANTED)
+        table.rows = table.count = lows.shape[1]
+        table.alive = np.ones(table.rows, np.bool_)
+        return table
 
     @property
     def capacity(self) -> int:
-        """Return how many rows there is room for."""
+        """How many rows there is room for."""
         return len(self.alive)
 
     @property
+    def arrays(self) -> RangeEnds:
+        """The ends as kernels take them."""
+        return RangeEnds(self.lows, self.highs, self.ends)
+
+    @property
     def nbytes(self) -> int:
-        """Return the memory taken."""
+        """The memory taken, in bytes."""
         return self.lows.nbytes + self.highs.nbytes + self.ends.nbytes + self.alive.nbytes
 
-    def add(self, boxes: Sequence[Box]) -> NDArray[np.int32]:
+    def add(self, boxes: Sequence[Box]) -> Int32Array:
         """Put boxes into rows, and return which."""
         previous = len(self.columns)
         for box in boxes:
@@ -96,14 +101,18 @@ class RangeTable:
         self.count += len(boxes)
         return rows
 
-    def discard(self, rows: NDArray[np.int32]) -> None:
-        """Free rows; what they hold means nothing from now on."""
+    def list_rows(self) -> Int32Array:
+        """Return the rows in force."""
+        return np.flatnonzero(self.alive).astype(np.int32)
+
+    def discard(self, rows: Int32Array) -> None:
+        """Free rows."""
         self.alive[rows] = False
         self.lows[:, rows], self.highs[:, rows], self.ends[:, rows] = -INFINITY, INFINITY, 0
         self._free.extend(rows.tolist())
         self.count -= len(rows)
 
-    def _fill(self, rows: NDArray[np.int32], boxes: Sequence[Box]) -> None:
+    def _fill(self, rows: Int32Array, boxes: Sequence[Box]) -> None:
         places = [self.columns[key] for box in boxes for key in box]
         if not places:
             return
@@ -122,26 +131,16 @@ class RangeTable:
         if (new_long, new_wide) == (long, wide):
             return
         size = new_long * len(self.columns) * CELL_BYTES
-        if size > MOST_BYTES:
+        if size > self._most_bytes:
             msg = (
                 f"the matcher `{self._kind}` keeps a cell for every subscription and attribute:"
                 f" {rows:,} x {len(self.columns):,} are {size / 2**30:.0f} GiB, and it stops at"
-                f" {MOST_BYTES / 2**30:.0f}; use td.Matcher(), which keeps what a filter asks for"
+                f" {self._most_bytes / 2**30:.0f}; use td.Matcher(), which keeps what a filter asks for"
             )
             raise TidingsError(msg)
-        if new_long * new_wide * CELL_BYTES > MOST_BYTES:
+        if new_long * new_wide * CELL_BYTES > self._most_bytes:
             new_wide = len(self.columns)
         self.lows = grow(self.lows, (new_wide, new_long), -INFINITY)
         self.highs = grow(self.highs, (new_wide, new_long), INFINITY)
         self.ends = grow(self.ends, (new_wide, new_long), 0)
-        self.alive = np.concatenate([self.alive, np.zeros(new_long - long, np.bool_)])
-
-
-def grow(array: Any, shape: tuple[int, ...], fill: float = 0) -> Any:
-    """Return the array, or a larger one that begins with it."""
-    if all(have >= want for have, want in zip(array.shape, shape, strict=True)):
-        return array
-    wanted = tuple(max(have, want) for have, want in zip(array.shape, shape, strict=True))
-    larger = np.full(wanted, fill, array.dtype)
-    larger[tuple(slice(have) for have in array.shape)] = array
-    return larger
+        self.alive = grow(self.alive, (new_long,))

@@ -5,14 +5,14 @@ as the HEM paper describes and measures it (sections 2 and 5; 3000 buckets). For
 have the rows by their low ends and by their high ends. For a value, all rows in buckets of low ends above it and in
 buckets of high ends below it are marked unseen; in the value's own two buckets the ends are compared.
 
-Insert, delete: O(m) for m attributes of the row (each row knows its places). Match: O(marks + buckets), where a row
-is marked once for each attribute that fails: the wider the ranges, the less there is to mark. Space: 32 bytes for
+Insert, delete: O(m) for m attributes of the row (its places in the lists are kept). Match: O(marks + buckets), where a
+row is marked once for each attribute that fails: the wider the ranges, the less there is to mark. Space: 32 bytes for
 each row and attribute beside the table.
 
-It has ranges and equality of numbers and times under `and` and `or`; the rest is refused. Events with several values
-of an attribute, or ranges, are decided filter by filter. Not in the paper: attributes that a row does not ask for
-(it is in none of their buckets) or an event lacks (all rows that ask are marked), and domains that are not declared
-(`domains`).
+It supports ranges and equality of numbers and times under `and` and `or`; the rest is refused. Events with several
+values of an attribute, or ranges, are decided filter by filter. Not in the paper: attributes that a row does not
+constrain (it is in none of their buckets) or an event lacks (all rows that constrain them are marked), and domains that
+are not declared (`domains`).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.papers import rein as kernels
+from tidings.kernels.papers.domain_cells import RowBatch
+from tidings.papers.common.arrays import grow
 from tidings.papers.common.row_lists import RowLists
-from tidings.papers.hem.domains import Domains, to_range_ends
-from tidings.papers.hem.range_table import grow
+from tidings.papers.hem.domains import Domains
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tidings.kernels.array_types import FloatArray, Int32Array
     from tidings.papers.hem.range_table import RangeTable
 
 BUCKETS = 3000
@@ -46,7 +46,7 @@ class _KeyedRowLists(RowLists):
     def nbytes(self) -> int:
         return super().nbytes + self.keys.nbytes
 
-    def repack(self, extra: NDArray[np.int32]) -> None:
+    def repack(self, extra: Int32Array) -> None:
         old = self.starts.copy()
         super().repack(extra)
         larger = np.empty(len(self.pool))
@@ -68,59 +68,49 @@ class Rein:
         self._places = np.zeros((0, 0), np.int32)
         self._free = np.zeros(0, np.uint64)
 
-    def insert(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
+    def insert(self, table: RangeTable, rows: Int32Array) -> None:
         """Index rows that the table has just got."""
         if self._domains.observe(table, rows):
-            self._domains.settle(table)
             self._reset()
-            rows = np.flatnonzero(table.alive).astype(np.int32)
-        columns = self._domains.count
-        self._lists.extend(2 * columns * self._buckets)
+            rows = table.list_rows()
+        self._lists.extend(2 * self._domains.count * self._buckets)
         self._places = grow(self._places, (2 * len(table.lows), table.capacity))
         self._free = grow(self._free, ((table.capacity + 63) // 64,), 2**64 - 1)
-        self._fill(table, rows, columns)
+        self._fill(self._batch(table, rows))
         kernels.flag(self._free, rows, False)
 
-    def _fill(self, table: RangeTable, rows: NDArray[np.int32], columns: int) -> None:
-        lists = self._lists
-        arguments = (to_range_ends(table), self._domains.domain, self._buckets)
-        if 2 * columns * len(rows) > len(lists.pool) // 8:  # many: find out what goes where, and move nothing twice
-            self._repack(table, rows, np.zeros_like(lists.sizes))
-            kernels.fill(*arguments, rows, columns, lists.arrays, lists.keys, self._places)
+    def _batch(self, table: RangeTable, rows: Int32Array) -> RowBatch:
+        return RowBatch(table.arrays, self._domains.domain, self._buckets, self._domains.count, rows)
+
+    def _fill(self, batch: RowBatch) -> None:
+        lists, rows = self._lists, batch.rows
+        if 2 * batch.columns * len(rows) > len(lists.pool) // 8:  # many: count first, so that no list moves twice
+            self._repack(batch, np.zeros_like(lists.sizes))
+            kernels.fill(batch, lists.arrays, lists.keys, self._places)
             return
         begin = 0
-        while True:
-            begin = kernels.insert(*arguments, rows, columns, lists.arrays, lists.keys, self._places, begin)
-            if begin == len(rows):
-                return
-            self._repack(table, rows[begin:], lists.sizes // 4)
+        while (begin := kernels.insert(batch, lists.arrays, lists.keys, self._places, begin)) < len(rows):
+            self._repack(batch._replace(rows=rows[begin:]), lists.sizes // 4)
 
-    def _repack(self, table: RangeTable, rows: NDArray[np.int32], spare: NDArray[np.int32]) -> None:
+    def _repack(self, batch: RowBatch, spare: Int32Array) -> None:
         """Give each list room for those of the rows that belong in it, and some to spare."""
-        kernels.tally(to_range_ends(table), self._domains.domain, self._buckets, rows, self._domains.count, spare)
+        kernels.tally(batch, spare)
         self._lists.repack(spare)
 
-    def delete(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
+    def delete(self, table: RangeTable, rows: Int32Array) -> None:
         """Forget rows that the table still has."""
-        lists = self._lists
-        columns = self._domains.count
-        domain = self._domains.domain
-        kernels.delete(
-            to_range_ends(table), domain, self._buckets, rows, columns, lists.arrays, lists.keys, self._places
-        )
+        kernels.delete(self._batch(table, rows), self._lists.arrays, self._lists.keys, self._places)
         kernels.flag(self._free, rows, True)
         self._domains.shrink(table.count - len(rows))
 
-    def match(self, table: RangeTable, vector: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Return the rows that hold the vector, each once."""
+    def match(self, table: RangeTable, vector: FloatArray) -> Int32Array:
+        """Return the rows that contain the vector, each once."""
         del table  # the buckets have all that is compared
-        lists = self._lists
-        rows: NDArray[np.int32] = kernels.match(
-            lists.arrays, lists.keys, self._domains.domain, self._buckets, vector, self._free
-        )
+        lists, domain = self._lists, self._domains.domain
+        rows: Int32Array = kernels.match(lists.arrays, lists.keys, domain, self._buckets, vector, self._free)
         return rows
 
     def explain(self, table: RangeTable) -> dict[str, object]:
-        """Say how much there is to mark."""
+        """Return how many entries there are to mark."""
         size = self._lists.nbytes + self._places.nbytes + self._free.nbytes
         return {"buckets": self._buckets, "entries": len(self._lists), "bytes": size + table.nbytes}

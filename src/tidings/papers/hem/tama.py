@@ -14,8 +14,8 @@ Insert, delete: O(m * levels) for m attributes of the row, up to 2 * (levels - 1
 levels), where a row is counted once for each attribute that holds. Space: 8 bytes for each cell of a row, about eleven
 cells for a range of half the domain.
 
-It has ranges and equality of numbers and times under `and` and `or`; the rest is refused. Events with several values
-of an attribute, or ranges, are decided filter by filter.
+It supports ranges and equality of numbers and times under `and` and `or`; the rest is refused. Events with several
+values of an attribute, or ranges, are decided filter by filter.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.papers import tama as kernels
-from tidings.kernels.papers.domain_cells import WANTED
+from tidings.kernels.papers.domain_cells import WANTED, RowBatch
+from tidings.papers.common.arrays import grow
 from tidings.papers.common.row_lists import RowLists
-from tidings.papers.hem.domains import Domains, to_range_ends
-from tidings.papers.hem.range_table import grow
+from tidings.papers.hem.domains import Domains
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tidings.kernels.array_types import FloatArray, Int32Array
     from tidings.papers.hem.range_table import RangeTable
 
 LEVELS = 12
@@ -43,7 +42,7 @@ MOST_LEVELS = 16
 
 
 class Tama:
-    """The index: rows by cells, and for each row the number of attributes it asks for."""
+    """The index: rows by cells, and for each row the number of attributes it constrains."""
 
     def __init__(self, *, levels: int = LEVELS, exact: bool = True) -> None:
         """Start empty; without `exact`, matches are as the paper has them, with some that do not match."""
@@ -59,15 +58,17 @@ class Tama:
         self._width = 0
         self._wanted = np.zeros(0, np.uint8)
 
-    def insert(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
+    def insert(self, table: RangeTable, rows: Int32Array) -> None:
         """Index rows that the table has just got."""
         if self._domains.observe(table, rows):
-            self._domains.settle(table)
             self._clear()
-            rows = np.flatnonzero(table.alive).astype(np.int32)
+            rows = table.list_rows()
         self._make_room(table)
-        self._fill(table, rows)
+        self._fill(self._batch(table, rows))
         self._wanted[rows] = np.count_nonzero(table.ends[:, rows] & WANTED, axis=0)
+
+    def _batch(self, table: RangeTable, rows: Int32Array) -> RowBatch:
+        return RowBatch(table.arrays, self._domains.domain, self._finest, self._domains.count, rows)
 
     def _make_room(self, table: RangeTable) -> None:
         columns, wide = self._domains.count, len(table.lows)
@@ -77,7 +78,7 @@ class Tama:
         self._blocks.extend(table.capacity * wide)
         if columns > np.iinfo(self._wanted.dtype).max:
             self._wanted = self._wanted.astype(np.uint32)
-        self._wanted = grow(self._wanted, (table.capacity,), 1)  # a free row asks for what no event has
+        self._wanted = grow(self._wanted, (table.capacity,), 1)  # a free row waits for a range that no event satisfies
 
     def _widen(self, wide: int) -> None:
         """Number the blocks of places anew: there are more attributes."""
@@ -89,43 +90,38 @@ class Tama:
             setattr(blocks, name, new.ravel())
         self._width = wide
 
-    def _fill(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
-        cells, blocks, columns = self._cells, self._blocks, self._domains.count
-        arguments = (to_range_ends(table), self._domains.domain, self._finest, rows, columns)
-        if len(rows) * columns * 4 > len(cells.pool) // 8:  # many: find out what goes where, and move nothing twice
-            self._repack(table, rows, np.zeros_like(cells.sizes))
-            kernels.fill(*arguments, cells.arrays, blocks.arrays, self._width)
+    def _fill(self, batch: RowBatch) -> None:
+        cells, blocks, rows = self._cells, self._blocks, batch.rows
+        if len(rows) * batch.columns * 4 > len(cells.pool) // 8:  # many: count first, so that no list moves twice
+            self._repack(batch, np.zeros_like(cells.sizes))
+            kernels.fill(batch, cells.arrays, blocks.arrays, self._width)
             return
         begin = 0
-        while (begin := kernels.insert(*arguments, cells.arrays, blocks.arrays, self._width, begin)) < len(rows):
-            self._repack(table, rows[begin:], cells.sizes // 4)
+        while (begin := kernels.insert(batch, cells.arrays, blocks.arrays, self._width, begin)) < len(rows):
+            self._repack(batch._replace(rows=rows[begin:]), cells.sizes // 4)
 
-    def _repack(self, table: RangeTable, rows: NDArray[np.int32], spare: NDArray[np.int32]) -> None:
+    def _repack(self, batch: RowBatch, spare: Int32Array) -> None:
         """Give each cell room for those of the rows that belong in it, and some to spare; each row, for its places."""
         places = np.zeros_like(self._blocks.sizes)
-        arguments = (to_range_ends(table), self._domains.domain, self._finest, rows, self._domains.count)
-        kernels.tally(*arguments, spare, places, self._width)
+        kernels.tally(batch, spare, places, self._width)
         self._cells.repack(spare)
         self._blocks.repack(places)
 
-    def delete(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
+    def delete(self, table: RangeTable, rows: Int32Array) -> None:
         """Forget rows that the table still has."""
-        arguments = (to_range_ends(table), self._domains.domain, self._finest, rows, self._domains.count)
-        kernels.delete(*arguments, self._cells.arrays, self._blocks.arrays, self._width)
+        kernels.delete(self._batch(table, rows), self._cells.arrays, self._blocks.arrays, self._width)
         self._wanted[rows] = 1
         self._domains.shrink(table.count - len(rows))
 
-    def match(self, table: RangeTable, vector: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Return the rows that hold the vector, each once; as printed, also some that do not."""
-        rows: NDArray[np.int32] = kernels.match(
-            self._cells.arrays, self._domains.domain, self._finest, vector, self._wanted
-        )
+    def match(self, table: RangeTable, vector: FloatArray) -> Int32Array:
+        """Return the rows that contain the vector, each once; without `exact`, also some that do not."""
+        rows: Int32Array = kernels.match(self._cells.arrays, self._domains.domain, self._finest, vector, self._wanted)
         if self._exact and len(rows):
-            rows = kernels.check_rows(to_range_ends(table), vector, rows)
+            rows = kernels.check_rows(table.arrays, vector, rows)
         return rows
 
     def explain(self, table: RangeTable) -> dict[str, object]:
-        """Say how many cells the rows lie in."""
+        """Return how many cells the rows lie in."""
         size = self._cells.nbytes + self._blocks.nbytes + self._wanted.nbytes
         entries = len(self._cells)
         return {"finest cells": self._finest, "entries": entries, "exact": self._exact, "bytes": size + table.nbytes}

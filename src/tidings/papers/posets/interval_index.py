@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.kernels.papers.counting import OPEN_HIGH, OPEN_LOW, IntervalTree, RangeEntries, strike_out
+from tidings.kernels.papers.counting import HIGH_OPEN, LOW_OPEN, IntervalTree, RangeEntries, strike_out
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,8 +84,8 @@ class IntervalIndex:
         tree, opens = self.tree, self._opens[slot]
         start = tree.ends_first[attr]
         ends = tree.ends[start : tree.ends_first[attr + 1]]
-        low = 2 * int(np.searchsorted(ends, self._lows[slot])) + 2 + (opens & OPEN_LOW)
-        high = 2 * int(np.searchsorted(ends, self._highs[slot])) + 2 - (1 if opens & OPEN_HIGH else 0)
+        low = 2 * int(np.searchsorted(ends, self._lows[slot])) + 2 + (opens & LOW_OPEN)
+        high = 2 * int(np.searchsorted(ends, self._highs[slot])) + 2 - (1 if opens & HIGH_OPEN else 0)
         strike_out(tree, attr, int(_find_nodes(np.array([low]), np.array([high]))[0]), low, high, self._rows[slot])
         self._removed += 1
 
@@ -153,8 +153,8 @@ def _build_tree(columns: tuple[NDArray[Any], ...], rows: NDArray[np.int32]) -> I
     for attr in range(number):
         mine = order[bounds[attr] : bounds[attr + 1]]
         ends = np.unique(np.concatenate((lows[mine], highs[mine])))
-        low_codes[mine] = 2 * np.searchsorted(ends, lows[mine]) + 2 + ((opens[mine] & OPEN_LOW) != 0)
-        high_codes[mine] = 2 * np.searchsorted(ends, highs[mine]) + 2 - ((opens[mine] & OPEN_HIGH) != 0)
+        low_codes[mine] = 2 * np.searchsorted(ends, lows[mine]) + 2 + ((opens[mine] & LOW_OPEN) != 0)
+        high_codes[mine] = 2 * np.searchsorted(ends, highs[mine]) + 2 - ((opens[mine] & HIGH_OPEN) != 0)
         all_ends.append(ends)
     sizes = np.array([len(ends) for ends in all_ends], np.int64)
     nodes_first = np.concatenate(([0], np.cumsum(2 * sizes + 3)))

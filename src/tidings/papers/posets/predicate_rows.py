@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from tidings.algebra.law.typed_attribute import resolve_attribute, resolve_test, strip_unit
 from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import TooLarge
-from tidings.kernels.papers.counting import OPEN_HIGH, OPEN_LOW
+from tidings.kernels.papers.counting import HIGH_OPEN, LOW_OPEN
 from tidings.model import And, In, Is, IsNull, Quantifier, Range, Test
 from tidings.papers.common.intervals import EXACT_INT, to_micros
 
@@ -89,7 +89,7 @@ def _to_range_predicate(key: TypedAttribute, ends: Range) -> RangePredicate | No
     high = INFINITE if ends.high is None else _to_exact_float(ends.high)
     if low is None or high is None:
         return None
-    return key, low, high, OPEN_LOW * ends.low_open + OPEN_HIGH * ends.high_open
+    return key, low, high, LOW_OPEN * ends.low_open + HIGH_OPEN * ends.high_open
 
 
 def _to_exact_float(end: Any) -> float | None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.kernels.jit import jit
-from tidings.kernels.papers.buckets import push, repack, tally
+from tidings.kernels.papers.buckets import BucketLists, push, repack, tally
 from tidings.papers.common.row_lists import RowLists
 
 ROWS = 40
@@ -54,17 +54,18 @@ def test_lists_hold_what_was_pushed_and_not_taken(steps):
 
 
 @jit
-def push_one(starts, sizes, rooms, pool, used, bucket, item):
+def push_one(lists, number, item):
     """Call `push`, which is always part of another kernel."""
-    return push(starts, sizes, rooms, pool, used, bucket, item)
+    return push(lists, number, item)
 
 
 def test_a_pool_that_is_too_small_is_left_as_it_was():
     starts, sizes, rooms = np.zeros(2, np.int64), np.zeros(2, np.int32), np.zeros(2, np.int32)
     pool, used = np.zeros(6, np.int32), np.zeros(1, np.int64)
-    assert [push_one(starts, sizes, rooms, pool, used, 0, item) for item in range(10, 14)] == [0, 1, 2, 3]
-    assert push_one(starts, sizes, rooms, pool, used, 0, 14) == -1
-    assert push_one(starts, sizes, rooms, pool, used, 1, 15) == -1
+    lists = BucketLists(starts, sizes, rooms, pool, used)
+    assert [push_one(lists, 0, item) for item in range(10, 14)] == [0, 1, 2, 3]
+    assert push_one(lists, 0, 14) == -1
+    assert push_one(lists, 1, 15) == -1
     assert (sizes.tolist(), rooms.tolist(), used.tolist()) == ([4, 0], [4, 0], [4])
     assert pool[:4].tolist() == [10, 11, 12, 13]
 
@@ -74,7 +75,7 @@ def test_repacking_keeps_the_items_and_gives_each_list_its_room():
     lists.push(np.array([0, 2, 0, 2, 2], np.int32), np.arange(5, dtype=np.int32), places)
     larger = np.full(20, -1, np.int32)
     extra = np.array([1, 2, 3], np.int32)
-    free = repack(lists.starts, lists.sizes, lists.capacities, lists.pool, extra, larger)
+    free = repack(lists.arrays, extra, larger)
     assert lists.starts.tolist() == [0, 3, 5]
     assert lists.capacities.tolist() == [3, 2, 6]
     assert (free, larger[:2].tolist(), larger[5:8].tolist()) == (11, [0, 2], [1, 3, 4])

@@ -16,7 +16,6 @@ from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN, WANTED
 from tidings.model import Range
 from tidings.papers.common.intervals import ALL, INFINITY, Interval, to_boxes, to_coordinate
 from tidings.papers.common.name_order import describe_attribute
-from tidings.papers.hem import range_table as tables
 from tidings.papers.hem.range_table import RangeTable
 
 ENDS = st.sampled_from([-INFINITY, -1.0, 0.0, 0.5, 1.0, 2.0, INFINITY])
@@ -157,10 +156,9 @@ def test_a_table_has_what_was_added_and_not_discarded(steps):
                 assert found == expected
 
 
-def test_a_table_that_would_be_too_large_is_refused_and_left_as_it_was(monkeypatch):
-    table = RangeTable("some")
+def test_a_table_that_would_be_too_large_is_refused_and_left_as_it_was():
+    table = RangeTable("some", most_bytes=10_000)
     table.add([{"a": ALL}])
-    monkeypatch.setattr(tables, "MOST_BYTES", 10_000)
     with pytest.raises(TidingsError, match="`some` keeps a cell"):
         table.add([{f"x{number}": ALL for number in range(100)}])
     assert list(table.columns) == ["a"]

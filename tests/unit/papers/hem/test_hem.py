@@ -100,7 +100,7 @@ def test_every_plan_gives_the_same_answer():
     event = np.array([0.3, 0.5, 0.71])
     for order in permutations(range(3)):
         for methods in product((kernels.TRIANGLE, kernels.DIRECT), repeat=3):
-            found = hem.run(table, event, np.array(order), np.array(methods))
+            found = hem.run(table, event, kernels.MatchPlan(hem.event_plan.theta, np.array(order), np.array(methods)))
             assert sorted(found.tolist()) == scan(table, event)
 
 
@@ -109,12 +109,12 @@ def test_the_rate_of_an_event_follows_rows_that_come_and_go():
     event = np.array([0.1])
     hem.plan(event)
     share = 1 - len(scan(table, event)) / 4000
-    assert hem.theta[0] == pytest.approx(share, abs=0.02)
+    assert hem.event_plan.theta[0] == pytest.approx(share, abs=0.02)
     gone = np.flatnonzero(table.lows[0] > 0.1).astype(np.int32)  # all that begin above the event's value
     hem.delete(table, gone)
     table.discard(gone)
     hem.plan(event)
-    assert hem.theta[0] == pytest.approx(0.0, abs=0.02)
+    assert hem.event_plan.theta[0] == pytest.approx(0.0, abs=0.02)
     assert sorted(hem.match(table, event).tolist()) == scan(table, event)
 
 
@@ -154,8 +154,9 @@ def test_algorithm_1_ends_where_a_row_of_the_triangle_ends():
         begin = row * 2 * kernels.TAU
         sizes[begin + row : begin + 2 * kernels.TAU - row] = 0  # the triangle is empty, and all around it is row 0
     starts, pool, member = np.zeros_like(hem.lists.starts), np.zeros_like(hem.lists.pool), np.ones(10, np.uint8)
+    lists = hem.lists.arrays._replace(start=starts, size=sizes, pool=pool)
     for value in (0.0, 0.5, 1.0):
-        kernels.match_by_triangle(starts, sizes, pool, hem.closed_ends, hem.domains.domain, 0, value, member)
+        kernels.match_by_triangle(kernels.TriangleGrids(hem.closed_ends, hem.domains.domain, lists), 0, value, member)
         assert member.all()
 
 
