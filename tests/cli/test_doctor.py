@@ -7,6 +7,7 @@ from textwrap import dedent
 
 import pytest
 
+from tidings import installation
 from tidings.cli import doctor, machine_checks
 from tidings.cli.machine_checks import Status
 
@@ -192,7 +193,7 @@ def test_another_python_for_the_workers_is_wrong(monkeypatch, tmp_path):
 @pytest.fixture
 def jars(monkeypatch, tmp_path):
     """A folder with the connector's four jars, by their names; Spark itself has none."""
-    for coordinates in machine_checks.CONNECTOR:
+    for coordinates in installation.CONNECTOR:
         _, name, version = coordinates.split(":")
         (tmp_path / f"{name}-{version}.jar").touch()
     monkeypatch.delenv("TIDINGS_JARS", raising=False)
@@ -226,7 +227,7 @@ def test_no_connector_is_optional_and_says_how_to_get_it(jars, tidings):
     done = tidings("doctor")
     assert done.code == 0
     assert "missing kafka          no connector's jars (optional)" in done.out
-    assert all(coordinates in done.out for coordinates in machine_checks.CONNECTOR)
+    assert all(coordinates in done.out for coordinates in installation.CONNECTOR)
     assert "export TIDINGS_JARS=" in done.out
 
 
@@ -239,12 +240,5 @@ def test_a_connector_among_sparks_own_jars_is_found(jars, monkeypatch):
 def test_without_pyspark_it_still_looks_for_the_connector(monkeypatch):
     monkeypatch.delenv("TIDINGS_JARS", raising=False)
     monkeypatch.delenv("SPARK_HOME", raising=False)
-    monkeypatch.setattr(machine_checks, "find_spec", lambda _: None)
+    monkeypatch.setattr(installation, "find_spec", lambda _: None)
     assert machine_checks.check_kafka().status is Status.MISSING
-
-
-def test_the_doctor_and_the_session_name_the_same_jars():
-    pytest.importorskip("pyspark", reason="needs tidings[spark]")
-    from tidings.spark.connector import WORKING
-
-    assert WORKING == machine_checks.CONNECTOR

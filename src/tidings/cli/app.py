@@ -13,9 +13,12 @@ from typing import Annotated
 import typer
 
 from tidings.cli import options as o
+from tidings.cli import render
 from tidings.cli.bench.commands import bench_app
 from tidings.cli.guard import INTERRUPTED, guard
-from tidings.cli.match.subscription_origin import SubscriptionOrigin, choose_origin
+from tidings.cli.match.concept import concept_app
+from tidings.cli.match.subscription_origin import SubscriptionOrigin, choose_origin, load_vocabulary
+from tidings.cli.options import make_option
 from tidings.cli.pattern.commands import pattern_app
 
 app = typer.Typer(
@@ -25,9 +28,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # a traceback is a bug of ours; Python's own form is best for a report
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Each command has its own help with an example: tidings match --help",
-)
-concept_app = typer.Typer(
-    no_args_is_help=True, help="Look into a file of concepts: show what is there, check the file."
 )
 app.add_typer(concept_app, name="concept")
 app.add_typer(pattern_app, name="pattern")
@@ -67,12 +67,9 @@ def tidings(
 @app.command()
 def parse(
     filter: Annotated[str, typer.Argument(metavar="FILTER", help="The filter; '-' reads standard input.")],
-    notation: Annotated[
-        o.Notation, typer.Option("--from", envvar="TIDINGS_FROM", help="The notation it is written in.")
-    ] = o.Notation.text,
+    notation: Annotated[o.Notation, make_option("--from", "The notation it is written in.")] = o.Notation.text,
     output: Annotated[
-        o.ParseOutput,
-        typer.Option("--to", envvar="TIDINGS_TO", help="What to print: a notation, a picture, the normal form."),
+        o.ParseOutput, make_option("--to", "What to print: a notation, a picture, the normal form.")
     ] = o.ParseOutput.text,
     schema: o.Schema = None,
     ontology: o.Ontology = None,
@@ -91,7 +88,8 @@ def parse(
     with guard():
         from tidings.cli.match import parse as body
 
-        body.run(filter, body.Parsing(notation, output, schema, ontology, regions, as_json))
+        vocabulary = load_vocabulary(schema, ontology, regions)
+        body.run(filter, notation, output, vocabulary, as_json=as_json)
 
 
 @app.command()
@@ -108,9 +106,7 @@ def match(
     unknown: o.UnknownNames = o.Unknown.error,
     dead_letters: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", envvar="TIDINGS_DEAD_LETTERS", help="Where events that cannot be read go, with the reason."
-        ),
+        make_option("--dead-letters", "Where events that cannot be read go, with the reason.", metavar="FILE"),
     ] = None,
     quiet: o.Quiet = False,
     as_json: o.Json = False,  # noqa: ARG001 - the output is JSON lines with or without it
@@ -182,9 +178,9 @@ def why(
     """
     origin = choose_origin(context, origin, events=events)
     with guard():
-        from tidings.cli.match import why as body
+        from tidings.cli.match import explain as body
 
-        body.run(origin, events, id=id, row=row, as_json=as_json)
+        body.explain_match(origin, events, id=id, row=row, as_json=as_json)
 
 
 @app.command()
@@ -206,7 +202,7 @@ def explain(
     with guard():
         from tidings.cli.match import explain as body
 
-        body.run(origin, events, as_json=as_json)
+        body.explain_plan(origin, events, as_json=as_json)
 
 
 @app.command()
@@ -215,9 +211,7 @@ def compile(
     context: typer.Context,
     origin: SubscriptionOrigin,
     *,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", envvar="TIDINGS_OUTPUT", help="The snapshot to write.")
-    ],
+    output: Annotated[Path, make_option("--output -o", "The snapshot to write.", metavar="FOLDER")],
     as_json: o.Json = False,
 ) -> None:
     """Make a snapshot of subscriptions, with their schema, ontology and regions.
@@ -229,9 +223,13 @@ def compile(
     """
     origin = choose_origin(context, origin)
     with guard():
-        from tidings.cli.match import compile as body
-
-        body.run(origin, output, as_json=as_json)
+        matcher = origin.open_matcher()
+        matcher.save(output)
+        if as_json:
+            render.write_json({"snapshot": str(output), "subscriptions": len(matcher), "matcher": matcher.kind})
+        else:
+            onward = f"match with: tidings match --snapshot {output} -e EVENTS"
+            render.note(f"{len(matcher):,} subscriptions in `{output}`; {onward}")
 
 
 @app.command()
@@ -240,12 +238,7 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", help="Only check the file and say what would happen; nothing runs.")
     ] = False,
-    once: Annotated[
-        bool,
-        typer.Option(
-            "--once", envvar="TIDINGS_ONCE", help="Take what is there now, then end, whatever `trigger` says."
-        ),
-    ] = False,
+    once: Annotated[bool, make_option("--once", "Take what is there now, then end, whatever `trigger` says.")] = False,
     as_json: o.Json = False,
 ) -> None:
     """Run a pipeline on Spark: events stream in, subscriptions change, matches and detections stream out.
@@ -291,41 +284,6 @@ def run(
         from tidings.cli import run as body
 
         body.run(pipeline, check=check, once=once, as_json=as_json)
-
-
-@concept_app.command()
-def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A concept, by any of its names.")],
-    ontology: Annotated[Path, typer.Option(metavar="FILE", envvar="TIDINGS_ONTOLOGY", help="The file of concepts.")],
-    as_json: o.Json = False,
-) -> None:
-    """Show a concept: its names, what stands above it and what below.
-
-    For example:
-
-        tidings concept show laptop --ontology products.toml
-    """
-    with guard():
-        from tidings.cli.match import concept as body
-
-        body.show(name, ontology, as_json=as_json)
-
-
-@concept_app.command()
-def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file of concepts.")],
-    as_json: o.Json = False,
-) -> None:
-    """Check a file of concepts: every mistake at once, or what it holds.
-
-    For example:
-
-        tidings concept check products.toml
-    """
-    with guard():
-        from tidings.cli.match import concept as body
-
-        body.check(file, as_json=as_json)
 
 
 @app.command()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import platform
 import re
 import sys
+from functools import partial
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
@@ -45,19 +46,15 @@ def run(*, as_json: bool) -> bool:
     for check in _run_checks():
         checks.append(check)
         if not as_json:
-            _print_check(check)
+            render.print_labelled(f"{check.status:<8}", f"{check.name:<14} {check.finding}", between="")
+        if check.fix and not as_json:
+            render.write(f"{'':<8}{'':<14} -> {check.fix}")
     works = all(check.status is Status.OK for check in checks if check.part == "core")
     if as_json:
         render.write_json({"ok": works, "checks": [check.to_dict() for check in checks]})
     else:
         render.write("the core works" if works else "the core does not work; mend what stands above")
     return works
-
-
-def _print_check(check: MachineCheck) -> None:
-    render.print_labelled(f"{check.status:<8}", f"{check.name:<14} {check.finding}", between="")
-    if check.fix:
-        render.write(f"{'':<8}{'':<14} -> {check.fix}")
 
 
 def _run_checks() -> Iterator[MachineCheck]:
@@ -84,26 +81,26 @@ def _check_python() -> MachineCheck:
 
 def check_package(name: str, wanted: str) -> MachineCheck:
     """Check a package of the core: its version against `wanted`, and that it does a piece of work."""
+    report = partial(MachineCheck, "core", name)
     version, fix = _find_version(name), f"pip install '{name}{wanted}'"
     if version is None:
-        return MachineCheck("core", name, Status.MISSING, "not installed", fix)
+        return report(Status.MISSING, "not installed", fix)
     if not satisfies(version, wanted):
-        return MachineCheck("core", name, Status.WRONG, f"{version}, and {wanted} is needed", fix)
+        return report(Status.WRONG, f"{version}, and {wanted} is needed", fix)
     module, works = PROBES[name]
     try:
         right = works(import_module(module))
     except Exception as problem:  # noqa: BLE001 - whatever a broken library raises is the finding
         finding = f"{version} does not work: {type(problem).__name__}: {problem}"
-        return MachineCheck("core", name, Status.WRONG, finding, f"pip install --force-reinstall '{name}{wanted}'")
+        return report(Status.WRONG, finding, f"pip install --force-reinstall '{name}{wanted}'")
     if not right:
-        return MachineCheck(
-            "core", name, Status.WRONG, f"{version} gives a wrong answer", f"pip install --force-reinstall '{name}'"
-        )
-    return MachineCheck("core", name, Status.OK, version)
+        return report(Status.WRONG, f"{version} gives a wrong answer", f"pip install --force-reinstall '{name}'")
+    return report(Status.OK, version)
 
 
 def _check_matching() -> MachineCheck:
     """Check that the parts work together: match an event against a filter."""
+    report = partial(MachineCheck, "core", "tidings")
     try:
         from tidings.matcher import Matcher
 
@@ -111,33 +108,24 @@ def _check_matching() -> MachineCheck:
         searches.add("s1", "make = 'ford' and price < 9000 and name matches /^f/")
         right = searches.match({"make": "ford", "price": 8500, "name": "focus"}) == ["s1"]
     except Exception as problem:  # noqa: BLE001 - likewise
-        return MachineCheck(
-            "core",
-            "tidings",
-            Status.WRONG,
-            f"{type(problem).__name__}: {problem}",
-            "pip install --force-reinstall tidings",
-        )
-    status = Status.OK if right else Status.WRONG
-    return MachineCheck("core", "tidings", status, f"{__version__} matches a filter and an event")
+        finding = f"{type(problem).__name__}: {problem}"
+        return report(Status.WRONG, finding, "pip install --force-reinstall tidings")
+    return report(Status.OK if right else Status.WRONG, f"{__version__} matches a filter and an event")
 
 
 def _check_extra(extra: str, needs: dict[str, str]) -> MachineCheck:
+    report = partial(MachineCheck, extra, f"[{extra}]")
     versions = {name: _find_version(name) for name in needs}
-    missing = [name for name, version in versions.items() if version is None]
-    wrong = [
+    fix = f"pip install 'tidings[{extra}]'"
+    if missing := [name for name, version in versions.items() if version is None]:
+        return report(Status.MISSING, f"not installed (optional): {', '.join(missing)}", fix)
+    if wrong := [
         f"{name} {version}, and {needs[name]} is needed"
         for name, version in versions.items()
         if not satisfies(version, needs[name])
-    ]
-    fix = f"pip install 'tidings[{extra}]'"
-    if missing:
-        return MachineCheck(extra, f"[{extra}]", Status.MISSING, f"not installed (optional): {', '.join(missing)}", fix)
-    if wrong:
-        return MachineCheck(extra, f"[{extra}]", Status.WRONG, "; ".join(wrong), fix)
-    return MachineCheck(
-        extra, f"[{extra}]", Status.OK, ", ".join(f"{name} {version}" for name, version in versions.items())
-    )
+    ]:
+        return report(Status.WRONG, "; ".join(wrong), fix)
+    return report(Status.OK, ", ".join(f"{name} {version}" for name, version in versions.items()))
 
 
 # Versions --------------------------------------------------------------------------------------

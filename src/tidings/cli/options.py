@@ -65,37 +65,11 @@ def is_typed(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-class Notation(StrEnum):
-    """The values of `parse --from`."""
-
-    text = "text"
-    json = "json"
-    url = "url"
-
-
-class ParseOutput(StrEnum):
-    """The values of `parse --to`."""
-
-    text = "text"
-    json = "json"
-    url = "url"
-    tree = "tree"
-    normal = "normal"
-
-
-class Unknown(StrEnum):
-    """The values of `--unknown`."""
-
-    error = "error"
-    absent = "absent"
-
-
-class FileForm(StrEnum):
-    """The values of `--format`."""
-
-    jsonl = "jsonl"
-    csv = "csv"
-    parquet = "parquet"
+def make_option(flags: str, help: str, **settings: Any) -> Any:
+    """Return a typer option that a variable may set too: `--event-id` by TIDINGS_EVENT_ID, after the first flag."""
+    names = flags.split()
+    variable = names[0].removeprefix("--").replace("-", "_").upper()
+    return typer.Option(*names, envvar=f"TIDINGS_{variable}", help=help, **settings)
 
 
 def parse_moment(text: str) -> datetime:
@@ -108,86 +82,50 @@ def parse_moment(text: str) -> datetime:
     return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 
-Subscriptions: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--subscriptions",
-        "-s",
-        metavar="SUBS",
-        envvar="TIDINGS_SUBSCRIPTIONS",
-        help="File of subscriptions: id and filter (JSON lines, CSV, Parquet; .gz too); '-' reads standard input.",
-    ),
-]
+Notation = StrEnum("Notation", ["text", "json", "url"])
+"""The values of `parse --from`."""
+
+ParseOutput = StrEnum("ParseOutput", ["text", "json", "url", "tree", "normal"])
+"""The values of `parse --to`."""
+
+Unknown = StrEnum("Unknown", ["error", "absent"])
+"""The values of `--unknown`."""
+
+FileForm = StrEnum("FileForm", ["jsonl", "csv", "parquet"])
+"""The values of `--format`."""
+
+SUBSCRIPTIONS_HELP = (
+    "File of subscriptions: id and filter (JSON lines, CSV, Parquet; .gz too); '-' reads standard input."
+)
+EVENTS_HELP = "File of events (JSON lines, CSV, Parquet; .gz too); '-' reads standard input."
+FORM_HELP = "Form of standard input, or of a file whose name does not tell. JSON lines by default."
+UNKNOWN_HELP = "Names in filters that no column of a CSV or Parquet file of events has: an error, or absent."
+NOW_HELP = "The time that ages are reckoned against. This moment by default."
+
+Subscriptions: TypeAlias = Annotated[str | None, make_option("--subscriptions -s", SUBSCRIPTIONS_HELP, metavar="SUBS")]
 Snapshot: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FOLDER",
-        envvar="TIDINGS_SNAPSHOT",
-        help="Snapshot made by `tidings compile`, instead of --subscriptions.",
-    ),
+    make_option("--snapshot", "Snapshot made by `tidings compile`, instead of --subscriptions.", metavar="FOLDER"),
 ]
-EVENTS_HELP = "File of events (JSON lines, CSV, Parquet; .gz too); '-' reads standard input."
-Events: TypeAlias = Annotated[
-    str, typer.Option("--events", "-e", metavar="EVENTS", envvar="TIDINGS_EVENTS", help=EVENTS_HELP)
-]
-Sample: TypeAlias = Annotated[
-    str | None, typer.Option("--events", "-e", metavar="SAMPLE", envvar="TIDINGS_EVENTS", help=EVENTS_HELP)
-]
-Form: TypeAlias = Annotated[
-    FileForm | None,
-    typer.Option(
-        "--format",
-        envvar="TIDINGS_FORMAT",
-        help="Form of standard input, or of a file whose name does not tell. JSON lines by default.",
-    ),
-]
-Kind: TypeAlias = Annotated[
-    str | None, typer.Option("--matcher", metavar="KIND", envvar="TIDINGS_MATCHER", help="Matching algorithm.")
-]
+Events: TypeAlias = Annotated[str, make_option("--events -e", EVENTS_HELP, metavar="EVENTS")]
+Sample: TypeAlias = Annotated[str | None, make_option("--events -e", EVENTS_HELP, metavar="SAMPLE")]
+Form: TypeAlias = Annotated[FileForm | None, make_option("--format", FORM_HELP)]
+Kind: TypeAlias = Annotated[str | None, make_option("--matcher", "Matching algorithm.", metavar="KIND")]
 EventId: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        metavar="FIELD",
-        envvar="TIDINGS_EVENT_ID",
-        help="Field that is the event's id; without it the line's number, from 0.",
-    ),
+    make_option("--event-id", "Field that is the event's id; without it the line's number, from 0.", metavar="FIELD"),
 ]
 Schema: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", envvar="TIDINGS_SCHEMA", help="Kinds of attributes (TOML or JSON); names are checked."
-    ),
+    Path | None, make_option("--schema", "Kinds of attributes (TOML or JSON); names are checked.", metavar="FILE")
 ]
 Ontology: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", envvar="TIDINGS_ONTOLOGY", help="Concepts, synonyms, units (TOML, JSON, CSV ...)."),
+    Path | None, make_option("--ontology", "Concepts, synonyms, units (TOML, JSON, CSV ...).", metavar="FILE")
 ]
 Regions: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", envvar="TIDINGS_REGIONS", help="Named regions (GeoJSON), for `within @name`."),
+    Path | None, make_option("--regions", "Named regions (GeoJSON), for `within @name`.", metavar="FILE")
 ]
-UnknownNames: TypeAlias = Annotated[
-    Unknown,
-    typer.Option(
-        "--unknown",
-        envvar="TIDINGS_UNKNOWN",
-        help="Names in filters that no column of a CSV or Parquet file of events has: an error, or absent.",
-    ),
-]
-Now: TypeAlias = Annotated[
-    datetime | None,
-    typer.Option(
-        parser=parse_moment,
-        metavar="TIME",
-        envvar="TIDINGS_NOW",
-        help="The time that ages are reckoned against. This moment by default.",
-    ),
-]
-SkipBad: TypeAlias = Annotated[
-    bool,
-    typer.Option("--skip-bad", envvar="TIDINGS_SKIP_BAD", help="Go on without the subscriptions that are refused."),
-]
-Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", envvar="TIDINGS_QUIET", help="No closing summary.")]
-Json: TypeAlias = Annotated[
-    bool, typer.Option("--json", envvar="TIDINGS_JSON", help="Nothing but JSON on standard output.")
-]
+UnknownNames: TypeAlias = Annotated[Unknown, make_option("--unknown", UNKNOWN_HELP)]
+Now: TypeAlias = Annotated[datetime | None, make_option("--now", NOW_HELP, parser=parse_moment, metavar="TIME")]
+SkipBad: TypeAlias = Annotated[bool, make_option("--skip-bad", "Go on without the subscriptions that are refused.")]
+Quiet: TypeAlias = Annotated[bool, make_option("--quiet -q", "No closing summary.")]
+Json: TypeAlias = Annotated[bool, make_option("--json", "Nothing but JSON on standard output.")]

@@ -9,17 +9,21 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tidings.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sized
+    from collections.abc import Iterator, Sized
     from typing import TextIO
 
     from rich.console import Console
+    from rich.progress import Progress
 
     from tidings.matcher.loading.row_files import RowFile
     from tidings.matcher.loading.row_readers import Row
@@ -28,6 +32,9 @@ if TYPE_CHECKING:
 
 Batch = TypeVar("Batch", bound="Sized")
 """A batch of a file: rows, or columns."""
+
+Record = TypeVar("Record")
+"""What a row of output shows: a pair of event and subscription, a detection, a forecast."""
 
 COLOURS = {
     "error": "red",
@@ -62,6 +69,25 @@ def write_json(value: Any) -> None:
 def to_json(value: Any) -> str:
     """Return a value as one line of JSON; a value that JSON cannot write becomes text."""
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+@dataclass(slots=True)
+class RowWriter(Generic[Record]):
+    """Writes records to standard output, one line each; `count` is how many it has written."""
+
+    format_row: Callable[[Record], str] = str
+    heading: str | None = None  # above the first row of a table
+    count: int = 0
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Write the records of one batch."""
+        self.write_rows([self.format_row(record) for record in records])
+
+    def write_rows(self, rows: list[str]) -> None:
+        """Write the rows of one batch at once, so that a reader of the pipe sees them before the next batch."""
+        if rows:
+            write("\n".join(rows if self.count or self.heading is None else [self.heading, *rows]))
+        self.count += len(rows)
 
 
 def silence_output() -> None:
@@ -130,15 +156,35 @@ def show_progress(file: RowFile, doing: str, *, beside_output: bool = False) -> 
     if not sys.stderr.isatty() or (beside_output and sys.stdout.isatty()):
         yield file
         return
+    with _make_bar() as bar:
+        task = bar.add_task(doing, total=1.0, rows="0")
+
+        def show(rows: int, total: float | None, completed: float) -> None:
+            bar.update(task, total=total, completed=completed, rows=f"{rows:,}")
+
+        yield _follow(file, file, show)
+
+
+def _make_bar() -> Progress:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]:,}"), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]}"), TimeElapsedColumn())
     # Standard output is not redirected: rich would send it to standard error, with the bar.
-    bar = Progress(
+    return Progress(
         *columns, console=_open_console(sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False
     )
-    with bar:
-        yield _advance_bar(file, bar, bar.add_task(doing, total=1.0, rows=0))
+
+
+def _follow(
+    file: RowFile, batches: Iterable[Batch], show: Callable[[int, float | None, float], None]
+) -> Iterator[Batch]:
+    """Yield the batches of a file, and show after each how many rows are read and which share of the file."""
+    rows = 0
+    for batch in batches:
+        yield batch
+        rows += len(batch)
+        share = file.share
+        show(rows, None if share is None else 1.0, share or 0.0)
 
 
 class LoadProgress:
@@ -157,33 +203,23 @@ def show_loading(file: RowFile, *, quiet: bool = False) -> Iterator[LoadProgress
     if quiet or not sys.stderr.isatty():
         yield LoadProgress()
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]}"), TimeElapsedColumn())
-    bar = Progress(
-        *columns, console=_open_console(sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False
-    )
-    with bar:
+    with _make_bar() as bar:
         yield LoadBar(file, bar)
 
 
 class LoadBar(LoadProgress):
     """A progress bar for each stage; that of the last one, whose length is unknown, only moves."""
 
-    def __init__(self, file: RowFile, bar: Any) -> None:
+    def __init__(self, file: RowFile, bar: Progress) -> None:
         self._file, self.bar, self._started = file, bar, monotonic()
         self._task = bar.add_task("reading subscriptions", total=1.0, rows="")
+        self._rows = 0
         self.watch = self._show_parsed
 
     def read(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Return the batches of the file, and show how much of it is read."""
-        rows = 0
-        for batch in batches:
-            yield batch
-            rows += len(batch)
-            share = self._file.share
-            self._show("reading subscriptions", rows, None if share is None else 1.0, share or 0.0)
-        self._start_stage("indexing", rows)
+        yield from _follow(self._file, batches, partial(self._show, "reading subscriptions"))
+        self._start_stage("indexing", self._rows)
 
     def _show_parsed(self, done: int, total: int) -> None:
         if done == 0:
@@ -199,18 +235,10 @@ class LoadBar(LoadProgress):
         self.bar.update(self._task, description=doing, total=None, rows=f"{rows:,} rows")
 
     def _show(self, doing: str, rows: int, total: float | None, completed: float) -> None:
+        self._rows = rows
         speed = rows / max(monotonic() - self._started, 1e-3)
         counts = f"{rows:,} rows, {speed:,.0f} a second"
         self.bar.update(self._task, description=doing, total=total, completed=completed, rows=counts)
-
-
-def _advance_bar(file: RowFile, bar: Any, task: Any) -> Iterator[list[Row]]:
-    rows = 0
-    for batch in file:
-        yield batch
-        rows += len(batch)
-        share = file.share
-        bar.update(task, total=None if share is None else 1.0, completed=share or 0.0, rows=rows)
 
 
 def _open_console(file: TextIO) -> Console:

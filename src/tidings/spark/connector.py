@@ -15,6 +15,7 @@ import pyspark
 from pyspark.errors import PySparkException
 
 from tidings.errors import SparkUnavailable
+from tidings.installation import CONNECTOR, JARS, find_missing_jars, find_spark_jars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,17 +24,6 @@ if TYPE_CHECKING:
 
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 """The coordinates of Spark's Kafka connector; its version is Spark's own."""
-
-WORKING = (
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
-    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
-    "org.apache.kafka:kafka-clients:3.9.1",
-    "org.apache.commons:commons-pool2:2.12.1",
-)
-"""The connector in four jars, each without its own dependencies, as our tests run it on PySpark 4.3."""
-
-JARS = tuple(coordinates.split(":")[1] for coordinates in WORKING)
-"""The beginnings of the four file names."""
 
 _IVY = Path(".ivy2.5.2")
 """The folder of fetched jars of Spark 4.3, under the user's home, unless `spark.jars.ivy` names another."""
@@ -50,23 +40,17 @@ def build_kafka_settings(jars: str | None = None, config: Mapping[str, str] | No
     if folder:
         files = _list_jars(folder, "`jars`" if jars else "TIDINGS_JARS")
         return {"spark.jars": _join(config.get("spark.jars"), *files)}
-    if not find_missing_jars(_spark_folder()) or _is_named(config):
+    if not find_missing_jars(find_spark_jars()) or _is_named(config):
         return {}
     coordinates = f"{KAFKA}:{pyspark.__version__}"
     return {"spark.jars.packages": _join(config.get("spark.jars.packages"), coordinates)}
-
-
-def find_missing_jars(folder: Path) -> list[str]:
-    """Return which of the connector's jars a folder lacks."""
-    names = [path.name for path in folder.glob("*.jar")]
-    return [jar for jar in JARS if not any(name.startswith(jar) for name in names)]
 
 
 def describe_jars() -> str:
     """Return advice for where Spark cannot fetch the connector: which jars to put where."""
     return (
         "put its four jars into a folder and name that with `jars` or TIDINGS_JARS; these are known to work with "
-        f"Spark 4.3, each without its own dependencies: {', '.join(f'`{jar}`' for jar in WORKING)}"
+        f"Spark 4.3, each without its own dependencies: {', '.join(f'`{jar}`' for jar in CONNECTOR)}"
     )
 
 
@@ -102,16 +86,12 @@ def _list_jars(folder: str, origin: str) -> list[str]:
     path = Path(folder)
     jars = sorted(str(jar.resolve()) for jar in path.glob("*.jar"))
     # Jars that Spark itself has are not needed.
-    lacking = [jar for jar in find_missing_jars(path) if jar in find_missing_jars(_spark_folder())]
+    lacking = [jar for jar in find_missing_jars(path) if jar in find_missing_jars(find_spark_jars())]
     if lacking:
         holds = f"lacks {', '.join(f'`{jar}`' for jar in lacking)}" if jars else "holds no jars"
         msg = f"{origin} names `{folder}`, which {holds}; {describe_jars()}"
         raise SparkUnavailable(msg)
     return jars
-
-
-def _spark_folder() -> Path:
-    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
 
 
 def _is_named(config: Mapping[str, str]) -> bool:

@@ -10,10 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
-import subprocess
 import sys
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,14 +19,12 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tidings.errors import SparkUnavailable
+from tidings.installation import OLDEST_JAVA, find_java, read_java_version
 from tidings.spark.connector import build_kafka_settings, explain_failed_start, require_kafka
 from tidings.spark.state_store import prefer_rocksdb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-OLDEST_JAVA = 17
-"""The oldest Java that Spark 4 starts on."""
 
 _JAVA_HINT = "install it (`sudo apt-get install openjdk-17-jre-headless`) or point JAVA_HOME at one"
 
@@ -151,21 +146,10 @@ def _launch_java(settings: Mapping[str, str], log: str | Path) -> None:
 
 def require_java() -> None:
     """Raise, with one line of advice, where there is no Java that Spark runs on."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    if java is None or not Path(java).exists():
-        where = f"JAVA_HOME is `{home}`, which has no bin/java" if home else "there is no `java` on the PATH"
-        msg = f"Spark needs Java {OLDEST_JAVA} or later, and {where}: {_JAVA_HINT}"
-        raise SparkUnavailable(msg)
-    version = read_java_version(java)
+    java, problem = find_java()
+    version = None if java is None else read_java_version(java)[0]
     if version is not None and version < OLDEST_JAVA:
-        msg = f"Spark needs Java {OLDEST_JAVA} or later, and `{java}` is Java {version}: {_JAVA_HINT}"
+        problem = f"`{java}` is Java {version}"
+    if problem:
+        msg = f"Spark needs Java {OLDEST_JAVA} or later, and {problem}: {_JAVA_HINT}"
         raise SparkUnavailable(msg)
-
-
-@lru_cache
-def read_java_version(java: str) -> int | None:
-    """Return the major version of a Java, or nothing when it does not print one."""
-    result = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - the user's own Java
-    version = re.search(r'version "(?:1\.)?(\d+)', result.stderr + result.stdout)
-    return int(version[1]) if version else None

@@ -9,8 +9,9 @@ pyspark = pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from tidings import spark as ts  # noqa: E402
 from tidings.errors import SparkUnavailable  # noqa: E402
-from tidings.spark.connector import JARS, KAFKA, WORKING, build_kafka_settings, explain_failed_start  # noqa: E402
-from tidings.spark.session import read_java_version, require_java  # noqa: E402
+from tidings.installation import CONNECTOR, JARS, read_java_version  # noqa: E402
+from tidings.spark.connector import KAFKA, build_kafka_settings, explain_failed_start  # noqa: E402
+from tidings.spark.session import require_java  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -46,7 +47,7 @@ def test_an_old_java_is_refused_by_its_version(monkeypatch, tmp_path, said, vers
 
 
 def test_a_java_that_does_not_say_its_version_is_given_a_chance(tmp_path):
-    assert read_java_version(str(fake_java(tmp_path, "hello"))) is None
+    assert read_java_version(str(fake_java(tmp_path, "hello")))[0] is None
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ def test_a_java_that_ended_for_another_reason_is_not_laid_on_kafka(tmp_path):
 def test_the_jars_we_name_are_those_the_tests_run_on():
     pom = ET.parse(ROOT / "tools" / "kafka" / "connector.xml")
     fetched = [":".join(part.text for part in list(one)[:3]) for one in pom.iterfind(".//{*}dependency")]
-    assert tuple(fetched) == WORKING
+    assert tuple(fetched) == CONNECTOR
 
 
 def test_without_pyspark_the_error_names_the_extra():

@@ -13,11 +13,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidings.cli import render
-from tidings.cli.match.why import explanation_to_dict
+from tidings.cli.match.explain import explanation_to_dict
 from tidings.errors import BadEvent
 from tidings.matcher import Explanation
 from tidings.matcher.algorithm import SubId
-from tidings.matcher.loading.row_files import Form, RowFile
+from tidings.matcher.loading.row_files import RowFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ class CaseResult:
 
 def run(origin: SubscriptionOrigin, cases: str, *, as_json: bool) -> bool:
     """Run every case, print those that fail (with `--json` all of them) and return whether all pass."""
-    with RowFile(cases, form=Form(origin.form) if origin.form else None) as file:
+    with RowFile(cases, form=origin.form) as file:
         matcher = origin.open_matcher()
         results = []
         with render.show_progress(file, "cases", beside_output=as_json) as batches:

@@ -3,78 +3,46 @@
 from __future__ import annotations
 
 import json
-import sys
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from tidings.cli import render as show
-from tidings.cli.match.subscription_origin import load_vocabulary
+from tidings.cli.input_files import read_text
 from tidings.cli.options import Notation, ParseOutput
-from tidings.errors import FileError, FilterError, TidingsError
+from tidings.errors import FilterError, TidingsError
 from tidings.lang import parse, render
 from tidings.model import And, Has, Not, Or, Test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tidings.concepts import Vocabulary
     from tidings.errors import FilterWarning
     from tidings.model import Filter, Schema
 
 
-@dataclass(frozen=True, slots=True)
-class Parsing:
-    """The options of `parse`: the notation of the filter, what is printed, and the files of its vocabulary."""
-
-    notation: Notation
-    output: ParseOutput
-    schema: Path | None
-    ontology: Path | None
-    regions: Path | None
-    as_json: bool
-
-
-def run(source: str, task: Parsing) -> None:
+def run(source: str, notation: Notation, output: ParseOutput, vocabulary: Vocabulary, *, as_json: bool) -> None:
     """Parse a filter and print it; with `--json` a refusal is JSON on standard output too."""
-    vocabulary = load_vocabulary(task.schema, task.ontology, task.regions)
     try:
         warnings: list[FilterWarning] = []
-        keywords = vocabulary.to_keywords()
-        tree = parse(_read_source(source), notation=task.notation.value, warnings=warnings, **keywords)
-        text = _render(tree, task.output, vocabulary.schema)
+        text = read_text("-", "standard input").rstrip("\r\n") if source == "-" else source
+        tree = parse(text, notation=notation.value, warnings=warnings, **vocabulary.to_keywords())
+        rendered = _render(tree, output, vocabulary.schema)
     except TidingsError as problem:
-        if task.as_json:
-            show.write_json({"error": str(problem), "mistakes": _list_mistakes(problem)})
+        if as_json:
+            mistakes = [asdict(mistake) for mistake in problem.mistakes] if isinstance(problem, FilterError) else []
+            show.write_json({"error": str(problem), "mistakes": mistakes})
         raise
     for warning in warnings:
         show.warn(str(warning))
-    if task.as_json:
-        answer = {"filter": json.loads(render(tree, notation="json")), "to": task.output.value, "rendered": text}
-        show.write_json({**answer, "warnings": list(map(_warning_to_dict, warnings))} if warnings else answer)
-    else:
-        show.write(text)
-
-
-def _warning_to_dict(warning: FilterWarning) -> dict[str, Any]:
-    return {"message": str(warning).partition("\n")[0], "start": warning.start, "end": warning.end}
-
-
-def _read_source(source: str) -> str:
-    if source != "-":
-        return source
-    if sys.stdin is None:
-        msg = "cannot read standard input: it is closed"
-        raise FileError(msg)
-    data = sys.stdin.buffer.read()
-    try:
-        return data.decode("utf-8-sig").rstrip("\r\n")
-    except UnicodeDecodeError as problem:
-        msg = f"cannot read standard input: it is not UTF-8 text (byte {problem.start})"
-        raise FileError(msg) from problem
-
-
-def _list_mistakes(problem: TidingsError) -> list[dict[str, Any]]:
-    return [asdict(mistake) for mistake in problem.mistakes] if isinstance(problem, FilterError) else []
+    if not as_json:
+        show.write(rendered)
+        return
+    answer = {"filter": json.loads(render(tree, notation="json")), "to": output.value, "rendered": rendered}
+    details = [
+        {"message": str(warning).partition("\n")[0], "start": warning.start, "end": warning.end} for warning in warnings
+    ]
+    show.write_json({**answer, "warnings": details} if warnings else answer)
 
 
 def _render(tree: Filter, output: ParseOutput, schema: Schema | None) -> str:

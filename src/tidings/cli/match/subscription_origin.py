@@ -50,11 +50,10 @@ class SubscriptionOrigin:
         return matcher
 
     def _load(self, matcher: Matcher) -> LoadReport:
-        from tidings.matcher.loading.row_files import Form, RowFile, load_parameters, load_subscriptions
+        from tidings.matcher.loading.row_files import RowFile, load_parameters, load_subscriptions
 
-        form = Form(self.form) if self.form else None
         with (
-            RowFile(str(self.subscriptions), form=form) as file,
+            RowFile(str(self.subscriptions), form=self.form) as file,
             render.show_loading(file, quiet=self.silent) as loading,
         ):
             columns = file.open_parameters()

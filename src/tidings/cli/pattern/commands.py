@@ -1,23 +1,28 @@
-"""`tidings pattern compile`, `detect` and `show`: their options and their help.
+"""`tidings pattern`: its commands, their options and their help.
 
 The modules beside this one do the work and are imported when a command runs, so that `--help` stays fast.
 """
 
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
 from tidings.cli import options as o
 from tidings.cli.guard import guard
+from tidings.cli.options import make_option
 from tidings.cli.pattern import options as po
-from tidings.cli.pattern.forecast_commands import pattern_forecast, pattern_score, pattern_train
 
 pattern_app = typer.Typer(
     no_args_is_help=True,
     help="Patterns over time: check a file of them, detect them in events, look at the machine, forecast them.",
 )
+
+
+UNTIL_HELP = "Let time pass so far behind the last event, for patterns that end with an absence."
+
+EventsArgument: TypeAlias = Annotated[str, typer.Argument(metavar="EVENTS", help=o.EVENTS_HELP)]
 
 
 @pattern_app.command("compile")
@@ -72,28 +77,13 @@ def pattern_detect(
     options: po.PatternOptions,
     *,
     events: o.Events,
-    patterns: Annotated[
-        str | None,
-        typer.Option("--patterns", "-p", metavar="PATTERNS", envvar="TIDINGS_PATTERNS", help=po.FILE_HELP),
-    ] = None,
-    until: Annotated[
-        datetime | None,
-        typer.Option(
-            parser=o.parse_moment,
-            metavar="TIME",
-            envvar="TIDINGS_UNTIL",
-            help="Let time pass so far behind the last event, for patterns that end with an absence.",
-        ),
-    ] = None,
+    patterns: Annotated[str | None, make_option("--patterns -p", po.FILE_HELP, metavar="PATTERNS")] = None,
+    until: Annotated[datetime | None, make_option("--until", UNTIL_HELP, parser=o.parse_moment, metavar="TIME")] = None,
     state: Annotated[
-        Path | None,
-        typer.Option(metavar="STATE", envvar="TIDINGS_STATE", help="Go on from this state; it knows its patterns."),
+        Path | None, make_option("--state", "Go on from this state; it knows its patterns.", metavar="STATE")
     ] = None,
     save_state: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="STATE", envvar="TIDINGS_SAVE_STATE", help="Write where it stands at the end, or at Ctrl-C."
-        ),
+        Path | None, make_option("--save-state", "Write where it stands at the end, or at Ctrl-C.", metavar="STATE")
     ] = None,
 ) -> None:
     """Detect patterns in events: JSON lines of pattern, time and events, or a table on a terminal.
@@ -179,10 +169,164 @@ def pattern_show(
         from tidings.cli.pattern import show as body
         from tidings.cli.pattern.pattern_origin import PatternOrigin
 
-        drawing = body.Drawing(po.Look.json if options.as_json else look, output, automaton, options.model, horizon)
-        body.run(PatternOrigin(options, file), name, drawing)
+        look = po.Look.json if options.as_json else look
+        body.run(PatternOrigin(options, file), name, look, output, automaton=automaton, horizon=horizon)
 
 
-pattern_app.command("train")(pattern_train)
-pattern_app.command("forecast")(pattern_forecast)
-pattern_app.command("score")(pattern_score)
+# Forecasts --------------------------------------------------------------------------------------
+
+
+@pattern_app.command("train")
+@o.with_options(
+    "patterns events output start apart context smoothing half_life estimator horizon mode time lateness schema"
+    " ontology regions form dead_letters quiet as_json"
+)
+def pattern_train(
+    command: typer.Context,
+    patterns: po.File,
+    events: Annotated[list[str], typer.Argument(metavar="EVENTS...", help=o.EVENTS_HELP)],
+    options: po.PatternOptions,
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="Where to write the model.")],
+    start: Annotated[
+        Path | None, typer.Option("--from", metavar="MODEL", help="Add to what this model has counted, as it counts.")
+    ] = None,
+    apart: Annotated[
+        bool, typer.Option("--apart", help="Each file is a stream of its own; else they are one, in this order.")
+    ] = False,
+    horizon: Annotated[
+        list[str] | None,
+        typer.Option(
+            parser=po.check_horizon, metavar="SPAN", help="Span such as '5 min' to count directly; several may be."
+        ),
+    ] = None,
+) -> None:
+    """Count patterns in a history of events: a model that `forecast` and `score` reckon with.
+
+    For example:
+
+        tidings pattern train attacks.patterns june.jsonl july.jsonl -o attacks.model
+        tidings pattern train attacks.patterns august.jsonl -o attacks.model --from attacks.model
+        tidings pattern train attacks.patterns logins.jsonl -o attacks.model --half-life 30d --context 2
+
+    Counts add up: a model of more events is the sum of those of its parts. Horizons in events need not be told here;
+    a span of time that is told is counted directly, any other is reckoned from how fast events come.
+    """
+    _check_inputs(patterns, *events)
+    if start is not None:
+        _refuse_typed(command, ("context", "smoothing", "half_life", "estimator"), "the model of --from has its own")
+    with guard():
+        from tidings.cli.pattern import train as body
+        from tidings.cli.pattern.pattern_origin import PatternOrigin
+
+        origin = PatternOrigin(options, patterns)
+        body.run(origin, events, output=output, start=start, apart=apart, horizons=horizon or [])
+
+
+@pattern_app.command("forecast")
+@o.with_options(
+    "patterns events model horizon threshold tell step learn save keys mode time event_id lateness schema ontology"
+    " regions form dead_letters quiet as_json"
+)
+def pattern_forecast(
+    patterns: po.File,
+    events: EventsArgument,
+    options: po.PatternOptions,
+    *,
+    tell: Annotated[
+        po.Tell, make_option("--tell", "When: above the threshold, once an episode, and so on.")
+    ] = po.Tell.crossing,
+    step: Annotated[
+        float, make_option("--step", "Change that `--tell change` tells.", min=0, max=1, metavar="P")
+    ] = 0.1,
+    learn: Annotated[bool, typer.Option("--learn", help="Count these events too, each after it was foretold.")] = False,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="MODEL", help="With --learn: where to write what was learned.")
+    ] = None,
+    keys: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Keys of a pattern that are told at the end, the likeliest first.")
+    ] = 5,
+) -> None:
+    """Forecast patterns while events come: alarms as JSON lines, or a table on a terminal, then how things stand.
+
+    For example:
+
+        tidings pattern forecast attacks.patterns logins.jsonl --model attacks.model --threshold 0.6
+        tidings pattern forecast attacks.patterns logins.jsonl --model attacks.model --horizon '5 min' --tell change
+        tail -f logins.log | tidings pattern forecast attacks.patterns - --learn --save attacks.model
+
+    A forecast is how likely the pattern is to complete within the horizon, for the key of the event. It is told when it
+    rises above the threshold (`crossing`), then not again before the pattern matches or what began is gone (`episode`),
+    whenever it has moved by more than `--step` (`change`), or at every event. The last lines (`"kind": "now"`) say how
+    likely each pattern is after the last event: for the likeliest keys that have begun something, and for all others.
+    """
+    _check_inputs(patterns, events)
+    if options.model is None and not learn:
+        msg = "give a --model (`tidings pattern train` makes one), or --learn to begin without"
+        raise typer.BadParameter(msg)
+    if save is not None and not learn:
+        msg = "--save writes what was learned; it goes with --learn"
+        raise typer.BadParameter(msg)
+    with guard():
+        from tidings.cli.pattern import forecast as body
+        from tidings.cli.pattern.pattern_origin import PatternOrigin
+
+        origin = PatternOrigin(options, patterns)
+        body.run(origin, events, learn=learn, save_to=save, keys=keys, tell=tell.value, step=step)
+
+
+@pattern_app.command("score")
+@o.with_options(
+    "patterns events horizon threshold model learn every plot context smoothing half_life mode time lateness schema"
+    " ontology regions form dead_letters quiet as_json"
+)
+def pattern_score(
+    command: typer.Context,
+    patterns: po.File,
+    events: EventsArgument,
+    options: po.PatternOptions,
+    *,
+    learn: Annotated[
+        bool, typer.Option("--learn/--no-learn", help="Count each event after it was foretold, or let a model be.")
+    ] = True,
+    every: Annotated[bool, typer.Option("--all", help="Also `chain` and `direct`, each by itself.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="PNG", help="Draw how far probabilities can be trusted (extra `bench`).")
+    ] = None,
+) -> None:
+    """Score forecasts on a history: each is made before its event is counted, and judged when its horizon is over.
+
+    For example:
+
+        tidings pattern score attacks.patterns logins.jsonl --horizon 10 --threshold 0.6
+        tidings pattern score attacks.patterns july.jsonl --model june.model --no-learn --plot july.png
+
+    Ours stands beside the base rate of what was known so far, and beside the formulas of the paper as printed. `skill`
+    is the part of the base rate's Brier score that is gone; `lead` is how many events of the key a match was
+    announced before it came, in the median; `false` are alarms in vain in 1,000 events. Forecasts whose horizon
+    reaches beyond the last event are not judged.
+    """
+    _check_inputs(patterns, events)
+    if options.model is not None:
+        _refuse_typed(command, ("context", "smoothing", "half_life"), "the model has its own")
+    elif not learn:
+        msg = "without a --model there is nothing but what is learned; leave out --no-learn"
+        raise typer.BadParameter(msg)
+    with guard():
+        from tidings.cli.pattern import score as body
+        from tidings.cli.pattern.pattern_origin import PatternOrigin
+
+        body.run(PatternOrigin(options, patterns), events, learn=learn, every=every, plot=plot)
+
+
+def _check_inputs(patterns: str, *events: str) -> None:
+    if [patterns, *events].count("-") > 1:
+        msg = "standard input can be one file, not several"
+        raise typer.BadParameter(msg)
+
+
+def _refuse_typed(context: typer.Context, names: tuple[str, ...], reason: str) -> None:
+    typed = ["--" + name.replace("_", "-") for name in names if o.is_typed(context, name)]
+    if typed:
+        msg = f"{reason}; leave out {', '.join(typed)}"
+        raise typer.BadParameter(msg)

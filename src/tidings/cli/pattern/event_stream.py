@@ -6,36 +6,21 @@ batches, whatever ends it: then the saved file has exactly the events whose rows
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 from tidings.cli import render
-from tidings.cli.match.dead_letters import open_dead_letters
-from tidings.cli.pattern.event_rows import EventRowReader
+from tidings.cli.pattern.event_reader import EventReader
 from tidings.cli.pattern.interrupt import catch_interrupts
-from tidings.cli.pattern.tally import EventTally
-from tidings.cli.row_writer import Record, RowWriter
+from tidings.cli.render import Record, RowWriter
 from tidings.forecast import Detector
-from tidings.matcher.loading.row_files import Form, RowFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import TextIO
-
-    from tidings.cli.pattern.options import PatternOptions
+    from tidings.matcher.loading.row_files import RowFile
     from tidings.matcher.loading.row_readers import Row
     from tidings.patterns import Detections
-
-
-@contextmanager
-def open_events(events: str, options: PatternOptions) -> Iterator[tuple[RowFile, TextIO | None]]:
-    """Open the file of events and that of dead letters: before anything is compiled, so that a wrong name is told."""
-    with ExitStack() as stack:
-        file = stack.enter_context(RowFile(events, form=Form(options.form) if options.form else None))
-        letters = options.dead_letters
-        yield file, None if letters is None else stack.enter_context(open_dead_letters(letters, events))
 
 
 @dataclass(slots=True)
@@ -44,54 +29,50 @@ class EventStream(Generic[Record]):
 
     detector: Detector
     writer: RowWriter[Record]
-    tally: EventTally
+    reader: EventReader
     find_records: Callable[[Any], Iterable[Record]]
 
     def take(self, batch: list[Row]) -> None:
         """Take a batch; when this returns, all its records are written."""
-        read = EventRowReader(self.detector).read(batch)
-        before = self.detector.latest_time
-        detections: Detections = self.detector.detect_many(read.events, on_error="collect")
-        self._write(detections)
-        self.tally.take(read, detections, before=before, lateness=self.detector.lateness)
+        events, before = self.reader.read(batch), self.detector.latest_time
+        detections: Detections = self.detector.detect_many(events, on_error="collect")
+        self.writer.write(self.find_records(detections))
+        self.reader.count(detections, before)
 
     def pass_time(self, *moments: Any) -> None:
         """Let time pass to the latest of these moments; those that are None do not count."""
         reached = [moment for moment in moments if moment is not None]
         if reached:
-            self._write(self.detector.on_time(max(reached)))
+            detections = self.detector.on_time(max(reached))
+            self.reader.detections += len(detections)
+            self.writer.write(self.find_records(detections))
 
-    def _write(self, detections: Any) -> None:
-        self.tally.detections += len(detections)
-        self.writer.write(self.find_records(detections))
+    def run(
+        self, file: RowFile, finish: Callable[[], None], save: Callable[[], None] | None = None, hint: str = ""
+    ) -> None:
+        """Take all batches of a file, then `finish`, then `save`.
 
+        Ctrl-C saves too, if it comes between two batches, and gives the hint.
+        """
+        with (
+            catch_interrupts(gently=save is not None) as interrupts,
+            render.show_progress(file, "events", beside_output=True) as batches,
+        ):
+            try:
+                for batch in batches:
+                    self.take(batch)
+                    interrupts.check()
+                finish()
+            except KeyboardInterrupt:
+                # A second Ctrl-C may have struck in the middle of a batch: then the file that is there is the true one.
+                if save is not None and interrupts.between_batches:
+                    save()
+                    render.note(f"stopped after {self.reader.events:,} events; {hint}")
+                raise
+            if save is not None:
+                save()
 
-@dataclass(frozen=True, slots=True)
-class SavePoint:
-    """How a run is saved: what writes it, and what to say when Ctrl-C stops it."""
-
-    save: Callable[[], None]
-    hint: str
-
-
-def run_stream(
-    stream: EventStream[Any], file: RowFile, finish: Callable[[], None], save_point: SavePoint | None
-) -> None:
-    """Take all batches of a file, then `finish`, then save; Ctrl-C saves too, if it comes between two batches."""
-    with (
-        catch_interrupts(gently=save_point is not None) as interrupts,
-        render.show_progress(file, "events", beside_output=True) as batches,
-    ):
-        try:
-            for batch in batches:
-                stream.take(batch)
-                interrupts.check()
-            finish()
-        except KeyboardInterrupt:
-            # A second Ctrl-C may have struck in the middle of a batch: then the file that is there is the true one.
-            if save_point is not None and interrupts.between_batches:
-                save_point.save()
-                render.note(f"stopped after {stream.tally.events:,} events; {save_point.hint}")
-            raise
-        if save_point is not None:
-            save_point.save()
+    def note_summary(self, results: str, started: float, suffix: str) -> None:
+        """Print how many events, patterns and results there were, and the time since `started`."""
+        counts = f"{results}, {self.reader.losses} ({time.perf_counter() - started:.1f} s){suffix}"
+        render.note(f"{self.reader.events:,} events, {len(self.detector):,} patterns: {counts}")

@@ -9,42 +9,19 @@ from typing import Annotated, TypeAlias
 import typer
 
 from tidings.cli import options as o
+from tidings.cli.options import make_option
 
+ModeOption = StrEnum("ModeOption", ["restart", "overlap", "next", "any"])
+"""The values of `--mode`."""
 
-class ModeOption(StrEnum):
-    """The values of `--mode`."""
+Look = StrEnum("Look", ["text", "dot", "svg", "json"])
+"""The values of `show --as`."""
 
-    restart = "restart"
-    overlap = "overlap"
-    next = "next"
-    any = "any"
+Estimator = StrEnum("Estimator", ["both", "chain", "direct", "printed"])
+"""The values of `--estimator`."""
 
-
-class Look(StrEnum):
-    """The values of `show --as`."""
-
-    text = "text"
-    dot = "dot"
-    svg = "svg"
-    json = "json"
-
-
-class Estimator(StrEnum):
-    """The values of `--estimator`."""
-
-    both = "both"
-    chain = "chain"
-    direct = "direct"
-    printed = "printed"
-
-
-class Tell(StrEnum):
-    """The values of `forecast --tell`."""
-
-    crossing = "crossing"
-    episode = "episode"
-    every = "every"
-    change = "change"
+Tell = StrEnum("Tell", ["crossing", "episode", "every", "change"])
+"""The values of `forecast --tell`."""
 
 
 def parse_lateness(text: str) -> timedelta:
@@ -86,6 +63,13 @@ def check_half_life(text: str) -> str:
 
 
 FILE_HELP = "File of patterns: blocks that begin `pattern NAME`, or JSON lines; '-' reads standard input."
+KEEP_HELP = "Field of the events that detections carry along; several may be given."
+LATENESS_HELP = "How late an event may come, such as 10min: events wait so long and are put in order."
+HORIZON_HELP = "How far ahead: 10 events of the stream, '10 own events' of the key, or '5 min'."
+SMOOTHING_HELP = "How much is expected before anything is counted; 0 is nothing."
+HALF_LIFE_HELP = "After so many events, or so long (7d), a count is worth half."
+DEAD_HELP = "Where events go that cannot be read or come late, with the reason."
+
 File: TypeAlias = Annotated[str, typer.Argument(metavar="FILE", help=FILE_HELP)]
 
 
@@ -94,93 +78,37 @@ class PatternOptions:
     """The options that pattern commands share; a command names those it takes, the others keep their defaults."""
 
     time: Annotated[
-        str | None,
-        typer.Option(metavar="FIELD", envvar="TIDINGS_TIME", help="Field that says when; `time` unless given."),
+        str | None, make_option("--time", "Field that says when; `time` unless given.", metavar="FIELD")
     ] = None
     event_id: o.EventId = None
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FIELD", help="Field of the events that detections carry along; several may be given."),
-    ] = None
+    keep: Annotated[list[str] | None, typer.Option(metavar="FIELD", help=KEEP_HELP)] = None
     lateness: Annotated[
-        timedelta | None,
-        typer.Option(
-            parser=parse_lateness,
-            metavar="SPAN",
-            envvar="TIDINGS_LATENESS",
-            help="How late an event may come, such as 10min: events wait so long and are put in order.",
-        ),
+        timedelta | None, make_option("--lateness", LATENESS_HELP, parser=parse_lateness, metavar="SPAN")
     ] = None
     partials: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", envvar="TIDINGS_PARTIALS", help="Partial matches of a key kept at one step; 10,000."
-        ),
+        int | None, make_option("--partials", "Partial matches of a key kept at one step; 10,000.", min=1, metavar="N")
     ] = None
-    mode: Annotated[
-        ModeOption | None,
-        typer.Option("--mode", envvar="TIDINGS_MODE", help="Which matches to report, whatever the file says."),
-    ] = None
+    mode: Annotated[ModeOption | None, make_option("--mode", "Which matches to report, whatever the file says.")] = None
     schema: o.Schema = None
     ontology: o.Ontology = None
     regions: o.Regions = None
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL", envvar="TIDINGS_MODEL", help="Model made by `tidings pattern train`."),
-    ] = None
-    horizon: Annotated[
-        str,
-        typer.Option(
-            parser=check_horizon,
-            metavar="AHEAD",
-            envvar="TIDINGS_HORIZON",
-            help="How far ahead: 10 events of the stream, '10 own events' of the key, or '5 min'.",
-        ),
-    ] = "10"
+    model: Annotated[Path | None, make_option("--model", "Model made by `tidings pattern train`.", metavar="MODEL")] = (
+        None
+    )
+    horizon: Annotated[str, make_option("--horizon", HORIZON_HELP, parser=check_horizon, metavar="AHEAD")] = "10"
     threshold: Annotated[
-        float,
-        typer.Option(min=0, max=1, metavar="P", envvar="TIDINGS_THRESHOLD", help="An alarm is strictly above it."),
+        float, make_option("--threshold", "An alarm is strictly above it.", min=0, max=1, metavar="P")
     ] = 0.5
     context: Annotated[
         int,
-        typer.Option(
-            min=0,
-            max=16,
-            metavar="N",
-            envvar="TIDINGS_CONTEXT",
-            help="Events looked back beside the pattern's own state.",
-        ),
+        make_option("--context", "Events looked back beside the pattern's own state.", min=0, max=16, metavar="N"),
     ] = 3
-    smoothing: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            metavar="W",
-            envvar="TIDINGS_SMOOTHING",
-            help="How much is expected before anything is counted; 0 is nothing.",
-        ),
-    ] = 0.5
+    smoothing: Annotated[float, make_option("--smoothing", SMOOTHING_HELP, min=0, metavar="W")] = 0.5
     half_life: Annotated[
-        str | None,
-        typer.Option(
-            parser=check_half_life,
-            metavar="AGE",
-            envvar="TIDINGS_HALF_LIFE",
-            help="After so many events, or so long (7d), a count is worth half.",
-        ),
+        str | None, make_option("--half-life", HALF_LIFE_HELP, parser=check_half_life, metavar="AGE")
     ] = None
-    estimator: Annotated[
-        Estimator,
-        typer.Option("--estimator", envvar="TIDINGS_ESTIMATOR", help="How counts become probabilities."),
-    ] = Estimator.both
+    estimator: Annotated[Estimator, make_option("--estimator", "How counts become probabilities.")] = Estimator.both
     form: o.Form = None
-    dead_letters: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            envvar="TIDINGS_DEAD_LETTERS",
-            help="Where events go that cannot be read or come late, with the reason.",
-        ),
-    ] = None
+    dead_letters: Annotated[Path | None, make_option("--dead-letters", DEAD_HELP, metavar="FILE")] = None
     quiet: o.Quiet = False
     as_json: o.Json = False

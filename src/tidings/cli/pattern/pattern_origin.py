@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidings.cli.input_files import explain_os_error, read_text
 from tidings.cli.match.subscription_origin import load_vocabulary
 from tidings.cli.pattern.options import PatternOptions
 from tidings.errors import BadSubscriptions, FileError, PatternError, TidingsError
@@ -62,8 +62,11 @@ class PatternOrigin:
 
     def read_patterns(self, vocabulary: Vocabulary) -> list[WrittenPattern]:
         """Return the patterns of the file, in the mode of `--mode` if there is one."""
-        patterns, mode = _read_patterns(str(self.patterns), vocabulary), self.options.mode
-        return patterns if mode is None else [_set_mode(pattern, Mode(mode.value)) for pattern in patterns]
+        patterns = _read_patterns(str(self.patterns), vocabulary)
+        if self.options.mode is None:
+            return patterns
+        mode = Mode(self.options.mode.value)
+        return [replace(written, mode=mode, limit=written.limit if mode is Mode.ANY else None) for written in patterns]
 
 
 def _build_empty(options: PatternOptions, vocabulary: Vocabulary, **forecasting: Any) -> Detector:
@@ -140,12 +143,9 @@ def _clash(pattern: WrittenPattern, other: WrittenPattern, vocabulary: Vocabular
     return False
 
 
-def _set_mode(pattern: WrittenPattern, mode: Mode) -> WrittenPattern:
-    return replace(pattern, mode=mode, limit=pattern.limit if mode is Mode.ANY else None)
-
-
 def _read_patterns(path: str, vocabulary: Vocabulary) -> list[WrittenPattern]:
-    name, text = "standard input" if path == "-" else path, _read_text(path)
+    name = "standard input" if path == "-" else path
+    text = read_text(path, f"`{name}`").replace("\r\n", "\n")
     try:
         patterns = read_patterns(text, **vocabulary.to_keywords())
     except PatternError as problem:
@@ -157,21 +157,6 @@ def _read_patterns(path: str, vocabulary: Vocabulary) -> list[WrittenPattern]:
         msg = f"`{name}` holds no pattern; one begins with a line `pattern NAME`"
         raise PatternError(msg)
     return patterns
-
-
-def _read_text(path: str) -> str:
-    name = "standard input" if path == "-" else path
-    try:
-        if path == "-" and sys.stdin is None:
-            raise OSError("it is closed")  # noqa: EM101 - joins the reasons below
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as problem:
-        msg = f"cannot read `{name}`: it is not UTF-8 text (byte {problem.start})"
-        raise FileError(msg) from problem
-    except (OSError, ValueError) as problem:
-        msg = f"cannot read `{name}`: {explain_os_error(problem)}"
-        raise FileError(msg) from problem
 
 
 # States -----------------------------------------------------------------------------------------
@@ -225,8 +210,3 @@ def save_state(detector: Detector, path: Path) -> None:
 def make_write_error(path: Path, problem: Exception, called: str = "state") -> FileError:
     """Return the error that says why a file cannot be written."""
     return FileError(f"cannot write the {called} to `{path}`: {explain_os_error(problem)}")
-
-
-def explain_os_error(problem: Exception) -> object:
-    """Return the system's reason, or the problem itself: a `ValueError` is a name that no file can have."""
-    return (problem.strerror if isinstance(problem, OSError) else None) or problem

@@ -10,8 +10,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tidings.cli import render
-from tidings.cli.pattern.event_rows import format_moment
-from tidings.cli.row_writer import RowWriter
+from tidings.cli.pattern.event_reader import format_moment
+from tidings.cli.render import RowWriter
 from tidings.lang.patterns.durations import format_duration
 
 if TYPE_CHECKING:

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from functools import reduce
 from math import isnan
 from operator import add
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.cli import render
-from tidings.cli.pattern.history import History, HistoryReader
+from tidings.cli.input_files import open_events
+from tidings.cli.pattern.event_reader import EventReader
 from tidings.cli.pattern.model_files import load_model, warn_of_uncounted
 from tidings.cli.pattern.train import new_model
 from tidings.errors import MissingExtra, TidingsError
@@ -23,12 +22,15 @@ from tidings.forecast import score
 from tidings.forecast.prequential import BASE, prequential
 from tidings.forecast.scoring.reliability import draw, reliability
 from tidings.forecast.scoring.scores import Warnings, skill_against
+from tidings.kernels.array_types import BoolArray, FloatArray
 from tidings.matcher.plan import Sheet
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tidings.cli.pattern.options import PatternOptions
     from tidings.cli.pattern.pattern_origin import PatternOrigin
-    from tidings.forecast import Detector, Model
+    from tidings.forecast import Detector
     from tidings.forecast.prequential import Trial
     from tidings.forecast.scoring.scores import Score
     from tidings.matcher.loading.row_files import RowFile
@@ -41,74 +43,60 @@ MAX_TABLES = 12
 """Patterns that have a table each; more have one table for all of them, and JSON has each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scoring:
-    """What `score` has of its own: whether it learns, whether each estimator is scored, and where the plot goes."""
-
-    learn: bool
-    every: bool
-    plot: Path | None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PatternScores:
     """Forecasts of one pattern, or of all, by estimator, with their outcomes and how matches were announced."""
 
     name: str
-    y: npt.NDArray[np.bool_]
-    p: dict[str, npt.NDArray[np.float64]]
+    y: BoolArray
+    p: dict[str, FloatArray]
     matches: int
     unknown: int
     warnings: dict[str, Warnings]
 
 
-def run(origin: PatternOrigin, events: str, task: Scoring) -> None:
-    """Score the forecasts, print tables or JSON, and draw the plot."""
+def run(origin: PatternOrigin, events: str, *, learn: bool, every: bool, plot: Path | None) -> None:
+    """Score the forecasts, print tables or JSON, and draw the plot; with `every`, each estimator is scored."""
     started, options = time.perf_counter(), origin.options
-    if task.plot is not None:
+    if plot is not None:
         _check_drawing()
-    with History((events,), options.form, options.dead_letters).open() as (files, tally):
+    with open_events(events, form=options.form, dead_letters=options.dead_letters) as (files, letters):
         model = new_model(options) if options.model is None else load_model(options.model)
         detector = origin.build_detector()
-        if not task.learn:
+        if not learn:
             warn_of_uncounted(model, detector)
-        reader = HistoryReader(detector, tally)
+        reader = EventReader(detector, letters)
         readable = _read_events(detector, reader, files)
         if not readable:
-            msg = f"there is no event to score on; {tally.losses}"
+            msg = f"there is no event to score on; {reader.losses}"
             raise TidingsError(msg)
-    tally.warn(detector, options.dead_letters)
-    estimators = _list_estimators(model, every=task.every)
+    reader.warn(options.dead_letters)
+    # The model's own first, the paper's formulas as printed last.
+    own = model.settings.estimator if model.settings.estimator != "printed" else "both"
+    estimators = list(dict.fromkeys([own, *(("chain", "direct") if every else ()), "printed"]))
     trials = prequential(
         detector,
         readable,
         horizon=options.horizon,
         estimators=estimators,
         model=model,
-        learn=task.learn,
+        learn=learn,
         progress=_note_estimator if sys.stderr.isatty() else None,
     )
     scores = [_collect_scores(trial, options.threshold) for trial in trials]
-    names = list(dict.fromkeys([estimators[0], BASE, "printed", *estimators]))
-    _print_scores(scores, options, names)
-    if task.plot is not None:
-        _draw(_pool(scores), task.plot, options)
+    _print_scores(scores, options, list(dict.fromkeys([own, BASE, "printed", *estimators])))
+    if plot is not None:
+        _draw(_pool(scores), plot, options)
     if not options.quiet:
-        seconds = time.perf_counter() - started
         patterns = f"{len(scores):,} pattern{'s' * (len(scores) != 1)}"
-        render.note(f"{tally.events:,} events, {patterns}, {tally.losses} ({seconds:.1f} s)")
+        seconds = time.perf_counter() - started
+        render.note(f"{reader.events:,} events, {patterns}, {reader.losses} ({seconds:.1f} s)")
 
 
-def _list_estimators(model: Model, *, every: bool) -> list[str]:
-    """Return the estimators to score: the model's own first, the paper's formulas as printed last."""
-    own = model.settings.estimator if model.settings.estimator != "printed" else "both"
-    return list(dict.fromkeys([own, *(("chain", "direct") if every else ()), "printed"]))
-
-
-def _read_events(detector: Detector, reader: HistoryReader, files: list[RowFile]) -> list[Event]:
+def _read_events(detector: Detector, reader: EventReader, files: list[RowFile]) -> list[Event]:
     """Return the events that the detector can read, after a first pass over all of them."""
     readable: list[Event] = []
-    for events in reader.read_batches(files, show_names=False):
+    for events in reader.read_files(files, show_names=False):
         before = detector.latest_time
         detections = detector.detect_many(events, on_error="collect")
         reader.count(detections, before)

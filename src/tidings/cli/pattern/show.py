@@ -5,13 +5,12 @@ With a model it is the automaton whose states the model has counted, with its co
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from tidings.cli import render
+from tidings.cli.input_files import explain_os_error
 from tidings.cli.pattern.options import Look
-from tidings.cli.pattern.pattern_origin import explain_os_error
 from tidings.concepts import did_you_mean
 from tidings.errors import FileError, PatternError, TidingsError, UnknownPattern
 from tidings.patterns.compile.automaton import NotDeterministic, determinise
@@ -20,6 +19,8 @@ from tidings.patterns.drawing import dot, svg, text
 from tidings.patterns.machine_pictures import picture_of_automaton, picture_of_configurations
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tidings.cli.pattern.pattern_origin import PatternOrigin
     from tidings.concepts import Vocabulary
     from tidings.forecast import Model
@@ -27,55 +28,42 @@ if TYPE_CHECKING:
     from tidings.patterns.drawing import Picture
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """How patterns are drawn, and where to; `horizon` goes with a model."""
-
-    look: Look
-    output: Path | None
-    automaton: bool
-    model: Path | None = None
-    horizon: str | None = None
-
-
-def run(origin: PatternOrigin, name: str | None, drawing: Drawing) -> None:
-    """Draw the pattern of this name, or all of the file."""
-    vocabulary = origin.load_vocabulary()
+def run(
+    origin: PatternOrigin, name: str | None, look: Look, output: Path | None, *, automaton: bool, horizon: str | None
+) -> None:
+    """Draw the pattern of this name, or all of the file; `horizon` goes with a model."""
+    vocabulary, model = origin.load_vocabulary(), origin.options.model
     patterns = _select_patterns(origin.read_patterns(vocabulary), name)
-    if drawing.look is Look.svg and len(patterns) > 1:
+    if look is Look.svg and len(patterns) > 1:
         msg = f"a picture shows one pattern, and the file has {len(patterns)}; name one: {_join_names(patterns)}"
         raise TidingsError(msg)
-    if drawing.model is None:
-        drawn = _draw_patterns(patterns, vocabulary, drawing)
+    if model is None:
+        pictures = [_build_picture(pattern, vocabulary, automaton=automaton) for pattern in patterns]
+        drawn = _render_pictures(patterns, pictures, look)
     else:
-        drawn = _draw_model(patterns, drawing.model, drawing)
-    if drawing.output is None:
+        drawn = _draw_model(patterns, model, look, horizon)
+    if output is None:
         render.write(drawn.rstrip("\n"))
         return
     try:
-        drawing.output.write_text(drawn.rstrip("\n") + "\n", encoding="utf-8")
+        output.write_text(drawn.rstrip("\n") + "\n", encoding="utf-8")
     except (OSError, ValueError) as problem:
-        msg = f"cannot write to `{drawing.output}`: {explain_os_error(problem)}"
+        msg = f"cannot write to `{output}`: {explain_os_error(problem)}"
         raise FileError(msg) from problem
-    render.note(f"wrote `{drawing.output}`")
+    render.note(f"wrote `{output}`")
 
 
-def _draw_patterns(patterns: list[WrittenPattern], vocabulary: Vocabulary, drawing: Drawing) -> str:
-    pictures = [_build_picture(pattern, vocabulary, automaton=drawing.automaton) for pattern in patterns]
-    return "\n".join(_render_picture(*pair, drawing.look) for pair in zip(patterns, pictures, strict=True))
-
-
-def _draw_model(patterns: list[WrittenPattern], path: Path, drawing: Drawing) -> str:
+def _draw_model(patterns: list[WrittenPattern], path: Path, look: Look, horizon: str | None) -> str:
     """Draw what a model has counted of patterns: as the model's own text, or as pictures with probabilities."""
     from tidings.cli.pattern.model_files import load_model
     from tidings.cli.pattern.model_picture import build_model_picture, read_horizon
 
     model = _restrict_model(load_model(path), patterns, path)
-    horizon = read_horizon(model, drawing.horizon)
-    if drawing.look is Look.text:
-        return model.show(horizon=horizon)
-    pictures = [build_model_picture(model, counted, horizon=horizon) for counted in model.patterns.values()]
-    return "\n".join(_render_picture(*pair, drawing.look) for pair in zip(patterns, pictures, strict=True))
+    ahead = read_horizon(model, horizon)
+    if look is Look.text:
+        return model.show(horizon=ahead)
+    pictures = [build_model_picture(model, counted, horizon=ahead) for counted in model.patterns.values()]
+    return _render_pictures(patterns, pictures, look)
 
 
 def _restrict_model(model: Model, patterns: list[WrittenPattern], path: Path) -> Model:
@@ -117,6 +105,10 @@ def _build_picture(pattern: WrittenPattern, vocabulary: Vocabulary, *, automaton
         msg = f"`{pattern.name}` has no automaton: {machine.reason}; without --automaton it is shown as it is run"
         raise PatternError(msg)
     return picture_of_automaton(machine, pattern.name)
+
+
+def _render_pictures(patterns: list[WrittenPattern], pictures: list[Picture], look: Look) -> str:
+    return "\n".join(_render_picture(*pair, look) for pair in zip(patterns, pictures, strict=True))
 
 
 def _render_picture(pattern: WrittenPattern, picture: Picture, look: Look) -> str:

@@ -3,70 +3,56 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.cli import render
-from tidings.cli.pattern.history import History, HistoryReader
+from tidings.cli.input_files import open_events
+from tidings.cli.pattern.event_reader import EventReader
 from tidings.cli.pattern.model_files import check_model_target, load_model, save_model
 from tidings.forecast import Model
 from tidings.forecast.learning.training import extend_model
 from tidings.matcher.plan import Sheet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     from tidings.cli.pattern.options import PatternOptions
     from tidings.cli.pattern.pattern_origin import PatternOrigin
     from tidings.forecast.model import CountedPattern
-    from tidings.matcher.loading.row_files import RowFile
-
-__all__ = ["History", "Training", "run"]
 
 COLUMNS = ("pattern", "mode", "states", "cells", "counted", "how")
 
 
-@dataclass(frozen=True, slots=True)
-class Training:
-    """What `train` has of its own: where the model goes and begins, and the spans it counts directly."""
+def run(
+    origin: PatternOrigin, events: list[str], *, output: Path, start: Path | None, apart: bool, horizons: list[str]
+) -> None:
+    """Train a model, write it, and print what it has counted.
 
-    output: Path
-    start: Path | None
-    horizons: tuple[str, ...]
-
-
-def run(origin: PatternOrigin, history: History, task: Training) -> None:
-    """Train a model, write it, and print what it has counted."""
+    It begins with the model of `start`, or empty; `apart` makes each file a stream of its own; `horizons` are the spans
+    of time that are counted directly.
+    """
     started, options = time.perf_counter(), origin.options
-    with history.open() as (files, tally):
-        check_model_target(task.output)
-        model = new_model(options, estimator=options.estimator.value) if task.start is None else load_model(task.start)
+    with open_events(*events, form=options.form, dead_letters=options.dead_letters) as (files, letters):
+        check_model_target(output)
+        model = new_model(options, estimator=options.estimator.value) if start is None else load_model(start)
         detector = origin.build_detector()
-        reader = HistoryReader(detector, tally)
-        for stream in _split_streams(files, apart=history.apart):
-            batches = reader.read_batches(stream, show_names=len(files) > 1)
-            model = extend_model(model, detector, batches, horizons=task.horizons, listener=reader.count)
-    size = save_model(model, task.output)
-    tally.warn(detector, history.dead_letters)
+        reader = EventReader(detector, letters)
+        for stream in [[file] for file in files] if apart else [files]:
+            batches = reader.read_files(stream, show_names=len(files) > 1)
+            model = extend_model(model, detector, batches, horizons=horizons, listener=reader.count)
+    size = save_model(model, output)
+    reader.warn(options.dead_letters)
     if options.as_json:
-        render.write_json(_summarize(model, tally.events, size))
+        render.write_json(_summarize(model, reader.events, size))
     elif not options.quiet:
         render.print_sheet(_build_sheet(model))
-        counts = f"{tally.events:,} events, {tally.losses} ({time.perf_counter() - started:.1f} s)"
-        render.note(f"{counts}; the model is in `{task.output}`, {size:,} bytes")
+        counts = f"{reader.events:,} events, {reader.losses} ({time.perf_counter() - started:.1f} s)"
+        render.note(f"{counts}; the model is in `{output}`, {size:,} bytes")
 
 
 def new_model(options: PatternOptions, **settings: Any) -> Model:
     """Return an empty model that counts as the options say."""
     return Model(context=options.context, smoothing=options.smoothing, half_life=options.half_life, **settings)
-
-
-def _split_streams(files: list[RowFile], *, apart: bool) -> Iterator[list[RowFile]]:
-    if apart:
-        yield from ([file] for file in files)
-    else:
-        yield files
 
 
 def _build_sheet(model: Model) -> Sheet:
