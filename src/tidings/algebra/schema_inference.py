@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tidings.algebra.law.bind import fold_names
 from tidings.algebra.law.requirements import UNDECLARED, RequirementTracker
 from tidings.concepts import Ontology
-from tidings.model import Compare, Comparison, Schema, require_filter, tests
+from tidings.model import Compare, Comparison, Schema, compared_name, require_filter, tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,7 +49,7 @@ def _find_incomparable(trees: list[Filter], attributes: dict[str, Attribute]) ->
     """Yield pairs of attributes that a filter compares although other filters use them as incomparable kinds."""
     for name, test in (each for tree in trees for each in tests(tree)):
         if isinstance(test.condition, Compare):
-            other = name.removesuffix(test.attribute) + test.condition.other
+            other = compared_name(name, test)
             left, right = attributes[name].kind, attributes[other].kind
             kind = left or right
             ordered = kind is None or kind.has_order or test.condition.op is Comparison.EQ

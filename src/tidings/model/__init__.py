@@ -4,6 +4,7 @@ from tidings.model.areas import Area, area_of
 from tidings.model.events import Event, EventBatch, EventLike, values_of
 from tidings.model.filters import (
     FALSE,
+    KIND_BY_CONDITION,
     TRUE,
     Age,
     And,
@@ -45,6 +46,7 @@ from tidings.model.values import Address, Kind, Network, Ordered, Point, Quantit
 
 __all__ = [
     "FALSE",
+    "KIND_BY_CONDITION",
     "TRUE",
     "Address",
     "Age",

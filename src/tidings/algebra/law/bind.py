@@ -19,8 +19,6 @@ from tidings.concepts import Vocabulary
 from tidings.errors import BadValue, FilterError, Mistake, UnitMismatch, UnknownRegion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tidings.concepts import Ontology, Regions
 
 _SELF_CONTAINED = frozenset(
@@ -47,20 +45,15 @@ def fold_names(tree: model.Filter, ontology: Ontology) -> model.Filter:
 
 def _fold_tree(tree: model.Filter, ontology: Ontology) -> model.Filter:
     if not isinstance(tree, model.Test):
-        return _rebuild(tree, lambda part: _fold_tree(part, ontology))
-    name, condition = ontology.attribute(tree.attribute), _fold_condition(tree.condition, ontology)
-    return (
-        tree if name == tree.attribute and condition is tree.condition else model.Test(name, condition, tree.quantifier)
-    )
-
-
-def _rebuild(tree: model.And | model.Or | model.Not, change: Callable[[model.Filter], model.Filter]) -> model.Filter:
-    """Apply a function to the parts of an `and`, `or` or `not`; return the same object if no part changed."""
-    if isinstance(tree, model.Not):
-        part = change(tree.part)
-        return tree if part is tree.part else model.Not(part)
-    parts = [*map(change, tree.parts)]
-    return tree if all(map(is_, parts, tree.parts)) else type(tree)(tuple(parts))
+        return model.change_parts(tree, lambda part: _fold_tree(part, ontology))
+    name, condition = ontology.attribute(tree.attribute), tree.condition
+    match condition:
+        case model.Compare(op, other) if (other_name := ontology.attribute(other)) != other:
+            condition = model.Compare(op, other_name)
+        case model.Has(inner) if (folded := _fold_tree(inner, ontology)) is not inner:
+            condition = model.Has(folded)
+    unchanged = name == tree.attribute and condition is tree.condition
+    return tree if unchanged else model.Test(name, condition, tree.quantifier)
 
 
 def _needs_no_binding(condition: model.Condition, literal: bool) -> bool:
@@ -77,17 +70,6 @@ def _needs_no_binding(condition: model.Condition, literal: bool) -> bool:
     if kind is model.In:
         return literal and type(condition.values[0]) is str  # type: ignore[union-attr]
     return kind in _SELF_CONTAINED
-
-
-def _fold_condition(condition: model.Condition, ontology: Ontology) -> model.Condition:
-    match condition:
-        case model.Compare(op, other):
-            name = ontology.attribute(other)
-            return condition if name == other else model.Compare(op, name)
-        case model.Has(inner):
-            folded = _fold_tree(inner, ontology)
-            return condition if folded is inner else model.Has(folded)
-    return condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +95,7 @@ class Binder:
     def bind_filter(self, tree: model.Filter, prefix: str = "") -> model.Filter:
         """Return the filter with its units, concepts and regions resolved."""
         if not isinstance(tree, model.Test):
-            return _rebuild(tree, partial(self.bind_filter, prefix=prefix) if prefix else self.bind_filter)
+            return model.change_parts(tree, partial(self.bind_filter, prefix=prefix) if prefix else self.bind_filter)
         condition = tree.condition
         name = prefix + tree.attribute if prefix else tree.attribute
         if _needs_no_binding(condition, name in self._literal_text):
@@ -128,7 +110,9 @@ class Binder:
                     resolved = self._bind_scalar(name, value)
                     return condition if resolved is value else model.Is(resolved)
                 case model.In(values):
-                    return self._bind_set(name, condition, values)
+                    bound_values = [self._bind_scalar(name, value) for value in values]
+                    _refuse_unlike_units(name, bound_values)
+                    return condition if all(map(is_, bound_values, values)) else model.one_of(bound_values)
                 case model.Range(low, high):
                     return self._bind_range(name, condition, low, high)
         except BadValue as problem:
@@ -136,7 +120,7 @@ class Binder:
             raise FilterError(mistake.message, mistakes=(mistake,), text=None) from problem
         match condition:
             case model.Compare(op, other):
-                demand = self._needs.derive_comparison_demand(name, name[: len(name) - len(attribute)] + other)
+                demand = self._needs.derive_comparison_demand(name, name.removesuffix(attribute) + other)
                 return model.Compare(op, other, demand.kind, demand.unit) if demand.kind else condition
             case model.IsA(concept):
                 tree = self._look_up(name).tree
@@ -148,12 +132,6 @@ class Binder:
                 bound = self.bind_filter(inner, f"{name}.")
                 return condition if bound is inner else model.Has(bound)
         return condition
-
-    def _bind_set(self, name: str, condition: model.In, values: tuple[Any, ...]) -> model.Condition:
-        resolved = [self._bind_scalar(name, value) for value in values]
-        _refuse_unlike_units(name, resolved)
-        same = all(new is old for new, old in zip(resolved, values, strict=True))
-        return condition if same else model.one_of(resolved)
 
     def _bind_range(self, name: str, condition: model.Range, low: Any, high: Any) -> model.Range:
         if not isinstance(low, model.Quantity) and not isinstance(high, model.Quantity):

@@ -32,7 +32,7 @@ def coerce(raw: Any, kind: values.Kind | None) -> Any:
         raise ValueError(raw.reason)
     if hasattr(raw, "dtype") and hasattr(raw, "item"):  # a NumPy scalar
         raw = raw.item()
-    return _READERS[kind](raw)
+    return raw if kind is values.Kind.OPAQUE else _READERS[kind](raw)
 
 
 UNSURE, UNFIT = object(), object()
@@ -48,7 +48,7 @@ def select_plain_reader(kind: values.Kind | None) -> Callable[[Any], Any]:
     It agrees with `coerce` and never raises: where filters ask for different kinds, most values are unfit for one of
     them, and an exception costs more than everything else here.
     """
-    return _PLAIN_READERS.get(kind, _read_unsure) if kind is not None else _read_unsure
+    return _PLAIN_READERS.get(kind, _read_unsure)
 
 
 def _read_plain_number(raw: Any) -> Any:
@@ -80,7 +80,7 @@ def _read_unsure(raw: Any) -> Any:  # noqa: ARG001 - one of a family
     return UNSURE
 
 
-_PLAIN_READERS = {
+_PLAIN_READERS: dict[values.Kind | None, Callable[[Any], Any]] = {
     values.Kind.NUMBER: _read_plain_number,
     values.Kind.TEXT: _read_plain_text,
     values.Kind.CONCEPT: _read_plain_text,
@@ -99,16 +99,11 @@ def to_number(raw: Any) -> int | float:
     if isinstance(raw, float):
         return values.check_float(raw)
     if isinstance(raw, Decimal):
-        return _from_decimal(raw)
+        whole = raw.is_finite() and raw == raw.to_integral_value() and values.INT_MIN <= raw <= values.INT_MAX
+        return int(raw) if whole else values.check_float(float(raw))
     if isinstance(raw, str) and _NUMBER.fullmatch(raw.strip()):
         return _parse_number(raw.strip())
     raise _make_error(raw, "a number")
-
-
-def _from_decimal(raw: Decimal) -> int | float:
-    if raw.is_finite() and raw == raw.to_integral_value() and values.INT_MIN <= raw <= values.INT_MAX:
-        return int(raw)
-    return values.check_float(float(raw))
 
 
 def _parse_number(text: str) -> int | float:
@@ -190,10 +185,6 @@ def to_natural(raw: Any) -> Any:
     return raw
 
 
-def _keep_opaque(raw: Any) -> Any:
-    return raw
-
-
 def _check_range(raw: values.Range, kind: values.Kind | None) -> values.Range:
     if (
         raw.kind is values.Kind.TEXT
@@ -227,6 +218,5 @@ _READERS = {
     values.Kind.TIME: to_time,
     values.Kind.PLACE: to_place,
     values.Kind.IP: to_address,
-    values.Kind.OPAQUE: _keep_opaque,
     None: to_natural,
 }

@@ -22,6 +22,7 @@ from tidings.algebra.law.typed_attribute import Mismatch, resolve_attribute, res
 from tidings.concepts import Ontology, Vocabulary, parse_now
 from tidings.errors import AmbiguousConcept
 from tidings.model.text_tests import text_test
+from tidings.model.values import KIND_BY_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -240,7 +241,7 @@ def _align_types(left: Any, right: Any) -> tuple[Any, Any]:
     if isinstance(left, str) is isinstance(right, str):
         return left, right
     text, other = (left, right) if isinstance(left, str) else (right, left)
-    kind = other.kind if isinstance(other, model.Range) else _KIND_BY_TYPE.get(type(other))
+    kind = other.kind if isinstance(other, model.Range) else KIND_BY_TYPE.get(type(other))
     if kind not in (model.Kind.NUMBER, model.Kind.TIME):
         return left, right
     try:
@@ -248,16 +249,6 @@ def _align_types(left: Any, right: Any) -> tuple[Any, Any]:
     except ValueError:
         return left, right
     return (parsed, right) if text is left else (left, parsed)
-
-
-_KIND_BY_TYPE = {
-    int: model.Kind.NUMBER,
-    float: model.Kind.NUMBER,
-    datetime: model.Kind.TIME,
-    str: model.Kind.TEXT,
-    bool: model.Kind.BOOL,
-    model.Point: model.Kind.PLACE,
-}
 
 
 def is_comparable(op: model.Comparison, left: Any, right: Any) -> bool:
@@ -277,7 +268,7 @@ def is_comparable(op: model.Comparison, left: Any, right: Any) -> bool:
 def _find_kind(value: Any) -> model.Kind | type:
     if isinstance(value, IPv4Address | IPv6Address):
         return model.Kind.IP
-    return _KIND_BY_TYPE.get(type(value), type(value))
+    return KIND_BY_TYPE.get(type(value), type(value))
 
 
 def compute_distance_m(start: model.Point, end: model.Point) -> float:

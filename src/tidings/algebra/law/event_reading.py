@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from tidings.algebra.law.coerce import PLAIN, UNFIT, UNSURE, coerce, select_plain_reader, to_number
 from tidings.algebra.law.requirements import ReadSpec, Requirements
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute
-from tidings.errors import AmbiguousConcept, BadEvent, OntologyError, TidingsError
+from tidings.errors import BadEvent, OntologyError, TidingsError
 from tidings.model import Address, Kind, Point, Quantity, Range, values_of
 
 if TYPE_CHECKING:
@@ -61,16 +61,13 @@ class AttributeReader:
         self._ontology = ontology
         self._wildcards = requirements.wildcards
         self._attributes = needs
-        plans = {
-            name: tuple(ReadPlan(need, need.keys(name), _select_plain_reader(need)) for need in specs)
-            for name, specs in needs.items()
-        }
+        plans = {name: tuple(_plan_reading(name, need) for need in specs) for name, specs in needs.items()}
         self._direct_plans = {name: specs for name, specs in plans.items() if name not in ontology.derived_attributes}
         self._derived_plans = {name: specs for name, specs in plans.items() if name in ontology.derived_attributes}
         self._paths: dict[str, list[tuple[str, ...]]] = {}
         self._field_index: dict[str, list[int]] | None = None
         self._records = {
-            name: AttributeReader(Requirements(_select_below(name, needs)), ontology)
+            name: AttributeReader(Requirements(_select_below(f"{name}.", needs)), ontology)
             for name, specs in needs.items()
             if any(need.kind is Kind.RECORD for need in specs)
         }
@@ -166,18 +163,14 @@ class AttributeReader:
             if need.unit is not None and need.kind is Kind.NUMBER:
                 return self._read_amount(name, need, raw, fields)
             value: EventValue = coerce(raw, need.kind)
-            return self._fold_concept(value, need.tree) if need.folded and isinstance(value, str) else value
+            if need.folded and isinstance(value, str):
+                return self._ontology.canonical(value, tree=need.tree) or value
+            return value
         except (ValueError, OntologyError) as problem:
             if not need.strict:
                 return Mismatch(raw)
             msg = f"`{name}`: {problem}"
             raise BadEvent(msg, attribute=name) from problem
-
-    def _fold_concept(self, value: str, tree: str | None) -> str:
-        try:
-            return self._ontology.canonical(value, tree=tree) or value
-        except AmbiguousConcept as problem:
-            raise ValueError(str(problem)) from problem
 
     def _read_amount(self, name: str, need: ReadSpec, raw: Any, fields: Mapping[str, Any]) -> EventValue:
         if isinstance(raw, Range) and Quantity in (type(raw.low), type(raw.high)):
@@ -192,7 +185,12 @@ class AttributeReader:
                 f"{raw!r} has no unit; write it as text with its unit, or declare the unit of `{name}` in the ontology"
             )
             raise ValueError(msg)
-        return _scale(coerce(amount, Kind.NUMBER), lambda n: self._convert(n, unit, need.unit))
+        number: int | float | Range = coerce(amount, Kind.NUMBER)
+        if isinstance(number, Range):
+            low, high = (self._convert(end, unit, need.unit) for end in (number.low, number.high))
+            return replace(number, low=low, high=high)
+        converted: int | float = self._convert(number, unit, need.unit)
+        return converted
 
     def _read_amount_range(self, name: str, need: ReadSpec, raw: Range, fields: Mapping[str, Any]) -> Range:
         """Read a range whose ends bring their units."""
@@ -202,8 +200,8 @@ class AttributeReader:
         amounts: Range = coerce(replace(raw, low=ends[0], high=ends[1]), Kind.NUMBER)
         return amounts
 
-    def _convert(self, amount: int | float, unit: str | None, to: str | None) -> int | float:
-        if unit is None or to is None:
+    def _convert(self, amount: Any, unit: str | None, to: str | None) -> Any:
+        if amount is None or unit is None or to is None:
             return amount
         return to_number(self._ontology.convert(amount, unit, to=to))
 
@@ -282,9 +280,10 @@ class AttributeReader:
             raise BadEvent(msg, attribute=source) from problem
 
 
-def _select_plain_reader(need: ReadSpec) -> Callable[[Any], Any]:
-    """Return the fast reader for a specification; amounts with units and concepts always take the slow path."""
-    return select_plain_reader(Kind.OPAQUE if need.unit is not None or need.folded else need.kind)
+def _plan_reading(name: str, need: ReadSpec) -> ReadPlan:
+    # Amounts with units and concepts always take the slow path.
+    plain_kind = Kind.OPAQUE if need.unit is not None or need.folded else need.kind
+    return ReadPlan(need, need.keys(name), select_plain_reader(plain_kind))
 
 
 def _read_plain_value(raw: Any, ways: Iterable[ReadPlan], values: dict[TypedAttribute, tuple[EventValue, ...]]) -> bool:
@@ -322,7 +321,6 @@ def _is_value(part: Any) -> bool:
 
 
 def _has_value(leaf: Any) -> bool:
-    """Tell whether a leaf holds any value; nulls, empty records and lists of only those do not."""
     try:
         return any(map(_is_value, flatten(leaf)))
     except RecursionError:
@@ -404,22 +402,12 @@ def _split_places(leaf: Any) -> Iterator[Any]:
 
 
 def _refuse_several(name: str, leaves: list[Any], values: tuple[EventValue, ...]) -> None:
-    lists = any(is_array(leaf) and not (values and isinstance(values[0], Point)) for leaf in leaves)
-    if len(values) > 1 or lists:
-        msg = f"`{name}` has one value by the schema; this event gives a list (declare it `several ...` to allow that)"
-        raise BadEvent(msg, attribute=name)
-    if values and isinstance(values[0], Range):
-        msg = f"`{name}` has one value by the schema; this event gives a range (declare it `several ...` to allow that)"
+    is_list = len(values) > 1 or any(is_array(leaf) for leaf in leaves if not (values and isinstance(values[0], Point)))
+    if is_list or (values and isinstance(values[0], Range)):
+        form = "a list" if is_list else "a range"
+        msg = f"`{name}` has one value by the schema; this event gives {form} (declare it `several ...` to allow that)"
         raise BadEvent(msg, attribute=name)
 
 
-def _select_below(name: str, needs: Mapping[str, tuple[ReadSpec, ...]]) -> dict[str, tuple[ReadSpec, ...]]:
-    prefix = f"{name}."
-    return {other[len(prefix) :]: specs for other, specs in needs.items() if other.startswith(prefix)}
-
-
-def _scale(value: Any, scale: Callable[[Any], int | float]) -> int | float | Range:
-    if isinstance(value, Range):
-        ends = [None if end is None else scale(end) for end in (value.low, value.high)]
-        return Range(ends[0], ends[1], value.low_open, value.high_open)
-    return scale(value)
+def _select_below(prefix: str, needs: Mapping[str, tuple[ReadSpec, ...]]) -> dict[str, tuple[ReadSpec, ...]]:
+    return {name.removeprefix(prefix): specs for name, specs in needs.items() if name.startswith(prefix)}

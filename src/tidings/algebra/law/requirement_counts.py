@@ -116,7 +116,7 @@ class DemandCounts:
     def restore(self, counts: Mapping[str, Any]) -> None:
         """Restore counts written by `to_dict`; malformed ones raise and change nothing."""
         try:
-            demands = [(*_read_demand(row), _check_positive(row[3]), str(row[4])) for row in counts["demands"]]
+            demands = [_read_row(row) for row in counts["demands"]]
         except (KeyError, IndexError, TypeError, ValueError) as problem:
             msg = f"these are no counts of demands: {type(problem).__name__}: {problem}"
             raise TidingsError(msg) from problem
@@ -149,13 +149,9 @@ def _to_row(count: DemandCount) -> list[Any]:
     return [*row, True] if demand.bare else row
 
 
-def _read_demand(row: list[Any]) -> tuple[str, Demand]:
-    name, kind, unit = row[:3]
-    return str(name), Demand(None if kind is None else Kind(kind), unit, bare=len(row) > 5)
-
-
-def _check_positive(count: int) -> int:
+def _read_row(row: list[Any]) -> tuple[str, Demand, int, str]:
+    name, kind, unit, count, witness = row[:5]
     if count < 1:
         msg = f"a count of {count}"
         raise ValueError(msg)
-    return int(count)
+    return str(name), Demand(None if kind is None else Kind(kind), unit, bare=len(row) > 5), int(count), str(witness)

@@ -19,7 +19,18 @@ from tidings.algebra.law.requirement_counts import Demand, DemandCounts
 from tidings.algebra.law.typed_attribute import AS_IS, Label, TypedAttribute, to_kind_word
 from tidings.concepts import Vocabulary, did_you_mean
 from tidings.errors import FilterError, KindConflict, Mistake, TidingsError
-from tidings.model import Attribute, Compare, Comparison, Kind, Quantity, Test, condition_kind, scalars_of, tests
+from tidings.model import (
+    Attribute,
+    Compare,
+    Comparison,
+    Kind,
+    Quantity,
+    Test,
+    compared_name,
+    condition_kind,
+    scalars_of,
+    tests,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -125,17 +136,14 @@ class RequirementTracker:
 
     def derive_demand(self, name: str, condition: Condition) -> Demand:
         """Return the kind and unit that a condition demands of the attribute with this full name."""
-        return Demand(condition_kind(condition), self._derive_unit(name, condition))
+        units = {value.unit for value in scalars_of(condition) if isinstance(value, Quantity)}
+        asks_unit = units and self._ontology.unit(name) is None
+        return Demand(condition_kind(condition), self._ontology.base_unit(units.pop()) if asks_unit else None)
 
     def find_kinds(self, name: str) -> set[Kind | None]:
         """Return the kinds that filters use the attribute as; amounts in an undeclared unit count as `None`."""
         demands = [demand for demand in self._counts.find(name) if demand.kind is not None]
         return {None if demand.unit and not demand.bare else demand.kind for demand in demands}
-
-    def find_witness(self, name: str, demand: Demand) -> str | None:
-        """Return the witness of the first filter with this demand, or `None`."""
-        tally = self._counts.find(name).get(demand)
-        return None if tally is None else tally.witness
 
     def find_units(self) -> dict[str, str]:
         """Return for each attribute without a declared unit one of the units that filters use."""
@@ -151,16 +159,13 @@ class RequirementTracker:
         """Restore counts written by `to_dict` for the same schema and ontology, without checking them again."""
         pairs = _read_pairs(counts.get("compared", ()))
         self._counts.restore(counts)
+        # Snapshot formats before 4 counted both sides of a comparison apart and without a kind.
         for name, test, count in pairs:
-            self._restore_pair(name, test, count)
-
-    def _restore_pair(self, name: str, test: Test, count: int) -> None:
-        """Restore a comparison of snapshot formats before 4, which counted both sides apart and without a kind."""
-        for side, demand in self._iterate_demands([(name, test)]):
-            tally = self._counts.find(side).get(Demand(None))
-            if tally is not None:
-                self._counts.decrease(tally, count)
-            self._counts.increase(side, demand, count, witness="a comparison")
+            for side, demand in self._iterate_demands([(name, test)]):
+                tally = self._counts.find(side).get(Demand(None))
+                if tally is not None:
+                    self._counts.decrease(tally, count)
+                self._counts.increase(side, demand, count, witness="a comparison")
 
     def merge(self, counts: Mapping[str, Any]) -> None:
         """Add counts written by another tracker's `to_dict`; a contradiction raises and may leave a part added."""
@@ -183,10 +188,12 @@ class RequirementTracker:
         labels = {_to_label(demand): demand for demand in demands}
         if self._find_declared(name) is not None and not attribute.several:
             labels.setdefault(AS_IS, Demand(None))  # a single-valued attribute rejects lists even if no filter uses it
-        return tuple(
-            _build_undeclared_spec(label, demand, several=attribute.several)
-            for label, demand in sorted(labels.items(), key=_label_key)
-        )
+        specs = []
+        for label in sorted(labels):
+            kind, unit = labels[label].kind, labels[label].unit
+            kind = Kind.TEXT if kind is Kind.CONCEPT else kind
+            specs.append(ReadSpec(kind, several=attribute.several, unit=unit, bare=label[2], labels=(label,)))
+        return tuple(specs)
 
     def reads_all(self, name: str, reads: Label) -> bool:
         """Tell whether every value of a good event is readable under this label, so that no mismatch can occur."""
@@ -202,7 +209,6 @@ class RequirementTracker:
         assert attribute.kind is not None
         own: Label = (to_kind_word(attribute.kind), "", True)
         unit = self._ontology.unit(name)
-        is_refined = attribute.refinable and any(demand.kind is Kind.IP for demand in demands)
         # An undeclared unit is refused by `add`; an old snapshot may hold one all the same, and it is not read.
         labels = [
             _to_label(demand) for demand in demands if demand.kind is not Kind.IP and (demand.bare or not demand.unit)
@@ -217,9 +223,9 @@ class RequirementTracker:
             strict=self._is_strict(name),
             labels=tuple(dict.fromkeys([own, *labels])),
         )
-        if not is_refined:
-            return (first,)
-        return first, ReadSpec(Kind.IP, several=attribute.several, labels=((Kind.IP.value, "", True),))
+        if attribute.refinable and any(demand.kind is Kind.IP for demand in demands):
+            return first, ReadSpec(Kind.IP, several=attribute.several, labels=((Kind.IP.value, "", True),))
+        return (first,)
 
     def _is_strict(self, name: str) -> bool:
         """Tell whether an unreadable value makes the event bad; not if the kind comes from a derivation alone."""
@@ -233,12 +239,9 @@ class RequirementTracker:
             attribute = self._schema[name] if self._schema is not None else UNDECLARED
             if not name.endswith(".*") or (attribute.kind is None and attribute.several):
                 continue
-            several = attribute.several or self._is_multivalued(name[:-2])
-            folded = attribute.kind is Kind.CONCEPT
-            yield (
-                name[:-2],
-                ReadSpec(attribute.kind, several, attribute.tree, folded, strict=attribute.kind is not None),
-            )
+            kind, prefix = attribute.kind, name[:-2]
+            several, folded = attribute.several or self._is_multivalued(prefix), kind is Kind.CONCEPT
+            yield prefix, ReadSpec(kind, several, attribute.tree, folded, strict=kind is not None)
 
     def _is_multivalued(self, name: str) -> bool:
         """Tell whether an attribute may have several values: by declaration, several sources, or an array above it."""
@@ -256,7 +259,7 @@ class RequirementTracker:
 
     def _add(self, tests: list[tuple[str, Test]], witness: str) -> None:
         comparisons = [(name, test) for name, test in tests if isinstance(test.condition, Compare)]
-        others = [_resolve_other_name(name, test) for name, test in comparisons]
+        others = [compared_name(name, test) for name, test in comparisons]
         self._refuse_unknown([*(name for name, _ in tests), *others])
         for (name, test), other in zip(comparisons, others, strict=True):
             self._check_comparison(name, test, other, witness)
@@ -270,7 +273,7 @@ class RequirementTracker:
     def _iterate_demands(self, tests: list[tuple[str, Test]]) -> Iterator[tuple[str, Demand]]:
         for name, test in tests:
             if isinstance(test.condition, Compare):
-                other = _resolve_other_name(name, test)
+                other = compared_name(name, test)
                 demand = self.derive_comparison_demand(name, other)
                 yield name, demand
                 yield other, demand
@@ -286,12 +289,6 @@ class RequirementTracker:
                 kind = Kind.TEXT if attribute.kind is Kind.CONCEPT else attribute.kind
                 return Demand(kind, unit.unit, bare=True) if unit else Demand(kind)
         return Demand(None)
-
-    def _derive_unit(self, name: str, condition: Condition) -> str | None:
-        units = {value.unit for value in scalars_of(condition) if isinstance(value, Quantity)}
-        if not units or self._ontology.unit(name) is not None:
-            return None
-        return self._ontology.base_unit(units.pop())
 
     def _check(self, name: str, demand: Demand, witness: str) -> None:
         """Raise `KindConflict` if a demand contradicts the declared kind or asks for an undeclared unit."""
@@ -349,12 +346,6 @@ def collect_requirements(trees: Iterable[Filter], *, schema: Schema | None, onto
     return tracker.to_requirements()
 
 
-def _resolve_other_name(name: str, test: Test) -> str:
-    """Return the full name of a comparison's other attribute, which lies in the same record."""
-    assert isinstance(test.condition, Compare)
-    return name[: len(name) - len(test.attribute)] + test.condition.other
-
-
 def _read_pairs(rows: Any) -> list[tuple[str, Test, int]]:
     """Parse the comparison counts of snapshot formats before 4; malformed rows raise."""
     try:
@@ -367,12 +358,3 @@ def _read_pairs(rows: Any) -> list[tuple[str, Test, int]]:
 
 def _to_label(demand: Demand) -> Label:
     return to_kind_word(demand.kind), demand.unit or "", demand.bare or demand.unit is None
-
-
-def _label_key(item: tuple[Label, Demand]) -> Label:
-    return item[0]
-
-
-def _build_undeclared_spec(label: Label, demand: Demand, *, several: bool) -> ReadSpec:
-    kind = Kind.TEXT if demand.kind is Kind.CONCEPT else demand.kind
-    return ReadSpec(kind, several=several, unit=demand.unit, bare=label[2], labels=(label,))

@@ -9,12 +9,13 @@ A value that cannot be read as a kind is still present: it is a `Mismatch`, whic
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from tidings import model
-from tidings.model.values import kind_of
+from tidings.model.values import KIND_BY_TYPE, kind_of
 
 Label: TypeAlias = "tuple[str, str, bool]"
 """All of a `TypedAttribute` but its name: the kind, the unit, and whether numbers may come without it."""
@@ -51,76 +52,55 @@ class Mismatch:
         return str(self.raw)
 
 
-_TYPE_WORDS = {str: "text", bool: "bool", int: "number", float: "number"}
-"""Type words of the most common Python types."""
+_TYPE_WORDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (str, "text"),
+    (bool, "bool"),
+    ((int, float, Decimal), "number"),
+    (date, "time"),
+    (model.Range, "range"),
+    (dict, "record"),
+    ((list, tuple), "place"),
+)
+"""The words for Python types and their subclasses; the first that fits applies."""
 
 
 def describe_type(raw: Any) -> str:
     """Return the word for the type of a raw value, as reports show it: `text`, `number`, `time`, ..."""
-    word = _TYPE_WORDS.get(type(raw))
-    if word is not None:
-        return word
-    from datetime import date
-    from decimal import Decimal
-
-    if isinstance(raw, model.Kind):  # the type of a whole column
+    if type(raw) is model.Kind:  # the type of a whole column
         return "record" if raw is model.Kind.OPAQUE else raw.value
-    if isinstance(raw, str):
-        return "text"
-    if isinstance(raw, bool):
-        return "bool"
-    if isinstance(raw, int | float | Decimal):
-        return "number"
-    if isinstance(raw, date):
-        return "time"
-    if isinstance(raw, model.Range):
-        return "range"
-    if isinstance(raw, dict):
-        return "record"
-    return "place" if isinstance(raw, list | tuple) else type(raw).__name__.lower()
+    return _describe_class(type(raw))  # type: ignore[arg-type] # classes are hashable
 
 
-_KIND_BY_CONDITION: dict[type, str] = {
-    model.TextTest: "text",
-    model.SameText: "text",
-    model.IsA: "text",  # a concept's name is text; whether it is folded is declared
-    model.Within: "place",
-    model.WithinRegion: "place",
-    model.Near: "place",
-    model.InNetworks: "ip",
-    model.Age: "time",
-    model.Has: "record",
-    model.Exists: "",
-    model.IsNull: "",
-}
-"""The kind words of conditions that determine the kind by themselves."""
+@lru_cache(maxsize=1024)
+def _describe_class(raw_type: type) -> str:
+    return next((word for types, word in _TYPE_WORDS if issubclass(raw_type, types)), raw_type.__name__.lower())
 
 
-_KIND_BY_TYPE: dict[type, str] = {
-    int: "number",
-    float: "number",
-    str: "text",
-    bool: "bool",
-    datetime: "time",
-    model.Point: "place",
-}
-"""The kind words of values without a unit."""
+def to_kind_word(kind: model.Kind | None) -> str:
+    """Return the kind as a `TypedAttribute` spells it: concepts are text, no kind is empty."""
+    if kind is None:
+        return ""
+    return "text" if kind is model.Kind.CONCEPT else kind.value
+
+
+_WORD_BY_CONDITION = {condition: to_kind_word(kind) for condition, kind in model.KIND_BY_CONDITION.items()}
+_WORD_BY_TYPE = {value_type: to_kind_word(kind) for value_type, kind in KIND_BY_TYPE.items()}
 
 
 # Runs for every test of every event, so common conditions are decided by two dictionary lookups.
 def resolve_attribute(name: str, condition: model.Condition) -> TypedAttribute:
     """Return the key under which a bound condition looks up the values of the attribute with this name."""
     kind = type(condition)
-    word = _KIND_BY_CONDITION.get(kind)
+    word = _WORD_BY_CONDITION.get(kind)
     if word is None:
         if kind is model.Is:
-            word = _KIND_BY_TYPE.get(type(condition.value))  # type: ignore[union-attr]
+            word = _WORD_BY_TYPE.get(type(condition.value))  # type: ignore[union-attr]
         elif kind is model.Range:
             low, high = condition.low, condition.high  # type: ignore[union-attr]
-            word = _KIND_BY_TYPE.get(type(high if low is None or type(high) is model.Quantity else low))
+            word = _WORD_BY_TYPE.get(type(high if low is None or type(high) is model.Quantity else low))
         elif kind is model.In:
             values = condition.values  # type: ignore[union-attr]
-            word = None if model.Quantity in map(type, values) else _KIND_BY_TYPE.get(type(values[0]))
+            word = None if model.Quantity in map(type, values) else _WORD_BY_TYPE.get(type(values[0]))
         elif kind is model.Compare:
             return TypedAttribute(name, to_kind_word(condition.kind), condition.unit or "")  # type: ignore[union-attr]
     return _resolve_by_values(name, condition) if word is None else _make_plain(name, word)
@@ -147,16 +127,8 @@ def collect_attributes(tree: model.Filter) -> set[TypedAttribute]:
     for name, test in model.tests(tree):
         attributes.add(resolve_attribute(name, test.condition))
         if isinstance(test.condition, model.Compare):
-            prefix = name[: len(name) - len(test.attribute)]
-            attributes.add(resolve_compared(test.condition)._replace(name=prefix + test.condition.other))
+            attributes.add(resolve_compared(test.condition)._replace(name=model.compared_name(name, test)))
     return attributes
-
-
-def to_kind_word(kind: model.Kind | None) -> str:
-    """Return the kind as a `TypedAttribute` spells it: concepts are text, no kind is empty."""
-    if kind is None:
-        return ""
-    return "text" if kind is model.Kind.CONCEPT else kind.value
 
 
 def _resolve_by_values(name: str, condition: model.Condition) -> TypedAttribute:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.concepts import Vocabulary
 from tidings.errors import FilterWarning
 from tidings.lang.diagnostics import format_excerpt
-from tidings.model import Compare, tests
+from tidings.model import Compare, compared_name, tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,8 +39,7 @@ def find_ambiguous_words(
     return [
         _make_warning(test.condition.other, source_map.locate(test).value, text)
         for name, test in compared
-        if isinstance(test.condition, Compare)
-        and not vocabulary.has_attribute(name.removesuffix(test.attribute) + test.condition.other)
+        if isinstance(test.condition, Compare) and not vocabulary.has_attribute(compared_name(name, test))
     ]
 
 
