@@ -59,6 +59,8 @@ class Admission:
         """
         if isinstance(source, Test | And | Or | Not):
             return source
+        if isinstance(source, TidingsError):  # of a row of a table, from which no filter could be made
+            raise source
         if isinstance(source, dict | bool | list):
             notation = "json"
         return parse(source, notation=notation, warnings=warnings, **self._keywords)

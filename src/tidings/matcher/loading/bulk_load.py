@@ -10,7 +10,7 @@ filters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,15 +18,18 @@ import numpy as np
 from tidings.algebra.law.requirement_counts import Demand
 from tidings.engine.compile import bulk_table
 from tidings.engine.compile.bulk_table import AreaColumn, EndColumn, EqualityColumn, RangeColumn, SetColumn
+from tidings.engine.compile.draft import FilterDraft
 from tidings.engine.compile.row_table import RowTable
 from tidings.engine.compile.source_text import FilterSources
 from tidings.engine.ids import Ids
 from tidings.engine.merge import merge_tables
 from tidings.errors import FilterWarning, KindConflict, TidingsError
+from tidings.matcher.algorithm import SubId
 from tidings.matcher.loading.parameter_columns import PlainColumns
 from tidings.matcher.loading.parameter_table import ParameterRows, check_types, find_kinds, parse_column_names
 from tidings.matcher.tuning import MATCHER_TUNING
 from tidings.model import Kind
+from tidings.model.arrow_types import is_text_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,24 +37,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tidings.engine.compile.bulk_table import PredicateColumn
-    from tidings.engine.compile.draft import FilterDraft
     from tidings.engine.engine import Engine
     from tidings.kernels.array_types import BoolArray, IntArray
-    from tidings.matcher.admission import Admission, Refusals
-    from tidings.matcher.algorithm import SubId
-    from tidings.matcher.backend import Backend, Intake
+    from tidings.matcher.admission import Admission, Refusals, RowRefusals, Submission
+    from tidings.matcher.backend import Backend
     from tidings.model import Filter
 
 LONG = 200
 """A row of so many tests is not read back from its literals (`engine.compile.draft`)."""
-
-
-class RowRefusal(NamedTuple):
-    """A row that was refused."""
-
-    row: int
-    id: Any
-    problem: TidingsError
 
 
 class WrittenFilters(NamedTuple):
@@ -90,51 +83,31 @@ class Load:
         engine = self._backend.bulk_engine
         if engine is not None and self.table.num_rows >= self._bulk_rows:
             try:
-                return self._enter_columns(engine, before, keep_good)
+                return self._name_refusals(self._enter_columns(engine, before, keep_good))
             except _RowByRow:
                 self._admission.needs.restore(before)
             except FilterWarning:  # where warnings are errors, nothing is added
                 self._admission.needs.restore(before)
                 raise
-        return self._enter_rows(before, keep_good)
+        rows = self._read_rows(np.arange(self.table.num_rows))
+        return self._name_refusals(self._admission.enter_rows(rows, self._backend, keep_good=keep_good))
 
-    # Row by row --------------------------------------------------------------------------------
+    def _name_refusals(self, refusals: RowRefusals) -> Refusals:
+        self.refused = [row for row, _ in refusals]
+        return [(self.table["id"][row].as_py(), problem) for row, problem in refusals]
 
-    def _enter_rows(self, before: Any, keep_good: bool) -> Refusals:
-        intake = _StageOnly(self._backend, self._backend.stage())
-        refusals = self._stage_rows(np.arange(self.table.num_rows), intake)
-        if refusals and not keep_good:
-            self._admission.needs.restore(before)
-        else:
-            self._backend.commit(intake.staged)
-        return self._note(refusals)
-
-    def _note(self, refusals: list[RowRefusal]) -> Refusals:
-        self.refused = [refusal.row for refusal in refusals]
-        return [(refusal.id, refusal.problem) for refusal in refusals]
-
-    def _stage_rows(self, rows: IntArray, intake: _StageOnly) -> list[RowRefusal]:
-        """Stage the filters of rows through `Admission`; return the refusals, by row."""
-        ids = self.table.take(rows).column("id").to_pylist()
-        refusals, submissions, numbers = [], [], []
+    def _read_rows(self, rows: IntArray) -> list[Submission]:
+        """Return the ids and filters of rows; in place of a filter that cannot be made is its error."""
         filters = _ArrowTexts(self._written.texts.take(rows)) if self._written else self._parse_rows(rows).parse_rows()
-        for row, id, tree in zip(rows.tolist(), ids, filters, strict=True):
-            if isinstance(tree, TidingsError):
-                refusals.append(RowRefusal(row, id, tree))
-            else:
-                submissions.append((id, tree, "text"))
-                numbers.append(row)
-        intake.rows = {_key(tree): row for (_, tree, _), row in zip(submissions, numbers, strict=True)}
-        for at, problem in self._admission.enter_rows(submissions, intake, keep_good=True):
-            refusals.append(RowRefusal(numbers[at], submissions[at][0], problem))
-        return sorted(refusals, key=lambda refusal: refusal.row)
+        ids = self.table.take(rows).column("id").to_pylist()
+        return [(id, source, "text") for id, source in zip(ids, filters, strict=True)]
 
     def _parse_rows(self, rows: IntArray) -> ParameterRows:
         return ParameterRows(self.table.take(rows).combine_chunks(), self._parameters, self._kinds)
 
     # Whole columns -----------------------------------------------------------------------------
 
-    def _enter_columns(self, engine: Engine, before: Any, keep_good: bool) -> Refusals:
+    def _enter_columns(self, engine: Engine, before: Any, keep_good: bool) -> RowRefusals:
         columns = PlainColumns(self.table, self._kinds, self._admission.concepts)
         tests = [test for parameter in self._parameters if (test := columns.read(parameter)) is not None]
         odd = columns.odd | self._find_odd_ids(engine)
@@ -146,7 +119,7 @@ class Load:
         refusals, accepted, draft = self._compile_odd_rows(engine, odd)
         if refusals and not keep_good:
             self._admission.needs.restore(before)
-            return self._note(refusals)
+            return refusals
         rows = np.flatnonzero(accepted)
         slots = np.cumsum(accepted) - 1
         id_array = self.table.column("id").combine_chunks()
@@ -159,7 +132,7 @@ class Load:
             table = merge_tables([table, RowTable.from_draft(draft)], engine.tuning)
         sources = self._keep_sources(rows[self._is_lossy(tests, columns.lossy | odd)[rows]], slots)
         engine.add_table(replace(table, slot=slots[table.slot].astype(np.uint32)), ids, sources)
-        return self._note(refusals)
+        return refusals
 
     def _find_odd_ids(self, engine: Engine) -> BoolArray:
         """Return where the id is null; ids of another kind than those in force are judged row by row."""
@@ -168,7 +141,7 @@ class Load:
         column = self.table.column("id")
         first = next(iter(engine), None)
         kind = column.type.value_type if t.is_dictionary(column.type) else column.type
-        textual, whole = t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind), t.is_integer(kind)
+        textual, whole = is_text_type(kind), t.is_integer(kind)
         if not (textual or whole) or (first is not None and textual != isinstance(first, str)) or t.is_uint64(kind):
             raise _RowByRow
         return np.asarray(column.is_null().to_numpy(), bool)
@@ -194,9 +167,7 @@ class Load:
         for test in tests:
             self._admission.needs.count(*_demand_of(test), -int(np.count_nonzero(test.mask[repeated])))
 
-    def _compile_odd_rows(
-        self, engine: Engine, odd: BoolArray
-    ) -> tuple[list[RowRefusal], BoolArray, FilterDraft | None]:
+    def _compile_odd_rows(self, engine: Engine, odd: BoolArray) -> tuple[RowRefusals, BoolArray, FilterDraft | None]:
         """Compile the odd rows one by one: return the refusals, a mask of all accepted rows, and the draft."""
         accepted = ~odd
         if not odd.any():
@@ -205,15 +176,17 @@ class Load:
         first = next(iter(engine), None)
         if first is None and accepted.any():
             first = self.table["id"][int(np.argmax(accepted))].as_py()
-        stage = _DraftStage(engine.draft())
-        intake = _StageOnly([] if first is None else [first], stage)
-        stage.intake = intake
-        refusals = self._stage_rows(rows, intake)
-        if any(isinstance(refusal.problem, KindConflict) for refusal in refusals):
+        submissions, draft = self._read_rows(rows), engine.draft()
+        row_of = {id(source): row for (_, source, _), row in zip(submissions, rows.tolist(), strict=True)}
+        intake = _DraftIntake([] if first is None else [first], draft, row_of)
+        refusals = [
+            (int(rows[at]), problem) for at, problem in self._admission.enter_rows(submissions, intake, keep_good=True)
+        ]
+        if any(isinstance(problem, KindConflict) for _, problem in refusals):
             raise _RowByRow
-        refused = {refusal.row for refusal in refusals}
-        accepted[[row for row in rows.tolist() if row not in refused]] = True
-        return refusals, accepted, stage.draft if accepted[rows].any() else None
+        accepted[rows] = True
+        accepted[[row for row, _ in refusals]] = False
+        return refusals, accepted, draft if accepted[rows].any() else None
 
     def _is_lossy(self, tests: list[PredicateColumn], lossy: BoolArray) -> BoolArray:
         """Return where literals do not give back what was written: in the rows `lossy`, and in others."""
@@ -273,44 +246,32 @@ def _mask_rows(test: PredicateColumn, plain: BoolArray, *, whole: bool) -> Predi
             return replace(test, mask=mask * rows)
 
 
-class _DraftStage:
-    """A stage that compiles into a draft, whose slots are rows of the table."""
+@dataclass(frozen=True, slots=True)
+class _DraftIntake:
+    """Stands for a backend and its stage while odd rows are judged: filters go to a draft whose slots are the rows."""
 
-    def __init__(self, draft: FilterDraft) -> None:
-        self.draft = draft
-        self.intake: _StageOnly | None = None
+    existing: list[SubId]
+    draft: FilterDraft
+    row_of: dict[int, int]  # by the `id()` of the filter as it was submitted
 
-    def add(self, id: SubId, bound: Filter, source: Any, *, lossless: bool) -> None:
-        del id, lossless
-        assert self.intake is not None
-        self.draft.add(self.intake.rows[_key(source)], bound)
+    def stage(self) -> _DraftIntake:
+        return self
 
-
-def _key(tree: Any) -> int:
-    return id(tree)
-
-
-class _StageOnly:
-    """Stands for a backend while filters are judged: `commit` does nothing, the stage stays with the load."""
-
-    def __init__(self, existing: Intake | Sequence[SubId], staged: Any) -> None:
-        self._existing, self.staged = existing, staged
-        self.rows: dict[int, int] = {}
-
-    def stage(self) -> Any:
-        return self.staged
+    def add(self, _: SubId, bound: Filter, source: Any, *, lossless: bool) -> None:
+        del lossless
+        self.draft.add(self.row_of[id(source)], bound)
 
     def commit(self, stage: Any) -> None:
         pass
 
-    def find_existing(self, ids: Sequence[SubId]) -> set[SubId]:
-        return set() if isinstance(self._existing, list) else self._existing.find_existing(ids)  # type: ignore[union-attr]
+    def find_existing(self, _: Sequence[SubId]) -> set[SubId]:
+        return set()
 
-    def get_filter(self, id: SubId) -> Filter | None:
-        return self._existing.get_filter(id)  # type: ignore[union-attr]
+    def get_filter(self, _: SubId) -> None:
+        return None
 
     def __len__(self) -> int:
-        return len(self._existing)
+        return len(self.existing)
 
     def __iter__(self) -> Iterator[SubId]:
-        return iter(self._existing)
+        return iter(self.existing)

@@ -187,8 +187,8 @@ def _to_literal(cell: Any, kind: Kind | None) -> Any:
     if cell is None:
         msg = "the set has a null among its values"
         raise ValueError(msg)
-    if isinstance(cell, _UnreadableCell):
-        raise ValueError(cell.reason)
+    if isinstance(cell, ValueError):  # Python cannot hold it
+        raise cell
     if not isinstance(cell, str):
         return cell
     match kind:
@@ -218,27 +218,20 @@ def parse_area(text: Any) -> Area:
 # Cells -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _UnreadableCell:
-    """A cell that Python cannot hold."""
-
-    reason: str
-
-
 def _to_cells(column: Any) -> list[Any]:
     """Return a column as Python has it: times in microseconds, small floats as floats."""
     column = column.cast(to_cell_type(column.type), safe=False)
     try:
         return list(column.to_pylist())
     except (OverflowError, ValueError, ArithmeticError):
-        return [_to_cell(column[at]) for at in range(len(column))]
+        return [_to_cell(scalar) for scalar in column]
 
 
 def _to_cell(scalar: Any) -> Any:
     try:
         return scalar.as_py()
     except (OverflowError, ValueError, ArithmeticError) as problem:
-        return _UnreadableCell(f"{problem}")
+        return ValueError(f"{problem}")
 
 
 def to_cell_type(kind: pa.DataType) -> pa.DataType:
