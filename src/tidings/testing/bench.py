@@ -1,37 +1,10 @@
 """The harness of `tidings.bench.harness` for tests and programs, under the names it had when it was published here."""
 
-from tidings.bench.harness import BATCH_SIZE, Figure, Result, Role, Settings, Verdict, bench
-from tidings.bench.harness import FigureChange as Change
-from tidings.bench.harness import build_table as table
-from tidings.bench.harness import compare_results as compared
-from tidings.bench.harness import describe_machine as machine
-from tidings.bench.harness import describe_run as circumstances
-from tidings.bench.harness import format_headline as headline
-from tidings.bench.harness import format_plain as plain
-from tidings.bench.harness import group_by_size as sizes
-from tidings.bench.harness import list_notes as notes
-from tidings.bench.harness import plot_results as plot
-from tidings.bench.harness import read_results as read
-from tidings.bench.harness import write_results as write
+from tidings.bench import harness
+from tidings.bench.harness import BATCH_SIZE, Figure, Result, Role, Settings, Verdict, bench  # noqa: F401
+from tidings.bench.harness import FigureChange as Change  # noqa: F401
 
-__all__ = [
-    "BATCH_SIZE",
-    "Change",
-    "Figure",
-    "Result",
-    "Role",
-    "Settings",
-    "Verdict",
-    "bench",
-    "circumstances",
-    "compared",
-    "headline",
-    "machine",
-    "notes",
-    "plain",
-    "plot",
-    "read",
-    "sizes",
-    "table",
-    "write",
-]
+circumstances, machine = harness.describe_run, harness.describe_machine
+read, write, compared = harness.read_results, harness.write_results, harness.compare_results
+table, sizes, notes = harness.build_table, harness.group_by_size, harness.list_notes
+headline, plain, plot = harness.format_headline, harness.format_plain, harness.plot_results

@@ -24,6 +24,8 @@ Check: TypeAlias = "Callable[[Factory], None]"
 """Returns if the matchers of a factory keep one promise, and raises `AssertionError` if they do not."""
 
 T = TypeVar("T")
+SomeId = TypeVar("SomeId", str, int)
+SomeFilter = TypeVar("SomeFilter", "str", "Filter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +89,13 @@ NUMBERS = CheckVocabulary(
 )
 """For matchers of numbers: ranges, equality and sets, under `and` and `or`."""
 
-EVENTS: list[dict[str, Any]] = [
+_IN_TEXT: list[dict[str, Any]] = [
     {"make": "ford", "price": 8500, "year": 2016, "tags": ["warranty"], "spot": (13.41, 52.52)},
     {"make": "ford", "price": 9000, "year": 2009, "tags": ["warranty", "accident"]},
     {"make": "opel", "price": None, "year": [2008, 2016], "spot": {"lon": 0, "lat": 0}},
     {"make": "kia", "price": 100, "tags": []},
     {},
 ]
-"""Small events that the searches distinguish; they carry the same facts as text and as numbers."""
-
 _IN_NUMBERS: list[dict[str, Any]] = [
     {"brand": 7, "marks": [1], "east": 13.41},
     {"brand": 7, "marks": [1, 2]},
@@ -103,9 +103,9 @@ _IN_NUMBERS: list[dict[str, Any]] = [
     {"brand": 9, "marks": []},
     {},
 ]
-for _event, _more in zip(EVENTS, _IN_NUMBERS, strict=True):
-    _event.update(_more)
 
+EVENTS = [text | numbers for text, numbers in zip(_IN_TEXT, _IN_NUMBERS, strict=True)]
+"""Small events that the searches distinguish; they carry the same facts as text and as numbers."""
 
 DECLARED = Schema({"make": "text", "brand": "number", "price": "number"}, closed=False)
 """A schema that the small events satisfy."""
@@ -113,11 +113,8 @@ DECLARED = Schema({"make": "text", "brand": "number", "price": "number"}, closed
 
 def choose_vocabulary(factory: Factory) -> CheckVocabulary:
     """Return the vocabulary that the matchers of this factory support: the full one, or the one of numbers."""
-    problems = factory().add_many(FULL.searches.items(), on_error="collect")
-    for _, problem in problems:
-        if not isinstance(problem, Unsupported):
-            raise problem
-    return NUMBERS if problems else FULL
+    supported = add_supported(factory(), FULL.searches)
+    return FULL if len(supported) == len(FULL.searches) else NUMBERS
 
 
 def find_scope(factory: Factory) -> str:
@@ -127,7 +124,7 @@ def find_scope(factory: Factory) -> str:
     return ONLY_NUMBERS if factory().add_many([("ford", FULL.ford)], on_error="collect") else CONCEPTS
 
 
-def add_supported(matcher: Matcher, filters: dict[int, Filter]) -> dict[int, Filter]:
+def add_supported(matcher: Matcher, filters: dict[SomeId, SomeFilter]) -> dict[SomeId, SomeFilter]:
     """Add the filters that the matcher supports, and return those; other errors than `Unsupported` are raised."""
     problems = matcher.add_many(filters.items(), on_error="collect")
     for _, problem in problems:
@@ -146,6 +143,11 @@ def fill_matcher(factory: Factory, searches: dict[str, str] | None = None, **key
 def collect_answers(matcher: Matcher, events: list[Any] | None = None) -> list[set[Any]]:
     """Return, for each event, the set of ids that it matches; the small events by default."""
     return [set(matcher.match(event)) for event in (EVENTS if events is None else events)]
+
+
+def collect_batch(matcher: Matcher, events: Any) -> list[set[Any]]:
+    """Return the same for a batch of events, matched at once."""
+    return [set(ids) for ids in matcher.match_many(events).by_event()]
 
 
 def for_all(strategy: st.SearchStrategy[T], body: Callable[[T], None], *, examples: int) -> None:

@@ -16,6 +16,7 @@ from tidings.testing.checks.base import (
     add_supported,
     choose_vocabulary,
     collect_answers,
+    collect_batch,
     expect_error,
     fill_matcher,
     find_scope,
@@ -108,7 +109,7 @@ def check_kinds_live_side_by_side(factory: Factory) -> None:
     for value, ids in expected:
         assert set(matcher.match({"code": value})) == ids & set(matcher), value
     events = [{"code": value} for value, _ in expected]
-    assert [set(ids) for ids in matcher.match_many(events).by_event()] == [ids & set(matcher) for _, ids in expected]
+    assert collect_batch(matcher, events) == [ids & set(matcher) for _, ids in expected]
 
 
 def check_agrees_with_evaluate_on_car_ads(factory: Factory) -> None:
@@ -119,7 +120,7 @@ def check_agrees_with_evaluate_on_car_ads(factory: Factory) -> None:
     ads = car_ads(40, seed=3)
     wanted = [{id for id in matcher if evaluate(matcher[id], ad, now=NOW)} for ad in ads]
     assert any(wanted) or problems
-    assert [set(ids) for ids in matcher.match_many(ads).by_event()] == wanted
+    assert collect_batch(matcher, ads) == wanted
 
 
 def check_batch_equals_scalar(factory: Factory) -> None:
@@ -158,14 +159,14 @@ def check_arrow_events_are_events(factory: Factory) -> None:
         [{key: row.get(key) for key in ("make", "price", "tags", "year", "brand", "marks")} for row in rows]
     )
     for batch in (table, table.combine_chunks().to_batches()[0], EventBatch.of(table)):
-        assert [set(ids) for ids in matcher.match_many(batch).by_event()] == collect_answers(matcher, rows)
+        assert collect_batch(matcher, batch) == collect_answers(matcher, rows)
 
 
 def check_an_empty_batch_is_fine(factory: Factory) -> None:
     """Without events, or without subscriptions, there are no matches."""
-    assert (len(fill_matcher(factory).match_many([])), fill_matcher(factory).match_many([]).by_event()) == (0, [])
-    matches = factory().match_many(EVENTS)
-    assert (len(matches), matches.by_event(), matches.to_arrow().num_rows) == (0, [[] for _ in EVENTS], 0)
+    for matcher, events in ((fill_matcher(factory), []), (factory(), EVENTS)):
+        matches = matcher.match_many(events)
+        assert (len(matches), matches.by_event(), matches.to_arrow().num_rows) == (0, [[] for _ in events], 0)
 
 
 def check_each_id_comes_once(factory: Factory) -> None:
@@ -183,7 +184,7 @@ def check_unknown_attributes_are_ignored(factory: Factory) -> None:
     strange = {"other": object(), "nan": float("nan"), "deep": {"er": [None, {}]}, "price.note": 5, "": 1}
     noisy = [{**event, **strange} for event in EVENTS]
     assert collect_answers(matcher, noisy) == collect_answers(matcher)
-    assert [set(ids) for ids in matcher.match_many(noisy).by_event()] == collect_answers(matcher)
+    assert collect_batch(matcher, noisy) == collect_answers(matcher)
 
 
 def check_bad_events_are_refused(factory: Factory) -> None:

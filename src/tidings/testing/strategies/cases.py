@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from tidings.concepts import Ontology
 from tidings.model import Attribute, Filter, Kind, Schema
 from tidings.testing.hypothesis_import import evenly, st
-from tidings.testing.strategies.attribute_names import attributes
 from tidings.testing.strategies.concepts import CURRENCIES, FORESTS, SYNONYMS, regions, tree_table, trees
 from tidings.testing.strategies.events import bad_events, events_of
 from tidings.testing.strategies.filters import trees as filter_trees
+from tidings.testing.strategies.values import attributes
 from tidings.testing.strategies.world import Lore, Slot, World
 
 if TYPE_CHECKING:
@@ -34,14 +34,18 @@ RECIPES = (*_BASIC, *_BASIC, "bool", "ip", "size", "length", "money")
 SPECIAL = ("contact", "twice", "synonym")
 """Recipes of attributes with fixed names, which need an ontology."""
 
-_PLAIN = {
-    "number": Kind.NUMBER,
-    "text": Kind.TEXT,
-    "bool": Kind.BOOL,
-    "time": Kind.TIME,
-    "place": Kind.PLACE,
-    "ip": Kind.IP,
+_FIELDS = ("number", "text", "bool", "time", "place", "ip")
+"""Kinds of the fields of records."""
+
+_SLOTS = {
+    "size": Slot(Kind.NUMBER, units=("GB", "MB"), bare=False),
+    "length": Slot(Kind.NUMBER, units=("m", "km", "cm"), declared=True),
+    "money": Slot(Kind.NUMBER, units=("USD", "EUR", "JPY"), declared=True, unit_from="currency"),
+    "contact": Slot(Kind.TEXT, below=("email", "phone")),
+    "twice": Slot(Kind.NUMBER, half="once", declared=True),
+    "synonym": Slot(Kind.TEXT, spellings=("color", "Farbe")),
 }
+"""Slots of recipes that draw nothing; other recipes are kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +114,10 @@ def _slots(draw: st.DrawFn, recipe: str, words: tuple[str, ...]) -> Slot:
         case "concept":
             return Slot(Kind.CONCEPT, words=words, declared=draw(st.booleans()))
         case "record":
-            inner = draw(st.lists(st.sampled_from(tuple(_PLAIN)), min_size=1, max_size=3))
-            fields = {name: Slot(_PLAIN[kind]) for name, kind in zip(("sku", "qty", "q.r"), inner, strict=False)}
+            inner = draw(st.lists(st.sampled_from(_FIELDS), min_size=1, max_size=3))
+            fields = {name: Slot(Kind(kind)) for name, kind in zip(("sku", "qty", "q.r"), inner, strict=False)}
             return Slot(Kind.RECORD, fields=fields)
-        case "size":
-            return Slot(Kind.NUMBER, units=("GB", "MB"), bare=False)
-        case "length":
-            return Slot(Kind.NUMBER, units=("m", "km", "cm"), declared=True)
-        case "money":
-            return Slot(Kind.NUMBER, units=("USD", "EUR", "JPY"), declared=True, unit_from="currency")
-        case "contact":
-            return Slot(Kind.TEXT, below=("email", "phone"))
-        case "twice":
-            return Slot(Kind.NUMBER, half="once", declared=True)
-        case "synonym":
-            return Slot(Kind.TEXT, spellings=("color", "Farbe"))
-    return Slot(_PLAIN[recipe])
+    return _SLOTS[recipe] if recipe in _SLOTS else Slot(Kind(recipe))
 
 
 def _list_spellings(tree: Mapping[str, Any]) -> tuple[str, ...]:

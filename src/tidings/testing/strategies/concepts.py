@@ -9,7 +9,7 @@ from tidings.model import Attribute, Kind, Schema
 from tidings.model.schema import DECLARABLE
 from tidings.testing.hypothesis_import import st
 from tidings.testing.strategies.areas import areas
-from tidings.testing.strategies.attribute_names import attributes
+from tidings.testing.strategies.values import attributes
 
 GOODS = ("goods", "computer", "laptop", "tablet", "netbook", "phone", "büro", "spare part")
 """Names of the concepts of one tree."""

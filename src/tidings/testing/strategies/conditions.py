@@ -36,25 +36,20 @@ def conditions(
     among the conditions: `filters` builds it, since it holds a filter of its own.
     """
     slot = slot or Slot(model.Kind(kind))
-    near = tuple(beside.items())
-    return _conditions(slot.kind, slot.declared, slot.bare, slot.units, slot.words, tuple(regions), near)
+    # Cached by what conditions depend on: hypothesis validates each new strategy, which costs more than drawing.
+    slot = Slot(slot.kind, declared=slot.declared, bare=slot.bare, units=slot.units, words=slot.words)
+    return _conditions(slot, tuple(regions), tuple(beside.items()))
 
 
-# Cached by the hashable parts of a slot: hypothesis validates each new strategy, which costs more than drawing.
 @lru_cache(maxsize=4096)
 def _conditions(
-    kind: model.Kind,
-    declared: bool,
-    bare: bool,
-    units: tuple[str, ...],
-    words: tuple[str, ...],
-    regions: tuple[str, ...],
-    beside: tuple[tuple[str, bool], ...],
+    slot: Slot, regions: tuple[str, ...], beside: tuple[tuple[str, bool], ...]
 ) -> st.SearchStrategy[model.Condition]:
-    slot = Slot(kind, declared=declared, bare=bare, units=units, words=words)
     strategies = [*_conditions_of_kind(slot, regions), st.sampled_from((model.Exists(), model.IsNull()))]
-    if beside:
-        strategies.append(_comparisons(beside))
+    equality = (model.Comparison.EQ,)
+    pairs = [(op, other) for other, has_order in beside for op in (model.Comparison if has_order else equality)]
+    if pairs:
+        strategies.append(st.sampled_from(pairs).map(lambda pair: model.Compare(*pair)))
     return evenly(strategies)
 
 
@@ -145,20 +140,7 @@ def _concept_conditions(slot: Slot) -> list[st.SearchStrategy[Any]]:
 
 def _place_conditions(regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
     near = st.builds(model.Near, points(), st.sampled_from(METRES))
-    conditions = [
-        near,
-        areas().map(model.Within),
-        st.lists(points(), min_size=1, max_size=3).map(model.one_of),
-        points().map(model.Is),
-    ]
-    named = (
-        [st.sampled_from(regions).map(model.WithinRegion)] * 3 if regions else []
-    )  # few worlds have regions, so they are frequent in those
-    return [*conditions, *named]
-
-
-def _comparisons(beside: Sequence[tuple[str, bool]]) -> st.SearchStrategy[model.Compare]:
-    pairs = [
-        (op, other) for other, ordered in beside for op in (model.Comparison if ordered else (model.Comparison.EQ,))
-    ]
-    return st.sampled_from(pairs).map(lambda pair: model.Compare(*pair))
+    several = st.lists(points(), min_size=1, max_size=3).map(model.one_of)
+    # Few worlds have regions, so they are frequent in those.
+    named = [st.sampled_from(regions).map(model.WithinRegion)] * 3 if regions else []
+    return [near, areas().map(model.Within), several, points().map(model.Is), *named]

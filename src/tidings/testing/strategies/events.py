@@ -21,7 +21,7 @@ from tidings.testing.strategies.boundary_values import find_boundary_values
 from tidings.testing.strategies.values import ZONES, bad_values, odd_values, scalars
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from tidings.model import Filter
     from tidings.testing.strategies.world import Slot, World
@@ -30,39 +30,25 @@ _SEVERAL = ("absent", "null", "empty", "one", "one", "one", "list", "list", "wit
 _SINGLE = ("absent", "null", "one", "one", "one")
 _RANGED = (Kind.NUMBER, Kind.TIME)
 _ODD_HALVES: tuple[Any, ...] = (
-    "x",
-    True,
-    [1, 2],
-    [1],
-    [],
-    "3",
-    " 4 ",
-    "5 GB",
-    1.5,
-    2**62,
-    2**70,
-    float("inf"),
-    float("nan"),
-    {"a": 1},
-)
+    "x", True, [1, 2], [1], [], "3", " 4 ", "5 GB", 1.5, 2**62, 2**70, float("inf"), float("nan"), {"a": 1},
+)  # fmt: skip
 
 
 class _Aimer:
     """Draws events of one world; their values are near those that the filters name."""
 
-    def __init__(self, world: World, trees: Iterable[Filter]) -> None:
-        trees = tuple(trees)
-        self.world = world
-        self.aims = find_boundary_values(trees, world)
+    def __init__(self, draw: st.DrawFn, world: World, trees: Iterable[Filter]) -> None:
+        self.draw, self.world, self.aims = draw, world, find_boundary_values(trees, world)
 
-    def fields(self, draw: st.DrawFn, slots: dict[str, Slot], prefix: str) -> dict[str, Any]:
+    def draw_fields(self, slots: Mapping[str, Slot], prefix: str = "") -> dict[str, Any]:
         """Draw a record with these fields."""
+        draw = self.draw
         record: dict[str, Any] = {}
         for name, slot in slots.items():
             if slot.half:
-                self.derive(draw, slot, prefix + name, record)
+                self._draw_half(slot, prefix + name, record)
                 continue
-            is_present, value = self.attribute(draw, slot, prefix + name)
+            is_present, value = self._draw_attribute(slot, prefix + name)
             names = (name, *slot.spellings, *slot.below)
             if is_present:
                 _put(draw, record, draw(st.sampled_from(names)), value)
@@ -74,22 +60,20 @@ class _Aimer:
                 record.setdefault(name.partition(".")[0], draw(odd_values()))
         return record
 
-    def derive(self, draw: st.DrawFn, slot: Slot, name: str, record: dict[str, Any]) -> None:
+    def _draw_half(self, slot: Slot, name: str, record: dict[str, Any]) -> None:
         """Draw the attribute that a derived one is computed from."""
         wanted = [value for value in self.aims.get(name, ()) if isinstance(value, int) and abs(value) < 2**40]
-        halves = st.one_of(
-            st.none(), st.integers(-5, 5), *([st.sampled_from(wanted).map(lambda n: n // 2)] if wanted else [])
-        )
-        if slot.half and draw(st.booleans()):
-            record[slot.half] = draw(st.sampled_from(_ODD_HALVES)) if self.odd(draw) else draw(halves)
+        halves = [st.none(), st.integers(-5, 5), *([st.sampled_from(wanted).map(lambda n: n // 2)] if wanted else [])]
+        if slot.half and self.draw(st.booleans()):
+            record[slot.half] = self.draw(st.sampled_from(_ODD_HALVES) if self._is_odd() else st.one_of(halves))
 
-    def odd(self, draw: st.DrawFn) -> bool:
+    def _is_odd(self) -> bool:
         """Return true now and then, in a mixed world: the attribute is to hold a value of any kind."""
-        return self.world.mixed and draw(st.integers(0, 3)) == 0
+        return self.world.mixed and self.draw(st.integers(0, 3)) == 0
 
-    def attribute(self, draw: st.DrawFn, slot: Slot, name: str) -> tuple[bool, Any]:
+    def _draw_attribute(self, slot: Slot, name: str) -> tuple[bool, Any]:
         """Draw whether the attribute is present, and its value."""
-        mode = draw(st.sampled_from(_SEVERAL if slot.several else _SINGLE))
+        mode = self.draw(st.sampled_from(_SEVERAL if slot.several else _SINGLE))
         match mode:
             case "absent":
                 return False, None
@@ -98,44 +82,44 @@ class _Aimer:
             case "empty":
                 return True, []
             case "list":
-                return True, [self.value(draw, slot, name) for _ in range(draw(st.integers(1, 3)))]
+                return True, [self._draw_value(slot, name) for _ in range(self.draw(st.integers(1, 3)))]
             case "with null":
-                return True, [None, self.value(draw, slot, name)]
+                return True, [None, self._draw_value(slot, name)]
             case "nested list":
-                return True, [[self.value(draw, slot, name)], [], [self.value(draw, slot, name), None]]
+                return True, [[self._draw_value(slot, name)], [], [self._draw_value(slot, name), None]]
             case "range" if slot.kind in _RANGED and not slot.units:
-                return True, self.range(draw, slot, name)
-        return True, self.value(draw, slot, name)
+                return True, self._draw_range(slot, name)
+        return True, self._draw_value(slot, name)
 
-    def value(self, draw: st.DrawFn, slot: Slot, name: str) -> Any:
+    def _draw_value(self, slot: Slot, name: str) -> Any:
         """Draw one value, in one of the forms it can take."""
-        if not slot.declared and self.odd(draw):
-            return draw(odd_values() if slot.several else odd_values().filter(_is_one))
+        if not slot.declared and self._is_odd():
+            return self.draw(odd_values() if slot.several else odd_values().filter(_is_single))
         if slot.kind is Kind.RECORD:
-            return self.fields(draw, dict(slot.fields), f"{name}.") or {"unasked": 1}
-        return draw(st.sampled_from(forms(self.plain(draw, slot, name), slot)))
+            return self.draw_fields(slot.fields, f"{name}.") or {"unasked": 1}
+        return self.draw(st.sampled_from(forms(self._draw_plain(slot, name), slot)))
 
-    def plain(self, draw: st.DrawFn, slot: Slot, name: str) -> Any:
-        telling = [value for value in self.aims.get(name, ()) if not slot.declared or _fits(value, slot)]
-        if telling and draw(st.integers(0, 4)) > 0:
-            return draw(st.sampled_from(telling))
+    def _draw_plain(self, slot: Slot, name: str) -> Any:
+        aims = [value for value in self.aims.get(name, ()) if not slot.declared or _fits(value, slot)]
+        if aims and self.draw(st.integers(0, 4)) > 0:
+            return self.draw(st.sampled_from(aims))
         if slot.kind is Kind.NUMBER and slot.units:
-            return Quantity(draw(st.integers(-20, 2000)), draw(st.sampled_from(slot.units)))
-        if slot.words:
-            return draw(st.sampled_from((*slot.words, "unheard of")))
-        return draw(scalars(slot.kind))
+            return Quantity(self.draw(st.integers(-20, 2000)), self.draw(st.sampled_from(slot.units)))
+        return self.draw(st.sampled_from((*slot.words, "unheard of")) if slot.words else scalars(slot.kind))
 
-    def bad(self, draw: st.DrawFn, slot: Slot, name: str) -> Any:
+    def draw_bad(self, slot: Slot, name: str) -> Any:
         """Draw a value that does not fit: two values instead of one, an amount without unit, or another kind."""
+        draw = self.draw
         if not slot.several and draw(st.booleans()):
-            return [self.value(draw, slot, name), self.value(draw, slot, name)]
+            return [self._draw_value(slot, name), self._draw_value(slot, name)]
         if not slot.bare and draw(st.booleans()):
             return draw(st.sampled_from((5, "5", Quantity(5, "furlng"), "5 parsec")))
         wrong = draw(bad_values(Kind.TEXT if slot.refinable else slot.kind))
-        return [self.value(draw, slot, name), wrong] if slot.several and draw(st.booleans()) else wrong
+        return [self._draw_value(slot, name), wrong] if slot.several and draw(st.booleans()) else wrong
 
-    def range(self, draw: st.DrawFn, slot: Slot, name: str) -> Range:
+    def _draw_range(self, slot: Slot, name: str) -> Range:
         """Draw a value that is itself a range; never an empty one, which nothing can read."""
+        draw = self.draw
         ends = [value for value in self.aims.get(name, ()) if _fits(value, slot)]
         end = st.one_of(scalars(slot.kind), st.sampled_from(ends)) if ends else scalars(slot.kind)
         low, high = sorted((draw(end), draw(end)))
@@ -160,7 +144,7 @@ def _fits(value: Any, slot: Slot) -> bool:
     return isinstance(value, str)
 
 
-def _is_one(value: Any) -> bool:
+def _is_single(value: Any) -> bool:
     """Tell whether a value is no list and no range, as a schema of single values wants it."""
     return not isinstance(value, list | tuple | Range)
 
@@ -178,7 +162,8 @@ def forms(value: Any, slot: Slot) -> list[Any]:
         case bool():
             return [value, str(value), str(value).upper()]
         case int() | float():
-            return _number_forms(value)
+            exact = [value, Decimal(repr(value))] + ([float(value)] if float(value) == value else [])
+            return [*exact, repr(value), f" {value!r} "]
         case datetime():
             return _moment_forms(value)
         case (lon, lat):
@@ -191,11 +176,6 @@ def forms(value: Any, slot: Slot) -> list[Any]:
         case str() if _is_address(value) and (slot.kind is Kind.IP or not slot.declared):
             return _address_forms(value)
     return [value]
-
-
-def _number_forms(value: int | float) -> list[Any]:
-    exact = [value, Decimal(repr(value))] + ([float(value)] if float(value) == value else [])
-    return [*exact, repr(value), f" {value!r} "]
 
 
 def _moment_forms(value: datetime) -> list[Any]:
@@ -231,7 +211,7 @@ def _put(draw: st.DrawFn, fields: dict[str, Any], name: str, value: Any) -> None
 @st.composite
 def events_of(draw: st.DrawFn, world: World, trees: tuple[Filter, ...]) -> dict[str, Any]:
     """Return one event of the world, aimed at the filters."""
-    event = _Aimer(world, trees).fields(draw, dict(world.slots), "")
+    event = _Aimer(draw, world, trees).draw_fields(world.slots)
     if draw(st.integers(0, 3)) == 0:
         event["unasked"] = draw(st.sampled_from((1, "x", None, [], object, {"a": {}}, float("nan"))))
     return event
@@ -243,13 +223,13 @@ def bad_events(draw: st.DrawFn, world: World, trees: tuple[Filter, ...]) -> dict
 
     Where nothing is declared, no event can be bad, and this one is not.
     """
-    aimer = _Aimer(world, trees)
-    event = aimer.fields(draw, dict(world.slots), "")
+    aimer = _Aimer(draw, world, trees)
+    event = aimer.draw_fields(world.slots)
     declared = sorted(name for name, slot in world.slots.items() if slot.declared and not slot.half)
     if not declared:
         return event
     name = draw(st.sampled_from(declared))
     for key in [key for key in event if key == name or name.startswith(f"{key}.")]:
         del event[key]
-    event[name] = aimer.bad(draw, world.slots[name], name)
+    event[name] = aimer.draw_bad(world.slots[name], name)
     return event

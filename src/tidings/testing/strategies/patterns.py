@@ -18,27 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from tidings.lang.patterns.check import find_bound_variables
 from tidings.lang.patterns.time_conditions import never_holds
 from tidings.model import TRUE, Is, Range, Test, one_of
-from tidings.model.patterns import (
-    Absence,
-    Both,
-    Either,
-    Elapsed,
-    Gap,
-    Joint,
-    Moment,
-    NamedFilter,
-    Pattern,
-    Repeat,
-    Sequence,
-    Step,
-    Timed,
-    Which,
-)
+from tidings.model import patterns as nodes
 from tidings.testing.hypothesis_import import st
 
 if TYPE_CHECKING:
     from tidings.model import Condition, Filter
-    from tidings.model.patterns import Node
 
 SECOND = 1_000_000
 """Microseconds."""
@@ -46,20 +30,8 @@ SECOND = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _VALUES = (1, 1, 2, 2, 1.0, True, "1")
 _ODD_VALUES: tuple[Any, ...] = (
-    *_VALUES,
-    [1],
-    [1, 2],
-    [None, 1],
-    [1, 1],
-    [],
-    {},
-    {"of": 1},
-    [{"of": 1}],
-    None,
-    math.nan,
-    math.inf,
-    b"1",
-)
+    *_VALUES, [1], [1, 2], [None, 1], [1, 1], [], {}, {"of": 1}, [{"of": 1}], None, math.nan, math.inf, b"1",
+)  # fmt: skip
 _ODD_KINDS: tuple[Any, ...] = (7, "7", 7.0, True, ["a", "b"], ["a", 7], None, {"of": "a"}, math.inf)
 _ODD_TIMES: tuple[Any, ...] = (None, "some day", True, math.nan, [1], {})
 
@@ -69,45 +41,6 @@ Word: TypeAlias = list[tuple[str, int]]
 _NO_VARIABLE: tuple[tuple[str, str], ...] = ()
 _KEYED = (("key", "x"),)
 _JOINING = (_NO_VARIABLE, _KEYED, (("other", "x"),), (("other", "y"),), (("key", "x"), ("other", "y")))
-
-
-@dataclass(frozen=True, slots=True)
-class _PatternOptions:
-    """Which parts of the language patterns may have."""
-
-    names: tuple[str, ...]
-    conditions: bool
-    guards: bool
-    absence: bool
-    repeats: bool
-    most_steps: int
-    overlapping: bool
-    mixed: bool
-    variables: bool | Literal["joins"]
-
-
-def patterns(  # noqa: PLR0913 - a public strategy; each is a keyword
-    names: tuple[str, ...] = ("a", "b", "c"),
-    *,
-    conditions: bool = True,
-    guards: bool = True,
-    absence: bool = True,
-    repeats: bool = True,
-    most_steps: int = 5,
-    overlapping: bool = False,
-    mixed: bool = False,
-    variables: bool | Literal["joins"] = False,
-) -> st.SearchStrategy[Pattern]:
-    """Return patterns over some of the names, each of which means `kind = 'name'`.
-
-    `conditions` are those between labels and `within`; `guards` are the `not`s between steps. With `overlapping`,
-    one event may satisfy several filters. With `mixed`, some filters ask `kind`, or what gives variables their values,
-    for numbers or for truth, side by side with those that ask for text. With `variables`, every filter gives
-    `key = $x`; with `variables="joins"`, some give it, some give it from `other`, and some give `$y`.
-    """
-    return _patterns(
-        _PatternOptions(names, conditions, guards, absence, repeats, most_steps, overlapping, mixed, variables)
-    )
 
 
 def words(names: tuple[str, ...] = ("a", "b", "c"), most: int = 8) -> st.SearchStrategy[Word]:
@@ -151,37 +84,63 @@ def _accumulate_times(steps: list[tuple[str, int]]) -> Word:
     return word
 
 
+@dataclass(frozen=True, slots=True)
+class _PatternOptions:
+    """Which parts of the language patterns may have."""
+
+    names: tuple[str, ...]
+    conditions: bool
+    guards: bool
+    absence: bool
+    repeats: bool
+    most_steps: int
+    overlapping: bool
+    mixed: bool
+    variables: bool | Literal["joins"]
+
+
 @st.composite
-def _patterns(draw: st.DrawFn, options: _PatternOptions) -> Pattern:
+def patterns(  # noqa: PLR0913 - a public strategy; each is a keyword
+    draw: st.DrawFn,
+    names: tuple[str, ...] = ("a", "b", "c"),
+    *,
+    conditions: bool = True,
+    guards: bool = True,
+    absence: bool = True,
+    repeats: bool = True,
+    most_steps: int = 5,
+    overlapping: bool = False,
+    mixed: bool = False,
+    variables: bool | Literal["joins"] = False,
+) -> nodes.Pattern:
+    """Return patterns over some of the names, each of which means `kind = 'name'`.
+
+    `conditions` are those between labels and `within`; `guards` are the `not`s between steps. With `overlapping`,
+    one event may satisfy several filters. With `mixed`, some filters ask `kind`, or what gives variables their values,
+    for numbers or for truth, side by side with those that ask for text. With `variables`, every filter gives
+    `key = $x`; with `variables="joins"`, some give it, some give it from `other`, and some give `$y`.
+    """
+    options = _PatternOptions(names, conditions, guards, absence, repeats, most_steps, overlapping, mixed, variables)
     filters = {name: _draw_named_filter(draw, name, options) for name in options.names}
     grower = _Grower(draw, options, {name: {v for _, v in named.variables} for name, named in filters.items()})
     root = grower.draw_root()
-    absence = grower.draw_absence(root)
-    whole = Pattern(tuple(filters.values()), root, absence)
-    used = whole.list_filters()
-    return Pattern(tuple(named for name, named in filters.items() if name in used), root, absence)
+    ending = grower.draw_absence(root)
+    used = nodes.Pattern(tuple(filters.values()), root, ending).list_filters()
+    return nodes.Pattern(tuple(named for name, named in filters.items() if name in used), root, ending)
 
 
-def _draw_named_filter(draw: st.DrawFn, name: str, options: _PatternOptions) -> NamedFilter:
+def _draw_named_filter(draw: st.DrawFn, name: str, options: _PatternOptions) -> nodes.NamedFilter:
     variables = _KEYED if options.variables else _NO_VARIABLE
     if options.variables == "joins":
         variables = draw(st.sampled_from(_JOINING))
-    tree = (
-        _draw_mixed_filter(draw, name)
-        if options.mixed and draw(st.integers(0, 2)) == 0
-        else _draw_filter(draw, name, options)
-    )
-    return NamedFilter(name, tree, variables)
-
-
-def _draw_mixed_filter(draw: st.DrawFn, name: str) -> Filter:
-    """Return a filter that reads an attribute as another kind than most do."""
-    attribute = draw(st.sampled_from(("kind", "key", "other")))
-    conditions: tuple[Condition, ...] = (Range(low=1), Is(7), Is(True), Is("1"), Is(name))
-    return Test(attribute, draw(st.sampled_from(conditions)))
+    return nodes.NamedFilter(name, _draw_filter(draw, name, options), variables)
 
 
 def _draw_filter(draw: st.DrawFn, name: str, options: _PatternOptions) -> Filter:
+    if options.mixed and draw(st.integers(0, 2)) == 0:  # reads an attribute as another kind than most do
+        attribute = draw(st.sampled_from(("kind", "key", "other")))
+        conditions: tuple[Condition, ...] = (Range(low=1), Is(7), Is(True), Is("1"), Is(name))
+        return Test(attribute, draw(st.sampled_from(conditions)))
     if not options.overlapping:
         return Test("kind", Is(name))
     also = draw(st.sets(st.sampled_from(options.names), max_size=len(options.names) - 1))
@@ -198,21 +157,18 @@ class _Grower:
     variables_of: dict[str, set[str]]
     repeated: dict[str, bool] = field(default_factory=dict)
 
-    def draw_root(self) -> Node:
+    def draw_root(self) -> nodes.Node:
         """Return the root; conditions come last, when all labels are known."""
         count = self.draw(st.integers(1, self.options.most_steps))
         node = self._grow(count, set())
         return self._add_times(node) if self.options.conditions else node
 
-    def draw_absence(self, root: Node) -> Absence | None:
+    def draw_absence(self, root: nodes.Node) -> nodes.Absence | None:
         """Return an absence at the end of the pattern, or None."""
-        names = self._list_negatable(find_bound_variables(root, self.variables_of))
-        if not (self.options.absence and names and self.draw(st.integers(0, 3)) == 3):
-            return None
-        without = self.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
-        return Absence(tuple(without), self.draw(st.integers(1, 3)) * SECOND)
+        names = self._draw_negated(find_bound_variables(root, self.variables_of), allowed=self.options.absence)
+        return nodes.Absence(names, self.draw(st.integers(1, 3)) * SECOND) if names else None
 
-    def _grow(self, count: int, before: set[str]) -> Node:
+    def _grow(self, count: int, before: set[str]) -> nodes.Node:
         if count == 1:
             return self._draw_step()
         shares = self._split(count)
@@ -220,9 +176,9 @@ class _Grower:
             case "sequence":
                 return self._grow_sequence(shares, before)
             case "and":
-                return Both(tuple(self._grow(share, before) for share in shares))
+                return nodes.Both(tuple(self._grow(share, before) for share in shares))
             case _:
-                return Either(tuple(self._grow(share, before) for share in shares))
+                return nodes.Either(tuple(self._grow(share, before) for share in shares))
 
     def _split(self, count: int) -> list[int]:
         """Split the number of steps into two shares or more."""
@@ -230,14 +186,14 @@ class _Grower:
         marks = [0, *sorted(cuts), count]
         return [high - low for low, high in pairwise(marks)]
 
-    def _draw_step(self) -> Node:
-        step = Step(self.draw(st.sampled_from(self.options.names)), self._draw_label())
+    def _draw_step(self) -> nodes.Node:
+        step = nodes.Step(self.draw(st.sampled_from(self.options.names)), self._draw_label())
         if not (self.options.repeats and self.draw(st.integers(0, 4)) == 4):
             return step
         if step.label is not None:
             self.repeated[step.label] = True
         least = self.draw(st.integers(1, 2))
-        return Repeat(step, least, self.draw(st.sampled_from((None, least, least + 1))))
+        return nodes.Repeat(step, least, self.draw(st.sampled_from((None, least, least + 1))))
 
     def _draw_label(self) -> str | None:
         # Half of the steps get a label; conditions refer to those.
@@ -247,57 +203,58 @@ class _Grower:
         self.repeated[label] = False
         return label
 
-    def _grow_sequence(self, shares: list[int], before: set[str]) -> Node:
-        parts: list[Node] = []
-        joints: list[Joint] = []
+    def _grow_sequence(self, shares: list[int], before: set[str]) -> nodes.Node:
+        parts: list[nodes.Node] = []
+        joints: list[nodes.Joint] = []
         for share in shares:
             if parts:
                 before = before | find_bound_variables(parts[-1], self.variables_of)
                 joints.append(self._draw_joint(before))
             parts.append(self._grow(share, before))
-        return Sequence(tuple(parts), tuple(joints))
+        return nodes.Sequence(tuple(parts), tuple(joints))
 
-    def _draw_joint(self, before: set[str]) -> Joint:
-        gap = self.draw(st.sampled_from((Gap.LATER, Gap.LATER, Gap.NEXT)))
-        names = self._list_negatable(before)
-        if gap is Gap.NEXT or not (self.options.guards and names and self.draw(st.integers(0, 3)) == 3):
-            return Joint(gap)
-        return Joint(gap, tuple(self.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))))
+    def _draw_joint(self, before: set[str]) -> nodes.Joint:
+        gap = self.draw(st.sampled_from((nodes.Gap.LATER, nodes.Gap.LATER, nodes.Gap.NEXT)))
+        names = self._draw_negated(before, allowed=self.options.guards and gap is nodes.Gap.LATER)
+        return nodes.Joint(gap, names)
 
-    def _list_negatable(self, before: set[str]) -> list[str]:
-        """Return the names that may stand under `not` where these variables are bound."""
+    def _draw_negated(self, before: set[str], *, allowed: bool) -> tuple[str, ...]:
+        """Return names to stand under `not` where these variables are bound; mostly none."""
         every = self.options.variables is True
-        return [name for name in self.options.names if every or self.variables_of[name] <= before]
+        names = [name for name in self.options.names if every or self.variables_of[name] <= before]
+        if not (allowed and names and self.draw(st.integers(0, 3)) == 3):
+            return ()
+        return tuple(self.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True)))
 
     # Times ------------------------------------------------------------------------------------------
 
-    def _add_times(self, node: Node) -> Node:
+    def _add_times(self, node: nodes.Node) -> nodes.Node:
         match node:
-            case Sequence(parts, joints):
-                node = Sequence(tuple(self._add_times(part) for part in parts), joints)
-            case Both(parts):
-                node = Both(tuple(self._add_times(part) for part in parts))
-            case Either(parts):
-                node = Either(tuple(self._add_times(part) for part in parts))
+            case nodes.Sequence(parts, joints):
+                node = nodes.Sequence(tuple(self._add_times(part) for part in parts), joints)
+            case nodes.Both(parts):
+                node = nodes.Both(tuple(self._add_times(part) for part in parts))
+            case nodes.Either(parts):
+                node = nodes.Either(tuple(self._add_times(part) for part in parts))
         if self.draw(st.integers(0, 3)) < 3:
             return node
         conditions = self._draw_conditions()
         bounded = not conditions or self.draw(st.integers(0, 3)) == 3
-        return Timed(node, conditions, self.draw(st.integers(0, 4)) * SECOND if bounded else None)
+        return nodes.Timed(node, conditions, self.draw(st.integers(0, 4)) * SECOND if bounded else None)
 
-    def _draw_conditions(self) -> tuple[Elapsed, ...]:
-        moments = [Moment(label) for label in self.repeated]
-        moments += [Moment(label, Which.FIRST) for label, often in self.repeated.items() if often]
+    def _draw_conditions(self) -> tuple[nodes.Elapsed, ...]:
+        moments = [nodes.Moment(label) for label in self.repeated]
+        moments += [nodes.Moment(label, nodes.Which.FIRST) for label, often in self.repeated.items() if often]
         if len(moments) < 2:
             return ()
         pairs = st.lists(st.sampled_from(moments), min_size=2, max_size=2, unique=True)
         return tuple(self._draw_elapsed(*self.draw(pairs)) for _ in range(self.draw(st.integers(1, 2))))
 
-    def _draw_elapsed(self, late: Moment, early: Moment) -> Elapsed:
+    def _draw_elapsed(self, late: nodes.Moment, early: nodes.Moment) -> nodes.Elapsed:
         absolute = self.draw(st.integers(0, 3)) == 3
         low, high = sorted(self.draw(st.lists(st.integers(-2, 4), min_size=2, max_size=2)))
         ends = self.draw(st.sampled_from(((None, high), (low, None), (None, high), (low, high))))
         spans = [None if end is None else end * SECOND for end in ends]
         opens = [span is not None and self.draw(st.booleans()) for span in spans]
-        elapsed = Elapsed(late, early, spans[0], spans[1], opens[0], opens[1], absolute)
-        return Elapsed(late, early, high=2 * SECOND, absolute=absolute) if never_holds(elapsed) else elapsed
+        elapsed = nodes.Elapsed(late, early, spans[0], spans[1], opens[0], opens[1], absolute)
+        return nodes.Elapsed(late, early, high=2 * SECOND, absolute=absolute) if never_holds(elapsed) else elapsed

@@ -40,7 +40,7 @@ class Slot:
     spellings: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
     half: str | None = None
-    fields: Mapping[str, Slot] = field(default_factory=dict)
+    fields: Mapping[str, Slot] = field(default_factory=dict, hash=False)
 
     def __repr__(self) -> str:
         """Show the fields that differ from the defaults, so that a failing case is readable."""
