@@ -1,10 +1,11 @@
 """The law against a second opinion, on every kind of condition and on all of them together."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import naive
 from naive_values import Bad, TooClose
+from tests.examples import examples
 
 import tidings as td
 from tidings.testing.strategies import cases
@@ -13,7 +14,7 @@ from tidings.testing.strategies.cases import RECIPES, SPECIAL
 
 def times(count):
     """So many examples, and more where the profile asks for more."""
-    return settings(max_examples=count * settings().max_examples // 100)
+    return examples(count)
 
 
 def law(tree, event, world):

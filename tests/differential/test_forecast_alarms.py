@@ -24,8 +24,9 @@ from forecast_worlds import (
     trained,
     watching,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.testing.strategies.patterns import patterns, streams
@@ -36,7 +37,7 @@ MODES = st.sampled_from(("restart", "overlap"))
 
 
 def share(of):
-    return settings(max_examples=max(10, settings().max_examples // of))
+    return examples(100 // of)
 
 
 # Alarms -----------------------------------------------------------------------------------------------

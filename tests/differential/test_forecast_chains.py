@@ -22,11 +22,12 @@ from forecast_worlds import (
     unlabelled,
     watching,
 )
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
-from tidings.forecast.courses.course import build_course
+from tidings.forecast.courses.exact_course import build_course
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learning.counts import Traffic
 from tidings.forecast.predicting.estimates import Estimates
@@ -40,7 +41,7 @@ PLAIN = {"conditions": False, "absence": False}
 
 
 def share(of):
-    return settings(max_examples=max(10, settings().max_examples // of))
+    return examples(100 // of)
 
 
 # First passage ----------------------------------------------------------------------------------------

@@ -25,12 +25,13 @@ from forecast_worlds import (
     trained,
     watching,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pattern_worlds import micros
+from tests.examples import examples
 
 import tidings as td
-from tidings.forecast.courses.course import build_course
+from tidings.forecast.courses.exact_course import build_course
 from tidings.forecast.learning import counts
 from tidings.forecast.predicting import estimates
 from tidings.kernels.forecast import forecasts as kernels
@@ -42,7 +43,7 @@ MODES = st.sampled_from(("restart", "overlap", "any"))
 
 
 def share(of):
-    return settings(max_examples=max(10, settings().max_examples // of))
+    return examples(100 // of)
 
 
 # Hits -------------------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from forecast_worlds import events_of, pattern_of, same_counts, same_traffic, told, trained, watching
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.errors import FileError, StateError
@@ -31,7 +32,7 @@ SETTINGS = st.fixed_dictionaries(
 
 
 def share(of):
-    return settings(max_examples=max(10, settings().max_examples // of))
+    return examples(100 // of)
 
 
 def curve(model, most=8):

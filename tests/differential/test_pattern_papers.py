@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pattern_worlds import S, detector_of, end_of, hold, moment, stream_of
+from tests.examples import examples
 
 import tidings as td
 from tidings import lang
@@ -116,7 +117,7 @@ BOUNDS = ["< 3 s", "<= 2 s", "> 2 s", ">= 3 s", "> -2 s", "< 0 s"]
 
 
 @pytest.mark.parametrize("case", CASES)
-@settings(max_examples=max(20, settings().max_examples // 3))
+@examples(33)
 @given(
     st.sampled_from(WAYS), st.lists(st.sampled_from([0, 1, 1, 2]), min_size=12, max_size=12), st.sampled_from(BOUNDS)
 )

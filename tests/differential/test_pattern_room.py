@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pattern_worlds import PLENTY, S, detector_of, end_of, hold, moment, same
+from tests.examples import examples
 
 import tidings as td
 from tidings.model.patterns import Mode
@@ -29,7 +30,7 @@ CRAMPED = DetectorTuning(
 
 @pytest.mark.parametrize("variables", [False, True, "joins"])
 @given(st.data(), streams(), st.integers(0, 4))
-@settings(max_examples=max(20, settings().max_examples // 2))
+@examples(50)
 def test_little_room_changes_nothing(variables, data, events, more):
     pattern = data.draw(patterns(variables=variables, overlapping=data.draw(st.booleans()), most_steps=4))
     detector, until = detector_of(pattern, *ALL, tuning=CRAMPED), end_of(events, more * S)

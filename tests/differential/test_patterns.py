@@ -9,9 +9,10 @@ from itertools import pairwise, product
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pattern_worlds import PLENTY, S, alike, detector_of, end_of, hold, micros, moment, same, stream_of
+from tests.examples import examples
 
 import tidings as td
 from tidings import lang
@@ -26,7 +27,7 @@ ALL = tuple(Mode)
 
 def share(of):
     """Return settings for a part of the profile's examples: these cost more than others."""
-    return settings(max_examples=max(10, settings().max_examples // of))
+    return examples(100 // of)
 
 
 FILTERS = "a = kind = 'a'\nb = kind = 'b'\nc = kind = 'c'\n"

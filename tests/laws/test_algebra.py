@@ -7,8 +7,9 @@ over two attributes with few end points, so that boundaries meet and parts of a 
 from contextlib import suppress
 from itertools import product
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from tidings.algebra import covers, evaluate, normal_form, overlaps, simplify
 from tidings.errors import BadEvent
@@ -114,7 +115,7 @@ def test_a_normal_form_is_an_or_of_ands_of_literals_and_its_own_normal_form(tree
 
 
 @given(filters, events(several))
-@settings(max_examples=200)
+@examples(200)
 def test_simplifying_keeps_the_meaning_and_once_is_enough(tree, some):
     simple = simplify(tree)
     assert same(simple, tree, some)
@@ -122,7 +123,7 @@ def test_simplifying_keeps_the_meaning_and_once_is_enough(tree, some):
 
 
 @given(filters, events(single))
-@settings(max_examples=200)
+@examples(200)
 def test_simplifying_keeps_the_meaning_where_a_schema_says_one_value(tree, some):
     simple = simplify(tree, schema=SINGLE)
     assert same(simple, tree, some, schema=SINGLE)
@@ -159,7 +160,7 @@ def test_covers_and_overlaps_never_lie_where_a_schema_says_one_value(one, two, s
 
 
 @given(cases(events=5))
-@settings(max_examples=200)
+@examples(200)
 def test_covers_and_overlaps_never_lie_in_any_world(case):
     around = case.world.keywords
     for one, two in product(case.filters, repeat=2):

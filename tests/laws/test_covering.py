@@ -10,8 +10,9 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address, ip_network
 from itertools import combinations, product
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from tidings.algebra import Reading, Setting, bind, covers, evaluate, holds, overlaps, simplify
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, resolve_test
@@ -229,7 +230,7 @@ def check_sound(pair, found, **around):
 
 
 @given(pairs(numbers))
-@settings(max_examples=200)
+@examples(200)
 def test_numbers_are_decided_exactly_where_several_values_and_ranges_may_come(pair):
     check_exact(pair, truths_of(pair, worlds([*NUMBERS_AND_RANGES, UNREAD], pair)))
     declared = Schema({"a": "several number"})
@@ -301,7 +302,7 @@ small = trees(literals(numbers), 4)
 
 
 @given(st.tuples(small, small))
-@settings(max_examples=150)
+@examples(150)
 def test_any_small_filter_of_one_attribute_is_decided_exactly(pair):
     check_exact(pair, truths_of(pair, worlds([*NUMBERS_AND_RANGES, UNREAD], pair)))
 
@@ -391,13 +392,13 @@ def test_no_two_comparisons_are_told_wrongly():
 
 
 @given(pairs(wordings))
-@settings(max_examples=300)
+@examples(300)
 def test_text_tests_never_lie(pair):
     check_sound(pair, truths_of(pair, worlds([*WORDS, UNREAD], pair, most=3)))
 
 
 @given(pairs(spots))
-@settings(max_examples=300)
+@examples(300)
 def test_places_never_lie(pair):
     check_sound(pair, truths_of(pair, worlds([*PLACES, UNREAD], pair, most=3)))
 
@@ -429,7 +430,7 @@ mixed_trees = trees(literals(SEVERAL_KINDS), 5)
 
 
 @given(mixed_trees, mixed_trees, st.lists(mixed_events, min_size=1, max_size=20))
-@settings(max_examples=300)
+@examples(300)
 def test_filters_of_several_kinds_never_lie_and_never_raise(one, two, events):
     found = [tuple(evaluate(tree, event, now=NOW) for tree in (one, two)) for event in events]
     check_sound((one, two), found, now=NOW)
@@ -456,7 +457,7 @@ comparisons = conjunctions(compared("a", "b") | compared("b", "a"))
 
 
 @given(st.tuples(comparisons, comparisons))
-@settings(max_examples=300)
+@examples(300)
 def test_comparisons_of_two_attributes_never_lie(pair):
     seen = [reading(a=one, b=two) for one in SIDES for two in SIDES]
     check_sound(pair, truths_of(pair, seen))

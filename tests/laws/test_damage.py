@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.errors import SnapshotError
@@ -82,7 +83,7 @@ def flipped(folder: Path, file: Path, at: int, bits: int) -> Iterator[Path]:
 
 @pytest.mark.parametrize("kind", ["engine", "brute", "live"])
 @given(data=st.data(), where=st.floats(0, 1, exclude_max=True), bits=st.integers(1, 255))
-@settings(max_examples=150)
+@examples(150)
 def test_whichever_byte_is_another_the_answer_is_an_error_or_the_right_one(kind, data, where, bits):
     one = kept(kind)
     files = sorted(path.relative_to(one.folder) for path in one.folder.rglob("*") if path.is_file())

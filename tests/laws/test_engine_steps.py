@@ -6,13 +6,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.differential.engine_worlds import NOW, ONTOLOGY, Drawer, any_plan, by_law
+from tests.examples import examples
+from tests.unit.engine.invariants import check_state
 
 import tidings as td
-from tidings.engine.invariants import check_state
 from tidings.engine.tuning import EngineTuning, IndexTuning, use_tuning
 from tidings.errors import BadSubscriptions, UnknownSubscription
 
@@ -176,4 +176,4 @@ class Steps(RuleBasedStateMachine):
 
 
 TestSteps = Steps.TestCase
-TestSteps.settings = settings(max_examples=settings().max_examples * 3 // 10, stateful_step_count=30)
+TestSteps.settings = examples(30, stateful_step_count=30)

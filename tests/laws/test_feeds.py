@@ -5,8 +5,9 @@ import json
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.errors import TidingsError
@@ -83,7 +84,7 @@ def test_any_split_of_a_feed_into_syncs_gives_the_same_subscriptions_and_refusal
 
 
 @given(words, st.sets(st.integers(0, 16), max_size=3), st.booleans())
-@settings(max_examples=30)
+@examples(30)
 def test_change_files_seen_together_or_one_by_one_give_the_same(steps, cuts, together):
     rows = [step for step in steps if step.problem is None and isinstance(step.id, str)]
     bounds = [0, *sorted(cut for cut in cuts if 0 < cut < len(rows)), len(rows)]
@@ -100,7 +101,7 @@ def test_change_files_seen_together_or_one_by_one_give_the_same(steps, cuts, tog
 
 
 @given(words, st.lists(st.sampled_from(IDS), unique=True), st.sampled_from([1, 3]))
-@settings(max_examples=30)
+@examples(30)
 def test_a_change_by_hand_removes_first_and_then_adds_in_order(steps, removed, shards):
     added = [step for step in steps if step.problem is None and not step.removes]
     first = [ChangeStep("s1", "a = 9"), ChangeStep("s2", "a = 9")]

@@ -5,8 +5,9 @@ import json
 import time
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.bench.workloads import CAR_SCHEMA
@@ -24,7 +25,7 @@ SCHEMAS = (
 
 def times(count):
     """So many examples, and more where the profile asks for more."""
-    return settings(max_examples=count * settings().max_examples // 100)
+    return examples(count)
 
 
 WORDS = (

@@ -8,8 +8,9 @@ from ipaddress import IPv4Address, ip_network
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.model import Point, Quantity
@@ -52,7 +53,7 @@ def reads_or_refuses(tree, event, world):
 
 
 @given(worlds(), st.data())
-@settings(max_examples=4 * settings().max_examples)
+@examples(400)
 def test_any_value_is_read_or_makes_the_event_bad(world, data):
     tree = data.draw(filters(world, depth=2))
     names = st.sampled_from([spelled for name in world.slots for spelled in (name, name.partition(".")[0])])
@@ -60,7 +61,7 @@ def test_any_value_is_read_or_makes_the_event_bad(world, data):
 
 
 @given(cases(recipes=("size", "money", "length", "twice"), events=1, filters=1), st.data())
-@settings(max_examples=2 * settings().max_examples)
+@examples(200)
 def test_any_amount_is_read_or_makes_the_event_bad(case, data):
     (event,) = case.events
     reads_or_refuses(case.filters[0], {**event, **{key: data.draw(junk) for key in ("currency", "once")}}, case.world)

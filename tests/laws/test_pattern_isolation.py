@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.model.patterns import Mode
@@ -37,7 +38,7 @@ UNASKED = st.fixed_dictionaries({}, optional={"unasked": st.sampled_from([1, "x"
 
 def share(of):
     """Return settings for a part of the profile's examples: these cost more than others."""
-    return settings(max_examples=max(10, settings().max_examples // of))
+    return examples(100 // of)
 
 
 def watching(kind, pairs, *, schema=None, **settings):

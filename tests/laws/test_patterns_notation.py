@@ -4,8 +4,9 @@ import json
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from tidings import lang
 from tidings.errors import PatternError
@@ -35,7 +36,7 @@ ANY = st.one_of(
 
 def times(count):
     """So many examples, and more where the profile asks for more."""
-    return settings(max_examples=count * settings().max_examples // 100)
+    return examples(count)
 
 
 @pytest.mark.parametrize("notation", BOTH)

@@ -3,8 +3,9 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.bench.workloads import saved_searches
@@ -17,7 +18,7 @@ BOTH = ("text", "json")
 
 def times(count):
     """So many examples, and more where the profile asks for more."""
-    return settings(max_examples=count * settings().max_examples // 100)
+    return examples(count)
 
 
 def parsed(source, notation):

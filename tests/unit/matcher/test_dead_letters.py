@@ -2,8 +2,9 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.errors import KindConflict
@@ -15,7 +16,7 @@ GOOD = ({"a": 1, "b": 2, "c": "y"}, {"a": "x", "b": "z"}, {"a": 4, "c": ["w", "y
 ODD = ({"a": 1, "b": "x"}, {"a": "1", "b": 2.5, "c": 3}, {"a": [1, "y"], "b": None}, {"c": float("nan")}, {"a": {}})
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(cases())
 def test_dead_letters_are_those_of_matching(case):
     world = case.world
@@ -24,7 +25,7 @@ def test_dead_letters_are_those_of_matching(case):
     assert_same_letters(matcher, list(case.events))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.lists(st.sampled_from((*COMPARED, *PLAIN)), min_size=1, max_size=4),
     st.lists(st.sampled_from((*ODD, *GOOD)), min_size=1, max_size=40),

@@ -6,8 +6,9 @@ from itertools import combinations, pairwise
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from tidings import Schema, lang
 from tidings.model.patterns import (
@@ -145,7 +146,7 @@ names = st.sampled_from(["N0", "N1", "N2", "N3"])
 said = st.text(max_size=40)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(said, st.lists(said, min_size=4, max_size=4), st.lists(st.builds(Arrow, names, names, said), max_size=12))
 def test_svg_is_well_formed_whatever_is_said(title, notes, arrows):
     states = tuple(DrawnState(f"N{place}", note, final=place == 3) for place, note in enumerate(notes))

@@ -1,7 +1,8 @@
 """Binding: what needs none comes back as the same object; what it cannot resolve is refused."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 import tidings as td
 from tidings.algebra import Binder, fold_names
@@ -105,7 +106,7 @@ def test_a_concept_that_no_tree_has_is_refused_each_time():
 
 
 @given(filters())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_what_has_nothing_to_resolve_is_the_same_object(tree):
     names = {type(test.condition).__name__ for _, test in each_test(tree)}
     units = any(isinstance(value, Quantity) for _, test in each_test(tree) for value in scalars_of(test.condition))

@@ -4,8 +4,9 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.algebra.law.requirement_counts import Demand
@@ -72,7 +73,7 @@ def outcome(act, *given):
     st.sampled_from(ONTOLOGIES),
     st.lists(st.tuples(st.booleans(), st.integers(0, len(TREES) - 1)), max_size=30),
 )
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_the_quick_way_is_the_long_way(schema, ontology, steps):
     quick, long = RequirementTracker(schema, ontology), LongWay(schema, ontology)
     held = []

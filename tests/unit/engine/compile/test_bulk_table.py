@@ -3,7 +3,8 @@
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 from tidings.engine.compile.bulk_table import EndColumn, EqualityColumn, RangeColumn, SetColumn, build_bulk_table
 from tidings.engine.compile.code_spaces import ByteSpace, LinearSpace, RankedSpace
@@ -68,7 +69,7 @@ def met(table, at, value):
 
 
 @given(conjunctions(), st.lists(whole | real, min_size=3, max_size=8))
-@settings(max_examples=150)
+@examples(150)
 def test_a_row_has_the_literals_of_its_tests_in_their_order(made, values):
     tests, count = made
     table = build_bulk_table(tests, np.arange(count), {})

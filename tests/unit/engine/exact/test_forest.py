@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from tidings.engine.exact.forest import TreeForest
 from tidings.kernels.match.vector_words import EVENTS, WORDS
@@ -63,7 +64,7 @@ def expected(trees, truth, dead=()):
 
 
 @given(st.lists(nodes(), max_size=12), st.integers(0, 2**32), st.integers(0, 130), st.booleans())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_forest_decides_what_its_trees_say(roots, seed, events, rated):
     trees = [(3 * i + 1, root) for i, root in enumerate(roots)]
     truth = drawn_truth(seed, events)
@@ -72,7 +73,7 @@ def test_a_forest_decides_what_its_trees_say(roots, seed, events, rated):
 
 
 @given(st.lists(nodes(4), min_size=1, max_size=3), st.integers(0, 2**32))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_sharing_changes_nothing(parts, seed):
     trees = [(i, ("or" if i % 3 else "and", (*parts, i % 10, ("not", (i * 7) % 10)))) for i in range(40)]
     truth = drawn_truth(seed, 70)

@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 import tidings as td
+from tidings.engine.arrays import freeze
 from tidings.engine.engine import Engine
 from tidings.engine.persist.mapped_arrays import ALIGNED, MAGIC, map_arrays, write_arrays
 from tidings.engine.persist.segment_arrays import (
@@ -17,7 +19,6 @@ from tidings.engine.persist.segment_arrays import (
     open_segment,
     segment_to_arrays,
 )
-from tidings.engine.readonly import freeze
 from tidings.errors import SnapshotError
 from tidings.testing.strategies import cases
 
@@ -71,7 +72,7 @@ def taken_apart_and_back(matcher, **around):
     return rebuilt(matcher, build_parts(segments, collect_deleted(parts)), **around)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(cases(filters=4, events=3))
 def test_what_is_taken_apart_comes_back(case):
     around = case.world.keywords

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.differential.engine_worlds import any_plan
+from tests.examples import examples
 from tests.unit.kernels.match.random_rows import naive_matches, random_cells, random_table
 
 from tidings.engine.index.builder import SegmentIndex, build_index
@@ -20,7 +21,7 @@ WAYS = {
     "few buckets": IndexTuning(planner=any_plan, tiled_from=1, exact_up_to=2, bitmap_bits=8),
 }
 
-few = settings(max_examples=max(5, settings().max_examples // 4))
+few = examples(25)
 
 
 def found_by(built, cells):

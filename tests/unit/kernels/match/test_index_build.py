@@ -1,15 +1,16 @@
 """Building: rows keep their literals, keys are found again, and bitmaps lose no row."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.kernels.match.random_rows import accepts, build_of, random_table, spans_of
 
 from tidings.kernels.match import index_build
 from tidings.kernels.match.keys import find_cluster
 from tidings.kernels.match.layout import OP_BITS
 
-few = settings(max_examples=max(5, settings().max_examples // 4))
+few = examples(25)
 
 
 @given(st.integers(0, 2**32), st.lists(st.integers(0, 19), max_size=30))

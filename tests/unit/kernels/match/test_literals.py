@@ -1,7 +1,8 @@
 """A literal of every op, of one interval or several, against the words that say what it asks."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.kernels.match import random_rows
 
 from tidings.kernels.match.layout import OP_BITS
@@ -9,7 +10,7 @@ from tidings.kernels.match.literals import accepts
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=max(5, settings().max_examples // 4))
+@examples(25)
 def test_a_cell_satisfies_a_literal_as_its_values_do(seed):
     lits = random_rows.random_table(seed, rows=20).literals
     cells, values = random_rows.random_cells(seed + 1, events=12)

@@ -4,8 +4,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.kernels.match.random_rows import build_of, random_table, spans_of
 
 from tidings.engine.index.planner import EventStatistics, plan_rows
@@ -20,7 +21,7 @@ COSTS = {
     "hulls are free": IndexTuning(look_ns=1e9, tile_rows=2),
     "scanning is dear": IndexTuning(scan_ns=1e9),
 }
-few = settings(max_examples=max(5, settings().max_examples // 4))
+few = examples(25)
 
 
 def column_of(table, at):

@@ -1,15 +1,16 @@
 """Rows as such: equal ones share a leader, and ends keep their meaning in a larger space."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.kernels.match.random_rows import accepts, random_table, spans_of
 
 from tidings.kernels.match import row_codes
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import UNION
 
-few = settings(max_examples=max(5, settings().max_examples // 4))
+few = examples(25)
 
 
 def content(table, row):

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from tidings.kernels.match import tree_code, trees, vector_words
 from tidings.kernels.match.layout import EventCells, ForestCode, LeafArrays
@@ -97,7 +98,7 @@ def expected(block):
 
 
 @given(st.integers(0, 2**32), st.integers(0, 80), st.sampled_from([0.0, 0.2, 1.0]), st.sampled_from([0.0, 0.3]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_leaves_of_a_block_are_the_literals_one_by_one(seed, events, several, far):
     block = drawn_block(np.random.default_rng(seed), events, several=several, far=far)
     assert (decided(block) == expected(block)).all()
@@ -143,7 +144,7 @@ def leaf_trees(rng, leaves, count):
 
 
 @given(st.integers(0, 2**32), st.integers(1, 30))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_trees_of_one_event_are_decided_as_written(seed, count):
     rng = np.random.default_rng(seed)
     block = drawn_block(rng, 3, leaves=8)
@@ -184,7 +185,7 @@ def test_shared_sub_trees_of_one_event_may_wait_for_each_other():
 
 
 @given(st.integers(0, 2**32), st.integers(0, 300), st.integers(0, vector_words.EVENTS))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_slots_come_by_event_and_none_is_lost(seed, count, events):
     rng = np.random.default_rng(seed)
     bits = rng.random((count, vector_words.EVENTS)) < rng.random((count, 1)) ** 3

@@ -3,8 +3,9 @@
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from tidings.kernels.jit import jit
 from tidings.kernels.papers.buckets import BucketLists, push, repack, tally
@@ -29,7 +30,7 @@ def check(lists, twin, places):
     assert len(lists) == sum(map(len, twin))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(STEPS)
 def test_lists_hold_what_was_pushed_and_not_taken(steps):
     lists, twin, places = RowLists(3), [[] for _ in range(6)], np.zeros(ROWS, np.int32)

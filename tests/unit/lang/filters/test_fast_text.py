@@ -3,8 +3,9 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.lang.diagnostics import MAX_DEPTH, MAX_LENGTH
@@ -61,7 +62,7 @@ texts = st.recursive(st.sampled_from(PREDICATES), nested, max_leaves=6)
 
 
 @given(texts)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_plain_filters_are_read_as_the_grammar_reads_them_and_none_is_left_over(text):
     first = parse_fast(text)
     assert first == naive(text)
@@ -75,7 +76,7 @@ fragments = st.sampled_from(
 
 
 @given(st.lists(fragments, max_size=9).map("".join))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_what_is_put_together_at_random_is_read_alike_or_left(text):
     warm = parse_fast(text)
     assert warm is None or warm == naive(text)

@@ -3,9 +3,10 @@
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lark.exceptions import UnexpectedInput
+from tests.examples import examples
 
 import tidings as td
 from tidings.lang.filters.parse_text import load_grammar
@@ -251,7 +252,7 @@ WORDS += [
 @given(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join))
 @example("a = (5")
 @example("x is true")
-@settings(max_examples=5 * settings().max_examples)
+@examples(500)
 def test_what_is_expected_is_legal_there(text):
     check_suggestions(text)
 

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 from tidings import lang
 from tidings.errors import PatternError
@@ -149,7 +150,7 @@ def test_nesting_has_a_limit():
 
 
 @given(patterns(variables="joins"))
-@settings(max_examples=40)
+@examples(40)
 def test_what_is_rendered_fits_the_published_schema(drawn):
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.validate(json.loads(lang.render_pattern(drawn, "json")), SCHEMA)

@@ -5,7 +5,8 @@ from datetime import UTC, date, datetime
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 import tidings as td
 from tidings.bench.workloads import workload
@@ -154,13 +155,13 @@ EVENTS = [
 
 
 @given(tables())
-@settings(max_examples=150)
+@examples(150)
 def test_columns_mean_what_their_rows_mean(table):
     agree(*loaded(table), EVENTS)
 
 
 @given(tables(), tables())
-@settings(max_examples=60)
+@examples(60)
 def test_a_second_table_replaces_what_has_the_same_id(one, other):
     at_once, law = loaded(one)
     errors = at_once.add_many(other, on_error="collect")
@@ -175,7 +176,7 @@ def test_a_second_table_replaces_what_has_the_same_id(one, other):
 
 
 @given(tables())
-@settings(max_examples=30)
+@examples(30)
 def test_a_table_with_a_bad_row_changes_nothing(table):
     bad = sum(one is None for one in judged(table.to_pylist()))
     errors = td.Matcher(tuning=AT_ONCE).add_many(table, on_error="collect")

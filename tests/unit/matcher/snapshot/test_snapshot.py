@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.examples import examples
 
 import tidings as td
 from tidings.matcher.registry import ENGINE
@@ -57,7 +58,7 @@ def test_a_snapshot_comes_back_with_its_schema_and_time(saved):
     assert sorted(searches.match({"a": 1})) == ["s3"]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(cases(filters=4, events=3))
 def test_saved_and_pickled_matchers_answer_as_the_first(tmp_path_factory, case):
     around = case.world.keywords

@@ -4,8 +4,9 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.algebra.law.typed_attribute import TypedAttribute
@@ -137,7 +138,7 @@ def test_rows_that_went_leave_their_room_to_those_that_come():
     assert matcher.match({"a": 30, "b": "y7"}) == [107]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(cases(bad=False, filters=6, events=5), st.integers(0, 3))
 def test_it_agrees_with_brute_however_many_names_make_the_tree(case, names):
     brute, matcher = (td.Matcher("brute", **case.world.keywords) for _ in range(2))

@@ -4,8 +4,9 @@ from itertools import combinations
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.algebra.law.typed_attribute import TypedAttribute
@@ -195,7 +196,7 @@ def test_names_are_ordered_by_frequency_when_the_paths_have_doubled():
     assert nodes(matcher) == 1
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(cases(bad=False, filters=6, events=5))
 def test_it_agrees_with_brute_on_what_it_takes(case):
     matcher, brute = td.Matcher(KIND, **case.world.keywords), td.Matcher("brute", **case.world.keywords)
@@ -228,7 +229,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 5), st.none() | FILTERS), max_size=25)
 
 
 @pytest.mark.parametrize("kind", [KIND, "candidates-tree"])
-@settings(max_examples=60)
+@examples(60)
 @given(steps=STEPS, events=st.lists(EVENTS, max_size=4))
 def test_coming_and_going_leaves_no_trace(kind, steps, events):
     with mock.patch.object(name_order, "MIN_PATHS", 2):  # look at the order of names from the second filter on

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.algebra import bind
@@ -134,7 +135,7 @@ def test_what_cannot_be_read_lies_nowhere():
 BOXES = st.lists(st.dictionaries(st.sampled_from("abcdefg"), INTERVALS, max_size=4), max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(BOXES, st.sets(st.integers(0, 30))), max_size=8))
 def test_a_table_has_what_was_added_and_not_discarded(steps):
     table, twin = RangeTable("some"), {}

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.papers.ctps.concept_worlds import answers, check_steps, events, matcher, steps
 
 import tidings as td
@@ -11,7 +12,7 @@ from tidings.bench.workloads import workload
 from tidings.errors import BadSubscriptions, Unsupported
 from tidings.papers.ctps.ctps import Ctps
 
-QUIET = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+QUIET = examples(150, suppress_health_check=list(HealthCheck))
 
 
 @QUIET

@@ -1,14 +1,15 @@
 """G-ToPSS answers as the law does."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.papers.ctps.concept_worlds import answers, check_steps, events, matcher, steps
 
 from tidings.bench.workloads import workload
 from tidings.errors import Unsupported
 
-QUIET = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+QUIET = examples(100, suppress_health_check=list(HealthCheck))
 
 
 @QUIET

@@ -1,8 +1,9 @@
 """MIC answers as the law does."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.papers.ctps.concept_worlds import ONTOLOGY, answers, check_steps, events, matcher, steps
 
 from tidings.bench.workloads import workload
@@ -10,7 +11,7 @@ from tidings.errors import Unsupported
 from tidings.model import IsA, Test
 from tidings.papers.ctps.mic import Mic
 
-QUIET = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+QUIET = examples(100, suppress_health_check=list(HealthCheck))
 
 
 @QUIET

@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.errors import Unsupported
@@ -89,7 +90,7 @@ def answer(matcher, event):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(filters=st.lists(FILTERS, max_size=12), events=st.lists(EVENTS, min_size=1, max_size=8))
 def test_a_range_matcher_says_what_the_law_says(kind, filters, events):
     mine, law = pair(kind)
@@ -119,7 +120,7 @@ def take(matcher, step):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(steps=st.lists(STEPS, max_size=12), events=st.lists(EVENTS, min_size=1, max_size=4))
 def test_adding_replacing_and_removing_leaves_no_trace(kind, steps, events):
     mine, law = pair(kind)

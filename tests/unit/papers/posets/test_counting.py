@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.algebra import AttributeReader, Setting, collect_requirements
@@ -99,7 +100,7 @@ def found(algorithm, filters, events):
 
 @pytest.mark.parametrize("access", [True, False])
 @pytest.mark.parametrize("waiting", [0, 1024])
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(steps=STEPS, events=st.lists(EVENTS, min_size=1, max_size=8))
 def test_counting_agrees_with_brute_force_whatever_comes_and_goes(access, waiting, steps, events):
     kept, interval_index.MAX_WAITING = interval_index.MAX_WAITING, waiting

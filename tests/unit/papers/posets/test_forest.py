@@ -3,8 +3,9 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.algebra import AttributeReader, Setting, collect_requirements
@@ -73,7 +74,7 @@ class Ticking:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(steps=STEPS, events=EVENTS, interfaces=st.lists(st.integers(0, 3), min_size=10, max_size=10))
 def test_answers_agree_with_brute_force_whatever_comes_and_goes(kind, steps, events, interfaces):
     made, brute = kind(SETTING.ontology, interfaces=dict(enumerate(interfaces))), Brute()
@@ -103,7 +104,7 @@ def test_answers_agree_with_brute_force_whatever_comes_and_goes(kind, steps, eve
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(filters=st.lists(FILTERS, max_size=12), events=EVENTS, deadline=st.integers(0, 14))
 def test_a_deadline_gives_false_positives_and_never_a_miss(kind, filters, events, deadline):
     made, brute = kind(SETTING.ontology), Brute()

@@ -6,8 +6,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from tidings import Schema, lang
 from tidings.algebra import evaluate
@@ -107,13 +108,13 @@ untimed = patterns(conditions=False, absence=False)
 modes = st.sampled_from([Mode.RESTART, Mode.OVERLAP])
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(untimed, st.lists(st.frozensets(st.sampled_from("abc"), max_size=2), max_size=7), modes)
 def test_an_automaton_reports_where_the_definition_does_when_events_serve_several_names(wanted, word, mode):
     assert told(automaton_of(wanted, mode), word) == defined(wanted, word, mode)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(patterns(conditions=False, absence=False, overlapping=True), words(most=7), modes)
 def test_an_automaton_reports_where_the_definition_does_when_filters_overlap(wanted, word, mode):
     stream = seen(wanted, [{"kind": symbol, "time": time} for symbol, time in word])
@@ -130,7 +131,7 @@ def by_moore(table, final) -> list[int]:
     return classes.tolist()
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.data(), st.integers(1, 9), st.integers(1, 3))
 def test_states_are_parted_as_by_the_plain_algorithm(data, states, symbols):
     cells = data.draw(st.lists(st.integers(0, states - 1), min_size=states * symbols, max_size=states * symbols))
@@ -140,7 +141,7 @@ def test_states_are_parted_as_by_the_plain_algorithm(data, states, symbols):
     assert len(set(one)) == len(set(two)) == len(set(zip(one, two, strict=True)))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(untimed, modes)
 def test_no_two_states_are_equal_and_all_are_reached(wanted, mode):
     automaton = automaton_of(wanted, mode)
@@ -149,7 +150,7 @@ def test_no_two_states_are_equal_and_all_are_reached(wanted, mode):
     assert (automaton.reports == automaton.finals()[automaton.table]).all()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data(), modes)
 def test_a_sequence_over_exclusive_filters_has_a_state_for_each_step_and_one_more(data, mode):
     names = data.draw(st.lists(st.sampled_from("abcd"), min_size=2, max_size=9))
@@ -306,7 +307,7 @@ TEXTS = ["x < 5", "x > 3", "x in (1, 4)", "not x = 4", "x between 2 and 4", "kin
 TEXTS += ["kind = 'b' and x > 2", "kind = 'a' or x = 1", "not (kind = 'a' and x < 4)", "x exists"]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     st.lists(st.sampled_from(TEXTS), min_size=1, max_size=5, unique=True),
     st.fixed_dictionaries({}, optional={"x": st.integers(0, 6), "kind": st.sampled_from("abc")}),

@@ -5,8 +5,9 @@ from decimal import Decimal
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import tidings as td
 from tidings.errors import StateError
@@ -71,7 +72,7 @@ def snapshot():
 
 
 @given(st.integers(0, 10**9), st.integers(1, 255))
-@settings(max_examples=300)
+@examples(300)
 def test_a_damaged_state_is_refused(place, change):
     state = bytearray(snapshot())
     state[place % len(state)] ^= change

@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
@@ -498,7 +499,7 @@ def test_there_are_mistakes_to_plant():
     assert len(INDEPENDENT) >= len(PLANTED) - 1
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sets(st.sampled_from(range(len(INDEPENDENT)))))
 def test_any_mistakes_are_told_completely_and_nothing_else(mistakes, chosen):
     picked = [INDEPENDENT[at] for at in sorted(chosen)]

@@ -8,12 +8,13 @@ from decimal import Decimal
 from functools import partial
 
 import pytest
+from tests.examples import examples
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.spark.pipeline.sources.arrow_cast import cast_column
@@ -79,7 +80,7 @@ def as_text(value):
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(ROWS, st.permutations(list(KINDS)), EXTRA, st.data())
 def test_csv_comes_back_by_name_and_planted_bad_values_are_refused(tmp_path_factory, rows, order, extra, data):
     bad = data.draw(st.sets(st.integers(0, max(len(rows) - 1, 0)))) if rows else set()
@@ -98,7 +99,7 @@ def test_csv_comes_back_by_name_and_planted_bad_values_are_refused(tmp_path_fact
     assert all(json.loads(row["_raw"])["price"] == "call me" for row in refused)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(ROWS, st.permutations(list(KINDS)), EXTRA, st.sets(st.sampled_from(["make", "price", "sold"])), st.booleans())
 def test_parquet_comes_back_as_pyarrow_reads_it(tmp_path_factory, rows, order, extra, missing, as_words):
     fields = [(name, KINDS[name][0]) for name in order if name not in missing]
