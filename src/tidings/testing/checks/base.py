@@ -151,9 +151,13 @@ def collect_batch(matcher: Matcher, events: Any) -> list[set[Any]]:
 
 
 def for_all(strategy: st.SearchStrategy[T], body: Callable[[T], None], *, examples: int) -> None:
-    """Run the body on so many drawn cases, the same ones every time; hypothesis shrinks a failure."""
+    """Run the body on drawn cases, the same ones every time; hypothesis shrinks a failure.
+
+    `examples` is how many where hypothesis' profile has its default of a hundred, and grows and shrinks with it.
+    """
+    count = max(5, examples * settings().max_examples // 100)
     quiet = settings(
-        max_examples=examples, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+        max_examples=count, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
     )
     quiet(given(strategy)(body))()
 
