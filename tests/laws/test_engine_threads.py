@@ -8,9 +8,9 @@ from threading import Event, Thread
 
 import pytest
 from tests.differential.engine_worlds import NOW, Drawer, set_to
+from tests.unit.engine.invariants import check_state
 
 import tidings as td
-from tidings.engine.invariants import check_state
 from tidings.engine.tuning import EngineTuning, use_tuning
 
 READERS = 4

@@ -13,8 +13,8 @@ import numpy as np
 
 from tidings.algebra.law.requirement_counts import Demand
 from tidings.algebra.law.typed_attribute import collect_attributes
+from tidings.engine.arrays import expand_ranges
 from tidings.engine.compile.columns import View, to_typed_attribute
-from tidings.engine.ranges import expand_ranges
 from tidings.kernels.match.layout import OP_BITS
 
 if TYPE_CHECKING:
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.engine.segment import Segment
     from tidings.kernels.array_types import IntArray
-    from tidings.kernels.match.layout import IndexRows
     from tidings.model import Filter
 
 
 def count_demands(segment: Segment, slots: IntArray) -> Counter[tuple[str, Demand]]:
     """Count the demands on attributes of lossless subscriptions: the one row of each has all its tests."""
+    if not len(slots):
+        return Counter()
     rows = segment.row_of[slots]
     start = segment.index.rows.start
     first, sizes = start[rows].astype(np.int64), (start[rows + 1] - start[rows]).astype(np.int64)
@@ -56,18 +57,10 @@ def find_reading_slots(
         np.searchsorted(rows.start, literals, "right") - 1,
         checks.row[np.isin(checks.item, items)],
     ]
-    slots = _list_slots(rows, np.unique(np.concatenate(reading_rows).astype(np.int64)))
+    slots, _ = segment.list_slots(np.unique(np.concatenate(reading_rows).astype(np.int64)))
     trees = [
         slot
         for slot in segment.list_tree_slots()
         if not attributes.isdisjoint(collect_attributes(bound_filter(segment, slot)))
     ]
     return np.unique(np.concatenate([slots, np.array(trees, np.int64)]))
-
-
-def _list_slots(rows: IndexRows, places: IntArray) -> IntArray:
-    """Return the slots of rows; a row that several subscriptions share has an entry for each."""
-    if len(rows.entry):
-        sizes = (rows.entry[places + 1] - rows.entry[places]).astype(np.int64)
-        places = expand_ranges(rows.entry[places].astype(np.int64), sizes)
-    return np.asarray(rows.slot[places], np.int64)

@@ -19,13 +19,12 @@ from tidings.algebra import holds
 from tidings.algebra.law.typed_attribute import collect_attributes
 from tidings.engine.attribute_use import count_demands, find_reading_slots
 from tidings.engine.compaction import choose_merge, choose_work, merge_parts, sort_by_size
-from tidings.engine.compile.decompile import decompile_filter
 from tidings.engine.compile.draft import FilterDraft
 from tidings.engine.compile.row_table import RowTable
-from tidings.engine.compile.source_text import FilterSources
+from tidings.engine.compile.source_text import FilterSources, decompile_filter
 from tidings.engine.events.event_codes import encode_events
 from tidings.engine.explain.report import describe_state
-from tidings.engine.ids import Ids, to_arrow_ids
+from tidings.engine.ids import Ids
 from tidings.engine.index.planner import EventStatistics, estimate_presence
 from tidings.engine.segment import Segment
 from tidings.engine.staging import Stage
@@ -138,24 +137,23 @@ class Engine:
         """
         with self.lock:
             state = self._state
-            exists = np.array([id in state.waiting for id in ids], bool) if state.waiting else np.zeros(len(ids), bool)
+            if len(ids) == 1 and not dry_run:  # without arrays, a tenth of the time
+                if (tree := self.get_filter(ids[0])) is not None:
+                    self._put(state.delete_ids(ids))
+                return Removal(list(ids) if tree is None else [], Counter(), [] if tree is None else [tree])
+            slots = state.find_slots(ids)
+            exists = np.array([id in state.waiting for id in ids], bool)
             filters = [self._parse_source(state.waiting[ids[at]].source) for at in np.flatnonzero(exists).tolist()]
-            removed = set(ids) if filters else set()
-            waiting = {id: subscription for id, subscription in state.waiting.items() if id not in removed}
             demands: Counter[tuple[str, Demand]] = Counter()
-            parts = []
-            arrow_ids = to_arrow_ids(ids)
-            for part in state.parts:
-                segment, slots = part.segment, part.find_many(arrow_ids)
-                exists |= slots >= 0
-                slots = slots[slots >= 0]
-                has_source = np.isin(slots, segment.sources.slots) if len(segment.sources.slots) else slots < 0
-                filters += [self._read_filter(segment, slot) for slot in slots[has_source].tolist()]
-                demands += count_demands(segment, slots[~has_source])
-                parts.append(part.delete_slots(slots))
+            for part, part_slots in zip(state.parts, slots, strict=True):
+                exists |= part_slots >= 0
+                own = part_slots[part_slots >= 0]
+                written = part.segment.sources.find_written(own)
+                filters += [self._read_filter(part.segment, slot) for slot in own[written].tolist()]
+                demands.update(count_demands(part.segment, own[~written]))
             missing = [ids[at] for at in np.flatnonzero(~exists).tolist()]
             if not missing and not dry_run:
-                self._put(EngineState(tuple(parts), waiting))
+                self._put(state.delete_ids(ids, slots))
             return Removal(missing, demands, filters)
 
     def _put(self, state: EngineState) -> None:
@@ -292,16 +290,13 @@ class Engine:
         return self._state
 
     def __len__(self) -> int:
-        """Count the subscriptions."""
         return len(self._state)
 
     def __contains__(self, id: object) -> bool:
-        """Tell whether there is a subscription with this id."""
         state = self._state
         return id in state.waiting or state.find(id) is not None
 
     def __iter__(self) -> Iterator[str | int]:
-        """Yield the ids."""
         return self._state.iterate_ids()
 
     def find_existing(self, ids: Sequence[str | int]) -> set[str | int]:
@@ -309,9 +304,9 @@ class Engine:
         state = self._state
         if len(ids) == 1:
             return set(ids) if ids[0] in self else set()
-        existing = set(state.waiting.keys() & set(ids)) if state.waiting else set()
-        for part in state.parts:
-            existing.update(ids[at] for at in np.flatnonzero(part.find_many(ids) >= 0).tolist())
+        existing = {id for id in ids if id in state.waiting}
+        for slots in state.find_slots(ids):
+            existing.update(ids[at] for at in np.flatnonzero(slots >= 0).tolist())
         return existing
 
     def list_existing(self, ids: Ids) -> list[str | int]:
@@ -331,7 +326,7 @@ class Engine:
         if waiting is not None:
             return self._parse_source(waiting.source)
         place = state.find(id)
-        return None if place is None else self._read_filter(state.parts[place[0]].segment, place[1])
+        return None if place is None else self._read_filter(*place)
 
     def _read_filter(self, segment: Segment, slot: int) -> Filter:
         source = segment.sources.get(slot)

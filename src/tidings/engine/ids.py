@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.readonly import freeze
+from tidings.engine.arrays import freeze
 from tidings.errors import TidingsError
 from tidings.kernels.match import id_table as kernel
 

@@ -6,10 +6,12 @@ kept as trees, whose code cannot be taken apart.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings.engine.arrays import counts_to_starts, invert, list_owners
 from tidings.engine.compile.code_spaces import RankedSpace, merge_spaces
 from tidings.engine.compile.columns import View
 from tidings.engine.compile.row_table import Literals, RowTable, TreeTable
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from tidings.engine.segment import Segment
     from tidings.engine.tuning import EngineTuning
     from tidings.kernels.array_types import CodeArray, IntArray
+    from tidings.kernels.match.layout import IndexRows
     from tidings.model import Kind, TextTest
 
 EMPTY_LOW_16 = 0xFFFF
@@ -44,19 +47,34 @@ def extract_table(segment: Segment, new_slot: IntArray) -> RowTable:
     if segment.candidate_trees is not None:
         new_slot = new_slot.copy()
         new_slot[segment.candidate_trees.forest.slots] = -1
-    rows, index = segment.index.rows, segment.index
+    rows, copy, checks = segment.index.rows, segment.index.copy, segment.exact_checks
     count = len(rows.start) - 1
-    entry = rows.entry if len(rows.entry) else np.arange(count + 1, dtype=np.uint32)
-    owner = np.repeat(np.arange(count), np.diff(entry))
+    owner = list_owners(rows.entry) if len(rows.entry) else np.arange(count)
     slots = new_slot[rows.slot]
     live = slots >= 0
-    if len(index.copy):
-        live &= index.copy[owner] == 0
-    live_rows = np.unique(owner[live])
-    place = np.full(count, -1, np.int64)
-    place[live_rows] = np.arange(len(live_rows))
-    new_entry = np.zeros(len(live_rows) + 1, np.uint32)
-    np.cumsum(np.bincount(place[owner[live]], minlength=len(live_rows)), out=new_entry[1:])
+    if len(copy):
+        live &= copy[owner] == 0
+    live_rows, place_of_entry = np.unique(owner[live], return_inverse=True)
+    place = invert(live_rows, count, missing=-1)
+    has_live_row = place[checks.row] >= 0
+    start, literals = _extract_literals(rows, live_rows)
+    return RowTable(
+        columns=segment.columns,
+        kinds=segment.kinds,
+        spaces=segment.spaces,
+        start=start,
+        literals=literals,
+        entry=counts_to_starts(np.bincount(place_of_entry, minlength=len(live_rows)), np.uint32),
+        slot=slots[live].astype(np.uint32),
+        item_row=place[checks.row[has_live_row]].astype(np.uint32),
+        item_number=checks.item[has_live_row],
+        items=checks.items,
+        patterns={name: list(automaton.tests) for name, automaton in segment.automata.items()},
+    )
+
+
+def _extract_literals(rows: IndexRows, live_rows: IntArray) -> tuple[CodeArray, Literals]:
+    """Return where the literals of some rows begin, and these literals, in codes of 32 bits."""
     literal = rows.literal.reshape(-1, 3)
     wide = [np.ascontiguousarray(literal[:, side]).astype(np.uint32) for side in range(3)]
     # A writable copy: the kernels that build are compiled for writable arrays only.
@@ -65,21 +83,7 @@ def extract_table(segment: Segment, new_slot: IntArray) -> RowTable:
     if literal.dtype == np.uint16:
         low[((head & UNION) == 0) & (low == EMPTY_LOW_16)] = kernel.EMPTY_LOW
         union_low[union_low == EMPTY_LOW_16] = kernel.EMPTY_LOW
-    checks = segment.exact_checks
-    is_live = place[checks.row] >= 0
-    return RowTable(
-        columns=segment.columns,
-        kinds=segment.kinds,
-        spaces=segment.spaces,
-        start=start,
-        literals=Literals(head, low, high, rows.union_start.copy(), union_low, union_high),
-        entry=new_entry,
-        slot=slots[live].astype(np.uint32),
-        item_row=place[checks.row[is_live]].astype(np.uint32),
-        item_number=checks.item[is_live],
-        items=checks.items,
-        patterns={name: list(automaton.tests) for name, automaton in segment.automata.items()},
-    )
+    return start, Literals(head, low, high, rows.union_start.copy(), union_low, union_high)
 
 
 def merge_tables(tables: Sequence[RowTable], tuning: EngineTuning = DEFAULT_TUNING) -> RowTable:
@@ -87,41 +91,29 @@ def merge_tables(tables: Sequence[RowTable], tuning: EngineTuning = DEFAULT_TUNI
 
     At most one of the tables has trees: those of merged segments are compiled again, all together.
     """
-    columns = list(dict.fromkeys(column for table in tables for column in table.columns))
+    columns = tuple(dict.fromkeys(column for table in tables for column in table.columns))
     patterns = _merge_patterns(tables)
     spaces, ranks = _merge_code_spaces(tables, columns, patterns, tuning)
-    sizes = np.array([len(space) for space in spaces], np.int64)
+    sizes = {column: len(space) for column, space in zip(columns, spaces, strict=True)}
     items: dict[ExactItem, int] = {}
-    literals: list[Literals] = []
-    item_numbers: list[CodeArray] = []
-    trees: dict[str, TreeTable] = {}
-    union_count = 0
-    for table, table_ranks in zip(tables, ranks, strict=True):
-        numbers = np.array([columns.index(column) for column in table.columns], np.int64)
-        moved = _move_literals(table, table.literals, numbers, table_ranks, sizes)
-        base = np.where(moved.head & UNION, union_count, 0)
-        literals.append(Literals(moved.head, (moved.low + base).astype(np.uint32), moved.high, *moved.unions))
-        union_count += len(moved.union_start) - 1
-        number_of = np.array([items.setdefault(item, len(items)) for item in table.items], np.int64)
-        item_numbers.append(number_of[table.item_number].astype(np.uint32) if table.items else table.item_number)
-        for name, kept in (("trees", table.trees), ("candidate_trees", table.candidate_trees)):
-            if kept is not None:
-                leaves = _move_literals(table, kept.leaves, numbers, table_ranks, sizes)
-                leaf_items = number_of[kept.items].astype(np.uint32) if len(kept.items) else kept.items
-                trees[name] = TreeTable(leaves, leaf_items, kept.trees)
+    new_items = [np.array([items.setdefault(item, len(items)) for item in table.items], np.uint32) for table in tables]
+    moved = [_move_table(*parts, sizes) for parts in zip(tables, ranks, new_items, strict=True)]
+    bases = counts_to_starts([len(table.start) - 1 for table in tables])
+    rows = [table.item_row + base for table, base in zip(tables, bases[:-1], strict=True)]
     return RowTable(
-        columns=tuple(columns),
+        columns=columns,
         kinds=_merge_kinds(tables, columns),
-        spaces=tuple(spaces),
+        spaces=spaces,
         start=_concatenate_starts([table.start for table in tables]),
-        literals=_concatenate_literals(literals),
+        literals=_concatenate_literals([table.literals for table in moved]),
         entry=_concatenate_starts([table.entry for table in tables]),
         slot=np.concatenate([table.slot for table in tables]),
-        item_row=_concatenate_rows([table.item_row for table in tables], [len(table.start) - 1 for table in tables]),
-        item_number=np.concatenate(item_numbers),
+        item_row=np.concatenate(rows).astype(np.uint32),
+        item_number=np.concatenate([table.item_number for table in moved]),
         items=list(items),
         patterns=patterns,
-        **trees,
+        trees=next((table.trees for table in moved if table.trees is not None), None),
+        candidate_trees=next((table.candidate_trees for table in moved if table.candidate_trees is not None), None),
     )
 
 
@@ -135,8 +127,8 @@ def _merge_patterns(tables: Sequence[RowTable]) -> dict[str, list[TextTest]]:
 
 
 def _merge_code_spaces(
-    tables: Sequence[RowTable], columns: list[Column], patterns: dict[str, list[TextTest]], tuning: EngineTuning
-) -> tuple[list[CodeSpace], list[dict[Column, IntArray]]]:
+    tables: Sequence[RowTable], columns: Sequence[Column], patterns: dict[str, list[TextTest]], tuning: EngineTuning
+) -> tuple[tuple[CodeSpace, ...], list[dict[Column, IntArray]]]:
     """Return a space for each column, and for each table the new ranks of its end points."""
     spaces: list[CodeSpace] = []
     ranks: list[dict[Column, IntArray]] = [{} for _ in tables]
@@ -145,29 +137,49 @@ def _merge_code_spaces(
         own = [tables[at].spaces[tables[at].columns.index(column)] for at in holders]
         if column.view is View.PATTERNS:  # its end points are ids of patterns, which are numbered anew
             number = {test: place for place, test in enumerate(patterns[column.attribute])}
-            spaces.append(RankedSpace(np.arange(len(number), dtype=np.float64)))
-            for at, space in zip(holders, own, strict=True):
+            space: CodeSpace = RankedSpace(np.arange(len(number), dtype=np.float64))
+            new_ranks = []
+            for at, old in zip(holders, own, strict=True):
                 tests = tables[at].patterns[column.attribute]
-                old = space.decode(np.arange(len(space)))
-                ranks[at][column] = np.array([number[tests[id]] for id in old], np.int64)
-            continue
-        space, new_ranks = merge_spaces(own, tuning)
+                new_ranks.append(np.array([number[tests[id]] for id in old.decode(np.arange(len(old)))], np.int64))
+        else:
+            space, new_ranks = merge_spaces(own, tuning)
         spaces.append(space)
         for at, rank in zip(holders, new_ranks, strict=True):
             ranks[at][column] = rank
-    return spaces, ranks
+    return tuple(spaces), ranks
 
 
-def _move_literals(
-    table: RowTable, literals: Literals, numbers: IntArray, ranks: dict[Column, IntArray], sizes: IntArray
-) -> Literals:
-    """Return literals of a table with the columns' new `numbers`, and codes of the new spaces of these `sizes`."""
-    new_sizes = sizes[numbers] if len(numbers) else sizes
-    moved = remap_literals(literals, table.spaces, [ranks[column] for column in table.columns], new_sizes)
-    if not len(numbers):
-        return moved
-    head = (numbers[literals.head >> OP_BITS] << OP_BITS | (literals.head & 15)).astype(np.uint32)
-    return Literals(head, moved.low, moved.high, *moved.unions)
+def _move_table(
+    table: RowTable, ranks: dict[Column, IntArray], new_item: CodeArray, sizes: dict[Column, int]
+) -> RowTable:
+    """Return a table with literals, items and trees in the numbers of the whole.
+
+    `ranks` are the new ranks of end points, `new_item` the new numbers of items, and `sizes` the sizes of the new
+    spaces, in the order of the new columns.
+    """
+    place = {column: number for number, column in enumerate(sizes)}
+    numbers = np.array([place[column] for column in table.columns], np.int64)
+    new_sizes = np.array([sizes[column] for column in table.columns], np.int64)
+
+    def move(literals: Literals) -> Literals:
+        moved = remap_literals(literals, table.spaces, [ranks[column] for column in table.columns], new_sizes)
+        if not len(numbers):
+            return moved
+        head = (numbers[literals.head >> OP_BITS] << OP_BITS | (literals.head & 15)).astype(np.uint32)
+        return replace(moved, head=head)
+
+    trees, candidate_trees = (
+        trees if trees is None else TreeTable(move(trees.leaves), new_item[trees.items], trees.trees)
+        for trees in (table.trees, table.candidate_trees)
+    )
+    return replace(
+        table,
+        literals=move(table.literals),
+        item_number=new_item[table.item_number],
+        trees=trees,
+        candidate_trees=candidate_trees,
+    )
 
 
 def remap_literals(
@@ -178,7 +190,7 @@ def remap_literals(
     union_low, union_high = literals.union_low.copy(), literals.union_high.copy()
     old_sizes = np.array([len(space) for space in spaces], np.int64)
     rank = np.concatenate([*ranks, np.zeros(0, np.int64)])
-    start = np.concatenate([[0], np.cumsum([len(column_ranks) for column_ranks in ranks], dtype=np.int64)])
+    start = counts_to_starts([len(column_ranks) for column_ranks in ranks])
     kernel.remap(literals.head, low, high, old_sizes, rank, start, new_sizes)
     kernel.remap_unions(
         literals.head, literals.low, literals.union_start, union_low, union_high, old_sizes, rank, start, new_sizes
@@ -186,7 +198,7 @@ def remap_literals(
     return Literals(literals.head, low, high, literals.union_start, union_low, union_high)
 
 
-def _merge_kinds(tables: Sequence[RowTable], columns: list[Column]) -> tuple[Kind, ...]:
+def _merge_kinds(tables: Sequence[RowTable], columns: Sequence[Column]) -> tuple[Kind, ...]:
     """Return the kind of each column; where tables differ, that of one whose rows test the column."""
     kinds = {column: kind for table in tables for column, kind in zip(table.columns, table.kinds, strict=True)}
     for table in tables:
@@ -196,18 +208,19 @@ def _merge_kinds(tables: Sequence[RowTable], columns: list[Column]) -> tuple[Kin
 
 
 def _concatenate_literals(parts: list[Literals]) -> Literals:
-    names = ("head", "low", "high", "union_low", "union_high")
-    head, low, high, union_low, union_high = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-    return Literals(head, low, high, _concatenate_starts([part.union_start for part in parts]), union_low, union_high)
+    """Join literals; unions get the numbers of the whole."""
+    bases = counts_to_starts([len(part.union_start) - 1 for part in parts])
+    lows = [part.low + np.where(part.head & UNION, base, 0) for part, base in zip(parts, bases[:-1], strict=True)]
+    return Literals(
+        head=np.concatenate([part.head for part in parts]),
+        low=np.concatenate(lows).astype(np.uint32),
+        high=np.concatenate([part.high for part in parts]),
+        union_start=_concatenate_starts([part.union_start for part in parts]),
+        union_low=np.concatenate([part.union_low for part in parts]),
+        union_high=np.concatenate([part.union_high for part in parts]),
+    )
 
 
 def _concatenate_starts(parts: Sequence[NDArray[Any]]) -> CodeArray:
     """Join arrays of starts, each of which begins at 0."""
-    sizes = np.concatenate([np.diff(part.astype(np.int64)) for part in parts])
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint32)
-
-
-def _concatenate_rows(parts: Sequence[CodeArray], sizes: list[int]) -> CodeArray:
-    """Join arrays of row numbers; `sizes` are the numbers of rows of each part."""
-    moved = [part.astype(np.int64) + base for part, base in zip(parts, np.cumsum([0, *sizes[:-1]]), strict=True)]
-    return np.concatenate(moved).astype(np.uint32)
+    return counts_to_starts(np.concatenate([np.diff(part) for part in parts]), np.uint32)

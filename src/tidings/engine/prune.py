@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidings.engine.arrays import counts_to_starts, expand_ranges
 from tidings.engine.compile.code_spaces import ByteSpace, CodeSpace, LinearSpace, RankedSpace, build_space
 from tidings.engine.compile.columns import Column, Numbers, View
 from tidings.engine.compile.row_table import Literals, RowTable
 from tidings.engine.merge import remap_literals
-from tidings.engine.ranges import expand_ranges
 from tidings.engine.tuning import DEFAULT_TUNING
 from tidings.kernels.match import row_codes as kernel
 from tidings.kernels.match.layout import OP_BITS
@@ -35,7 +35,10 @@ def prune_table(table: RowTable, tuning: EngineTuning = DEFAULT_TUNING) -> RowTa
     """Return the table without what no row of it uses; it must have no trees."""
     assert table.trees is None
     assert table.candidate_trees is None
-    table = _drop_columns(_drop_unions(_drop_items(table)))
+    used_items, place = np.unique(table.item_number, return_inverse=True)
+    items = [table.items[number] for number in used_items.tolist()]
+    table = replace(table, items=items, item_number=place.astype(np.uint32))
+    table = _drop_columns(_drop_unions(table))
     spaces: list[CodeSpace] = []
     ranks: list[IntArray] = []
     patterns = dict(table.patterns)
@@ -48,17 +51,12 @@ def prune_table(table: RowTable, tuning: EngineTuning = DEFAULT_TUNING) -> RowTa
         else:
             fewer, new = _take_ends(space, used, tuning)
             spaces.append(fewer)
-        ranks.append(_scatter_ranks(used, new, len(space)))
+        rank = np.zeros(len(space), np.int64)  # an unused old rank maps to any
+        rank[used] = new
+        ranks.append(rank)
     sizes = np.array([len(space) for space in spaces], np.int64)
     literals = remap_literals(table.literals, table.spaces, ranks, sizes)
     return replace(table, spaces=tuple(spaces), patterns=patterns, literals=literals)
-
-
-def _drop_items(table: RowTable) -> RowTable:
-    """Drop the exact checks that no row needs."""
-    numbers, place = np.unique(table.item_number, return_inverse=True)
-    items = [table.items[number] for number in numbers.tolist()]
-    return replace(table, items=items, item_number=place.astype(np.uint32))
 
 
 def _drop_unions(table: RowTable) -> RowTable:
@@ -71,8 +69,7 @@ def _drop_unions(table: RowTable) -> RowTable:
     parts = expand_ranges(start[numbers], sizes)
     low = literals.low.copy()
     low[is_union] = place
-    new_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint32)
-    unions = new_start, literals.union_low[parts], literals.union_high[parts]
+    unions = counts_to_starts(sizes, np.uint32), literals.union_low[parts], literals.union_high[parts]
     return replace(table, literals=Literals(literals.head, low, literals.high, *unions))
 
 
@@ -106,7 +103,7 @@ def _find_used_ends(table: RowTable) -> list[IntArray]:
     every = np.concatenate([column[~is_union], np.repeat(owner, sizes)])
     low = np.concatenate([literals.low[~is_union], literals.union_low]).astype(np.int64)
     high = np.concatenate([literals.high[~is_union], literals.union_high]).astype(np.int64)
-    base = np.concatenate([[0], np.cumsum([len(space) for space in table.spaces], dtype=np.int64)])
+    base = counts_to_starts([len(space) for space in table.spaces])
     used = np.zeros(base[-1], bool)
     some = low != kernel.EMPTY_LOW
     bounded = some & (low > 0)
@@ -127,12 +124,5 @@ def _take_ends(space: CodeSpace, ranks: IntArray, tuning: EngineTuning) -> tuple
             return fewer, fewer.encode(points).astype(np.int64) >> 1
         case ByteSpace(blob, start):
             sizes = start[ranks + 1] - start[ranks]
-            new_start = np.concatenate([[0], np.cumsum(sizes)])
-            return ByteSpace(blob[expand_ranges(start[ranks], sizes)], new_start), np.arange(len(ranks))
-
-
-def _scatter_ranks(ranks: IntArray, new: IntArray, size: int) -> IntArray:
-    """Return an array that maps old ranks to new ones; an unused old rank maps to any."""
-    result = np.zeros(size, np.int64)
-    result[ranks] = new
-    return result
+            fewer_bytes = blob[expand_ranges(start[ranks], sizes)]
+            return ByteSpace(fewer_bytes, counts_to_starts(sizes)), np.arange(len(ranks))

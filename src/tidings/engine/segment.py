@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings.engine.arrays import expand_ranges, freeze, freeze_group, invert, list_owners
+from tidings.engine.compile.code_spaces import CodeSpace
 from tidings.engine.compile.columns import Column, View
 from tidings.engine.compile.row_table import Literals, renumber_leaves
+from tidings.engine.compile.source_text import FilterSources
 from tidings.engine.events.event_codes import encode_events
 from tidings.engine.exact.exact_checks import ExactChecks
 from tidings.engine.exact.forest import TreeForest
 from tidings.engine.exact.text_automaton import TextAutomaton
-from tidings.engine.index.builder import build_index
+from tidings.engine.ids import Ids
+from tidings.engine.index.builder import SegmentIndex, build_index
 from tidings.engine.index.planner import EventStatistics, count_by_kind
-from tidings.engine.ranges import expand_ranges
-from tidings.engine.readonly import freeze, freeze_group
 from tidings.engine.tuning import DEFAULT_TUNING
 from tidings.kernels.array_types import CodeArray, IntArray
 from tidings.kernels.match import batch as kernel
@@ -35,21 +37,17 @@ from tidings.kernels.match.layout import OP_BITS, LeafArrays
 from tidings.kernels.match.row_codes import drop_duplicates
 from tidings.kernels.match.trees import decide_leaves
 from tidings.kernels.match.vector_words import EVENTS, WORDS
+from tidings.model import Kind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tidings.engine.compile.code_spaces import CodeSpace
     from tidings.engine.compile.columns import EventColumns
     from tidings.engine.compile.row_table import RowTable, TreeTable
-    from tidings.engine.compile.source_text import FilterSources
     from tidings.engine.events.event_source import EventSource
-    from tidings.engine.ids import Ids
-    from tidings.engine.index.builder import SegmentIndex
     from tidings.engine.tuning import EngineTuning
-    from tidings.kernels.array_types import BoolArray, ByteArray
+    from tidings.kernels.array_types import BoolArray
     from tidings.kernels.match.layout import EventCells
-    from tidings.model import Kind
 
     Pairs = tuple[IntArray, CodeArray]
     """Events and slots."""
@@ -68,32 +66,19 @@ class FilterTrees:
     forest: TreeForest
 
     def __post_init__(self) -> None:
-        """Make the arrays that kernels read read-only."""
         object.__setattr__(self, "leaves", Literals(*map(freeze, self.leaves.arrays)))
         object.__setattr__(self, "column_start", freeze(self.column_start))
 
     @cached_property
-    def column(self) -> CodeArray:
-        """The column of each leaf."""
-        return freeze(self.leaves.head >> OP_BITS)
-
-    @cached_property
-    def op(self) -> ByteArray:
-        """The op of each leaf."""
-        return freeze(self.leaves.head.astype(np.uint8) & 15)
-
-    @cached_property
     def leaf_arrays(self) -> LeafArrays:
         """The leaves as kernels take them."""
-        return LeafArrays(self.column, self.op, self.leaves.low, self.leaves.high, *self.leaves.unions)
+        column, op = freeze(self.leaves.head >> OP_BITS), freeze(self.leaves.head.astype(np.uint8) & 15)
+        return LeafArrays(column, op, self.leaves.low, self.leaves.high, *self.leaves.unions)
 
     @cached_property
     def place_of(self) -> IntArray:
         """Slot -> the place of its tree in the forest, or -1; slots beyond the last tree's are left out."""
-        slots = self.forest.slots
-        result = np.full(int(slots.max(initial=0)) + 1, -1, np.int64)
-        result[slots] = np.arange(len(slots))
-        return result
+        return invert(self.forest.slots, int(self.forest.slots.max(initial=0)) + 1, missing=-1)
 
     def decide(self, cells: EventCells, events: IntArray, places: IntArray) -> BoolArray:
         """Decide pairs of an event and a tree's place one by one; `events` ascends, and the trees have no items."""
@@ -108,10 +93,9 @@ class FilterTrees:
 
 
 class TooManyPairs(Exception):
-    """A batch has more matches than one call may return; for fewer events at a time, the segment answers."""
+    """A batch has about so many matches, more than one call may return; for fewer events, the segment answers."""
 
     def __init__(self, pairs: int, events: int) -> None:
-        """Take the estimated number of pairs, and the number of events they belong to."""
         super().__init__(f"{pairs:,} pairs of {events:,} events")
         self.pairs, self.events = pairs, events
 
@@ -121,39 +105,46 @@ class TooManyPairs(Exception):
         return max(1, min(self.events // 2, self.events * MOST // (2 * self.pairs)))
 
 
+@dataclass(frozen=True, eq=False)
 class Segment:
-    """Subscriptions, and how to find those that an event satisfies; slot `s` is the subscription `ids[s]`."""
+    """Subscriptions, and how to find those that an event satisfies; slot `s` is the subscription `ids[s]`.
 
-    def __init__(  # noqa: PLR0913 - all its parts, by name
-        self,
-        *,
-        columns: tuple[Column, ...],
-        kinds: tuple[Kind, ...],
-        spaces: tuple[CodeSpace, ...],
-        index: SegmentIndex,
-        exact_checks: ExactChecks,
-        automata: dict[str, TextAutomaton],
-        trees: FilterTrees | None,
-        candidate_trees: FilterTrees | None = None,
-        ids: Ids,
-        sources: FilterSources,
-        choice: dict[str, int],
-    ) -> None:
-        """Take the parts; `Segment.build` makes them.
+    `trees` are decided for every event, `candidate_trees` for the events that pass the row which finds them.
+    """
 
-        `trees` are decided for every event, `candidate_trees` for the events that pass the row which finds them.
-        """
-        self.columns, self.kinds, self.spaces = columns, kinds, spaces
+    columns: tuple[Column, ...]
+    kinds: tuple[Kind, ...]
+    spaces: tuple[CodeSpace, ...]
+    index: SegmentIndex
+    exact_checks: ExactChecks
+    automata: dict[str, TextAutomaton]
+    trees: FilterTrees | None
+    candidate_trees: FilterTrees | None
+    ids: Ids
+    sources: FilterSources
+    choice: dict[str, int]  # how many rows are found in which way
+
+    def __post_init__(self) -> None:
+        index = self.index
         rows, paths, tiles = freeze_group(index.rows), freeze_group(index.paths), freeze_group(index.tiles)
-        self.index = replace(index, rows=rows, paths=paths, tiles=tiles)
-        self.exact_checks, self.automata = exact_checks, automata
-        self.trees, self.candidate_trees = trees, candidate_trees
-        self.ids, self.sources, self.choice = ids, sources, choice
-        self._column_numbers = {column: number for number, column in enumerate(columns)}
-        boxes = [Column(name, view) for name in sorted(exact_checks.names) for view in (View.LONGITUDE, View.LATITUDE)]
-        values = [column for column in columns if column.view is not View.PATTERNS]
-        self.required_columns = tuple(dict.fromkeys([*values, *boxes]))
-        self.pattern_columns = tuple(column for column in columns if column.view is View.PATTERNS)
+        object.__setattr__(self, "index", replace(index, rows=rows, paths=paths, tiles=tiles))
+
+    @cached_property
+    def column_numbers(self) -> dict[Column, int]:
+        """The number of each column."""
+        return {column: number for number, column in enumerate(self.columns)}
+
+    @cached_property
+    def required_columns(self) -> tuple[Column, ...]:
+        """The columns of events that matching reads, but for the text patterns, which are numbered here."""
+        names = sorted(self.exact_checks.names)
+        boxes = [Column(name, view) for name in names for view in (View.LONGITUDE, View.LATITUDE)]
+        return tuple(dict.fromkeys([column for column in self.columns if column.view is not View.PATTERNS] + boxes))
+
+    @cached_property
+    def pattern_columns(self) -> tuple[Column, ...]:
+        """The columns of text patterns."""
+        return tuple(column for column in self.columns if column.view is View.PATTERNS)
 
     @classmethod
     def build(
@@ -183,7 +174,6 @@ class Segment:
         )
 
     def __len__(self) -> int:
-        """Count the slots."""
         return len(self.ids)
 
     def list_tree_slots(self) -> list[int]:
@@ -191,12 +181,21 @@ class Segment:
         forests = [trees.forest for trees in (self.trees, self.candidate_trees) if trees is not None]
         return [slot for forest in forests for slot in forest.slots.tolist()]
 
+    def list_slots(self, rows: NDArray[Any]) -> tuple[CodeArray, IntArray]:
+        """Return the slots of rows, row after row, and how many each has: subscriptions may share a row."""
+        entry, slot = self.index.rows.entry, self.index.rows.slot
+        if not len(entry):
+            return slot[rows], np.ones(len(rows), np.int64)
+        first = entry[rows].astype(np.int64)
+        sizes = entry[rows + 1] - first
+        return slot[expand_ranges(first, sizes)], sizes
+
     def match(self, batch: EventColumns, arrivals: EventSource, *, pair_cost: int = DEFAULT_TUNING.pair_cost) -> Pairs:
         """Return the pairs of event and slot, each once; `batch` has the `required_columns`, at least."""
         if self.pattern_columns:
             texts = arrivals.select_columns(self.pattern_columns, lambda column: self.automata[column.attribute])
             batch = {**batch, **texts}
-        cells = encode_events(batch, self._column_numbers, self.spaces, len(arrivals))
+        cells = encode_events(batch, self.column_numbers, self.spaces, len(arrivals))
         events, slots, special_events, special_rows, pairs = kernel.match(
             self.index.rows, self.index.paths, self.index.tiles, cells
         )
@@ -217,13 +216,8 @@ class Segment:
     ) -> Pairs:
         """Return the pairs of event and slot whose rows pass their exact checks, each once."""
         passing = self.exact_checks.filter_pairs(batch, arrivals, events, rows)
-        events, rows = events[passing], rows[passing]
-        entry, slot = self.index.rows.entry, self.index.rows.slot
-        if not len(entry):
-            return _deduplicate_pairs(events, slot[rows], len(arrivals), len(self))
-        sizes = (entry[rows + np.uint32(1)] - entry[rows]).astype(np.int64)
-        slots = slot[expand_ranges(entry[rows], sizes)]
-        return _deduplicate_pairs(np.repeat(events, sizes), slots, len(arrivals), len(self))
+        slots, sizes = self.list_slots(rows[passing])
+        return _deduplicate_pairs(np.repeat(events[passing], sizes), slots, len(arrivals), len(self))
 
     def _decide_candidates(
         self, cells: EventCells, batch: EventColumns, arrivals: EventSource, candidates: Pairs, pair_cost: int
@@ -254,16 +248,16 @@ class Segment:
             block = np.ascontiguousarray(cells.cell[first : first + EVENTS])
             truths[:] = 0
             decide_leaves(cells._replace(cell=block), trees.leaf_arrays, trees.column_start, truths)
-            for place, item in enumerate(trees.items.tolist()):
-                row = (len(leaves.head) + place) * WORDS
-                for event in range(len(block)):
-                    if self.exact_checks.decide_one(batch, arrivals, first + event, item):
-                        truths[row + event // 64] |= np.uint64(1) << np.uint64(event % 64)
+            events = np.arange(first, first + len(block))
+            for place, item in enumerate(trees.items.tolist(), len(leaves.head)):
+                decided = self.exact_checks.decide(batch, arrivals, events, np.full(len(block), item))
+                bits = np.packbits(decided, bitorder="little")
+                truths[place * WORDS : (place + 1) * WORDS].view(np.uint8)[: len(bits)] = bits
             starts, slots = trees.forest.match_block(truths, len(block))
             total += len(slots)
             if total > MOST and first + EVENTS < len(arrivals):
                 raise TooManyPairs(total * -(-len(arrivals) // (first + EVENTS)), len(arrivals))
-            matches.append((np.repeat(np.arange(first, first + len(block)), np.diff(starts)), slots))
+            matches.append((np.repeat(events, np.diff(starts)), slots))
         return _concatenate(matches)
 
     @cached_property
@@ -271,10 +265,7 @@ class Segment:
         """The row of each slot, or -1; of a subscription with several rows, one of them."""
         rows = self.index.rows
         result = np.full(len(self), -1, np.int64)
-        owner = np.arange(len(rows.slot))
-        if len(rows.entry):
-            owner = np.repeat(np.arange(len(rows.entry) - 1), np.diff(rows.entry))
-        result[rows.slot] = owner
+        result[rows.slot] = list_owners(rows.entry) if len(rows.entry) else np.arange(len(rows.slot))
         return result
 
 
@@ -309,11 +300,9 @@ def _build_trees(table: RowTable, trees: TreeTable | None) -> FilterTrees | None
         return None
     literals = trees.leaves
     order = np.argsort(literals.head >> OP_BITS, kind="stable")
-    new = np.empty(len(order) + len(trees.items), np.int64)
-    new[order] = np.arange(len(order))
-    new[len(order) :] = np.arange(len(order), len(new))
-    numbers = new.tolist()
+    items = range(len(order), len(order) + len(trees.items))
+    numbers = [*invert(order, len(order)).tolist(), *items]
     leaves = Literals(literals.head[order], literals.low[order], literals.high[order], *literals.unions)
     column_start = np.searchsorted(leaves.head >> OP_BITS, np.arange(len(table.columns) + 1)).astype(np.int64)
     nodes = [(slot, renumber_leaves(node, numbers)) for slot, node in trees.trees]
-    return FilterTrees(leaves, column_start, trees.items, TreeForest.build(nodes, leaves=len(new)))
+    return FilterTrees(leaves, column_start, trees.items, TreeForest.build(nodes, leaves=len(numbers)))

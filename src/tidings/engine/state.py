@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings.engine.ids import to_arrow_ids
 from tidings.engine.segment import Segment
 from tidings.engine.staging import WaitingSubscription
 from tidings.kernels.array_types import BoolArray
@@ -32,7 +33,6 @@ class LiveSegment:
     deleted_count: int = 0
 
     def __len__(self) -> int:
-        """Count the live subscriptions."""
         return len(self.segment) - self.deleted_count
 
     def find(self, id: object) -> int:
@@ -51,7 +51,7 @@ class LiveSegment:
             return self
         deleted = np.zeros(len(self.segment), bool) if self.deleted is None else self.deleted.copy()
         deleted[slots] = True
-        return replace(self, deleted=deleted, deleted_count=int(deleted.sum()))
+        return LiveSegment(self.segment, deleted, int(np.count_nonzero(deleted)))
 
     def list_live_slots(self) -> IntArray:
         """Return the slots that are not deleted, ascending."""
@@ -66,36 +66,38 @@ class EngineState:
     waiting: Mapping[str | int, WaitingSubscription] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """Count the subscriptions."""
         return len(self.waiting) + sum(map(len, self.parts))
 
     def collect_columns(self) -> tuple[Column, ...]:
         """Return the columns that the segments read, but for text patterns, which each segment numbers by itself."""
         return tuple(dict.fromkeys(column for part in self.parts for column in part.segment.required_columns))
 
-    def find(self, id: object) -> tuple[int, int] | None:
-        """Return the number of the part and the slot of a compiled subscription."""
-        for number, part in enumerate(self.parts):
+    def find(self, id: object) -> tuple[Segment, int] | None:
+        """Return the segment and the slot of a compiled subscription."""
+        for part in self.parts:
             slot = part.find(id)
             if slot >= 0:
-                return number, slot
+                return part.segment, slot
         return None
 
-    def delete_ids(self, ids: Sequence[str | int]) -> EngineState:
-        """Return the state without these subscriptions; ids that do not exist are passed over."""
+    def find_slots(self, ids: Sequence[str | int]) -> list[IntArray]:
+        """Return for each part the slot of each id, -1 where the part does not have it."""
+        if len(ids) == 1:  # not worth an Arrow array
+            return [np.array([part.find(ids[0])]) for part in self.parts]
+        arrow_ids = to_arrow_ids(ids) if self.parts else None
+        return [part.find_many(arrow_ids) for part in self.parts]
+
+    def delete_ids(self, ids: Sequence[str | int], slots: Sequence[IntArray] | None = None) -> EngineState:
+        """Return the state without these subscriptions; ids that do not exist are passed over.
+
+        `slots` are those of `find_slots`, where the caller has them.
+        """
         waiting = self.waiting
         if any(id in waiting for id in ids):
             deleted = set(ids)
             waiting = {id: subscription for id, subscription in waiting.items() if id not in deleted}
-        parts = []
-        for part in self.parts:
-            if len(ids) == 1:
-                slot = part.find(ids[0])
-                parts.append(part if slot < 0 else part.delete_slots(np.array([slot])))
-                continue
-            slots = part.find_many(ids)
-            parts.append(part.delete_slots(np.unique(slots[slots >= 0])))
-        return EngineState(tuple(parts), waiting)
+        found = zip(self.parts, self.find_slots(ids) if slots is None else slots, strict=True)
+        return EngineState(tuple(part.delete_slots(own[own >= 0]) for part, own in found), waiting)
 
     def iterate_ids(self) -> Iterator[str | int]:
         """Yield the ids, segment by segment."""

@@ -2,9 +2,9 @@
 
 import pytest
 from tests.differential.engine_worlds import set_to
+from tests.unit.engine.invariants import check_state
 
 import tidings as td
-from tidings.engine.invariants import check_state
 from tidings.engine.tuning import EngineTuning, use_tuning
 
 FEW = EngineTuning().waiting_limit

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.differential.engine_worlds import WAYS, Drawer, World, set_to
+from tests.unit.engine.invariants import check_segment
 
 import tidings as td
 from tidings.engine.compile.columns import View
-from tidings.engine.invariants import check_segment
 from tidings.engine.merge import extract_table, merge_tables
 from tidings.engine.tuning import use_tuning
 

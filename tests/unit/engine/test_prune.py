@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 from tests.differential.engine_worlds import Drawer, World, set_to
+from tests.unit.engine.invariants import check_segment
 
 import tidings as td
 from tidings.engine.compile.code_spaces import LinearSpace
-from tidings.engine.invariants import check_segment
 from tidings.engine.tuning import EngineTuning, use_tuning
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tidings.engine.compile.code_spaces import ByteSpace, CodeSpace, LinearSpace, RankedSpace
 from tidings.engine.compile.columns import Column, View
-from tidings.engine.compile.encoders import place
+from tidings.engine.compile.encoders import encode_boxes
 from tidings.engine.compile.row_table import Literals, RowTable
 from tidings.engine.exact.exact_checks import ExactItem, PlaceItem
 from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
@@ -262,10 +262,9 @@ def _allocate_unions(tests: Sequence[EqualityColumn | SetColumn | RangeColumn]) 
 
 
 def _build_box_ranges(test: AreaColumn) -> list[RangeColumn]:
-    """Return the ranges of longitude and latitude that hold the areas (`encoders.place`)."""
+    """Return the ranges of longitude and latitude that hold the areas (`encode_boxes`)."""
     boxes = [
-        {interval.column: interval.spans[0] for interval in place.encode_boxes(test.attribute, area)}
-        for area in test.areas
+        {interval.column: interval.spans[0] for interval in encode_boxes(test.attribute, area)} for area in test.areas
     ]
     ranges = []
     for view in (View.LONGITUDE, View.LATITUDE):

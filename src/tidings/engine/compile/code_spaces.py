@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.engine.arrays import freeze, pack_bytes
 from tidings.engine.compile.columns import UNREADABLE_TEXT, ColumnValues, Numbers, Texts
-from tidings.engine.readonly import freeze
 from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
 from tidings.kernels.match import value_codes as codes
 from tidings.kernels.match.literals import ABSENT
@@ -158,13 +158,6 @@ class ByteSpace:
 
 
 CodeSpace: TypeAlias = RankedSpace | LinearSpace | ByteSpace
-
-
-def pack_bytes(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return byte strings as one array, and where each begins, with the end of the last one behind."""
-    start = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=start[1:])
-    return np.frombuffer(b"".join(texts), np.uint8), start
 
 
 def build_space(points: ColumnValues, tuning: EngineTuning = DEFAULT_TUNING) -> CodeSpace:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tidings import model
 from tidings.algebra.normal_form import expand_rows, push_negations
 from tidings.engine.compile.columns import Column, View, split_number
-from tidings.engine.compile.encoders import place, registry
-from tidings.engine.compile.encoders.base import EncodedPredicate
+from tidings.engine.compile.encoders import EncodedPredicate, encode_boxes, encode_condition
 from tidings.engine.exact.exact_checks import ExactItem, LawItem, PlaceItem
 from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
 from tidings.errors import TooLarge
@@ -208,11 +207,11 @@ class FilterDraft:
         condition, attribute = test.condition, test.attribute
         if isinstance(condition, model.Within | model.Near):
             item = self._number_item(PlaceItem(attribute, op, condition))
-            boxes = place.encode_boxes(attribute, condition) if op in (ANY, ALL) else ()
+            boxes = encode_boxes(attribute, condition) if op in (ANY, ALL) else ()
             return CompiledTest(tuple(self._append_literal(box, ANY) for box in boxes), (item,), False)
         if isinstance(condition, model.Compare | model.Has):
             return self._defer_to_law(test, negated)
-        encoded = registry.encode_condition(attribute, condition, self._ontology)
+        encoded = encode_condition(attribute, condition, self._ontology)
         if encoded is not None:
             return CompiledTest((self._append_literal(encoded, op),), (), _is_lossless(condition))
         if isinstance(condition, model.TextTest) and op not in (ALL, NOT_ALL):

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.engine.arrays import counts_to_starts, expand_ranges, invert, list_owners
 from tidings.engine.compile.code_spaces import CodeSpace, build_space
 from tidings.engine.compile.columns import Column, Numbers, Texts
-from tidings.engine.compile.encoders.base import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
+from tidings.engine.compile.encoders import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
 from tidings.engine.exact.exact_checks import ExactItem
-from tidings.engine.ranges import expand_ranges
 from tidings.kernels.match import row_codes as kernel
 from tidings.kernels.match.index_build import gather_rows
 from tidings.kernels.match.layout import OP_BITS
@@ -26,9 +26,10 @@ from tidings.kernels.match.literals import UNION
 from tidings.model import Kind, TextTest
 
 if TYPE_CHECKING:
+    from tidings.engine.compile.columns import ColumnValues
     from tidings.engine.compile.draft import EndLists, FilterDraft
     from tidings.engine.tuning import EngineTuning
-
+    from tidings.kernels.array_types import IntArray
 
 SHARING_PAYS_FROM = 50
 """Rows are shared when that saves at least one row in so many: the list of entries costs four bytes a row."""
@@ -93,39 +94,28 @@ class RowTable:
     @classmethod
     def from_draft(cls, draft: FilterDraft) -> RowTable:
         """Give the end points of a draft their codes."""
-        spaces, lows, highs = [], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        base = np.zeros(len(draft.ends) + 1, np.int64)
-        for number, ends in enumerate(draft.ends):
-            space, low, high = _encode_ends(ends, draft.tuning)
-            spaces.append(space)
-            lows.append(low)
-            highs.append(high)
-            base[number + 1] = base[number] + len(low)
-        low, high = np.concatenate(lows), np.concatenate(highs)
-        column, op = _to_numpy(draft.lit_column), _to_numpy(draft.lit_op)
-        literals = _build_literals(
-            column, op, base[column] + _to_numpy(draft.lit_span), _to_numpy(draft.lit_count), low, high
+        columns = [_encode_ends(ends, draft.tuning) for ends in draft.ends]
+        none = np.zeros(0, np.int64)
+        intervals = _Intervals(
+            counts_to_starts([len(low) for _, low, _ in columns]),
+            np.concatenate([none, *(low for _, low, _ in columns)]),
+            np.concatenate([none, *(high for _, _, high in columns)]),
         )
-        start = np.zeros(len(draft.row_size) + 1, np.uint32)
-        np.cumsum(_to_numpy(draft.row_size), out=start[1:])
-        kept = [
-            _number_leaves(leaves, trees, base, low, high) if trees else None
-            for leaves, trees in ((draft.leaves, draft.trees), (draft.candidate_leaves, draft.candidate_trees))
-        ]
+        literals = (draft.lit_column, draft.lit_op, draft.lit_span, draft.lit_count)
         return cls(
             columns=tuple(draft.columns),
             kinds=tuple(ends.kind for ends in draft.ends),
-            spaces=tuple(spaces),
-            start=start,
-            literals=literals,
+            spaces=tuple(space for space, _, _ in columns),
+            start=counts_to_starts(_to_numpy(draft.row_size), np.uint32),
+            literals=intervals.build_literals(*map(_to_numpy, literals)),
             entry=np.arange(len(draft.row_slot) + 1, dtype=np.uint32),
             slot=_to_numpy(draft.row_slot).astype(np.uint32),
             item_row=_to_numpy(draft.item_row).astype(np.uint32),
             item_number=_to_numpy(draft.item_number).astype(np.uint32),
             items=list(draft.items),
             patterns={attribute: list(numbers) for attribute, numbers in draft.patterns.items()},
-            trees=kept[0],
-            candidate_trees=kept[1],
+            trees=_number_leaves(draft.leaves, draft.trees, intervals),
+            candidate_trees=_number_leaves(draft.candidate_leaves, draft.candidate_trees, intervals),
         )
 
     def share_rows(self) -> RowTable:
@@ -143,31 +133,24 @@ class RowTable:
         if np.count_nonzero(leader != np.arange(count)) <= count // SHARING_PAYS_FROM:
             return self
         kept = np.flatnonzero(leader == np.arange(count))
-        place = np.zeros(count, np.int64)
-        place[kept] = np.arange(len(kept))
-        owner = place[leader[np.repeat(np.arange(count), np.diff(self.entry))]]  # of each entry
-        by_row = np.argsort(owner, kind="stable")
-        entry = np.zeros(len(kept) + 1, np.uint32)
-        np.cumsum(np.bincount(owner, minlength=len(kept)), out=entry[1:])
+        place = invert(kept, count)
+        owner = place[leader[list_owners(self.entry)]]  # of each entry
         start, head, low, high = gather_rows(kept, self.start, *self.literals.arrays[:3])
-        literals = Literals(head, low, high, *self.literals.unions)
         return replace(
             self,
             start=start,
-            literals=literals,
-            entry=entry,
-            slot=self.slot[by_row],
+            literals=Literals(head, low, high, *self.literals.unions),
+            entry=counts_to_starts(np.bincount(owner, minlength=len(kept)), np.uint32),
+            slot=self.slot[np.argsort(owner, kind="stable")],
             item_row=place[self.item_row].astype(np.uint32),
         )
 
 
 def mask_multi_row(entry: NDArray[Any], slot: NDArray[Any]) -> NDArray[np.bool_]:
     """Return a mask of the rows with a subscription that has other rows too."""
-    often = np.bincount(slot, minlength=1)[slot] > 1 if len(slot) else np.zeros(0, bool)
     result = np.zeros(len(entry) - 1, bool)
-    if len(often):
-        owner = np.repeat(np.arange(len(entry) - 1), np.diff(entry))
-        result[owner[often]] = True
+    if len(slot):
+        result[list_owners(entry)[np.bincount(slot)[slot] > 1]] = True
     return result
 
 
@@ -180,20 +163,16 @@ def _encode_ends(ends: EndLists, tuning: EngineTuning) -> tuple[CodeSpace, NDArr
     low, high, flags = (_to_numpy(part) for part in (ends.low, ends.high, ends.flags))
     if ends.is_bytewise:
         texts = list(ends.text_numbers)
-        space = build_space(Texts(np.arange(len(texts), dtype=np.int32), texts), tuning)
-        ranks = space.encode(Texts(np.arange(len(texts), dtype=np.int32), texts)).astype(np.int64) >> 1
-        low_rank, high_rank = ranks[low], ranks[high]
+        points: ColumnValues = Texts(np.arange(len(texts), dtype=np.int32), texts)
     else:
         points = Numbers(np.concatenate([low, high]), _collect_rests(ends, len(low)))
-        space = build_space(points, tuning)
-        ranks = space.encode(points).astype(np.int64) >> 1
-        low_rank, high_rank = ranks[: len(low)], ranks[len(low) :]
-    return space, *encode_intervals(low_rank, high_rank, flags, len(space))
+        low, high = np.arange(len(low)), np.arange(len(low), 2 * len(low))
+    space = build_space(points, tuning)
+    ranks = space.encode(points).astype(np.int64) >> 1
+    return space, *encode_intervals(ranks[low], ranks[high], flags, len(space))
 
 
-def encode_intervals(
-    low: NDArray[Any], high: NDArray[Any], flags: NDArray[Any], size: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def encode_intervals(low: IntArray, high: IntArray, flags: NDArray[Any], size: int) -> tuple[IntArray, IntArray]:
     """Return the codes of intervals from the ranks of their ends; an empty one accepts nothing."""
     first = np.where(flags & NO_LOW, 0, 2 * low + 1 + ((flags & LOW_OPEN) != 0))
     last = np.where(flags & NO_HIGH, 2 * size, 2 * high + 1 - ((flags & HIGH_OPEN) != 0))
@@ -210,40 +189,40 @@ def _collect_rests(ends: EndLists, count: int) -> NDArray[np.int16] | None:
     return rest
 
 
-def _build_literals(
-    column: NDArray[Any],
-    op: NDArray[Any],
-    span: NDArray[Any],
-    count: NDArray[Any],
-    low: NDArray[Any],
-    high: NDArray[Any],
-) -> Literals:
-    """Return literals from their intervals' codes; those with several intervals become unions."""
-    several = np.flatnonzero(count != 1)
-    head = (column.astype(np.int64) << OP_BITS | op).astype(np.uint32)
-    safe = np.minimum(span, max(len(low) - 1, 0))  # a literal without intervals gets any
-    lit_low, lit_high = low[safe].astype(np.uint32), high[safe].astype(np.uint32)
-    head[several] |= UNION
-    lit_low[several] = np.arange(len(several))
-    lit_high[several] = 0
-    sizes = count[several].astype(np.int64)
-    union_start = np.zeros(len(several) + 1, np.uint32)
-    np.cumsum(sizes, out=union_start[1:])
-    parts = expand_ranges(span[several], sizes)
-    return Literals(head, lit_low, lit_high, union_start, low[parts].astype(np.uint32), high[parts].astype(np.uint32))
+class _Intervals(NamedTuple):
+    """The codes of all intervals of a draft, column after column; those of column `c` begin at `base[c]`."""
+
+    base: IntArray
+    low: IntArray
+    high: IntArray
+
+    def build_literals(
+        self, column: NDArray[Any], op: NDArray[Any], span: NDArray[Any], count: NDArray[Any]
+    ) -> Literals:
+        """Return literals of `count` intervals each, from `span` on in their column; several become a union."""
+        several = np.flatnonzero(count != 1)
+        head = (column.astype(np.int64) << OP_BITS | op).astype(np.uint32)
+        first = self.base[column] + span
+        safe = np.minimum(first, max(len(self.low) - 1, 0))  # a literal without intervals gets any
+        low, high = self.low[safe].astype(np.uint32), self.high[safe].astype(np.uint32)
+        head[several] |= UNION
+        low[several] = np.arange(len(several))
+        high[several] = 0
+        sizes = count[several].astype(np.int64)
+        parts = expand_ranges(first[several], sizes)
+        union_low, union_high = (ends[parts].astype(np.uint32) for ends in (self.low, self.high))
+        return Literals(head, low, high, counts_to_starts(sizes, np.uint32), union_low, union_high)
 
 
-def _number_leaves(
-    numbers: dict[Any, int], trees: list[tuple[int, Any]], base: NDArray[Any], low: NDArray[Any], high: NDArray[Any]
-) -> TreeTable:
+def _number_leaves(numbers: dict[Any, int], trees: list[tuple[int, Any]], intervals: _Intervals) -> TreeTable | None:
     """Number the leaves: literals first, equal ones once, then items."""
-    literal = [key for key in numbers if isinstance(key, tuple)]
+    if not trees:
+        return None
+    literals = [key for key in numbers if isinstance(key, tuple)]
     items = [key for key in numbers if not isinstance(key, tuple)]
-    column, op, span, count = np.array(literal, np.int64).reshape(-1, 4).T
-    leaves, place = _deduplicate(_build_literals(column, op, base[column] + span, count, low, high))
-    number = dict(zip(literal, place.tolist(), strict=True)) | {
-        key: len(leaves.head) + at for at, key in enumerate(items)
-    }
+    leaves, place = _deduplicate(intervals.build_literals(*np.array(literals, np.int64).reshape(-1, 4).T))
+    places = [*place.tolist(), *range(len(leaves.head), len(leaves.head) + len(items))]
+    number = dict(zip([*literals, *items], places, strict=True))
     new = [number[key] for key in numbers]
     return TreeTable(leaves, np.array(items, np.uint32), [(slot, renumber_leaves(node, new)) for slot, node in trees])
 

@@ -1,4 +1,8 @@
-"""The written filters of a segment, for those that cannot be read back from their rows (`compile.decompile`)."""
+"""Filters as they were written: most are read back from their rows, the others are kept beside them.
+
+A filter that was compiled without loss (`FilterDraft.add`) is decompiled from its one row when somebody asks for it, so
+it need not be stored a second time (docs/decisions). Of the others, `FilterSources` keeps the text or the tree.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tidings.engine.compile.code_spaces import pack_bytes
+from tidings import model
+from tidings.engine.arrays import pack_bytes
+from tidings.engine.compile.columns import View
+from tidings.engine.compile.encoders import to_datetime
+from tidings.engine.exact.exact_checks import quantify
 from tidings.kernels.array_types import IntArray
+from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.literals import UNION
 from tidings.lang import parse, render
 from tidings.model import Filter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from tidings.engine.segment import Segment
+    from tidings.kernels.array_types import BoolArray
 
 FilterSource: TypeAlias = str | Filter
 """A filter as it was written: as text, or as a tree."""
@@ -37,6 +50,10 @@ class FilterSources:
         at = int(np.searchsorted(self.slots, slot))
         return self.filters[at] if at < len(self.slots) and self.slots[at] == slot else None
 
+    def find_written(self, slots: IntArray) -> BoolArray:
+        """Return a mask of those slots whose filters are here."""
+        return np.searchsorted(self.slots, slots, "right") > np.searchsorted(self.slots, slots)
+
     def renumber(self, new_slot: IntArray) -> dict[int, FilterSource]:
         """Return the filters by new slot; `new_slot[slot]` is -1 where a slot is deleted."""
         new = new_slot[self.slots].tolist()
@@ -44,7 +61,12 @@ class FilterSources:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of a snapshot: text as it is, trees as JSON."""
-        blob, start = pack_bytes([_pack_source(source) for source in self.filters])
+        blob, start = pack_bytes(
+            [
+                f"t{source}".encode() if isinstance(source, str) else f"j{render(source, notation='json')}".encode()
+                for source in self.filters
+            ]
+        )
         return {"slots": self.slots, "start": start, "blob": blob}
 
     @classmethod
@@ -53,17 +75,10 @@ class FilterSources:
         return cls(arrays["slots"], PackedSources(arrays["start"], arrays["blob"]))
 
 
-def _pack_source(source: FilterSource) -> bytes:
-    if isinstance(source, str):
-        return b"t" + source.encode()
-    return b"j" + render(source, notation="json").encode()
-
-
 class PackedSources(Sequence[FilterSource]):
-    """Written filters in one array of bytes, each decoded when it is read."""
+    """Written filters in the arrays of `FilterSources.to_arrays`, each decoded when it is read."""
 
     def __init__(self, start: NDArray[Any], blob: NDArray[Any]) -> None:
-        """Take the arrays of `FilterSources.to_arrays`."""
         self._start, self._blob = start, blob
 
     @property
@@ -77,3 +92,47 @@ class PackedSources(Sequence[FilterSource]):
     def __getitem__(self, at: Any) -> Any:
         data = self._blob[self._start[at] : self._start[at + 1]].tobytes()
         return data[1:].decode() if data[:1] == b"t" else parse(data[1:].decode(), notation="json")
+
+
+def decompile_filter(segment: Segment, slot: int) -> Filter:
+    """Return the filter of a slot, which must have been compiled without loss (`FilterDraft.add`)."""
+    rows, row = segment.index.rows, int(segment.row_of[slot])
+    tests = []
+    for head, low, high in rows.literal.reshape(-1, 3)[int(rows.start[row]) : int(rows.start[row + 1])].tolist():
+        number = head >> OP_BITS
+        condition = _decode_condition(segment, number, low, high, union=bool(head & UNION))
+        tests.append(quantify(segment.columns[number].attribute, condition, head & 7))
+    return model.all_of(tests)
+
+
+def _decode_condition(segment: Segment, number: int, low: int, high: int, *, union: bool) -> model.Condition:
+    column, rows = segment.columns[number], segment.index.rows
+    match column.view:
+        case View.EXISTS:
+            return model.Exists()
+        case View.NULL:
+            return model.IsNull()
+        case View.PATTERNS:
+            return segment.automata[column.attribute].tests[int(_decode_values(segment, number, [low])[0])]
+    if union:
+        codes = rows.union_low[int(rows.union_start[low]) : int(rows.union_start[low + 1])].tolist()
+        return model.In(tuple(_decode_values(segment, number, codes)))
+    if low == high and low % 2:
+        return model.Is(_decode_values(segment, number, [low])[0])
+    first = None if low == 0 else _decode_values(segment, number, [low - 1 + low % 2])[0]
+    size = 2 * len(segment.spaces[number])
+    last = None if high == size else _decode_values(segment, number, [high + 1 - high % 2])[0]
+    return model.Range(first, last, low_open=low > 0 and low % 2 == 0, high_open=high < size and high % 2 == 0)
+
+
+def _decode_values(segment: Segment, number: int, codes: list[int]) -> list[Any]:
+    """Return the end points of odd codes as values of the column's kind."""
+    values = segment.spaces[number].decode(np.array(codes, np.int64) >> 1)
+    match segment.kinds[number]:
+        case model.Kind.TIME:
+            return [to_datetime(value) for value in values]
+        case model.Kind.BOOL:
+            return [bool(value) for value in values]
+        case model.Kind.TEXT if segment.columns[number].view is View.TEXT:
+            return [value.decode() for value in values]
+    return values

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.engine.compile.columns import UNREADABLE, Column, ColumnValues, Numbers, Texts, View
-from tidings.engine.compile.encoders.time import to_microseconds
+from tidings.engine.compile.encoders import to_microseconds
 from tidings.engine.events.event_columns import EXACT, pack_numbers, pack_texts
 from tidings.engine.events.views import select_encoder
 

@@ -22,7 +22,7 @@ from tidings.algebra.law.coerce import coerce
 from tidings.algebra.law.event_reading import is_missing
 from tidings.algebra.law.typed_attribute import AS_IS, Mismatch, TypedAttribute
 from tidings.engine.compile.columns import UNREADABLE
-from tidings.engine.compile.encoders.time import EPOCH, to_microseconds
+from tidings.engine.compile.encoders import EPOCH, to_microseconds
 from tidings.model import Kind
 from tidings.model.arrow_types import find_kind, is_text_type
 from tidings.model.values import INT_MAX

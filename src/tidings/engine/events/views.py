@@ -12,8 +12,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.engine.compile.columns import Column, View
-from tidings.engine.compile.encoders.address import pack_address
-from tidings.engine.compile.encoders.time import to_microseconds
+from tidings.engine.compile.encoders import pack_address, to_microseconds
 from tidings.errors import AmbiguousConcept
 from tidings.model import Point, Range
 

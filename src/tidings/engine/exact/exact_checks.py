@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.algebra import holds
+from tidings.engine.arrays import expand_ranges
 from tidings.engine.compile.columns import Column, Numbers, View
 from tidings.engine.exact.place_tests import PlaceTable
-from tidings.engine.ranges import expand_ranges
 from tidings.kernels.match.literals import ALL, ANY, NOT_ANY, NOT_NONE
 from tidings.model import Filter, Near, Not, Quantifier, Test, Within
 
@@ -100,15 +100,11 @@ class ExactChecks:
         pair = np.repeat(np.arange(len(rows)), sizes)
         item = self.item[expand_ranges(first, sizes)]
         keys, where = np.unique(events[pair] * len(self.items) + item, return_inverse=True)
-        decided = self._decide(batch, arrivals, keys // len(self.items), keys % len(self.items))
+        decided = self.decide(batch, arrivals, keys // len(self.items), keys % len(self.items))
         good[pair[~decided[where]]] = False
         return good
 
-    def decide_one(self, batch: EventColumns, arrivals: EventSource, event: int, item: int) -> bool:
-        """Decide one item for one event."""
-        return bool(self._decide(batch, arrivals, np.array([event]), np.array([item]))[0])
-
-    def _decide(
+    def decide(
         self, batch: EventColumns, arrivals: EventSource, events: NDArray[Any], items: NDArray[Any]
     ) -> NDArray[np.bool_]:
         """Decide pairs of event and item: single places by the kernel, everything else by `algebra.holds`."""

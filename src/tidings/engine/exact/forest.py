@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.readonly import freeze
+from tidings.engine.arrays import freeze
 from tidings.kernels.match import tree_code, trees
 from tidings.kernels.match.layout import ForestCode
 from tidings.kernels.match.vector_words import EVENTS, WORDS

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.algebra.law.evaluate import EARTH_RADIUS_M, compute_distance_m
-from tidings.engine.readonly import freeze
+from tidings.engine.arrays import freeze
 from tidings.errors import TidingsError
 from tidings.kernels.match import point_tests as kernel
 from tidings.model import Near, Point, Within

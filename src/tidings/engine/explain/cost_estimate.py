@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.engine.arrays import expand_ranges
 from tidings.engine.events.event_codes import encode_events
 from tidings.engine.index.planner import estimate_bitmap_ns
-from tidings.engine.ranges import expand_ranges
 from tidings.engine.tuning import IndexTuning
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import ABSENT, ANY, SEVERAL, UNION

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings.engine.arrays import expand_ranges
 from tidings.engine.exact.exact_checks import LawItem, PlaceItem
 from tidings.engine.explain.cost_estimate import SegmentEstimate, estimate_passing, estimate_segment, find_unselective
 from tidings.engine.explain.memory import measure_segment
-from tidings.engine.ranges import expand_ranges
 from tidings.model import And, Compare, Has, Not, Or, Test
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings.engine.arrays import counts_to_starts, expand_ranges, invert, list_owners
 from tidings.engine.compile.row_table import mask_multi_row
 from tidings.engine.index.planner import AccessPlan, EventStatistics, plan_rows
 from tidings.engine.index.tiles import TileCuts, build_tiles
-from tidings.engine.ranges import expand_ranges
 from tidings.kernels.array_types import ByteArray, CodeArray, IntArray
 from tidings.kernels.match import index_build
 from tidings.kernels.match import plan as kernel
@@ -149,8 +149,7 @@ def _finish_rows(table: RowTable, owner: CodeArray, rows: RowLiterals) -> IndexR
     special = mask_multi_row(table.entry, table.slot).astype(np.uint8)
     special[table.item_row] = 1
     if table.candidate_trees is not None:
-        owners = np.repeat(np.arange(len(special)), np.diff(table.entry))
-        special[owners[np.isin(table.slot, [slot for slot, _ in table.candidate_trees.trees])]] = 1
+        special[list_owners(table.entry)[np.isin(table.slot, [slot for slot, _ in table.candidate_trees.trees])]] = 1
     entry, slot = _reorder_entries(table, owner)
     return IndexRows(rows.start, literal.ravel(), rows.union_start, low, high, entry, slot, special[owner])
 
@@ -160,9 +159,7 @@ def _reorder_entries(table: RowTable, owner: CodeArray) -> tuple[CodeArray, Code
     if len(table.slot) == len(table.start) - 1:
         return np.zeros(0, np.uint32), table.slot[owner]
     sizes = np.diff(table.entry)[owner].astype(np.int64)
-    entry = np.zeros(len(owner) + 1, np.uint32)
-    np.cumsum(sizes, out=entry[1:])
-    return entry, table.slot[expand_ranges(table.entry[owner], sizes)]
+    return counts_to_starts(sizes, np.uint32), table.slot[expand_ranges(table.entry[owner], sizes)]
 
 
 def _find_clusters(filed: _FiledRows) -> _Clusters:
@@ -189,11 +186,9 @@ def _cut_tiles(
     begin = clusters.start.astype(np.int64)
     sizes = begin[1:] - begin[:-1]
     tiled = np.flatnonzero((sizes >= tuning.tiled_from) | ~keyed)
-    tiled_of = np.full(len(sizes), -1, np.int32)
-    tiled_of[tiled] = np.arange(len(tiled))
+    tiled_of = invert(tiled, len(sizes), missing=-1).astype(np.int32)
     counts = -(-sizes[tiled] // tuning.tile_rows)
-    tiled_start = np.zeros(len(tiled) + 1, np.int32)
-    np.cumsum(counts, out=tiled_start[1:])
+    tiled_start = counts_to_starts(counts, np.int32)
     cluster = np.repeat(tiled, counts)
     within = np.arange(len(cluster)) - np.repeat(tiled_start[:-1], counts)
     even = sizes[cluster] * within // np.maximum(1, np.repeat(counts, counts))
@@ -213,55 +208,50 @@ def _build_paths(
     tiled_of: Int32Array,
     tiled_start: Int32Array,
 ) -> IndexPaths:
-    """Return the tables that lead from keys to clusters: one place for every pair of ranks, or a hash table."""
-    groups = len(filed.kinds)
+    """Return the ways from keys to clusters, and from clusters to tiles."""
     columns = filed.columns.reshape(-1, 2)
-    ranks = np.array([len(space) for space in table.spaces] + [1], np.int64)
-    base, width, mask = (np.zeros(groups, np.int64) for _ in range(3))
-    begin = clusters.start[:-1].astype(np.int64)
-    first, second = filed.first[begin] if len(begin) else begin, filed.second[begin] if len(begin) else begin
-    direct: list[CodeArray] = []
-    hashed: list[list[CodeArray]] = []
-    direct_size = hash_size = 0
-    bounds = np.searchsorted(clusters.group, np.arange(groups + 1))
-    row_counts = np.diff(np.searchsorted(filed.group, np.arange(groups + 1)))
     keyed = np.flatnonzero(filed.kinds >= kernel.KEYED)
-    for group in keyed.tolist():
-        own = np.arange(bounds[group], bounds[group + 1])
-        width[group] = ranks[columns[group, 1]]
-        places = int(ranks[columns[group, 0]] * width[group])
-        if places <= direct_up_to * int(row_counts[group]) + 1024:
-            part = np.zeros(places, np.uint32)
-            part[first[own] * width[group] + second[own]] = own + 1
-            base[group] = direct_size
-            direct.append(part)
-            direct_size += places
-            continue
-        size = 1 << int(np.ceil(np.log2(max(2, 2 * len(own)))))
-        parts = [np.zeros(size, np.uint32) for _ in range(3)]
-        base[group], mask[group] = hash_size, size - 1
-        index_build.fill_hash(first[own], second[own], own, size - 1, *parts, 0)
-        hashed.append(parts)
-        hash_size += size
     by_column = keyed[np.argsort(columns[keyed, 0], kind="stable")]
     by_column_start = np.searchsorted(columns[by_column, 0], np.arange(len(table.columns) + 1))
-    none = np.zeros(0, np.uint32)
-    hash_first, hash_second, hash_cluster = (
-        np.concatenate([*(parts[place] for parts in hashed), none]).astype(np.uint32) for place in range(3)
-    )
     return IndexPaths(
         by_column=by_column.astype(np.int32),
         by_column_start=by_column_start.astype(np.int64),
         first=columns[:, 0].astype(np.int32),
         second=columns[:, 1].astype(np.int32),
-        base=base,
-        width=width,
-        mask=mask,
-        direct=np.concatenate([*direct, none]).astype(np.uint32),
-        hash_first=hash_first,
-        hash_second=hash_second,
-        hash_cluster=hash_cluster,
+        **_build_key_tables(filed, clusters, np.array([*map(len, table.spaces), 1], np.int64), direct_up_to),
         cluster_start=clusters.start,
         cluster_tiled=tiled_of,
         tiled_start=tiled_start,
     )
+
+
+def _build_key_tables(
+    filed: _FiledRows, clusters: _Clusters, ranks: IntArray, direct_up_to: int
+) -> dict[str, NDArray[Any]]:
+    """Return the tables of keyed groups: one place for every pair of ranks, or a hash table.
+
+    `ranks` is the number of end points of each column and, at its end, 1 for a second column that is none.
+    """
+    groups, columns, begin = len(filed.kinds), filed.columns.reshape(-1, 2), clusters.start[:-1]
+    base, width, mask = (np.zeros(groups, np.int64) for _ in range(3))
+    first, second = filed.first[begin], filed.second[begin]
+    bounds = np.searchsorted(clusters.group, np.arange(groups + 1))
+    row_counts = np.diff(np.searchsorted(filed.group, np.arange(groups + 1)))
+    direct, hashed = [np.zeros(0, np.uint32)], [np.zeros((3, 0), np.uint32)]
+    direct_size = hash_size = 0
+    for group in np.flatnonzero(filed.kinds >= kernel.KEYED).tolist():
+        own = np.arange(bounds[group], bounds[group + 1])
+        width[group] = ranks[columns[group, 1]]
+        places = int(ranks[columns[group, 0]] * width[group])
+        if places <= direct_up_to * int(row_counts[group]) + 1024:
+            direct.append(np.zeros(places, np.uint32))
+            direct[-1][first[own] * width[group] + second[own]] = own + 1
+            base[group], direct_size = direct_size, direct_size + places
+        else:
+            size = 1 << int(np.ceil(np.log2(max(2, 2 * len(own)))))
+            hashed.append(np.zeros((3, size), np.uint32))
+            index_build.fill_hash(first[own], second[own], own, size - 1, *hashed[-1], 0)
+            mask[group], base[group], hash_size = size - 1, hash_size, hash_size + size
+    names = ("hash_first", "hash_second", "hash_cluster")
+    tables = dict(zip(names, np.concatenate(hashed, axis=1), strict=True))
+    return {"base": base, "width": width, "mask": mask, "direct": np.concatenate(direct), **tables}

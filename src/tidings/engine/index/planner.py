@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidings.engine.arrays import counts_to_starts
 from tidings.engine.compile.columns import View
 from tidings.kernels.array_types import ByteArray, CodeArray, Float32Array, Int32Array
 from tidings.kernels.match import plan as kernel
@@ -65,38 +66,39 @@ class AccessPlan:
 
 def plan_rows(table: RowTable, statistics: EventStatistics, tuning: IndexTuning) -> AccessPlan:
     """Return the cheapest way to find each row."""
-    literals, columns = table.literals, len(table.columns)
+    columns, count = len(table.columns), len(table.start) - 1
+    rows = RowLiterals(table.start, *table.literals.arrays)
+    estimates = _estimate_literals(table, rows, statistics)
+    has_pairs = 1 < columns <= PAIRS_UP_TO
+    costs = (tuning.scan_ns, estimate_bitmap_ns(columns, tuning), tuning.look_ns, tuning.tile_ns)
+    popular = kernel.count_popularity(rows, estimates, columns), np.zeros(0, np.float32)
+    if has_pairs:
+        sampled = np.arange(0, count, max(1, count // PAIRS_FROM))
+        scale = count / max(1, len(sampled))
+        pairs = kernel.count_popular_pairs(rows, estimates, columns, sampled, scale, tuning.tile_rows, costs)
+        popular = popular[0], pairs
+    kind, first, second = kernel.choose(rows, estimates, columns, *popular, tuning.tile_rows, costs)
+    for _ in range(1, ROUNDS):
+        popular = kernel.count_choices(rows.head, kind, first, second, columns, has_pairs)
+        kind, first, second = kernel.choose(rows, estimates, columns, *popular, tuning.tile_rows, costs)
+    return AccessPlan(kind, first, second, estimates.use, estimates.rate)
+
+
+def _estimate_literals(table: RowTable, rows: RowLiterals, statistics: EventStatistics) -> kernel.LiteralEstimates:
+    """Return what each literal could serve for, and the shares of events that it accepts."""
     codes = [statistics.codes.get(number, ends) for number, ends in enumerate(sample_ends(table))]
-    bounds = np.zeros(columns + 1, np.int64)
-    np.cumsum([len(column_codes) for column_codes in codes], out=bounds[1:])
+    bounds = counts_to_starts([len(column_codes) for column_codes in codes])
     all_codes = np.concatenate([*codes, np.zeros(0, np.uint32)]).astype(np.uint32)
-    rate, spanned = selectivity.estimate_rates(*literals.arrays, bounds, all_codes)
-    column = literals.head >> OP_BITS
+    rate, spanned = selectivity.estimate_rates(*rows[1:], bounds, all_codes)
+    column = rows.head >> OP_BITS
     # A text satisfies several patterns, and the ids between two of them mean nothing: no hulls there.
     is_pattern = np.array([column.view is View.PATTERNS for column in table.columns], bool)
     if is_pattern.any():
         spanned[is_pattern[column]] = 1.0
     presence = statistics.presence
-    present = np.ones(len(literals.head), np.float32) if presence is None else presence[column]
+    present = np.ones(len(rows.head), np.float32) if presence is None else presence[column]
     rate *= present
-    flat = RowLiterals(table.start, *literals.arrays)
-    use = kernel.classify_uses(flat)
-    estimates = kernel.LiteralEstimates(use, rate, spanned, present)
-    pairs = 1 < columns <= PAIRS_UP_TO
-    costs = (tuning.scan_ns, estimate_bitmap_ns(columns, tuning), tuning.look_ns, tuning.tile_ns)
-    popular = kernel.count_popularity(flat, estimates, columns)
-    popular_pairs = np.zeros(0, np.float32)
-    if pairs:
-        count = len(table.start) - 1
-        rows = np.arange(0, count, max(1, count // PAIRS_FROM))
-        scale = count / max(1, len(rows))
-        popular_pairs = kernel.count_popular_pairs(flat, estimates, columns, rows, scale, tuning.tile_rows, costs)
-    kind, first, second = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int32)
-    for turn in range(ROUNDS):
-        if turn:
-            popular, popular_pairs = kernel.count_choices(literals.head, kind, first, second, columns, pairs)
-        kind, first, second = kernel.choose(flat, estimates, columns, popular, popular_pairs, tuning.tile_rows, costs)
-    return AccessPlan(kind, first, second, use, rate)
+    return kernel.LiteralEstimates(kernel.classify_uses(rows), rate, spanned, present)
 
 
 def estimate_presence(table: RowTable, ontology: Ontology) -> Float32Array:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tidings.engine.arrays import counts_to_starts, invert
 from tidings.kernels.match import index_build
 from tidings.kernels.match.layout import IndexTiles, RowLiterals
 
 if TYPE_CHECKING:
     from tidings.engine.tuning import IndexTuning
-    from tidings.kernels.array_types import ByteArray, CodeArray, Int32Array, IntArray
+    from tidings.kernels.array_types import ByteArray, CodeArray, Int32Array, IntArray, WordArray
 
 EXACT_AT_MOST, EXACT_BITS = 256, 768
 """A column with at most so many edges is exact too, while all exact columns together have so many bits for a row."""
@@ -45,76 +46,79 @@ def build_tiles(
 
     A key column needs no bitmap: all rows of the tile have the key that led there.
     """
-    tile_row, tile_end = cuts.row, cuts.end
-    constrained = index_build.find_tile_columns(rows.start, rows.head, tile_row, tile_end, keys, columns)
+    constrained = index_build.find_tile_columns(rows.start, rows.head, cuts.row, cuts.end, keys, columns)
     constrained[constrained.sum(axis=1) * tuning.word_ns / 64 > tuning.scan_ns] = 0  # scanning is cheaper there
     dense = np.flatnonzero(constrained.any(axis=0))
-    dense_of = np.full(columns + 1, -1, np.int64)
-    dense_of[dense] = np.arange(len(dense))
-    edge_start, edges, exact_column = _choose_edges(rows, cuts, dense_of, len(dense), tuning)
-    buckets = np.diff(edge_start) + 2
-    state = np.where(exact_column, index_build.EXACT, index_build.CHECKED).astype(np.uint8)
-    if np.count_nonzero(exact_column == 0) <= DOUBTED_UP_TO:
-        state[exact_column == 0] = index_build.DOUBTED
-    maps = np.where(state == index_build.DOUBTED, 2 * buckets - 1, buckets)  # a missing value is never in doubt
-    words = (tile_end.astype(np.int64) - tile_row + 63) >> 6
-    sizes = constrained[:, dense] * (words[:, None] * maps[None, :])
-    place = np.cumsum(sizes).reshape(sizes.shape) - sizes
-    bits = np.zeros(int(sizes.sum()), np.uint64)
-    place = np.where(constrained[:, dense] > 0, place, -1)
-    rest_start = np.zeros(len(words) + 1, np.int64)
-    np.cumsum(words, out=rest_start[1:])
-    rest = np.zeros(int(rest_start[-1]), np.uint64)
-    index_build.fill_tiles(
-        rows, tile_row, tile_end, place, dense_of, edge_start, edges, state, bits, rest, rest_start, keys
-    )
-    hull_low, hull_high = np.zeros(2 * len(words), np.uint32), np.zeros(2 * len(words), np.uint32)
-    index_build.fill_hulls(rows, tile_row, tile_end, hull_column, hull_low, hull_high)
-    rate_start = np.zeros(len(dense) + 1, np.int64)
-    np.cumsum(buckets, out=rate_start[1:])
-    counts = index_build.count_buckets(tile_row, tile_end, place, edge_start, bits, rate_start)
-    total = max(1, int(words.sum()) * 64)
+    buckets = _choose_buckets(rows, cuts, invert(dense, columns + 1, missing=-1), len(dense), tuning)
+    place, words, rest, rest_start = _fill_bitmaps(rows, cuts, constrained[:, dense], buckets, keys)
+    hull_low, hull_high = (np.zeros(len(hull_column), np.uint32) for _ in range(2))
+    index_build.fill_hulls(rows, cuts.row, cuts.end, hull_column, hull_low, hull_high)
+    rate_start = counts_to_starts(np.diff(buckets.edge_start) + 2)
+    counts = index_build.count_buckets(cuts.row, cuts.end, place, buckets.edge_start, words, rate_start)
     return IndexTiles(
-        row=tile_row,
-        end=tile_end,
+        row=cuts.row,
+        end=cuts.end,
         rest=rest,
         rest_start=rest_start,
-        doubted=np.flatnonzero(state == index_build.DOUBTED).astype(np.int64),
+        doubted=np.flatnonzero(buckets.state == index_build.DOUBTED).astype(np.int64),
         hull_column=hull_column,
         hull_low=hull_low,
         hull_high=hull_high,
         place=place.astype(np.uint64).ravel(),  # -1 becomes `tiles.NOWHERE`
-        words=bits,
+        words=words,
         dense=dense,
-        edge_start=edge_start,
-        edges=edges,
+        edge_start=buckets.edge_start,
+        edges=buckets.edges,
         rate_start=rate_start,
-        rates=(counts / total).astype(np.float32),
+        rates=(counts / max(1, 64 * len(rest))).astype(np.float32),
         loose=cuts.loose,
     )
 
 
-def _choose_edges(
-    rows: RowLiterals, cuts: TileCuts, dense_of: IntArray, dense: int, tuning: IndexTuning
-) -> tuple[IntArray, CodeArray, ByteArray]:
-    """Return for each dense column the edges between its buckets, and whether every end is an edge (exact)."""
+class _Buckets(NamedTuple):
+    """The edges between the buckets of each dense column, and its state (`kernels.match.index_build`)."""
+
+    dense_of: IntArray
+    edge_start: IntArray
+    edges: CodeArray
+    state: ByteArray
+
+
+def _choose_buckets(rows: RowLiterals, cuts: TileCuts, dense_of: IntArray, dense: int, tuning: IndexTuning) -> _Buckets:
+    """Choose the edges of each dense column; in an exact one every end is an edge."""
     most = max(tuning.exact_up_to, EXACT_AT_MOST)
     listed, count, sample, sampled = index_build.collect_edges(rows, cuts.row, cuts.end, dense_of, dense, most, SAMPLED)
-    exact = (count <= tuning.exact_up_to).astype(np.uint8)
-    spent = int(count[exact == 1].sum())
+    exact = count <= tuning.exact_up_to
+    bits = int(count[exact].sum())
     for number in np.argsort(count, kind="stable").tolist():  # more of them, while there is room
-        if not exact[number] and count[number] <= EXACT_AT_MOST and spent + count[number] <= EXACT_BITS:
-            exact[number] = 1
-            spent += int(count[number])
+        if not exact[number] and count[number] <= EXACT_AT_MOST and bits + count[number] <= EXACT_BITS:
+            exact[number] = True
+            bits += int(count[number])
     room = tuning.bitmap_bits if dense > DOUBTED_UP_TO else 2 * tuning.bitmap_bits
     buckets = min(64, max(8, room // max(1, dense)))
     lists: list[CodeArray] = []
     for number in range(dense):
         if exact[number]:
             lists.append(listed[number, : count[number]])
-            continue
-        ends = np.sort(sample[number, : sampled[number]])
-        lists.append(np.unique(ends[(np.arange(1, buckets) * len(ends)) // buckets]))
-    edge_start = np.zeros(dense + 1, np.int64)
-    np.cumsum([len(edges) for edges in lists], out=edge_start[1:])
-    return edge_start, np.concatenate([*lists, np.zeros(0)]).astype(np.uint32), exact
+        else:
+            ends = np.sort(sample[number, : sampled[number]])
+            lists.append(np.unique(ends[(np.arange(1, buckets) * len(ends)) // buckets]))
+    rough = index_build.DOUBTED if np.count_nonzero(~exact) <= DOUBTED_UP_TO else index_build.CHECKED
+    state = np.where(exact, index_build.EXACT, rough).astype(np.uint8)
+    edges = np.concatenate([*lists, np.zeros(0)]).astype(np.uint32)
+    return _Buckets(dense_of, counts_to_starts([len(edges) for edges in lists]), edges, state)
+
+
+def _fill_bitmaps(
+    rows: RowLiterals, cuts: TileCuts, constrained: ByteArray, buckets: _Buckets, keys: IntArray
+) -> tuple[IntArray, WordArray, WordArray, IntArray]:
+    """Return where the bitmaps of each tile and dense column begin (-1: none), the bitmaps, and the rows to check."""
+    counts = np.diff(buckets.edge_start) + 2
+    maps = np.where(buckets.state == index_build.DOUBTED, 2 * counts - 1, counts)  # a missing value is never in doubt
+    words = (cuts.end.astype(np.int64) - cuts.row + 63) >> 6
+    sizes = constrained * (words[:, None] * maps[None, :])
+    place = np.where(constrained > 0, np.cumsum(sizes).reshape(sizes.shape) - sizes, -1)
+    bits, rest_start = np.zeros(int(sizes.sum()), np.uint64), counts_to_starts(words)
+    rest = np.zeros(int(rest_start[-1]), np.uint64)
+    index_build.fill_tiles(rows, cuts.row, cuts.end, place, *buckets, bits, rest, rest_start, keys)
+    return place, bits, rest, rest_start

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.engine.arrays import freeze
 from tidings.engine.persist.checksums import NAMING, compute_checksums, is_intact
-from tidings.engine.readonly import freeze
 from tidings.errors import SnapshotError
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tidings.engine.compile.code_spaces import open_space, pack_bytes
+from tidings.engine.arrays import freeze, pack_bytes
+from tidings.engine.compile.code_spaces import open_space
 from tidings.engine.compile.columns import Column, View
 from tidings.engine.compile.row_table import Literals
 from tidings.engine.compile.source_text import FilterSources
@@ -26,7 +27,6 @@ from tidings.engine.exact.place_tests import PlaceTable
 from tidings.engine.exact.text_automaton import TextAutomaton
 from tidings.engine.ids import Ids
 from tidings.engine.index.builder import SegmentIndex
-from tidings.engine.readonly import freeze
 from tidings.engine.segment import FilterTrees, Segment
 from tidings.engine.state import LiveSegment
 from tidings.kernels.match.layout import IndexPaths, IndexRows, IndexTiles

@@ -6,7 +6,7 @@ import pytest
 import tidings as td
 from tidings.concepts import Ontology
 from tidings.engine.compile.draft import FilterDraft
-from tidings.engine.compile.encoders.base import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
+from tidings.engine.compile.encoders import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
 from tidings.engine.compile.row_table import RowTable, encode_intervals, mask_multi_row
 from tidings.kernels.match.row_codes import EMPTY_LOW
 

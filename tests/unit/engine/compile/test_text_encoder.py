@@ -7,7 +7,7 @@ from tidings.algebra import covers, overlaps
 from tidings.concepts import Ontology
 from tidings.engine.compile.columns import View
 from tidings.engine.compile.draft import FilterDraft
-from tidings.engine.compile.encoders import registry
+from tidings.engine.compile.encoders import encode_condition
 from tidings.model import SameText
 
 WORDS = ["ford", "Ford", "FORD", "opel", "straße", "STRASSE", "ﬁat", "FIAT", "İ", "i̇", ""]
@@ -30,7 +30,7 @@ def events():
 
 def test_it_is_points_of_the_folded_column_and_nothing_is_left_to_the_law():
     condition = td.parse("make in ('Straße', 'FORD') ignoring case").condition
-    found = registry.encode_condition("make", condition, Ontology())
+    found = encode_condition("make", condition, Ontology())
     assert found.column.view is View.FOLDED
     assert [span[0] for span in found.spans] == [b"ford", b"strasse"]
     draft = FilterDraft(Ontology())

@@ -5,12 +5,12 @@ import re
 from random import Random
 
 import pytest
+from tests.unit.engine.invariants import check_state
 
 import tidings as td
 from tidings.concepts import Ontology
 from tidings.engine.compile.draft import FilterDraft
 from tidings.engine.compile.row_table import RowTable
-from tidings.engine.invariants import check_state
 from tidings.engine.tuning import EngineTuning, use_tuning
 from tidings.kernels.match.vector_words import EVENTS
 

@@ -1,14 +1,15 @@
 """Indexes: whatever the plan, every row is filed where the events that satisfy it come by."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.differential.engine_worlds import WAYS, Drawer, set_to
+from tests.unit.engine.invariants import check_segment
 
 import tidings as td
 from tidings.engine.index.builder import build_index
 from tidings.engine.index.planner import EventStatistics
-from tidings.engine.invariants import check_segment
-from tidings.engine.segment import Segment
 from tidings.engine.tuning import IndexTuning
 
 
@@ -35,18 +36,7 @@ def test_check_sees_what_is_broken():
         broken = segment.index.paths._replace(**{name: np.roll(array, 1)})
         if not np.array_equal(np.roll(array, 1), array):
             with pytest.raises((AssertionError, KeyError, IndexError)):
-                check_segment(_with_paths(segment, broken))
-
-
-def _with_paths(segment, paths):
-    index = type(segment.index)(
-        segment.index.rows, paths, segment.index.tiles, segment.index.origin, segment.index.copy
-    )
-    return Segment(
-        columns=segment.columns, kinds=segment.kinds, spaces=segment.spaces, index=index,
-        exact_checks=segment.exact_checks, automata=segment.automata, trees=segment.trees, ids=segment.ids,
-        sources=segment.sources, choice=segment.choice,
-    )  # fmt: skip
+                check_segment(replace(segment, index=replace(segment.index, paths=broken)))
 
 
 def test_codes_are_narrow_while_they_fit():

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.compile.code_spaces import pack_bytes
+from tidings.engine.arrays import freeze, list_owners, pack_bytes
 from tidings.engine.exact.text_automaton.expressions import SET_MEMORY, Expression, Re2Expressions
 from tidings.engine.exact.text_automaton.program import TextProgram, compile_programs
-from tidings.engine.readonly import freeze
 from tidings.kernels.match import text_automaton as kernel
 from tidings.model.filters import TextOp, TextTest
 
@@ -161,9 +160,8 @@ _TABLES = ("nodes", "dense", "literals", "members", "owners", "doubtful", "progr
 
 def _merge_ids(starts: IntArray, ids: Int32Array, more: list[tuple[int, int]]) -> tuple[IntArray, Int32Array]:
     """Return the scan's ids with those that RE2 found, in order; two alternatives may yield the same id."""
-    texts = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     added = np.array(more, np.int64)
-    keys = np.unique(np.concatenate([texts << 32 | ids, added[:, 0] << 32 | added[:, 1]]))
+    keys = np.unique(np.concatenate([list_owners(starts) << 32 | ids, added[:, 0] << 32 | added[:, 1]]))
     return np.searchsorted(keys, np.arange(len(starts)) << 32), (keys & 0xFFFF_FFFF).astype(np.int32)
 
 

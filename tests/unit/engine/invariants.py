@@ -1,4 +1,4 @@
-"""Assertions on segments and states, for tests: what must be true after every change.
+"""Assertions on segments and states of the engine: what must be true after every change.
 
 Everything is checked row by row in plain Python, independently of the code that built it, so only small ones fit.
 """

@@ -1,0 +1,211 @@
+"""Encoders, one for each kind of predicate: the column that a predicate tests, and the intervals that it accepts there.
+
+    price < 9000          one interval of the column `price`, open at its high end
+    name starts 'fo'      the interval of bytes from `fo` up to `fp`
+    network in 10.0.0/8   the interval from the block's first address to its last, as bytes
+    kind is a 'car'       the depth-first numbers of the concepts below `car`; several parents, a few ranges
+    spot within AREA      the intervals of a bounding box, which find candidates that an exact check decides
+
+A predicate that is no interval has no encoder: `contains`, `like` and `matches` are ids of patterns instead
+(`exact.text_automaton`), and the law decides the rest. A new kind is one function, and one line of `ENCODERS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import collapse_addresses
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tidings import model
+from tidings.algebra.law.typed_attribute import resolve_attribute, strip_unit
+from tidings.engine.compile.columns import Column, View
+from tidings.engine.exact.place_tests import PlaceTable
+from tidings.errors import TidingsError
+from tidings.model import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidings.concepts import Ontology
+
+LOW_OPEN, HIGH_OPEN, NO_LOW, NO_HIGH = 1, 2, 4, 8
+"""Flags of an interval's ends."""
+
+Span: TypeAlias = tuple[Any, Any, int]
+"""Low end and high end (numbers or bytes, like the column's values; any value for a missing end), and flags."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""Microseconds are counted from here."""
+
+ALL_LONGITUDES = (-180.0, 180.0)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPredicate:
+    """A predicate as intervals of one column; several intervals are disjoint."""
+
+    column: Column
+    spans: tuple[Span, ...]
+    kind: Kind
+
+
+def encode_condition(attribute: str, condition: model.Condition, ontology: Ontology) -> EncodedPredicate | None:
+    """Return a condition as intervals of one column, or None where it is not an interval."""
+    match condition:
+        case model.Exists():
+            return EncodedPredicate(Column(attribute, View.EXISTS), (make_point(0),), Kind.OPAQUE)
+        case model.IsNull():
+            return EncodedPredicate(Column(attribute, View.NULL), (make_point(0),), Kind.OPAQUE)
+        case model.IsA():
+            return encode_concept(attribute, condition, ontology)
+    kind = model.condition_kind(condition)
+    encoder = ENCODERS.get(kind) if kind is not None else None
+    return encoder(attribute, condition) if encoder else None
+
+
+# Intervals of plain values ---------------------------------------------------------------------
+
+
+def make_point(value: Any) -> Span:
+    """Return the interval of one value."""
+    return value, value, 0
+
+
+def to_spans(condition: model.Condition) -> tuple[Span, ...]:
+    """Return intervals of plain values: of a range, of one value, of a set; a missing end is flagged."""
+    match condition:
+        case model.Range(low, high, low_open, high_open):
+            flags = low_open * LOW_OPEN | high_open * HIGH_OPEN
+            if low is None:
+                return ((high, high, flags | NO_LOW),)
+            return ((low, low, flags | NO_HIGH) if high is None else (low, high, flags),)
+        case model.Is(value):
+            return (make_point(value),)
+        case model.In(values):
+            return tuple(map(make_point, values))
+    raise TypeError(condition)
+
+
+def encode_number(attribute: str, condition: model.Condition) -> EncodedPredicate:
+    """Return the intervals of a condition on numbers."""
+    unit = resolve_attribute(attribute, condition).unit or None
+    column = Column(attribute, View.NUMBER, kind=Kind.NUMBER, unit=unit)
+    return EncodedPredicate(column, to_spans(strip_unit(condition) if unit else condition), Kind.NUMBER)
+
+
+def encode_boolean(attribute: str, condition: model.Condition) -> EncodedPredicate:
+    """Return truth values as the points 0 and 1."""
+    points = tuple(make_point(int(value)) for value in model.scalars_of(condition))
+    return EncodedPredicate(Column(attribute, View.NUMBER, kind=Kind.BOOL), points, Kind.BOOL)
+
+
+# Times -----------------------------------------------------------------------------------------
+
+
+def encode_time(attribute: str, condition: model.Condition) -> EncodedPredicate:
+    """Return the intervals of a condition on times, or of an age: seconds before now, computed once for a batch."""
+    if isinstance(condition, model.Age):
+        return EncodedPredicate(Column(attribute, View.AGE, kind=Kind.TIME), to_spans(condition.seconds), Kind.TIME)
+    whole = tuple((to_microseconds(low), to_microseconds(high), flags) for low, high, flags in to_spans(condition))
+    return EncodedPredicate(Column(attribute, View.NUMBER, kind=Kind.TIME), whole, Kind.TIME)
+
+
+def to_microseconds(moment: datetime) -> int:
+    """Return a time as whole microseconds since 1970."""
+    since = moment - EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def to_datetime(value: int) -> datetime:
+    """Return the time of so many microseconds since 1970."""
+    return EPOCH + timedelta(microseconds=value)
+
+
+# Text and addresses ----------------------------------------------------------------------------
+
+
+def encode_text(attribute: str, condition: model.Condition) -> EncodedPredicate | None:
+    """Return the intervals of a condition on text, or None for a pattern.
+
+    Text is its UTF-8 bytes, whose order is that of code points; a suffix is a prefix of reversed text.
+    """
+    match condition:
+        case model.TextTest(model.TextOp.STARTS_WITH, pattern, ignoring_case):
+            view = View.FOLDED if ignoring_case else View.TEXT
+            spans = [_prefix_span(pattern.casefold() if ignoring_case else pattern)]
+        case model.TextTest(model.TextOp.ENDS_WITH, pattern, ignoring_case):
+            view = View.FOLDED_REVERSED if ignoring_case else View.REVERSED
+            spans = [_prefix_span((pattern.casefold() if ignoring_case else pattern)[::-1])]
+        case model.TextTest():
+            return None
+        case model.SameText(folded=folded):
+            view, spans = View.FOLDED, [make_point(text.encode()) for text in sorted(folded)]
+        case _:
+            view = View.TEXT
+            spans = [(low.encode(), high.encode(), flags) for low, high, flags in to_spans(condition)]
+    return EncodedPredicate(Column(attribute, view, kind=Kind.TEXT), tuple(spans), Kind.TEXT)
+
+
+def _prefix_span(text: str) -> Span:
+    """Return the interval of what begins with a text; UTF-8 has no byte 255, so the last byte can be incremented."""
+    prefix = text.encode()
+    if not prefix:
+        return b"", b"", NO_LOW | NO_HIGH
+    return prefix, prefix[:-1] + bytes([prefix[-1] + 1]), HIGH_OPEN
+
+
+def encode_address(attribute: str, condition: model.Condition) -> EncodedPredicate:
+    """Return the intervals of blocks of addresses."""
+    assert isinstance(condition, model.InNetworks)
+    versions = [[net for net in condition.networks if net.version == version] for version in (4, 6)]
+    blocks: list[Any] = [block for nets in versions for block in collapse_addresses(nets)]  # type: ignore[type-var]
+    spans = tuple((pack_address(block.network_address), pack_address(block.broadcast_address), 0) for block in blocks)
+    return EncodedPredicate(Column(attribute, View.TEXT, kind=Kind.IP), spans, Kind.IP)
+
+
+def pack_address(address: model.Address) -> bytes:
+    """Return an address as bytes that sort by version, then by number."""
+    return bytes([address.version]) + address.packed
+
+
+# Concepts and places ---------------------------------------------------------------------------
+
+
+def encode_concept(attribute: str, condition: model.IsA, ontology: Ontology) -> EncodedPredicate | None:
+    """Return the ranges of a concept and all below it, or None where no tree, or more than one, has it."""
+    label = condition.tree or _find_tree(condition.concept, ontology)
+    if label is None:
+        return None
+    try:
+        ranges = ontology.ranges(condition.concept, tree=label)
+    except TidingsError:
+        return None
+    column = Column(attribute, View.CONCEPT, label)
+    return EncodedPredicate(column, tuple((low, high, 0) for low, high in ranges), Kind.CONCEPT)
+
+
+def _find_tree(concept: str, ontology: Ontology) -> str | None:
+    """Return the one tree that has the concept, by its exact spelling if there is one, else ignoring case."""
+    homes = [label for label, tree in ontology.trees.items() if tree.has_spelling(concept)]
+    homes = homes or [label for label, tree in ontology.trees.items() if concept in tree]
+    return homes[0] if len(homes) == 1 else None
+
+
+def encode_boxes(attribute: str, condition: model.Within | model.Near) -> tuple[EncodedPredicate, ...]:
+    """Return intervals of longitude and latitude outside which no value can satisfy the condition."""
+    west, south, east, north = PlaceTable.compute_box(condition)
+    intervals = [EncodedPredicate(Column(attribute, View.LATITUDE), ((south, north, 0),), Kind.PLACE)]
+    if (west, east) != ALL_LONGITUDES:
+        intervals.insert(0, EncodedPredicate(Column(attribute, View.LONGITUDE), ((west, east, 0),), Kind.PLACE))
+    return tuple(intervals)
+
+
+ENCODERS: dict[Kind, Callable[[str, model.Condition], EncodedPredicate | None]] = {
+    Kind.NUMBER: encode_number,
+    Kind.BOOL: encode_boolean,
+    Kind.TIME: encode_time,
+    Kind.TEXT: encode_text,
+    Kind.IP: encode_address,
+}
+"""The encoder of each kind whose predicates are intervals by themselves."""

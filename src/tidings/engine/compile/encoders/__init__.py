@@ -1,1 +1,0 @@
-"""Encoders: one file for each kind of predicate, which maps predicates to intervals and values to codes."""
