@@ -163,6 +163,14 @@ def require_frame(frame: object, subject: str) -> None:
         raise BadFrame(msg)
 
 
+def check_counts(**counts: int | None) -> None:
+    """Refuse a count that is no positive integer; one that is left out is none."""
+    for name, count in counts.items():
+        if count is not None and (type(count) is not int or count < 1):
+            msg = f"{name} is a number from 1 up, not {count!r}"
+            raise BadFrame(msg)
+
+
 def require_columns(wanted: Iterable[str], frame: StructType, *, why: str) -> None:
     """Refuse names that are not columns, are several columns, or that Arrow cannot carry; all of them together."""
     mistakes = [mistake for name in wanted if (mistake := _find_mistake(name, frame, why))]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from tidings.forecast.forecasts import Forecasts
 from tidings.patterns import Run
 from tidings.patterns.detections import ReportColumns
 from tidings.patterns.run.event_archive import EventRecords
@@ -20,7 +21,7 @@ from tidings.patterns.run.graph_run import LONG_AGO
 from tidings.patterns.run.portions import key_text
 from tidings.patterns.state.graph_bytes import pack_state, unpack_state
 from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
-from tidings.spark.detect.bucket_forecasts import find_owned, place_events, to_columns
+from tidings.spark.detect.bucket_forecasts import find_owned, place_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,16 +143,10 @@ class Bucket:
         return np.asarray(start + np.arange(1, count + 1) * (self._place - start) // max(1, count) - 1)
 
     def _keep_owned(self, reports: ReportColumns) -> ReportColumns:
-        """Return the reports without those for keys of other buckets.
-
-        An event that has two keys is in the bucket of each. Events of the other key are not all in this bucket, so a
-        report for it may be wrong here; the key's own bucket has them all.
-        """
+        """Return the reports without those for keys of other buckets."""
         if len(self._portion.ways) == 1:
             return reports
-        keys, places = np.unique(reports.keys, return_inverse=True)
-        mine = [self._portion.bucket_of(reports.values[key]) == self._number for key in keys.tolist()]
-        rows = np.flatnonzero(np.array(mine, bool)[places.reshape(-1)])
+        rows = find_owned(self._portion, self._number, reports.keys, reports.values)
         lengths = np.diff(reports.ends)[rows]
         ends = np.concatenate([[0], np.cumsum(lengths)])
         events = reports.events[np.repeat(reports.ends[rows] - ends[:-1], lengths) + np.arange(ends[-1])]
@@ -168,10 +163,10 @@ class Bucket:
         )
 
     def _build_forecasts(self, batch: ForecastBatch, records: pa.Table | None, seqs: IntArray) -> pa.Table | None:
-        mine = find_owned(batch, self._portion, self._number)
+        mine = find_owned(self._portion, self._number, batch.rows.key, batch.values)
         if not len(mine) or records is None:
             return None
-        columns = to_columns(batch).take(mine)
+        columns = Forecasts([batch]).to_arrow().take(mine)
         events = build_event_lists(
             records.take(np.searchsorted(seqs, _to_int64(columns["event"]))), np.arange(len(mine) + 1), self._plan
         )

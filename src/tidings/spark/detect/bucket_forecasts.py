@@ -17,26 +17,17 @@ import numpy as np
 from tidings.errors import TidingsError
 from tidings.forecast import Detector, Model
 from tidings.forecast.courses.streams import KeyGaps
-from tidings.forecast.forecasts import Forecasts
-from tidings.forecast.model import is_keyed
-from tidings.forecast.predicting.forecaster import Forecaster, ForecastPlan
-from tidings.forecast.predicting.observer import ForecastObserver
+from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.forecast.predicting.probability_table import require_times
-from tidings.forecast.tuning import ForecastTuning
+from tidings.patterns.run.machine import is_keyed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import pyarrow as pa
+    from collections.abc import Iterable, Sequence
 
     from tidings.forecast.courses.streams import StreamEntries
-    from tidings.forecast.forecasts import ForecastBatch
+    from tidings.forecast.predicting.observer import ForecastObserver
     from tidings.kernels.array_types import FloatArray, IntArray
     from tidings.patterns.run.portions import Portion
-
-
-KEYS = 1 << 14
-"""Keys without a partial match that the state of a bucket keeps; of more, those with most events."""
 
 DEFAULT_PLAN = ForecastPlan()
 """The plan of `detect` without any keyword about forecasts."""
@@ -57,7 +48,11 @@ class ForecastRequest:
             msg = f"model is a td.Model, or the path of one that was saved, not `{model!r}`"
             raise TidingsError(msg)
         if isinstance(patterns, Detector):
-            request = cls._of_detector(patterns, loaded, plan)
+            if plan != DEFAULT_PLAN:
+                own = "a detector brings its own horizons"
+                msg = f"{own}: say them in add(..., horizon=10), or pass the patterns themselves"
+                raise TidingsError(msg)
+            request = cls(patterns.model if loaded is None else loaded, dict(patterns.plans))
         elif loaded is None and plan != DEFAULT_PLAN:
             msg = "forecasts need a model: model=ts.train(events, patterns)"
             raise TidingsError(msg)
@@ -65,15 +60,6 @@ class ForecastRequest:
             request = cls(loaded, dict.fromkeys(names, plan) if loaded is not None else {})
         request._check(explicit=model is not None)
         return request
-
-    @classmethod
-    def _of_detector(cls, detector: Detector, model: Model | None, asked: ForecastPlan) -> ForecastRequest:
-        if asked != DEFAULT_PLAN:
-            msg = (
-                "a detector brings its own horizons: say them in add(..., horizon=10), or pass the patterns themselves"
-            )
-            raise TidingsError(msg)
-        return cls(detector.model if model is None else model, dict(detector.plans))
 
     def needs_places(self, detector: Detector) -> bool:
         """Tell whether a forecast depends on how often a key occurs in the whole stream."""
@@ -98,10 +84,12 @@ class ForecastRequest:
 
 
 class PlacedGaps(KeyGaps):
-    """The gaps between events of a key, where a bucket has only some events of the stream but knows their places."""
+    """The gaps between events of a key, where a bucket has only some events of the stream but knows their places.
+
+    They continue the gaps `before`; `places` are those of the bucket's events from its `first` on.
+    """
 
     def __init__(self, places: IntArray, first: int, before: KeyGaps) -> None:
-        """Continue earlier gaps; `places` are those of the bucket's events from its `first` on."""
         super().__init__(keyed=before.is_keyed)
         self.last, self.mean, self.count = before.last, before.mean, before.count
         self._places, self._first = places, first
@@ -118,30 +106,14 @@ def place_events(forecasting: ForecastObserver, places: IntArray) -> None:
         follower.silences = PlacedGaps(places, follower.seen, follower.silences)
 
 
-class PortionForecaster:
-    """The forecaster of a portion, computed once in a worker and forked for each bucket."""
+def find_owned(portion: Portion, number: int, keys: IntArray, values: Sequence[Any]) -> IntArray:
+    """Return the rows whose keys, numbers of `values`, belong to a bucket.
 
-    def __init__(self, portion: Portion, model: Model, plans: Mapping[str, ForecastPlan]) -> None:
-        """Compute the probabilities."""
-        self._model = model
-        self._plans = {name: plans[name] for name in portion.patterns.names if name in plans}
-        self._forecaster = Forecaster(model, portion.patterns, self._plans, learns=False)
-
-    def build_observer(self) -> ForecastObserver:
-        """Return an observer that has seen nothing; its state has room for fewer keys than elsewhere."""
-        tuning, forecaster = ForecastTuning(idle_keys=KEYS), self._forecaster.fork()
-        return ForecastObserver(self._model, plans=self._plans, tuning=tuning, forecaster=forecaster)
-
-
-def find_owned(batch: ForecastBatch, portion: Portion, number: int) -> IntArray:
-    """Return the rows whose keys belong to a bucket; of other keys it has not seen all events."""
+    An event that has two keys is in the bucket of each. Events of the other key are not all in this bucket, so what it
+    says of that key may be wrong; the key's own bucket has them all.
+    """
     if len(portion.ways) == 1:
-        return np.arange(len(batch.rows))
-    keys, places = np.unique(batch.rows.key, return_inverse=True)
-    mine = [portion.bucket_of(batch.values[key]) == number for key in keys.tolist()]
+        return np.arange(len(keys))
+    numbers, places = np.unique(keys, return_inverse=True)
+    mine = [portion.bucket_of(values[key]) == number for key in numbers.tolist()]
     return np.flatnonzero(np.array(mine, bool)[places.reshape(-1)])
-
-
-def to_columns(batch: ForecastBatch) -> pa.Table:
-    """Return forecasts as columns: pattern, key, time, event, probability, horizon and estimator."""
-    return Forecasts([batch]).to_arrow()

@@ -30,7 +30,6 @@ from tidings.spark.detect.bucket import (
     sort_rows,
     to_bytes,
 )
-from tidings.spark.detect.worker_plan import DetectPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessorHandle, TimerValues
 
     from tidings.patterns.run.portions import Portion
+    from tidings.spark.detect.worker_plan import DetectPlan
 
 CHUNK = 1 << 16
 """Rows of one output value."""
@@ -52,22 +52,23 @@ MILLISECOND = 1000
 """In microseconds; timers and watermarks are in milliseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchProcessor:
-    """Processes all rows of a bucket in one pass, in the order of time; then time passes to the newest event of all."""
+def make_batch_processor(plan: DetectPlan, schema: pa.Schema) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+    """Return the function that processes all rows of a bucket in one pass, in the order of time.
 
-    plan: DetectPlan
-    schema: pa.Schema
+    Then time passes to the newest event of all buckets.
+    """
 
-    def __call__(self, key: tuple[pa.Scalar, ...], values: pa.Table) -> pa.Table:
-        """Return the output rows of a bucket."""
-        address = self.plan.open().find_portion(key[0].as_py())
+    # A plain function: Spark counts its arguments.
+    def process(key: tuple[pa.Scalar, ...], values: pa.Table) -> pa.Table:
+        address = plan.open().find_portion(key[0].as_py())
         tables = read_tables(values)
         if address is None or not tables:
-            return self.schema.empty_table()
+            return schema.empty_table()
         until = int(values.column("newest").to_numpy().max())
-        answer = Bucket(*address, self.plan).advance(sort_rows(concat_rows(tables)), until)
-        return self.schema.empty_table() if answer is None else answer
+        answer = Bucket(*address, plan).advance(sort_rows(concat_rows(tables)), until)
+        return schema.empty_table() if answer is None else answer
+
+    return process
 
 
 def make_unpacker() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -113,8 +114,7 @@ class BucketProcessor(StatefulProcessor):
     """Spark's stateful operator: one call for each bucket that has rows, or something due."""
 
     def __init__(self, plan: DetectPlan) -> None:
-        """Keep the plan, which is pickled with the operator."""
-        self._plan = plan
+        self._plan = plan  # pickled with the operator
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state; its names and types are part of the checkpoint."""

@@ -8,7 +8,7 @@ number in the order of arrival.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from tidings.spark.detect.bucket import PLACE, REPORTED, REPORTS_LATE, SYMBOLS, 
 from tidings.spark.detect.worker_plan import DetectPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tidings.kernels.array_types import BoolArray, IntArray
     from tidings.patterns.run.portions import Portion
@@ -42,12 +42,17 @@ A value without rows closes a task: it has the newest time of all, and the numbe
 """
 
 
+TallyBuilder: TypeAlias = "Callable[[OpenPatterns, EncodedEvents], tuple[str, bytes]]"
+"""Counts a piece of the stream for training, and returns the name of the bucket of such counts and a value for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class BucketStep:
     """The function Spark runs over Arrow batches, whose columns are called `names`; the filters look at `read`.
 
     With `clock`, every bucket with patterns that time completes gets the newest time, also where it gets no row.
-    Buckets whose forecasts depend on a key's share of the stream get the number of events.
+    Buckets whose forecasts depend on a key's share of the stream get the number of events. With `tally` a model is
+    trained: then an event that satisfies no filter counts too, and every bucket needs the end of the history.
     """
 
     plan: DetectPlan
@@ -55,19 +60,16 @@ class BucketStep:
     read: tuple[str, ...]
     clock: bool = False
     with_places: bool = False  # rows are in order over all tasks, so their places in the stream are known
+    tally: TallyBuilder | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield values for buckets."""
         bucketer: EventBucketer | None = None
         for table in gather_batches(batches, self.names):
-            bucketer = bucketer or self.build_bucketer()
+            bucketer = bucketer or EventBucketer(self)
             yield from bucketer.bucket_table(table)
         if bucketer is not None:
-            yield from bucketer.build_closing_values(clock=self.clock)
-
-    def build_bucketer(self) -> EventBucketer:
-        """Return the object that processes the events of one task."""
-        return EventBucketer(self.plan, self.read, with_places=self.with_places)
+            yield from bucketer.build_closing_values()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +138,9 @@ def read_events(opened: OpenPatterns, table: pa.Table, read: tuple[str, ...], na
 class EventBucketer:
     """Sends the events of one task to buckets."""
 
-    def __init__(self, plan: DetectPlan, read: tuple[str, ...], *, with_places: bool) -> None:
-        """Open the patterns."""
+    def __init__(self, step: BucketStep) -> None:
         task = TaskContext.get()
-        self._plan, self._read, self._open, self._placed = plan, read, plan.open(), with_places
+        self._step, self._open = step, step.plan.open()
         self._arrived = (task.partitionId() if task is not None else 0) << 32
         self._newest, self._seen = -(1 << 62), 0
         self._names, self._buckets = ValueNumbers(), _BucketNumbers()
@@ -148,35 +149,25 @@ class EventBucketer:
         """Yield the values for the buckets of all portions."""
         if len(self._names) > MANY:
             self._names, self._buckets = ValueNumbers(), _BucketNumbers()
-        readable = read_events(self._open, table, self._read, self._names)
+        readable = read_events(self._open, table, self._step.read, self._names)
         if not len(readable.events):
             return
         self._newest = max(self._newest, int(readable.events.times.max()))
         sent = np.zeros(len(readable.events), bool)
         for portion in self._open.portions:
             yield from self._to_batches(self._bucket_portion(portion, readable, sent))
-        yield from self._to_batches(self.build_extra_values(readable.events))
+        if self._step.tally is not None:
+            yield from self._to_batches([self._step.tally(self._open, readable.events)])
         self._seen += len(readable.events)
         self._arrived += 1
 
-    def build_extra_values(self, events: EncodedEvents) -> list[tuple[str, bytes]]:  # noqa: ARG002 - for subclasses
-        """Return values for buckets that belong to no portion: none here."""
-        return []
-
-    def needs_every_event(self, portion: Portion) -> bool:
-        """Tell whether a portion needs every event of its stream."""
-        return portion.is_contiguous or self._open.has_forecasts(portion)
-
-    def needs_clock(self, portion: Portion) -> bool:
-        """Tell whether time completes patterns of a portion, so that its buckets need the newest time."""
-        return portion.has_absence
-
-    def build_closing_values(self, *, clock: bool) -> Iterator[pa.RecordBatch]:
+    def build_closing_values(self) -> Iterator[pa.RecordBatch]:
         """Yield the newest time and the number of events for all buckets that need them."""
+        clock, trains = self._step.clock, self._step.tally is not None
         portions = [
             portion
             for portion in self._open.portions
-            if self._open.needs_positions(portion) or (clock and self.needs_clock(portion))
+            if self._open.needs_positions(portion) or (clock and (trains or portion.has_absence))
         ]
         if portions and self._seen:
             names = [portion.name_bucket(bucket) for portion in portions for bucket in range(portion.buckets)]
@@ -191,7 +182,8 @@ class EventBucketer:
         """Return the rows of each bucket of a portion; `sent` marks the events that some bucket has."""
         events = readable.events
         ends, symbols = rename_symbols(events.symbols_at, events.symbols, portion.symbols)
-        wanted = np.full(len(events), True) if self.needs_every_event(portion) else np.diff(ends) > 0
+        needs_all = self._step.tally is not None or portion.is_contiguous or self._open.has_forecasts(portion)
+        wanted = np.full(len(events), True) if needs_all else np.diff(ends) > 0
         rows, buckets = self._pair_with_buckets(portion, events, wanted)
         if not len(rows):
             return []
@@ -199,9 +191,9 @@ class EventBucketer:
             TIME: pa.array(events.times),
             SYMBOLS: pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(symbols, pa.int32())),
         }
-        if self._placed and portion.has_keys:
+        if self._step.with_places and portion.has_keys:
             columns[PLACE] = pa.array(self._seen + np.arange(len(events)))
-        columns |= {REPORTED + name: readable.rows.column(name) for name in self._plan.reported_columns}
+        columns |= {REPORTED + name: readable.rows.column(name) for name in self._step.plan.reported_columns}
         columns |= {VALUE + name: self._read_variable(name, readable) for name in portion.patterns.attributes}
         sorted_rows = pa.table(columns).take(rows).combine_chunks()
         sorted_rows = sorted_rows.append_column(REPORTS_LATE, pa.array(_mark_first(rows, sent)))

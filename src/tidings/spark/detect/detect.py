@@ -14,23 +14,18 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from tidings.errors import BadFrame
 from tidings.forecast.predicting.forecaster import ForecastPlan
+from tidings.spark.detect import event_rows
 from tidings.spark.detect.bucket_forecasts import ForecastRequest
-from tidings.spark.detect.bucket_processor import PACKED, BatchProcessor, BucketProcessor, make_unpacker
-from tidings.spark.detect.bucketing import BUCKET_VALUES, BadEventStep, BucketStep
-from tidings.spark.detect.event_rows import (
-    BATCH_BUCKETS,
-    BUCKETS,
-    SHARDS,
-    check_count,
-    find_columns_read,
-    select_by_place,
-)
+from tidings.spark.detect.bucket_processor import PACKED, BucketProcessor, make_batch_processor, make_unpacker
+from tidings.spark.detect.bucketing import BadEventStep
+from tidings.spark.detect.event_rows import find_columns_read, select_by_place, send_to_buckets
 from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.detect.worker_plan import DetectPlan, build_output_schema
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import (
     arrow_type_of,
     cast_for_arrow,
+    check_counts,
     make_unused_name,
     require_columns,
     require_frame,
@@ -40,13 +35,13 @@ from tidings.spark.schema import (
 from tidings.spark.state_store import require_rocksdb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from os import PathLike
 
     from pyspark.sql import DataFrame
 
     from tidings.concepts import Ontology, Regions
-    from tidings.forecast import Detector, Model
+    from tidings.forecast import Model
     from tidings.spark.detect.pattern_source import Patterns
     from tidings.spark.query_context import SchemaLike, Unknown
 
@@ -105,10 +100,11 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     _check_columns(events.schema, event_id, keep)
     forecast = ForecastPlan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
     foresight = ForecastRequest.of(patterns, detector, model=model, plan=forecast)
+    check_counts(buckets=buckets, shards=shards)
     plan = DetectPlan.of(
         detector,
-        buckets=check_count("buckets", buckets, BUCKETS if events.isStreaming else BATCH_BUCKETS),
-        shards=check_count("shards", shards, SHARDS),
+        buckets=buckets or (event_rows.BUCKETS if events.isStreaming else event_rows.BATCH_BUCKETS),
+        shards=shards or event_rows.SHARDS,
         event_id=event_id,
         keep=keep or (),
         model=foresight.model if foresight.plans else None,
@@ -116,11 +112,12 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     )
     columns = build_output_schema(events.schema, plan)
     if not events.isStreaming:
-        rows = _send_to_buckets(events, plan, detector, clock=True, in_order=foresight.needs_places(detector))
-        return rows.groupBy("bucket").applyInArrow(_process_bucket(plan, columns), columns)
+        rows = send_to_buckets(events, plan, detector, clock=True, in_order=foresight.needs_places(detector))
+        arrow_columns = pa.schema([(field.name, arrow_type_of(field.dataType)) for field in columns])
+        return rows.groupBy("bucket").applyInArrow(make_batch_processor(plan, arrow_columns), columns)
     _require_watermark(events, time)
     require_rocksdb(events.sparkSession)
-    rows = _send_to_buckets(events, plan, detector, clock=False, in_order=False)
+    rows = send_to_buckets(events, plan, detector, clock=False, in_order=False)
     packed = rows.groupBy("bucket").transformWithState(BucketProcessor(plan), PACKED, "append", "eventTime")
     return packed.mapInArrow(make_unpacker(), columns)
 
@@ -159,25 +156,6 @@ def bad_events(  # noqa: PLR0913 - the public face: keywords, each of its own me
     bad = bad.select(*(to_column(f"_{place}").alias(name) for place, name in enumerate(names)), reason.name)
     event = [] if event_id is None else [to_column(event_id).alias("event")]
     return bad.select(*event, to_column(reason.name).alias("reason"), to_json_row(names).alias("row"))
-
-
-def _send_to_buckets(
-    events: DataFrame, plan: DetectPlan, detector: Detector, *, clock: bool, in_order: bool
-) -> DataFrame:
-    """Return the values for buckets; only columns that are read or reported cross into Python."""
-    read = find_columns_read(events, detector)
-    names = tuple(dict.fromkeys([*read, *plan.reported_columns]))
-    rows = select_by_place(events, names, time=plan.time if in_order else None)
-    return rows.mapInArrow(BucketStep(plan, names, read, clock, with_places=in_order), BUCKET_VALUES)
-
-
-def _process_bucket(plan: DetectPlan, columns: StructType) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
-    whole = BatchProcessor(plan, pa.schema([(field.name, arrow_type_of(field.dataType)) for field in columns]))
-
-    def process(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
-        return whole(key, rows)
-
-    return process  # Spark counts the arguments of a plain function
 
 
 # Checks ---------------------------------------------------------------------------------------------------

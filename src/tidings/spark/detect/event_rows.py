@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from tidings.errors import BadFrame
+from tidings.spark.detect.bucketing import BUCKET_VALUES, BucketStep
 from tidings.spark.detect.pattern_source import find_variable_attributes
 from tidings.spark.schema import find_columns, find_names_read, require_columns, to_column
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidings.forecast import Detector
+    from tidings.spark.detect.bucketing import TallyBuilder
+    from tidings.spark.detect.worker_plan import DetectPlan
 
 BUCKETS, BATCH_BUCKETS, SHARDS = 32, 64, 8
 """Default numbers of key buckets of a stream and of a batch, and of shards of patterns without a key.
@@ -51,9 +53,17 @@ def select_by_place(events: DataFrame, names: Sequence[str], *, time: str | None
     return rows.orderBy(f"_{list(names).index(time)}", row).drop(row)
 
 
-def check_count(name: str, count: int | None, default: int) -> int:
-    """Return the count or its default; a count that is no positive integer raises `BadFrame`."""
-    if count is not None and (type(count) is not int or count < 1):
-        msg = f"{name} is a number from 1 up, not {count!r}"
-        raise BadFrame(msg)
-    return count or default
+def send_to_buckets(
+    events: DataFrame,
+    plan: DetectPlan,
+    detector: Detector,
+    *,
+    clock: bool,
+    in_order: bool,
+    tally: TallyBuilder | None = None,
+) -> DataFrame:
+    """Return the values for buckets; only columns that are read or reported cross into Python."""
+    read = find_columns_read(events, detector)
+    names = tuple(dict.fromkeys([*read, *plan.reported_columns]))
+    rows = select_by_place(events, names, time=plan.time if in_order else None)
+    return rows.mapInArrow(BucketStep(plan, names, read, clock, in_order, tally), BUCKET_VALUES)

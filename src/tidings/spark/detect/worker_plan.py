@@ -23,28 +23,30 @@ from pyspark.sql.types import (
 
 from tidings.errors import CheckpointError
 from tidings.forecast import Model
-from tidings.forecast.predicting.forecaster import ForecastPlan
+from tidings.forecast.model import filter_key
+from tidings.forecast.predicting.forecaster import Forecaster, ForecastPlan
+from tidings.forecast.predicting.observer import ForecastObserver
+from tidings.forecast.tuning import ForecastTuning
 from tidings.patterns.run.portions import Portion, split_patterns
 from tidings.patterns.state.graph_bytes import unpack_state
 from tidings.patterns.state.run_bytes import load_patterns
-from tidings.spark.detect.bucket_forecasts import PortionForecaster
 from tidings.spark.open_cache import OpenCache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidings.forecast import Detector
-    from tidings.forecast.predicting.observer import ForecastObserver
+KEYS = 1 << 14
+"""Keys without a partial match that the state of a bucket keeps; of more, those with most events."""
 
 
 class OpenPatterns:
     """A pattern set in a worker: all patterns, to read events with, and the portions that process them."""
 
     def __init__(self, plan: DetectPlan) -> None:
-        """Decode the patterns of a plan; portions are compiled when they are needed."""
         self.patterns = load_patterns(*unpack_state(plan.state)).compile()
         self._plan = plan
-        self._forecasters: dict[str, PortionForecaster] = {}
+        self._forecasters: dict[str, Forecaster] = {}  # one for each portion: its buckets share the probabilities
 
     @cached_property
     def portions(self) -> list[Portion]:
@@ -55,6 +57,12 @@ class OpenPatterns:
     def model(self) -> Model | None:
         """The model of the plan, if it has one."""
         return None if self._plan.model is None else Model.from_bytes(self._plan.model)
+
+    @cached_property
+    def filter_keys(self) -> dict[int, str]:
+        """The key of each filter in a model, by the filter's number."""
+        used = [(each.pattern, name) for each in self.patterns.patterns for name in each.pattern.list_filters()]
+        return {self.patterns.filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used}
 
     def has_forecasts(self, portion: Portion) -> bool:
         """Tell whether a portion's patterns are forecast: then every event counts."""
@@ -73,9 +81,11 @@ class OpenPatterns:
         """Return an observer that forecasts a portion's patterns in one bucket; nothing where none are forecast."""
         if self.model is None or not self.has_forecasts(portion):
             return None
+        plans = {name: self._plan.forecasts[name] for name in portion.patterns.names if name in self._plan.forecasts}
         if portion.name not in self._forecasters:
-            self._forecasters[portion.name] = PortionForecaster(portion, self.model, self._plan.forecasts)
-        return self._forecasters[portion.name].build_observer()
+            self._forecasters[portion.name] = Forecaster(self.model, portion.patterns, plans, learns=False)
+        tuning, forecaster = ForecastTuning(idle_keys=KEYS), self._forecasters[portion.name].fork()
+        return ForecastObserver(self.model, plans=plans, tuning=tuning, forecaster=forecaster)
 
     def find_portion(self, bucket: str) -> tuple[Portion, int] | None:
         """Return the portion and the number of a bucket by its name, or nothing when its patterns are gone."""

@@ -23,6 +23,7 @@ from tidings.spark.match.worker_stage import WorkerStage, match_in_workers
 from tidings.spark.query_context import QueryContext, check_unknown
 from tidings.spark.schema import (
     cast_for_arrow,
+    check_counts,
     make_unused_name,
     require_columns,
     require_frame,
@@ -80,7 +81,7 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     require_frame(events, "the events")
     columns = choose_columns(events.schema, event_id=event_id, keep=keep, grouped=grouped)
     context = QueryContext.of(schema, ontology, regions, now=now, unknown=unknown)
-    _check_numbers(spread=spread, limit=limit)
+    check_counts(spread=spread, limit=limit)
     handle = open_subscriptions(events.sparkSession, subscriptions, schema_of(events.schema), context, shards=shards)
     plan = ShardPlan(handle.store.shards, grouped=grouped, limit=limit, spread=spread)
     ids = plan.id_field(columns.id_column, handle.spark_id_type, nullable=False)
@@ -110,7 +111,7 @@ def dead_letters(  # noqa: PLR0913 - the public face: keywords, each of its own 
     names = tuple(dict.fromkeys(events.columns))
     if event_id is not None:
         require_columns([event_id], events.schema, why="event_id")
-    _check_numbers(limit=limit)
+    check_counts(limit=limit)
     context = QueryContext.of(schema, ontology, regions, now=now, unknown=unknown)
     handle = open_subscriptions(events.sparkSession, subscriptions, schema_of(events.schema), context, shards=None)
     if limit is not None and handle.store.shards > 1:
@@ -143,10 +144,3 @@ def refused(events: DataFrame, subscriptions: Live, *, unknown: Unknown = "error
     fields = [StructField("subscription", id_type, nullable=False), StructField("reason", StringType(), nullable=False)]
     rows = [(id, str(problem)) for id, problem in refusals]
     return events.sparkSession.createDataFrame(rows, StructType(fields))
-
-
-def _check_numbers(**numbers: int | None) -> None:
-    for name, number in numbers.items():
-        if number is not None and (type(number) is not int or number < 1):
-            msg = f"{name} is a number from 1 up, not {number!r}"
-            raise BadFrame(msg)

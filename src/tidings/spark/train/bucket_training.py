@@ -8,8 +8,7 @@ many satisfied each filter) are tallied where the events lie, and added up in a 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,17 +17,14 @@ import pyarrow as pa
 from tidings.forecast.courses.streams import EventKinds
 from tidings.forecast.learning.counting import HalfLife, count_traffic
 from tidings.forecast.learning.counts import Traffic
-from tidings.forecast.learning.learner import Learner
-from tidings.forecast.learning.observer import LearningObserver
-from tidings.forecast.model import filter_key, pattern_key
+from tidings.forecast.learning.learner import Learner, LearningObserver
+from tidings.forecast.model import pattern_key
 from tidings.patterns import Run
 from tidings.spark.detect.bucket import PLACE, concat_rows, encode_rows, list_values, read_tables, sort_rows
-from tidings.spark.detect.bucket_forecasts import PlacedGaps
-from tidings.spark.detect.bucketing import BucketStep, EventBucketer
-from tidings.spark.detect.worker_plan import DetectPlan
+from tidings.spark.detect.bucket_forecasts import PlacedGaps, find_owned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tidings.forecast import Model
     from tidings.forecast.learning.counting import PendingWaits
@@ -37,7 +33,7 @@ if TYPE_CHECKING:
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.portions import Portion
     from tidings.patterns.run.value_numbers import ValueNumbers
-    from tidings.spark.detect.worker_plan import OpenPatterns
+    from tidings.spark.detect.worker_plan import DetectPlan, OpenPatterns
 
 TRAFFIC = "traffic"
 """The bucket of the tallies; no portion has this name."""
@@ -52,54 +48,15 @@ PIECE = 1 << 16
 # In tasks of events -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingStep(BucketStep):
-    """The function Spark runs over events: all of them go to buckets, and a tally of each piece."""
-
-    half_life: HalfLife | None = None
-
-    def build_bucketer(self) -> EventBucketer:
-        """Return the object that processes the events of one task."""
-        return TrainingBucketer(self.plan, self.read, self.half_life)
-
-
-class TrainingBucketer(EventBucketer):
-    """Sends the events of one task to buckets that count them."""
-
-    def __init__(self, plan: DetectPlan, read: tuple[str, ...], half_life: HalfLife | None) -> None:
-        """Open the patterns."""
-        super().__init__(plan, read, with_places=True)
-        self._half_life = half_life
-
-    def build_extra_values(self, events: EncodedEvents) -> list[tuple[str, bytes]]:
-        """Return the tally of a piece."""
-        return [(TRAFFIC, build_tally(events, self._filter_keys, self._half_life))]
-
-    def needs_every_event(self, portion: Portion) -> bool:  # noqa: ARG002 - of every portion
-        """Return true: an event that satisfies no filter counts too."""
-        return True
-
-    def needs_clock(self, portion: Portion) -> bool:  # noqa: ARG002 - of every portion
-        """Return true: every bucket needs the end of the history, beyond which nothing is known."""
-        return True
-
-    @cached_property
-    def _filter_keys(self) -> dict[int, str]:
-        """The key of each filter in a model, by the filter's number."""
-        whole = self._open.patterns
-        used = [(compiled.pattern, name) for compiled in whole.patterns for name in compiled.pattern.list_filters()]
-        return {whole.filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used}
-
-
-def build_tally(events: EncodedEvents, named: dict[int, str], half_life: HalfLife | None) -> bytes:
+def build_tally(half_life: HalfLife | None, opened: OpenPatterns, events: EncodedEvents) -> tuple[str, bytes]:
     """Count events, which are in order, and those that satisfy each filter; a half-life weighs them from the end."""
     times, kinds, weights = events.times, EventKinds(), np.ones(len(events))
     first, last = int(times[0]), int(times[-1])
     if half_life is not None:
         weights = half_life.weights(np.arange(len(events)), times, (len(events), max(0, last)))
-    traffic = count_traffic(kinds.number_kinds(events), times, None, weights, named, kinds)
+    traffic = count_traffic(kinds.number_kinds(events), times, None, weights, opened.filter_keys, kinds)
     counts = {"count": len(events), "first": first, "last": last, "weight": float(weights[0])}
-    return json.dumps({"traffic": asdict(traffic), **counts}).encode()
+    return TRAFFIC, json.dumps({"traffic": asdict(traffic), **counts}).encode()
 
 
 def merge_tallies(tallies: Iterable[bytes], model: Model) -> Model:
@@ -119,16 +76,13 @@ def merge_tallies(tallies: Iterable[bytes], model: Model) -> Model:
 # Buckets ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class BucketTrainer:
-    """Counts all rows of a bucket, in the order of time, into a model."""
+def make_trainer(plan: DetectPlan) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+    """Return the function that counts all rows of a bucket, in the order of time, into a row of `MODEL_ROWS`."""
 
-    plan: DetectPlan
-    schema: pa.Schema
-
-    def __call__(self, key: tuple[pa.Scalar, ...], values: pa.Table) -> pa.Table:
-        """Return the bucket's name and its model."""
-        name, opened = key[0].as_py(), self.plan.open()
+    # A plain function: Spark counts its arguments.
+    def train(key: tuple[pa.Scalar, ...], values: pa.Table) -> pa.Table:
+        name, opened = key[0].as_py(), plan.open()
+        schema = pa.schema([("bucket", pa.string()), ("model", pa.binary())])
         assert opened.model is not None
         if name == TRAFFIC:
             model = merge_tallies([value for _, value in list_values(values)], opened.model)
@@ -138,8 +92,10 @@ class BucketTrainer:
             end = int(values.column("seen").to_numpy().sum()), int(values.column("newest").to_numpy().max())
             model = train_bucket(*address, sort_rows(concat_rows(tables)), end, opened)
         else:  # it has closing values only
-            return self.schema.empty_table()
-        return pa.table({"bucket": [name], "model": [model.to_bytes()]}, schema=self.schema)
+            return schema.empty_table()
+        return pa.table({"bucket": [name], "model": [model.to_bytes()]}, schema=schema)
+
+    return train
 
 
 def train_bucket(portion: Portion, number: int, rows: pa.Table, end: tuple[int, int], opened: OpenPatterns) -> Model:
@@ -163,11 +119,10 @@ def train_bucket(portion: Portion, number: int, rows: pa.Table, end: tuple[int, 
 class BucketLearningObserver(LearningObserver):
     """Gives a learner the places of events in the whole stream, and leaves out keys of other buckets.
 
-    An event that has two keys is in the bucket of each, and events of the other key are not all in this one.
+    `places` are those of all events that will come.
     """
 
     def __init__(self, learner: Learner, portion: Portion, number: int, places: IntArray) -> None:
-        """Count for a learner; `places` are those of all events that will come."""
         super().__init__(learner)
         self._portion, self._number, self._places = portion, number, places
         for counter in learner.counters:
@@ -200,8 +155,4 @@ class BucketLearningObserver(LearningObserver):
 
     def _keep_owned(self, fresh: PendingWaits, names: ValueNumbers) -> PendingWaits:
         fresh = replace(fresh, at=self._places[fresh.at])
-        if len(self._portion.ways) == 1:
-            return fresh
-        keys, places = np.unique(fresh.key, return_inverse=True)
-        mine = [self._portion.bucket_of(names.values[key]) == self._number for key in keys.tolist()]
-        return fresh.take(np.flatnonzero(np.array(mine, bool)[places.reshape(-1)]))
+        return fresh.take(find_owned(self._portion, self._number, fresh.key, names.values))

@@ -8,21 +8,19 @@ order.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from tidings.errors import BadFrame
 from tidings.forecast import Detector, Horizon, Model
 from tidings.forecast.learning.learner import Learner
 from tidings.forecast.model import pattern_key
-from tidings.spark.detect.bucketing import BUCKET_VALUES
-from tidings.spark.detect.event_rows import BATCH_BUCKETS, SHARDS, check_count, find_columns_read, select_by_place
+from tidings.spark.detect.event_rows import BATCH_BUCKETS, SHARDS, send_to_buckets
 from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.detect.worker_plan import DetectPlan
 from tidings.spark.query_context import QueryContext
-from tidings.spark.schema import require_columns, require_frame
-from tidings.spark.train.bucket_training import MODEL_ROWS, TRAFFIC, BucketTrainer, TrainingStep
+from tidings.spark.schema import check_counts, require_columns, require_frame
+from tidings.spark.train.bucket_training import MODEL_ROWS, TRAFFIC, build_tally, make_trainer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,33 +69,17 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
         require_columns([event_id], events.schema, why="event_id")
     _remove_duplicates(detector)
     model = Model(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)
-    base = Learner(model, detector.compile(), spans=_find_time_spans(horizons, patterns)).model()
+    own_horizons = patterns.horizons().values() if isinstance(patterns, Detector) else ()
+    spans = {horizon.amount for horizon in [*map(Horizon.of, horizons), *own_horizons] if horizon.unit == "time"}
+    base = Learner(model, detector.compile(), spans=spans).model()
+    check_counts(buckets=buckets, shards=shards)
     plan = DetectPlan.of(
-        detector,
-        buckets=check_count("buckets", buckets, BATCH_BUCKETS),
-        shards=check_count("shards", shards, SHARDS),
-        event_id=None,
-        keep=(),
-        model=base,
+        detector, buckets=buckets or BATCH_BUCKETS, shards=shards or SHARDS, event_id=None, keep=(), model=base
     )
-    return _merge_models(base, _train_buckets(events, plan, detector))
-
-
-def _train_buckets(events: DataFrame, plan: DetectPlan, detector: Detector) -> dict[str, Model]:
-    """Count in the workers, and return the model of each bucket."""
-    assert plan.model is not None
-    read, half_life = find_columns_read(events, detector), Model.from_bytes(plan.model).settings.half_life
-    rows = select_by_place(events, read, time=plan.time)
-    values = rows.mapInArrow(
-        TrainingStep(plan, read, read, clock=True, with_places=True, half_life=half_life), BUCKET_VALUES
-    )
-    train_bucket = BucketTrainer(plan, pa.schema([("bucket", pa.string()), ("model", pa.binary())]))
-
-    def train_rows(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
-        return train_bucket(key, rows)  # Spark counts the arguments of a plain function
-
-    models = values.groupBy("bucket").applyInArrow(train_rows, MODEL_ROWS).collect()
-    return {row.bucket: Model.from_bytes(bytes(row.model)) for row in models}
+    tally = partial(build_tally, base.settings.half_life)
+    values = send_to_buckets(events, plan, detector, clock=True, in_order=True, tally=tally)
+    rows = values.groupBy("bucket").applyInArrow(make_trainer(plan), MODEL_ROWS).collect()
+    return _merge_models(base, {row.bucket: Model.from_bytes(bytes(row.model)) for row in rows})
 
 
 def _merge_models(base: Model, models: dict[str, Model]) -> Model:
@@ -108,12 +90,8 @@ def _merge_models(base: Model, models: dict[str, Model]) -> Model:
     merged = base
     for name in sorted(models):
         merged = models[name].merge(merged)  # this way round, patterns keep their order
-    shared = whole.traffic
-    traffic = replace(shared, own=merged.traffic.own)
+    traffic = replace(whole.traffic, own=merged.traffic.own)
     return merged.with_counts(patterns=merged.patterns, traffic=traffic, now=whole.now)
-
-
-# Patterns ---------------------------------------------------------------------------------------------
 
 
 def _remove_duplicates(detector: Detector) -> None:
@@ -124,9 +102,3 @@ def _remove_duplicates(detector: Detector) -> None:
         if key in seen:
             detector.remove(pattern.name)
         seen.add(key)
-
-
-def _find_time_spans(horizons: Iterable[Any], patterns: Patterns) -> set[int]:
-    """Return the horizons that are times, in microseconds, those of a detector's patterns included."""
-    own = patterns.horizons().values() if isinstance(patterns, Detector) else ()
-    return {horizon.amount for horizon in [*map(Horizon.of, horizons), *own] if horizon.unit == "time"}
