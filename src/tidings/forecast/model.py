@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,20 +12,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.errors import FileError, StateError, TidingsError, UnknownPattern
-from tidings.forecast.courses.course import Course, build_course
+from tidings.forecast.courses.exact_course import build_course
 from tidings.forecast.learning.counting import HalfLife
-from tidings.forecast.learning.counts import Counts, Traffic
+from tidings.forecast.learning.counts import CountedPattern, Counts, Traffic
+from tidings.forecast.model_file import read_model, save_bytes, write_model
+from tidings.forecast.model_text import format_model
 from tidings.forecast.predicting.estimates import ESTIMATORS, Estimates, Estimator
-from tidings.lang import render_pattern
+from tidings.lang import render, render_pattern
 from tidings.lang.patterns.durations import parse_duration
 from tidings.lang.patterns.tokens import PatternReadError
-from tidings.model.patterns import Mode, Pattern
-from tidings.patterns.run.machine import find_ways
+from tidings.patterns.run.machine import is_keyed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from tidings.forecast.courses.course import Course
     from tidings.kernels.array_types import FloatArray
+    from tidings.model.patterns import Mode, Pattern
     from tidings.patterns.compile.graph import CompiledPattern
 
 
@@ -49,39 +53,22 @@ class ModelSettings:
         if estimator not in ESTIMATORS:
             msg = f"an estimator is one of {', '.join(f'`{name}`' for name in ESTIMATORS)}, not `{estimator}`"
             raise TidingsError(msg)
-        return cls(context, float(smoothing), _half_life(half_life), estimator)
+        return cls(context, float(smoothing), None if half_life is None else _parse_half_life(half_life), estimator)
 
 
-def _half_life(value: Any) -> HalfLife | None:
-    if value is None or isinstance(value, HalfLife):
-        return value
-    half_life = None
+def _parse_half_life(value: Any) -> HalfLife:
+    half_life = value if isinstance(value, HalfLife) else None
     if isinstance(value, timedelta):
         half_life = HalfLife(value // timedelta(microseconds=1), timed=True)
-    elif type(value) is int:
-        half_life = HalfLife(value, timed=False)
+    elif type(value) is int or (isinstance(value, str) and value.isdecimal()):
+        half_life = HalfLife(int(value), timed=False)
     elif isinstance(value, str):
-        try:
-            half_life = (
-                HalfLife(int(value), timed=False) if value.isdecimal() else HalfLife(parse_duration(value), timed=True)
-            )
-        except PatternReadError:
-            half_life = None
+        with suppress(PatternReadError):
+            half_life = HalfLife(parse_duration(value), timed=True)
     if half_life is None or half_life.amount < 1:
         msg = f"a half-life is a number of events, or a span of time such as `7 days`, not `{value}`"
         raise TidingsError(msg)
     return half_life
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CountedPattern:
-    """A pattern with its course and counts."""
-
-    name: str
-    pattern: Pattern
-    mode: Mode
-    course: Course
-    counts: Counts
 
 
 class Model:
@@ -155,18 +142,15 @@ class Model:
         timed = self.settings.half_life is not None and self.settings.half_life.timed
         latest = max(self.now[1], other.now[1])
         mine_now, theirs_now = (of.fade(latest) if timed else of for of in (self, other))
-        made = self.with_counts(
-            patterns={**theirs_now.patterns, **mine_now.patterns}, traffic=mine_now.traffic.plus(theirs_now.traffic)
-        )
+        patterns = theirs_now.patterns | mine_now.patterns
         for key in mine_now.patterns.keys() & theirs_now.patterns.keys():
-            if not is_same_course(mine_now.patterns[key].course, theirs_now.patterns[key].course):
-                msg = f"the models count `{mine_now.patterns[key].name}` in different ways; train both with one schema"
+            first, second = mine_now.patterns[key], theirs_now.patterns[key]
+            if not is_same_course(first.course, second.course):
+                msg = f"the models count `{first.name}` in different ways; train both with one schema"
                 raise TidingsError(msg)
-            made.patterns[key] = replace(
-                mine_now.patterns[key], counts=mine_now.patterns[key].counts.plus(theirs_now.patterns[key].counts)
-            )
-        made.now = (self.now[0] + other.now[0], latest)
-        return made
+            patterns[key] = replace(first, counts=first.counts.plus(second.counts))
+        traffic, seen = mine_now.traffic.plus(theirs_now.traffic), self.now[0] + other.now[0]
+        return self.with_counts(patterns=patterns, traffic=traffic, now=(seen, latest))
 
     def __add__(self, other: Model) -> Model:
         return self.merge(other)
@@ -203,22 +187,19 @@ class Model:
 
     def to_bytes(self) -> bytes:
         """Return the model as a file holds it."""
-        from tidings.forecast.model_file import write_model
-
         return write_model(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Model:
         """Return the model of such bytes; `StateError` when they are none."""
-        from tidings.forecast.model_file import read_model
-
-        return read_model(data)
+        stored = read_model(data)
+        model = cls(**stored.settings)
+        patterns = {pattern_key(counted.pattern, counted.mode): counted for counted in stored.patterns}
+        return model.with_counts(patterns=patterns, traffic=stored.traffic, now=stored.now)
 
     def save(self, path: str | Path) -> None:
         """Write a file, at once or not at all."""
-        from tidings.forecast.model_file import save
-
-        save(self, Path(path))
+        save_bytes(self.to_bytes(), Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> Model:
@@ -236,14 +217,7 @@ class Model:
 
     def show(self, name: str | None = None, *, horizon: Any = None) -> str:
         """Return states, counts and probabilities as text: of one pattern, or of all."""
-        from tidings.forecast.model_text import format_model
-
         return format_model(self, name, horizon=horizon)
-
-
-def is_keyed(pattern: Pattern) -> bool:
-    """Tell whether every key has a stream of its own."""
-    return find_ways(pattern) != ((),)
 
 
 def pattern_key(pattern: Pattern, mode: Mode) -> str:
@@ -271,7 +245,7 @@ def label_prior(counted_pattern: CountedPattern, traffic: Traffic, smoothing: fl
             shares[name] = min(1.0, (counted + smoothing) / (asked + 2 * smoothing))
     if course.tracker is not None:
         guess = 1 / (len(pattern.list_filters()) + 1)
-        return np.asarray(course.tracker.prior({name: shares.get(name, guess) for name in pattern.list_filters()}))
+        return course.tracker.prior({name: shares.get(name, guess) for name in pattern.list_filters()})
     size, sets = len(course.labels), course.sets()
     if len(shares) < len(pattern.list_filters()):
         return np.full(size, 1 / size)
@@ -279,18 +253,13 @@ def label_prior(counted_pattern: CountedPattern, traffic: Traffic, smoothing: fl
         prior = np.array([sum(shares[name] for name in names) if names else 0.0 for names in sets])
         prior[[not names for names in sets]] = max(0.0, 1 - prior.sum())
     else:  # as if filters were independent
-        prior = np.array([_independent(names, shares) for names in sets])
+        chances = [[share if name in names else 1 - share for name, share in shares.items()] for names in sets]
+        prior = np.prod(chances, axis=1)
     return prior / prior.sum() if prior.sum() > 0 else np.full(size, 1 / size)
-
-
-def _independent(satisfied: frozenset[str], shares: dict[str, float]) -> float:
-    return float(np.prod([share if name in satisfied else 1 - share for name, share in shares.items()]))
 
 
 def filter_key(pattern: Pattern, name: str) -> str:
     """Return the key of a named filter in a model: its text."""
-    from tidings.lang import render
-
     return render(pattern[name].filter)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from tidings.errors import FileError, StateError
 from tidings.forecast.courses.course import Course
+from tidings.forecast.courses.tracked_course import build_tracked_course
 from tidings.forecast.learning.counting import HalfLife
-from tidings.forecast.learning.counts import CODES, EDGES, Counts, Traffic
+from tidings.forecast.learning.counts import CODES, EDGES, CountedPattern, Counts, Traffic
 from tidings.lang import parse_pattern, render_pattern
 from tidings.model.patterns import Mode
 from tidings.patterns.state.graph_bytes import pack_state, unpack_state
@@ -22,12 +23,21 @@ from tidings.patterns.state.graph_bytes import pack_state, unpack_state
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tidings.forecast.model import CountedPattern, Model
+    from tidings.forecast.model import Model
     from tidings.kernels.array_types import FloatArray
 
 MAGIC = b"tidings-model-"
 VERSION = 1
 """Of the file. One that is newer than this is refused by name."""
+
+
+class StoredModel(NamedTuple):
+    """The parts of a model: the keywords of its settings, what was counted, and how far."""
+
+    settings: dict[str, Any]
+    patterns: list[CountedPattern]
+    traffic: Traffic
+    now: tuple[int, int]
 
 
 def write_model(model: Model) -> bytes:
@@ -61,47 +71,35 @@ def _write_pattern(number: int, counted: CountedPattern, arrays: dict[str, Any])
     if course.tracker is None:
         arrays |= {f"{number}.table": course.table, f"{number}.hits": course.hits, f"{number}.groups": course.groups}
         arrays[f"{number}.idle"] = course.idle
-    shape = [*course.table.shape, course.cells, len(counts.later)]
-    tree = json.loads(render_pattern(counted.pattern, "json"))
     return {
         "name": counted.name,
-        "pattern": tree,
+        "pattern": json.loads(render_pattern(counted.pattern, "json")),
         "mode": str(counted.mode),
         "labels": list(course.labels),
         "states": list(course.states),
         "depth": course.depth,
         "start": course.start,
-        "shape": shape,
+        "shape": [*course.table.shape, course.cells, len(counts.later)],
         "tracked": course.tracker is not None,
         "spans": list(counts.spans),
     }
 
 
-def read_model(data: bytes) -> Model:
-    """Return the model of such bytes."""
-    from tidings.forecast.model import Model, pattern_key
-
+def read_model(data: bytes) -> StoredModel:
+    """Return the parts of a model that `write_model` wrote; `StateError` when the bytes are none."""
     header, arrays = _open_file(data)
     try:
-        half_life = None if header["half_life"] is None else HalfLife(*header["half_life"])
-        model = Model(
-            context=header["context"],
-            smoothing=header["smoothing"],
-            half_life=half_life,
-            estimator=header["estimator"],
-        )
+        settings = {name: header[name] for name in ("context", "smoothing", "estimator")}
+        settings["half_life"] = None if header["half_life"] is None else HalfLife(*header["half_life"])
         if header["edges"] != EDGES.tolist():
             msg = "the model counts waiting times in other bins; train it again"
             raise StateError(msg)
-        model.now = tuple(header["now"])
-        model.traffic = Traffic(**header["traffic"])
-        for number, description in enumerate(header["patterns"]):
-            counted = _read_pattern(number, description, arrays, model.settings.context)
-            model.patterns[pattern_key(counted.pattern, counted.mode)] = counted
+        described = enumerate(header["patterns"])
+        patterns = [_read_pattern(number, saved, arrays, settings["context"]) for number, saved in described]
+        return StoredModel(settings, patterns, Traffic(**header["traffic"]), tuple(header["now"]))
     except (KeyError, TypeError, IndexError) as problem:
         msg = f"the model's file is damaged: {problem!r}"
         raise StateError(msg) from problem
-    return model
 
 
 def _open_file(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -111,9 +109,8 @@ def _open_file(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
         raise StateError(msg)
     version = head[len(MAGIC) :]
     if version != str(VERSION).encode():
-        msg = (
-            f"the model is of version {version.decode(errors='replace')}, this program reads {VERSION}; train it again"
-        )
+        written = version.decode(errors="replace")
+        msg = f"the model is of version {written}, this program reads {VERSION}; train it again"
         raise StateError(msg)
     begin = len(head) + 1
     rest = data[begin + 4 :]
@@ -131,16 +128,14 @@ def _open_file(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _read_pattern(number: int, description: dict[str, Any], arrays: dict[str, Any], context: int) -> CountedPattern:
-    from tidings.forecast.model import CountedPattern
-
     pattern, mode = parse_pattern(description["pattern"], notation="json"), Mode(description["mode"])
     rows, labels, cells, later = description["shape"]
-    course = (
-        _course(number, description, arrays)
-        if not description["tracked"]
-        else _read_tracked(pattern, mode, description, context)
-    )
-    if course.table.shape != (rows, labels) or course.cells != cells:
+    if description["tracked"]:
+        course = build_tracked_course(pattern, mode, context=context)
+    else:
+        course = _read_exact_course(number, description, arrays)
+    same_labels = list(course.labels) == description["labels"]
+    if not same_labels or course.table.shape != (rows, labels) or course.cells != cells:
         msg = f"the model counts `{description['name']}` in another way than this program; train it again"
         raise StateError(msg)
     counts = Counts(
@@ -152,7 +147,7 @@ def _read_pattern(number: int, description: dict[str, Any], arrays: dict[str, An
     return CountedPattern(description["name"], pattern, mode, course, counts)
 
 
-def _course(number: int, description: dict[str, Any], arrays: dict[str, Any]) -> Course:
+def _read_exact_course(number: int, description: dict[str, Any], arrays: dict[str, Any]) -> Course:
     table = arrays[f"{number}.table"]
     return Course(
         approximate=False,
@@ -168,27 +163,17 @@ def _course(number: int, description: dict[str, Any], arrays: dict[str, Any]) ->
     )
 
 
-def _read_tracked(pattern: Any, mode: Mode, description: dict[str, Any], context: int) -> Course:
-    from tidings.forecast.courses.tracked_course import build_tracked_course
-
-    course = build_tracked_course(pattern, mode, context=context)
-    if list(course.labels) != description["labels"]:
-        msg = f"the model counts `{description['name']}` in another way than this program; train it again"
-        raise StateError(msg)
-    return course
-
-
 def _fill_array(arrays: dict[str, Any], name: str, shape: tuple[int, int]) -> FloatArray:
     flat = np.zeros(shape[0] * shape[1])
     flat[arrays[f"{name}.at"]] = arrays[name]
     return flat.reshape(shape)
 
 
-def save(model: Model, path: Path) -> None:
+def save_bytes(data: bytes, path: Path) -> None:
     """Write a file beside the old one, then put it in its place."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_bytes(model.to_bytes())
+        beside.write_bytes(data)
         beside.replace(path)
     except OSError as problem:
         beside.unlink(missing_ok=True)

@@ -8,13 +8,15 @@ import numpy as np
 
 from tidings.forecast.courses.streams import bin_gaps
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.model import CountedPattern, Model, is_keyed
 from tidings.forecast.predicting.probability_table import build_table, places_of
-from tidings.patterns.run.machine import find_ways
+from tidings.lang.patterns.durations import format_duration
+from tidings.patterns.run.machine import find_ways, is_keyed
 
 if TYPE_CHECKING:
+    from tidings.forecast.learning.counts import CountedPattern
+    from tidings.forecast.model import Model
     from tidings.forecast.predicting.estimates import Estimates
-    from tidings.kernels.array_types import FloatArray, Int32Array
+    from tidings.kernels.array_types import FloatArray
 
 AHEAD = (1, 5, 10, 50)
 """The default horizon, in events."""
@@ -25,35 +27,29 @@ MOST = 40
 
 def format_model(model: Model, name: str | None = None, *, horizon: Any = None) -> str:
     """Return a model's patterns, or one of them, with states, counts and probabilities."""
-    settings = model.settings
-    half_life = (
-        "none" if settings.half_life is None else _half_life(settings.half_life.amount, timed=settings.half_life.timed)
-    )
+    settings, half_life = model.settings, "none"
+    if settings.half_life is not None:
+        amount = settings.half_life.amount
+        half_life = format_duration(amount) if settings.half_life.timed else f"{amount:,} events"
     head = (
         f"{len(model):,} pattern{'s' * (len(model) != 1)}, {model.now[0]:,} events; "
         f"context {settings.context}, smoothing {settings.smoothing:g}, half-life {half_life},"
         f" estimator {settings.estimator}"
     )
     patterns = list(model.patterns.values()) if name is None else [model[name]]
-    return "\n\n".join([head, *(_pattern(model, counted, horizon) for counted in patterns)])
+    return "\n\n".join([head, *(_format_pattern(model, counted, horizon) for counted in patterns)])
 
 
-def _half_life(amount: int, *, timed: bool) -> str:
-    from tidings.lang.patterns.durations import format_duration
-
-    return format_duration(amount) if timed else f"{amount:,} events"
-
-
-def _pattern(model: Model, counted: CountedPattern, horizon: Any) -> str:
+def _format_pattern(model: Model, counted: CountedPattern, horizon: Any) -> str:
     course, estimates = counted.course, model.estimates(counted)
     exact = "approximate: states by time and progress" if course.approximate else "exact"
     head = f"{counted.name} ({counted.mode}; {len(course.states):,} states, {course.cells:,} cells, {exact})"
     columns, chances = _compute_chances(model, counted, estimates, horizon)
-    seen = _sum_by_state(counted.counts.waits.sum(axis=1), course.groups[0], len(course.states))
+    seen = _sum_by_state(counted.counts.waits.sum(axis=1), counted)
     moves = _describe_moves(counted, estimates)
     rows = [["state", "times", *columns, "next"]]
     for state, called in list(enumerate(course.states))[:MOST]:
-        rows.append([called, _number(seen[state]), *(f"{p:.4f}" for p in chances[:, state]), moves[state]])
+        rows.append([called, _format_number(seen[state]), *(f"{p:.4f}" for p in chances[:, state]), moves[state]])
     if len(course.states) > MOST:
         rows.append([f"and {len(course.states) - MOST:,} more", *[""] * (len(rows[0]) - 1)])
     return "\n".join([head, *_align_rows(rows)])
@@ -63,7 +59,6 @@ def _compute_chances(
     model: Model, counted: CountedPattern, estimates: Estimates, horizon: Any
 ) -> tuple[list[str], FloatArray]:
     """Return p by state, of an average key; each cell of a state has the weight of its visits."""
-    course = counted.course
     parted = is_keyed(counted.pattern)
     asked = [Horizon(n, "own" if parted else "events") for n in AHEAD] if horizon is None else [Horizon.of(horizon)]
     average = places_of(np.full((3, 1), np.nan), pace=model.traffic.pace(find_ways(counted.pattern)))[:, 0]
@@ -72,20 +67,17 @@ def _compute_chances(
     columns = []
     for ahead in asked:
         table = build_table(estimates, ahead, keyed=parted, traffic=model.traffic)
-        p = np.array([table.at(cell, average, silence) for cell in range(course.cells)])
-        total = _sum_by_state(p * weight, course.groups[0], len(course.states))
-        columns.append(total / np.maximum(_sum_by_state(weight, course.groups[0], len(course.states)), 1e-300))
+        p = np.array([table.at(cell, average, silence) for cell in range(counted.course.cells)])
+        columns.append(_sum_by_state(p * weight, counted) / np.maximum(_sum_by_state(weight, counted), 1e-300))
     return [f"p({ahead})" for ahead in asked], np.array(columns)
 
 
 def _describe_moves(counted: CountedPattern, estimates: Estimates) -> list[str]:
     """Return of each state the likeliest labels."""
-    course = counted.course
-    chances = state_chances(counted, estimates)
     lines = []
-    for row in chances:
+    for row in state_chances(counted, estimates):
         likely = [label for label in np.argsort(-row)[:4].tolist() if row[label] > 0]
-        lines.append(", ".join(f"{course.labels[label]} {row[label]:.3f}" for label in likely))
+        lines.append(", ".join(f"{counted.course.labels[label]} {row[label]:.3f}" for label in likely))
     return lines
 
 
@@ -101,11 +93,11 @@ def state_chances(counted: CountedPattern, estimates: Estimates) -> FloatArray:
     return np.asarray(total / total.sum(axis=1, keepdims=True))
 
 
-def _sum_by_state(values: FloatArray, state: Int32Array, count: int) -> FloatArray:
-    return np.asarray(np.bincount(state, values, count), np.float64)
+def _sum_by_state(values: FloatArray, counted: CountedPattern) -> FloatArray:
+    return np.asarray(np.bincount(counted.course.groups[0], values, len(counted.course.states)), np.float64)
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from tidings.errors import TidingsError
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learning.counting import select_reports
-from tidings.forecast.model import Model, is_keyed
+from tidings.forecast.model import Model
 from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.forecast.predicting.observer import ForecastObserver
 from tidings.forecast.predicting.probability_table import require_times
@@ -23,6 +23,7 @@ from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 from tidings.lang import WrittenPattern
 from tidings.patterns import PatternCatalog, PatternSet, Run
 from tidings.patterns.observer import SilentObserver
+from tidings.patterns.run.machine import is_keyed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

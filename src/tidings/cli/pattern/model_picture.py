@@ -14,7 +14,8 @@ from tidings.patterns.drawing import Arrow, DrawnState, Picture
 
 if TYPE_CHECKING:
     from tidings.forecast.courses.course import Course
-    from tidings.forecast.model import CountedPattern, Model
+    from tidings.forecast.learning.counts import CountedPattern
+    from tidings.forecast.model import Model
     from tidings.kernels.array_types import FloatArray
 
 DEFAULT_HORIZON = 10

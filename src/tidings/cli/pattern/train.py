@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tidings.cli.pattern.options import PatternOptions
     from tidings.cli.pattern.pattern_origin import PatternOrigin
-    from tidings.forecast.model import CountedPattern
+    from tidings.forecast.learning.counts import CountedPattern
 
 COLUMNS = ("pattern", "mode", "states", "cells", "counted", "how")
 

@@ -3,34 +3,33 @@
 A cell is a state of the pattern's automaton together with the last few symbols; a symbol (label) is a minterm, the
 named filters that an event satisfies. Contexts shorten until the cells are few enough, whatever the data: so counts
 of two histories always fit together. Attributes are taken to have one value; an event that has several counts as
-the minterm that comes nearest.
-Cost: cells times labels, once for each pattern.
+the minterm that comes nearest. The course of a pattern without an automaton is what a `Tracker` shows of its run.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tidings.algebra import infer_schema
 from tidings.errors import TidingsError
-from tidings.kernels.array_types import BoolArray, Int32Array, IntArray
+from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array, IntArray
+from tidings.kernels.forecast import tracking
 from tidings.model import Schema
-from tidings.model.patterns import Mode, Pattern
-from tidings.patterns.compile.automaton import NotDeterministic, PatternAutomaton, determinise
-from tidings.patterns.run.machine import find_ways
+from tidings.patterns.compile.derivatives import Edge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from tidings.concepts import Ontology
+    from tidings.model.patterns import Pattern
+    from tidings.patterns.compile.terms import Mark
 
 MOST_CELLS = 1024
 """Cells of one pattern: more context than that is not counted."""
-
-MOST_MOVES = 1 << 17
-"""Cells times labels of one pattern."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,8 +50,7 @@ class Course:
     chain: Int32Array
     start: int
     depth: int  # how many labels a cell remembers
-    automaton: PatternAutomaton | None = None
-    tracker: Any = None  # of a tracked course: what follows it
+    tracker: Tracker | None = None  # what follows an approximate course
 
     def sets(self) -> list[frozenset[str]]:
         """Return the filters that make up each label of an exact course."""
@@ -64,103 +62,120 @@ class Course:
         return len(self.chain)
 
 
-def build_course(
-    pattern: Pattern, mode: Mode, *, context: int, most_moves: int = MOST_MOVES, **surroundings: Any
-) -> Course:
-    """Return a pattern's course: by its automaton where it has one, else by what its run shows of it.
+class TrackedPlace(NamedTuple):
+    """Where a partial match may be: a configuration, or (`span`) the wait for an absence."""
 
-    `surroundings` are schema, ontology and regions; an automaton of more than `most_moves` moves is not used.
+    number: int = 0
+    distance: tuple[int, int] = (0, 0)  # events to the end, at least and at most
+    slots: tuple[Mark, ...] = ()
+    contiguous: bool = False
+    guards: tuple[str, ...] = ()
+    limits: tuple[tuple[int, int], ...] = ()  # a moment of the row, and how long it may lie back
+    earlier: bool = False
+    span: int = 0
+    aged: tuple[int, int] = (0, 0)  # the moment that age is counted from, and against what; 0: no age
+    bins: int = 1
+    called: str = "start"
+
+    @property
+    def width(self) -> int:
+        """How many numbers its row has; where nothing has begun there is none."""
+        return 0 if self.number == 0 else 2 if self.span else 1 + len(self.slots)
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedMap:
+    """Places, the furthest first and the one where nothing has begun last, and the edges between them."""
+
+    places: tuple[TrackedPlace, ...]
+    leaving: tuple[tuple[tuple[int | None, Edge], ...], ...]  # of each place: targets (`None`: the end) and edges
+    first: tuple[int, ...]  # of each place its first cell
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tracker:
+    """Follows keys through a course. Bit j of an event's mask tells that it satisfies `names[j]`.
+
+    A key's state is `width` numbers, made by `fresh`, moved on by `walk`. A pattern of more than 62 filters, or one
+    whose rows need too much room, has no names and one cell: its course then tells how often it is matched, not when.
     """
-    automaton = _automaton(pattern, mode, most_moves, **surroundings)
-    if isinstance(automaton, PatternAutomaton):
-        return _build_product(automaton, context)
-    from tidings.forecast.courses.tracked_course import build_tracked_course
 
-    return build_tracked_course(pattern, mode, context=context)  # by the pattern alone: a file holds no more of it
+    names: tuple[str, ...]
+    width: int
+    map: TrackedMap
+    nodes: IntArray
+    order: IntArray
+    edges: IntArray
+    lists: IntArray
+    minterms: IntArray
+    settings: IntArray
+
+    def fresh(self) -> IntArray:
+        """Return the state of a key before its first event."""
+        return np.append(np.full(self.width - 1, tracking.DEAD, np.int64), 0)
+
+    def walk(
+        self, states: IntArray, rows: IntArray, starts: IntArray, masks: IntArray, times: IntArray, hits: BoolArray
+    ) -> Int32Array:
+        """Move states on and return the cell after each event.
+
+        Entries `starts[s]:starts[s + 1]` are of the key whose state is `states[rows[s]]`. `hits` tells where the
+        pattern was reported for the key: at this event, or (absence) at a deadline since the event before.
+        """
+        out = np.empty(len(masks), np.int32)
+        whole = [np.ascontiguousarray(numbers, np.int64) for numbers in (rows, starts, masks, times)]
+        tracking.walk(
+            self.nodes, self.order, self.edges, self.lists, self.minterms, self.settings,
+            states, *whole, np.ascontiguousarray(hits, np.bool_), out,
+        )  # fmt: skip
+        return out
+
+    def cell(self, state: IntArray, now: int) -> int:
+        """Return the cell of a key at a moment when no event came; rows that have expired by then do not count."""
+        return int(tracking.find_cell(self.nodes, self.lists, self.settings, state, now))
+
+    def prior(self, q: Mapping[str, float]) -> FloatArray:
+        """Guess, before anything was counted, where an event leads from each cell of the chain, or to a match (last).
+
+        `q` tells how often an event satisfies each filter. Time conditions are taken to hold.
+        """
+        size = len(self.map.cells)
+        prior, share = np.zeros((size, size + 1)), np.zeros(size)
+        for number, place in enumerate(self.map.places):
+            for age in range(place.bins):
+                cell = self.map.first[number] + age
+                share[cell] += 1
+                for target, chance in self._guess_moves(number, age, q):
+                    prior[cell, target] += chance
+        return np.asarray(prior / share[:, None])
+
+    def _guess_moves(self, number: int, age: int, q: Mapping[str, float]) -> list[tuple[int, float]]:
+        """Return where an event may lead from a place, with chances that make 1 together."""
+        place, first, match = self.map.places[number], self.map.first, len(self.map.cells)
+        moves = [(0, q.get(name, 0.0)) for name in place.guards]
+        for target, edge in self.map.leaving[number]:
+            # A step to a place that is less far is not seen while the source waits on.
+            if target is None or target < number or place.contiguous:
+                moves.append((match if target is None else first[target], q.get(edge.filter, 0.0)))
+        total = sum(chance for _, chance in moves)
+        if total > 1:
+            return [(cell, chance / total) for cell, chance in moves]
+        rest, stays = 1.0 - total, 0 if place.contiguous else first[number] + age
+        if not place.span:
+            return [*moves, (stays, rest)]
+        # Nothing is known of time here: say that every other event finds the wait a quarter further.
+        on = stays + 1 if age + 1 < place.bins else match
+        return [*moves, (stays, rest / 2), (on, rest / 2)]
 
 
-def _automaton(
-    pattern: Pattern, mode: Mode, most_moves: int, **surroundings: Any
-) -> PatternAutomaton | NotDeterministic:
-    if len(find_ways(pattern)) > 1:
-        return NotDeterministic("its operands give the key through different attributes")
-    run_mode = Mode.OVERLAP if mode is Mode.ANY else mode  # some embedding ends at an event, or none does
-    if surroundings.get("schema") is None:
-        surroundings = surroundings | {"schema": infer_single_values(pattern, **surroundings)}
-    automaton = determinise(pattern, run_mode, **surroundings)
-    if isinstance(automaton, PatternAutomaton) and automaton.table.size > most_moves:
-        return NotDeterministic(
-            f"{automaton.table.shape[0]:,} states with {automaton.table.shape[1]:,} symbols are too many"
-        )
-    return automaton
-
-
-def infer_single_values(pattern: Pattern, **surroundings: Any) -> Any:
+def infer_single_values(pattern: Pattern, ontology: Ontology | None = None) -> Schema | None:
     """Return a schema in which every attribute has one value: filters for two values then exclude each other."""
-    filters = [pattern[name].filter for name in pattern.list_filters()]
     try:
-        schema = infer_schema(filters, ontology=surroundings.get("ontology"))
+        schema = infer_schema([pattern[name].filter for name in pattern.list_filters()], ontology=ontology)
     except TidingsError:
         return None
     return Schema({name: replace(schema[name], several=False) for name in schema})
-
-
-def _build_product(automaton: PatternAutomaton, context: int) -> Course:
-    """Return the automaton with the last labels; one label fewer as long as the cells are too many."""
-    codes, depth = None, context
-    while codes is None:
-        codes = _find_reachable(automaton, depth)
-        if codes is None or len(codes) * len(automaton.minterms) > MOST_MOVES:
-            if depth == 0:
-                codes = np.arange(len(automaton.states), dtype=np.int64)
-                break
-            codes, depth = None, depth - 1
-    width = len(automaton.minterms)
-    span = width**depth
-    state, word = codes // span, codes % span
-    following = automaton.table[state].astype(np.int64) * span
-    following += ((word * width)[:, None] + np.arange(width)) % span
-    groups = [np.unique(state * width**j + word % width**j, return_inverse=True)[1] for j in range(depth + 1)]
-    states, names = _name_states(automaton), automaton.minterms.symbols
-    return Course(
-        approximate=False,
-        states=states,
-        labels=tuple("+".join(sorted(symbol)) or "*" for symbol in names),
-        table=np.searchsorted(codes, following).astype(np.int32),
-        hits=automaton.reports[state],
-        groups=np.array(groups, np.int32).reshape(depth + 1, len(codes)),
-        idle=np.array([automaton.states[number] == frozenset({0}) for number in state.tolist()]),
-        chain=np.arange(len(codes), dtype=np.int32),
-        start=int(np.searchsorted(codes, 0)),
-        depth=depth,
-        automaton=automaton,
-    )
-
-
-def _find_reachable(automaton: PatternAutomaton, depth: int) -> IntArray | None:
-    """Return the pairs of state and last labels that can be reached, ascending; `None` when they are too many.
-
-    Before the first event the context is one of `*` alone.
-    """
-    width = len(automaton.minterms)
-    span = width**depth
-    if depth == 0:
-        return np.arange(len(automaton.states), dtype=np.int64)
-    reached = front = np.zeros(1, np.int64)
-    labels = np.arange(width, dtype=np.int64)
-    while len(front):
-        state, word = front // span, front % span
-        after = automaton.table[state].astype(np.int64) * span + ((word * width)[:, None] + labels) % span
-        front = np.setdiff1d(after, reached)
-        reached = np.union1d(reached, front)
-        if len(reached) > MOST_CELLS:
-            return None
-    return reached
-
-
-def _name_states(automaton: PatternAutomaton) -> tuple[str, ...]:
-    """Call each state by a shortest word that leads there."""
-    return tuple(format_word(word) for word in automaton.words())
 
 
 def format_word(word: Iterable[str]) -> str:

@@ -15,8 +15,6 @@ from tidings.kernels.forecast.forecasts import SILENCES, hash_symbol_sets, updat
 from tidings.patterns.run.machine import Partitioning, compute_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.value_numbers import ValueNumbers
 
@@ -63,11 +61,9 @@ class EventKinds:
         if symbols > len(self._codes):
             self._codes = np.random.default_rng(1).integers(0, 1 << 63, 2 * symbols, np.uint64) * np.uint64(2)
             self._codes += np.uint64(1)
-            self._numbers = {int(self._code(members)): number for number, members in enumerate(self.members)}
-
-    def _code(self, members: Sequence[int]) -> np.uint64:
-        with np.errstate(over="ignore"):
-            return np.uint64(self._codes[list(members)].sum(dtype=np.uint64))
+            with np.errstate(over="ignore"):
+                codes = [int(self._codes[list(members)].sum(dtype=np.uint64)) for members in self.members]
+            self._numbers = {code: number for number, code in enumerate(codes)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +114,24 @@ def group_by_key(event: IntArray, key: IntArray, kind: IntArray, mask: IntArray)
     return StreamEntries(
         event[order], kind[order], mask[order] if len(mask) else mask, np.append(starts, len(key)), rows
     )
+
+
+def find_following(
+    keys: IntArray, moments: IntArray, wanted_keys: IntArray, wanted: IntArray, *, strictly: bool = False
+) -> IntArray:
+    """Return, for pairs of a key and a moment, the place of the first entry of that key which is not before it.
+
+    Where there is none it is -1. The entries lie key by key, each in the order of their moments; `strictly` asks for
+    one after the moment.
+    """
+    if not len(keys) or not len(wanted):
+        return np.full(len(wanted), -1, np.int64)
+    ranks = np.unique(np.concatenate([moments, wanted]))  # codes of keys and moments themselves might overflow
+    codes = keys * len(ranks) + np.searchsorted(ranks, moments)
+    asked = wanted_keys * len(ranks) + np.searchsorted(ranks, wanted)
+    at = np.minimum(np.searchsorted(codes, asked, side="right" if strictly else "left"), len(keys) - 1)
+    is_after = codes[at] > asked if strictly else codes[at] >= asked
+    return np.where(is_after & (keys[at] == wanted_keys), at, -1)
 
 
 class KeyGaps:

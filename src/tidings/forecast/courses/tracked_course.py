@@ -9,20 +9,18 @@ Cells of direct counts are told apart by the last few labels as well. Cost: see 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidings.errors import PatternError, TooLarge
-from tidings.forecast.courses.course import MOST_CELLS, Course, format_word, infer_single_values
-from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array, IntArray
-from tidings.kernels.forecast import tracking as k
+from tidings.forecast.courses import course
+from tidings.forecast.courses.course import Course, TrackedMap, TrackedPlace, Tracker
+from tidings.kernels.forecast import tracking
 from tidings.model.patterns import Absence, Mode, Pattern
 from tidings.patterns.compile.derivatives import Configuration, Configurations, Edge, configurations
 from tidings.patterns.compile.minterms import minterms
-from tidings.patterns.compile.terms import Mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,150 +43,26 @@ MOST_WIDTH = 4096
 MOST_CALLED = 60
 """Letters of a cell's name."""
 
-
 _WAIT = -1  # the number of the place where an absence is waited for
 
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a partial match may be: a configuration, or (`span`) the wait for an absence."""
-
-    number: int = 0
-    distance: tuple[int, int] = (0, 0)  # events to the end, at least and at most
-    slots: tuple[Mark, ...] = ()
-    contiguous: bool = False
-    guards: tuple[str, ...] = ()
-    limits: tuple[tuple[int, int], ...] = ()  # a moment of the row, and how long it may lie back
-    earlier: bool = False
-    span: int = 0
-    aged: tuple[int, int] = (0, 0)  # the moment that age is counted from, and against what; 0: no age
-    bins: int = 1
-    called: str = "start"
-
-    @property
-    def width(self) -> int:
-        """How many numbers its row has; where nothing has begun there is none."""
-        return 0 if self.number == 0 else 2 if self.span else 1 + len(self.slots)
+_NOTHING = Configurations((Configuration(contiguous=False, guards=(), limits=(), uses=()),), (), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """An edge to another place; `target=None`: the match is complete."""
-
-    target: int | None
-    edge: Edge
-
-
-@dataclass(frozen=True, slots=True)
-class _Map:
-    """Places, the furthest first and the one where nothing has begun last, and the ways between them."""
-
-    places: tuple[_Place, ...]
-    ways: tuple[tuple[_Way, ...], ...]  # by their source
-    first: tuple[int, ...]  # of each place its first cell
-    cells: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tracker:
-    """Follows keys through a course. Bit j of an event's mask tells that it satisfies `names[j]`.
-
-    A key's state is `width` numbers, made by `fresh`, moved on by `walk`. A pattern of more than 62 filters, or one
-    whose rows need too much room, has no names and one cell: its course then tells how often it is matched, not when.
-    """
-
-    names: tuple[str, ...]
-    width: int
-    map: _Map
-    nodes: IntArray
-    order: IntArray
-    edges: IntArray
-    lists: IntArray
-    minterms: IntArray
-    settings: IntArray
-
-    def fresh(self) -> IntArray:
-        """Return the state of a key before its first event."""
-        return np.append(np.full(self.width - 1, k.DEAD, np.int64), 0)
-
-    def walk(
-        self,
-        states: IntArray,
-        rows: IntArray,
-        starts: IntArray,
-        masks: IntArray,
-        times: IntArray,
-        hits: BoolArray,
-    ) -> Int32Array:
-        """Move states on and return the cell after each event.
-
-        Entries `starts[s]:starts[s + 1]` are of the key whose state is `states[rows[s]]`. `hits` tells where the
-        pattern was reported for the key: at this event, or (absence) at a deadline since the event before.
-        """
-        out = np.empty(len(masks), np.int32)
-        whole = [np.ascontiguousarray(numbers, np.int64) for numbers in (rows, starts, masks, times)]
-        k.walk(
-            self.nodes, self.order, self.edges, self.lists, self.minterms, self.settings,
-            states, *whole, np.ascontiguousarray(hits, np.bool_), out,
-        )  # fmt: skip
-        return out
-
-    def cell(self, state: IntArray, now: int) -> int:
-        """Return the cell of a key at a moment when no event came; rows that have expired by then do not count."""
-        return int(k.find_cell(self.nodes, self.lists, self.settings, state, now))
-
-    def prior(self, q: Mapping[str, float]) -> FloatArray:
-        """Guess, before anything was counted, where an event leads from each cell of the chain, or to a match (last).
-
-        `q` tells how often an event satisfies each filter. Time conditions are taken to hold.
-        """
-        size = len(self.map.cells)
-        prior, share = np.zeros((size, size + 1)), np.zeros(size)
-        for place, node in enumerate(self.map.places):
-            for age in range(node.bins):
-                cell = self.map.first[place] + age
-                share[cell] += 1
-                for target, chance in self._guess_moves(place, age, q):
-                    prior[cell, target] += chance
-        return np.asarray(prior / share[:, None])
-
-    def _guess_moves(self, place: int, age: int, q: Mapping[str, float]) -> list[tuple[int, float]]:
-        """Return where an event may lead from a place, with chances that make 1 together."""
-        node, first = self.map.places[place], self.map.first
-        moves = [(0, q.get(name, 0.0)) for name in node.guards]
-        for way in self.map.ways[place]:
-            # A step to a place that is less far is not seen while the source waits on.
-            if way.target is None or way.target < place or node.contiguous:
-                target = len(self.map.cells) if way.target is None else first[way.target]
-                moves.append((target, q.get(way.edge.filter, 0.0)))
-        total = sum(chance for _, chance in moves)
-        if total > 1:
-            return [(target, chance / total) for target, chance in moves]
-        rest, stays = 1.0 - total, 0 if node.contiguous else first[place] + age
-        if not node.span:
-            return [*moves, (stays, rest)]
-        # Nothing is known of time here: say that every other event finds the wait a quarter further.
-        on = stays + 1 if age + 1 < node.bins else len(self.map.cells)
-        return [*moves, (stays, rest / 2), (on, rest / 2)]
-
-
-def build_tracked_course(pattern: Pattern, mode: Mode, *, context: int, **surroundings: Any) -> Course:
+def build_tracked_course(pattern: Pattern, mode: Mode, *, context: int) -> Course:
     """Return the approximate course of a pattern; its table is of the chain, its cells also know the last labels."""
     names, graph, absence = pattern.list_filters(), configurations(pattern), pattern.absence
     if len(names) > MOST_NAMES or sum(1 + len(node.uses) for node in graph.nodes) > MOST_WIDTH:
         names, graph, absence = (), _NOTHING, None
-    drawn = _build_map(graph, absence)
-    symbols = _list_symbols(pattern, names, **surroundings)
-    size, width = len(drawn.cells), len(symbols)
-    depth = 0
-    while depth < context and width > 1 and size * width ** (depth + 1) <= MOST_CELLS:
+    tracked_map = _build_map(graph, absence)
+    symbols = _list_symbols(pattern, names)
+    size, width, depth = len(tracked_map.cells), len(symbols), 0
+    while depth < context and width > 1 and size * width ** (depth + 1) <= course.MOST_CELLS:
         depth += 1
-    chain = np.repeat(np.arange(size), width**depth)
-    word = np.tile(np.arange(width**depth), size)
+    chain, word = np.divmod(np.arange(size * width**depth), width**depth)
     return Course(
         approximate=True,
-        states=drawn.cells,
-        labels=(*drawn.cells, "match"),
+        states=tracked_map.cells,
+        labels=(*tracked_map.cells, "match"),
         table=np.tile(np.append(np.arange(size, dtype=np.int32), np.int32(0)), (size, 1)),
         hits=np.tile(np.arange(size + 1) == size, (size, 1)),
         groups=np.array([chain * width**j + word % width**j for j in range(depth + 1)], np.int32),
@@ -196,50 +70,46 @@ def build_tracked_course(pattern: Pattern, mode: Mode, *, context: int, **surrou
         chain=chain.astype(np.int32),
         start=0,
         depth=depth,
-        tracker=_build_tracker(drawn, names, symbols, mode=mode, words=width**depth),
+        tracker=_build_tracker(tracked_map, names, symbols, mode=mode, words=width**depth),
     )
 
 
-_NOTHING = Configurations((Configuration(contiguous=False, guards=(), limits=(), uses=()),), (), None)
-
-
-def _list_symbols(pattern: Pattern, names: tuple[str, ...], **surroundings: Any) -> list[int]:
+def _list_symbols(pattern: Pattern, names: tuple[str, ...]) -> list[int]:
     """Return the kinds of events as masks; one alone where they cannot be told, or are too many."""
-    if surroundings.get("schema") is None:
-        surroundings = surroundings | {"schema": infer_single_values(pattern, **surroundings)}
+    schema = course.infer_single_values(pattern)
     try:
-        alphabet = minterms([pattern[name] for name in names], budget=4 * MOST_LABELS, **surroundings)
+        alphabet = minterms([pattern[name] for name in names], budget=4 * MOST_LABELS, schema=schema)
     except (TooLarge, PatternError):
         return [0]
-    return [_mask(symbol, names) for symbol in alphabet.symbols] if len(alphabet) <= MOST_LABELS else [0]
+    return [_make_mask(symbol, names) for symbol in alphabet.symbols] if len(alphabet) <= MOST_LABELS else [0]
 
 
-def _mask(chosen: Iterable[str], names: Sequence[str]) -> int:
+def _make_mask(chosen: Iterable[str], names: Sequence[str]) -> int:
     return sum(1 << names.index(name) for name in set(chosen))
 
 
 # Places ---------------------------------------------------------------------------------------------
 
 
-def _build_map(graph: Configurations, absence: Absence | None) -> _Map:
+def _build_map(graph: Configurations, absence: Absence | None) -> TrackedMap:
     """Put the configurations from which the end can be reached in the order of how far they are."""
     leaving: dict[int, list[Edge]] = {number: [] for number in range(len(graph.nodes))}
     for edge in graph.edges:
         leaving[edge.source].append(edge)
     words, distances = _find_words(leaving), _measure_distances(leaving)
     places = [
-        replace(_place(graph, number, leaving[number]), distance=distances[number], called=words[number])
+        _make_place(graph, number, leaving[number])._replace(distance=distances[number], called=words[number])
         for number in leaving
         if number in distances
     ]
     if absence is not None:
-        places.append(_build_wait(absence, words.get(None, "")))
+        places.append(_make_wait(absence, words.get(None, "")))
     # Nothing begun comes last, however near the end it is: it always lives, and would hide what has begun.
     places.sort(key=lambda place: (place.number == 0, place.distance[0], place.number))
-    at: dict[int | None, int | None] = {None: None} | {place.number: rank for rank, place in enumerate(places)}
+    at: dict[int | None, int | None] = {place.number: rank for rank, place in enumerate(places)}
     at[None] = at.get(_WAIT)
-    ways = [[_Way(at[out.target], out) for out in leaving.get(p.number, ()) if out.target in at] for p in places]
-    return _number_cells(places, tuple(map(tuple, ways)))
+    edges = [[(at[out.target], out) for out in leaving.get(p.number, ()) if out.target in at] for p in places]
+    return _number_cells(places, tuple(map(tuple, edges)))
 
 
 def _measure_distances(leaving: Mapping[int, list[Edge]]) -> dict[int | None, tuple[int, int]]:
@@ -269,11 +139,11 @@ def _find_words(leaving: Mapping[int, list[Edge]]) -> dict[int | None, str]:
             if edge.target not in words:
                 words[edge.target] = (*words[source], edge.filter)
                 queue += [] if edge.target is None else [edge.target]
-    texts = {place: format_word(word) for place, word in words.items()}
+    texts = {place: course.format_word(word) for place, word in words.items()}
     return {place: word if len(word) <= MOST_CALLED else "…" + word[1 - MOST_CALLED :] for place, word in texts.items()}
 
 
-def _place(graph: Configurations, number: int, edges: list[Edge]) -> _Place:
+def _make_place(graph: Configurations, number: int, edges: list[Edge]) -> TrackedPlace:
     node = graph.nodes[number]
     slots = tuple(mark for mark, _ in node.uses)
     limits = [(1 + slots.index(mark), high) for mark, high in node.limits]
@@ -287,7 +157,7 @@ def _place(graph: Configurations, number: int, edges: list[Edge]) -> _Place:
     # Past a limit a row is dead; past the least time that a step must wait it lives on.
     aged = min(limits or waits, key=lambda bound: bound[::-1], default=(0, 0))
     wishes = {wish for _, wish in node.uses}
-    return _Place(
+    return TrackedPlace(
         number,
         slots=slots,
         contiguous=node.contiguous,
@@ -299,9 +169,9 @@ def _place(graph: Configurations, number: int, edges: list[Edge]) -> _Place:
     )
 
 
-def _build_wait(absence: Absence, word: str) -> _Place:
+def _make_wait(absence: Absence, word: str) -> TrackedPlace:
     """Return the place where an absence is waited for: the first deadline to come, and the last one."""
-    return _Place(
+    return TrackedPlace(
         _WAIT,
         guards=absence.without,
         limits=((1, absence.span - 1),),
@@ -315,7 +185,7 @@ def _build_wait(absence: Absence, word: str) -> _Place:
 # Cells of the chain ---------------------------------------------------------------------------------
 
 
-def _number_cells(places: list[_Place], ways: tuple[tuple[_Way, ...], ...]) -> _Map:
+def _number_cells(places: list[TrackedPlace], leaving: tuple[tuple[tuple[int | None, Edge], ...], ...]) -> TrackedMap:
     """Give each place its cells, one for each age; places that are as far are put together until cells are few."""
     lefts = [place.distance[0] for place in places]
     bands = [left * (MOST_CHAIN - 2) // max(1, *lefts) for left in lefts]
@@ -327,15 +197,11 @@ def _number_cells(places: list[_Place], ways: tuple[tuple[_Way, ...], ...]) -> _
         if sum(ages.values()) <= MOST_CHAIN:
             break
     first = dict(zip(ages, accumulate(ages.values(), initial=0), strict=False))
-    return _Map(
-        tuple(replace(place, bins=min(bins, place.bins)) for place in places),
-        ways,
-        tuple(first[group] for group in groups),
-        _name_cells(places, groups, ages),
-    )
+    binned = tuple(place._replace(bins=min(bins, place.bins)) for place in places)
+    return TrackedMap(binned, leaving, tuple(first[group] for group in groups), _name_cells(places, groups, ages))
 
 
-def _name_cells(places: list[_Place], groups: list[int], ages: dict[int, int]) -> tuple[str, ...]:
+def _name_cells(places: list[TrackedPlace], groups: list[int], ages: dict[int, int]) -> tuple[str, ...]:
     """Return distinct names of the cells."""
     members = Counter(groups)
     names = {
@@ -354,43 +220,53 @@ def _name_cells(places: list[_Place], groups: list[int], ages: dict[int, int]) -
 # Arrays ---------------------------------------------------------------------------------------------
 
 
-def _build_tracker(drawn: _Map, names: tuple[str, ...], symbols: list[int], *, mode: Mode, words: int) -> Tracker:
-    """Return the places and ways as arrays."""
+def _build_tracker(
+    tracked_map: TrackedMap, names: tuple[str, ...], symbols: list[int], *, mode: Mode, words: int
+) -> Tracker:
+    """Return the places and edges as arrays."""
     nodes, edges, lists = list[list[int]](), list[list[int]](), list[int]()
-    starts = list(accumulate((place.width for place in drawn.places), initial=0))
-    for rank, place in enumerate(drawn.places):
-        ways = [way for way in drawn.ways[rank] if way.target is not None or mode is Mode.NEXT]
-        limits = _put(lists, [number for limit in place.limits for number in limit])
-        leaving = (len(edges), len(edges) + len(ways))
-        edges += [_edge(way, place, drawn, names, lists) for way in ways]
-        wanted = _mask((way.edge.filter for way in ways), names)
+    places, starts = tracked_map.places, list(accumulate((place.width for place in tracked_map.places), initial=0))
+    for rank, place in enumerate(places):
+        leaving = [out for out in tracked_map.leaving[rank] if out[0] is not None or mode is Mode.NEXT]
+        limits = _append(lists, [number for limit in place.limits for number in limit])
+        bounds = (len(edges), len(edges) + len(leaving))
+        edges += [_list_edge(edge, target, place, places, names, lists) for target, edge in leaving]
+        wanted = _make_mask((edge.filter for _, edge in leaving), names)
         nodes.append(
-            [starts[rank] if place.width else -1, place.width, place.contiguous, _mask(place.guards, names), wanted,
-             place.earlier, place.span, *limits, *leaving, place.aged[1], place.aged[0], place.bins, drawn.first[rank]]
+            [starts[rank] if place.width else -1, place.width, place.contiguous, _make_mask(place.guards, names),
+             wanted, place.earlier, place.span, *limits, *bounds, place.aged[1], place.aged[0], place.bins,
+             tracked_map.first[rank]]
         )  # fmt: skip
-    awaits = any(place.span for place in drawn.places)
+    awaits = any(place.span for place in places)
     settings = [mode is Mode.RESTART, awaits, mode is Mode.NEXT and not awaits, words]
-    order = sorted(range(len(nodes)), key=lambda rank: drawn.places[rank].distance[1])
+    order = sorted(range(len(nodes)), key=lambda rank: places[rank].distance[1])
     arrays = [np.array(rows, np.int64) for rows in (nodes, order, edges, lists, symbols, settings)]
-    arrays[2] = arrays[2].reshape(len(edges), k.EDGE_SIZE)
-    return Tracker(names, starts[-1] + 1, drawn, *arrays)
+    arrays[2] = arrays[2].reshape(len(edges), tracking.EDGE_SIZE)
+    return Tracker(names, starts[-1] + 1, tracked_map, *arrays)
 
 
-def _edge(way: _Way, source: _Place, drawn: _Map, names: tuple[str, ...], lists: list[int]) -> list[int]:
-    edge = way.edge
+def _list_edge(
+    edge: Edge,
+    target: int | None,
+    source: TrackedPlace,
+    places: tuple[TrackedPlace, ...],
+    names: tuple[str, ...],
+    lists: list[int],
+) -> list[int]:
     slot = {mark: 1 + at for at, mark in enumerate(source.slots)} | {None: -1}
     checks: list[int] = []
     for check in edge.checks:
-        low, high = k.DEAD if check.low is None else check.low, -k.DEAD if check.high is None else check.high
+        low = tracking.DEAD if check.low is None else check.low
+        high = -tracking.DEAD if check.high is None else check.high
         checks += [slot[check.late], slot[check.early], low, high, int(check.absolute)]
-    marks = () if way.target is None else drawn.places[way.target].slots
+    marks = () if target is None else places[target].slots
     begun = -1 if source.number == 0 else 0
     copies = [begun, *(-1 if mark in edge.stores else slot[mark] for mark in marks)]
-    bounds, copied = _put(lists, checks), _put(lists, copies)
-    target = -1 if way.target is None else way.target
-    return [_mask([edge.filter], names), _mask(edge.forbid, names), target, *bounds, copied[0]]
+    bounds, copied = _append(lists, checks), _append(lists, copies)
+    masks = _make_mask([edge.filter], names), _make_mask(edge.forbid, names)
+    return [*masks, -1 if target is None else target, *bounds, copied[0]]
 
 
-def _put(lists: list[int], numbers: list[int]) -> tuple[int, int]:
+def _append(lists: list[int], numbers: list[int]) -> tuple[int, int]:
     lists += numbers
     return len(lists) - len(numbers), len(lists)

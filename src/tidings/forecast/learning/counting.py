@@ -6,12 +6,13 @@ are kept until then. Cutting a history into pieces, or a stop in between, change
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from tidings.forecast.courses.streams import EventKinds, KeyGaps, StreamEntries, bin_gaps
+from tidings.forecast.courses.streams import EventKinds, KeyGaps, StreamEntries, bin_gaps, find_following
 from tidings.forecast.learning.counts import BINS, EDGES, MOST, Counts, Traffic
 from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array, IntArray
 from tidings.kernels.forecast.forecasts import SILENCES, walk
@@ -55,21 +56,13 @@ class PendingWaits:
     def __len__(self) -> int:
         return len(self.key)
 
+    def columns(self) -> list[npt.NDArray[Any]]:
+        """Return all of them, in the order of the fields."""
+        return [getattr(self, field.name) for field in fields(self)]
+
     def take(self, places: IntArray) -> PendingWaits:
-        """Return some of them."""
-        mask = self.mask[places] if len(self.mask) else self.mask
-        return PendingWaits(
-            self.key[places],
-            self.kind[places],
-            mask,
-            self.time[places],
-            self.at[places],
-            self.old[places],
-            self.near[places],
-            self.soon[places],
-            self.gap[places],
-            self.lapse[places],
-        )
+        """Return some of the entries; where there is one way alone, masks stay empty."""
+        return PendingWaits(*(column[places] if len(column) else column for column in self.columns()))
 
 
 NOTHING = PendingWaits(_NONE, _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_), _NONE, _NONE, np.empty(0), np.empty(0))
@@ -102,19 +95,17 @@ class GroupCounter:
         self.pending, self.fresh = NOTHING, list[PendingWaits]()
         self.reports: list[IntArray] = [np.empty((0, 3), np.int64) for _ in group.tracked]
         self.cells = np.empty((len(group.exact), 0), np.int32)  # of each key, before its first pending entry
-        self.states: list[IntArray] = [np.empty((0, member.course.tracker.width), np.int64) for member in group.tracked]
+        self.states = [np.empty((0, tracker.width), np.int64) for tracker in group.trackers]
         self.now = (0, 0)
         self.silences = KeyGaps(keyed=group.keyed)
         self.own = np.zeros(3)  # gaps between events of one key: how many, and their sums in events and time
-        self.room = 0
 
     def take(self, entries: StreamEntries, times: IntArray, position: int) -> None:
         """Keep entries to be counted; `position` is the place of the first event in the stream."""
-        old = np.zeros(len(entries), np.bool_)
-        when = (times[entries.event], position + entries.event)
+        old, when = np.zeros(len(entries), np.bool_), (times[entries.event], position + entries.event)
         gaps = self.silences.take(entries, times, position)
-        pending = PendingWaits(entries.keys(), entries.kind, entries.mask, *when, old, *bin_gaps(gaps), *gaps[3:])
-        self.fresh.append(pending)
+        bins = bin_gaps(gaps)
+        self.fresh.append(PendingWaits(entries.keys(), entries.kind, entries.mask, *when, old, *bins, *gaps[3:]))
 
     def add_reports(
         self, parts: Sequence[ReportBatch], places: list[int], base: int, position: int, times: IntArray
@@ -181,7 +172,8 @@ class GroupCounter:
         if self.half_life is not None:
             weights = self.half_life.weights(pending.at, pending.time, self.now)
         if not final:
-            self._add_gaps(pending, weights)
+            new = ~pending.old & ~np.isnan(pending.gap)
+            self.own += [(weights[new] * of).sum() for of in (1.0, pending.gap[new], pending.lapse[new])]
         old = np.add.reduceat(pending.old, entries.starts[:-1], dtype=np.int64) if len(pending) else _NONE
         piece = _CountedPiece(pending, entries, weights, old, done, self.now, self.group.keyed)
         scratch = np.empty(len(pending), np.int32), np.empty(len(pending), np.bool_)
@@ -189,11 +181,6 @@ class GroupCounter:
             self._count_exact(row, piece, scratch, final=final)
         for row, member in enumerate(self.group.tracked):
             self._count_tracked(row, member, piece, kinds, final=final)
-
-    def _add_gaps(self, pending: PendingWaits, weights: FloatArray) -> None:
-        """Add up the gaps of entries that are new."""
-        new = ~pending.old & ~np.isnan(pending.gap)
-        self.own += [(weights[new] * of).sum() for of in (1.0, pending.gap[new], pending.lapse[new])]
 
     def _count_exact(
         self, row: int, piece: _CountedPiece, scratch: tuple[Int32Array, BoolArray], *, final: bool
@@ -214,8 +201,8 @@ class GroupCounter:
     def _count_tracked(
         self, row: int, member: CourseMember, piece: _CountedPiece, kinds: EventKinds, *, final: bool
     ) -> None:
-        tracker, entries = member.course.tracker, piece.entries
-        masks = self.group.masks(row, entries, kinds)
+        tracker, entries = self.group.trackers[row], piece.entries
+        masks = self.group.find_masks(row, entries, kinds)
         reports, hit = self.reports[row], self._find_hits(row, piece, final=final)
         states = self.states[row]
         before = np.full(len(entries.rows), member.course.start, np.int64)  # of those that had no entry yet
@@ -247,29 +234,25 @@ class GroupCounter:
             return hit
         by_time = self.group.tracked[row].pattern.absence is not None
         moment, wanted = (pending.time, reports[:, 2]) if by_time else (pending.at, reports[:, 1])
-        key = reports[:, 0] if self.group.keyed else np.zeros(len(reports), np.int64)
-        low = min(moment.min(), wanted.min())
-        span = max(moment.max(), wanted.max()) - low + 1
-        at = np.searchsorted(pending.key * span + (moment - low), key * span + (wanted - low))
-        at = np.minimum(at, len(pending) - 1)
-        fits = (pending.key[at] == key) & ((moment[at] >= wanted) if by_time else (moment[at] == wanted))
+        at = find_following(pending.key, moment, self._keys_of(reports), wanted)
+        fits = (at >= 0) & (by_time | (moment[at] == wanted))
         hit[at[fits]] = True
         if not final:
-            over = _mark_front(piece.entries, piece.done)
-            self.reports[row] = reports[~(fits & over[at])]
+            self.reports[row] = reports[~(fits & _mark_front(piece.entries, piece.done)[at])]
         return hit
+
+    def _keys_of(self, reports: IntArray) -> IntArray:
+        return reports[:, 0] if self.group.keyed else np.zeros(len(reports), np.int64)
 
     def widen(self, keys: int) -> None:
         """Make room for keys; a new key is at the start of every course."""
-        old_room = self.room
-        if keys <= old_room:
+        old_size = self.cells.shape[1]
+        if keys <= old_size:
             return
-        self.room = size = 2 * keys if self.group.keyed else 1
-        more = np.repeat(self.group.starts[: len(self.group.exact), None], size - old_room, axis=1)
-        self.cells = np.concatenate([self.cells, more], axis=1)
-        for row, member in enumerate(self.group.tracked):
-            fresh = np.tile(member.course.tracker.fresh(), (size - old_room, 1))
-            self.states[row] = np.concatenate([self.states[row], fresh])
+        more = (2 * keys if self.group.keyed else 1) - old_size
+        self.cells = np.concatenate([self.cells, np.repeat(self.group.starts[:, None], more, axis=1)], axis=1)
+        for row, tracker in enumerate(self.group.trackers):
+            self.states[row] = np.concatenate([self.states[row], np.tile(tracker.fresh(), (more, 1))])
 
     def keys_in_use(self) -> IntArray:
         """Return the keys that have pending entries."""
@@ -280,7 +263,7 @@ class GroupCounter:
         if not self.group.keyed:
             return
         self.widen(int(kept.max(initial=-1)) + 1)
-        self.cells, self.room = self.cells[:, kept], len(kept)
+        self.cells = self.cells[:, kept]
         self.states = [states[kept] for states in self.states]
         self.silences.renumber_keys(kept)
         self.pending = replace(self.pending, key=np.searchsorted(kept, self.pending.key))
@@ -323,17 +306,12 @@ class _CountedPiece:
 
     def deadlines(self, reports: IntArray) -> _Following:
         """Return the same where time completes a pattern: its key may have no event after that."""
-        pending = self.pending
         reports = reports[reports[:, 1] < self.now[0]]  # a piece is told at once what its events will complete
         key = reports[:, 0] if self.keyed else np.zeros(len(reports), np.int64)
         order = np.lexsort((reports[:, 2], key))
-        moments = np.unique(np.concatenate([pending.time, reports[:, 2]]))
-        mine, theirs = (np.searchsorted(moments, of) for of in (pending.time, reports[order, 2]))
-        at = np.searchsorted(key[order] * len(moments) + theirs, pending.key * len(moments) + mine, side="right")
-        rows = np.append(order, -1)[at]
-        has_report = (rows >= 0) & (np.append(key, -1)[rows] == pending.key)
-        next_reports = np.concatenate([reports, np.zeros((1, 3), np.int64)])[rows]
-        return np.where(has_report, next_reports[:, 1], -1), np.where(has_report, next_reports[:, 2], 0)
+        at = find_following(key[order], reports[order, 2], self.pending.key, self.pending.time, strictly=True)
+        following = np.concatenate([reports[order], [[0, -1, 0]]])[at]
+        return following[:, 1], following[:, 2]
 
 
 def select_reports(parts: Sequence[ReportBatch], place: int) -> IntArray:
@@ -349,8 +327,8 @@ def select_reports(parts: Sequence[ReportBatch], place: int) -> IntArray:
 def _merge_waits(pieces: list[PendingWaits]) -> PendingWaits:
     """Return entries of all pieces, key by key; those of one key in their order."""
     pieces = [piece for piece in pieces if len(piece)] or [NOTHING]
-    columns = [np.concatenate([getattr(piece, name) for piece in pieces]) for name in PendingWaits.__dataclass_fields__]
-    whole = PendingWaits(*columns)
+    columns = zip(*(piece.columns() for piece in pieces), strict=True)
+    whole = PendingWaits(*map(np.concatenate, columns))
     return whole.take(np.argsort(whole.key, kind="stable"))
 
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.errors import TidingsError
+from tidings.forecast.courses.course import Course
 from tidings.kernels.array_types import FloatArray
 from tidings.kernels.forecast.forecasts import SILENCES
+from tidings.model.patterns import Mode, Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tidings.forecast.courses.course import Course
 
 _SMALL = [*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150, 200, 250, 300, 400, 500, 600, 800, 1000]
 
@@ -65,9 +66,8 @@ class Counts:
 
     def scale(self, by: float) -> Counts:
         """Return the counts with less weight."""
-        return Counts(
-            self.moves * by, self.waits * by, self.later * by, {span: of * by for span, of in self.spans.items()}
-        )
+        spans = {span: of * by for span, of in self.spans.items()}
+        return Counts(self.moves * by, self.waits * by, self.later * by, spans)
 
     def plus(self, other: Counts) -> Counts:
         """Return the sum."""
@@ -78,6 +78,17 @@ class Counts:
         for span, of in other.spans.items():
             spans[span] = spans[span] + of if span in spans else of
         return Counts(self.moves + other.moves, self.waits + other.waits, self.later + other.later, spans)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedPattern:
+    """A pattern with its course and counts."""
+
+    name: str
+    pattern: Pattern
+    mode: Mode
+    course: Course
+    counts: Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +115,11 @@ class Traffic:
         """Return the sum."""
         return Traffic(
             self.seen + other.seen,
-            _sum(self.filters, other.filters),
+            _add(self.filters, other.filters),
             self.gaps + other.gaps,
             self.elapsed + other.elapsed,
-            _sum(self.own, other.own),
-            _sum(self.asked, other.asked),
+            _add(self.own, other.own),
+            _add(self.asked, other.asked),
         )
 
     def pace(self, ways: object) -> tuple[float, float]:
@@ -124,5 +135,5 @@ class Traffic:
         return self.gaps / self.elapsed if self.elapsed > 0 else None
 
 
-def _sum(first: dict[str, float], other: dict[str, float]) -> dict[str, float]:
+def _add(first: dict[str, float], other: dict[str, float]) -> dict[str, float]:
     return {name: first.get(name, 0.0) + other.get(name, 0.0) for name in sorted({*first, *other})}

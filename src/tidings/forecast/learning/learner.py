@@ -1,4 +1,4 @@
-"""A learner: counts the events of a run, and returns the model that they make.
+"""A learner: counts the events of a run, which it follows as an observer, and returns the model that they make.
 
 Events are gathered and counted many at a time; the model is the same however the stream is cut into batches.
 """
@@ -6,27 +6,28 @@ Events are gathered and counted many at a time; the model is the same however th
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidings.forecast.courses.groups import CourseMember, build_groups
 from tidings.forecast.courses.streams import EventKinds, build_entries
 from tidings.forecast.learning.counting import GroupCounter, count_traffic
-from tidings.forecast.learning.counts import Traffic
-from tidings.forecast.model import CountedPattern, Model, filter_key, pattern_key
+from tidings.forecast.learning.counts import CountedPattern, Traffic
+from tidings.forecast.model import Model, filter_key, pattern_key
 from tidings.forecast.tuning import ForecastTuning
+from tidings.patterns.observer import SilentObserver
 from tidings.patterns.run.event_archive import unite_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tidings.kernels.array_types import IntArray
-    from tidings.model import Filter
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.pattern_set import PatternSet
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.machine import Ways
+    from tidings.patterns.run.run import Run
     from tidings.patterns.run.value_numbers import ValueNumbers
 
 
@@ -34,15 +35,10 @@ class Learner:
     """Counts for the patterns of a set, on top of the counts of a model."""
 
     def __init__(
-        self,
-        model: Model,
-        patterns: PatternSet,
-        *,
-        spans: Iterable[int] = (),
-        tuning: ForecastTuning | None = None,
+        self, model: Model, patterns: PatternSet, *, spans: Iterable[int] = (), tuning: ForecastTuning | None = None
     ) -> None:
         """Go on from a model; `spans` are horizons in microseconds that are counted directly."""
-        self._model, self.kinds, self._filters = model, EventKinds(), patterns.filters
+        self._model, self.kinds, self.filters = model, EventKinds(), patterns.filters
         self._tuning = tuning or ForecastTuning()
         self.patterns: dict[str, CountedPattern] = {}
         self.places: dict[str, int] = {}
@@ -54,12 +50,9 @@ class Learner:
                 self.places[key] = place
         self.counters: list[GroupCounter] = []
         self.arrange()
-        used = [
-            (counted.pattern, name) for counted in self.patterns.values() for name in counted.pattern.list_filters()
-        ]
-        self._filter_keys = {
-            patterns.filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used
-        }
+        counted = [pattern.pattern for pattern in self.patterns.values()]
+        used = [(pattern, name) for pattern in counted for name in pattern.list_filters()]
+        self._filter_keys = {self.filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used}
         self.traffic = model.traffic
         self.last_time: int | None = None
         self.now = model.now
@@ -75,18 +68,14 @@ class Learner:
         left = {key: CourseMember(key, pattern.pattern, pattern.course) for key, pattern in self.patterns.items()}
         groups = []
         for names in together:
-            groups += build_groups([left.pop(name) for name in names if name in left], self._filters)
-        groups += build_groups(list(left.values()), self._filters)
+            groups += build_groups([left.pop(name) for name in names if name in left], self.filters)
+        groups += build_groups(list(left.values()), self.filters)
         self.counters = []
         for group in groups:
             counts = [self.patterns[pattern.name].counts.copy() for pattern in group.members]
             counter = GroupCounter(group, counts, self._model.settings.half_life, most=self._tuning.pending_waits)
             counter.now = self._model.now
             self.counters.append(counter)
-
-    def numbers(self, filters: Iterable[Filter]) -> list[int]:
-        """Return the numbers that some filters have."""
-        return [self._filters[tree] for tree in filters]
 
     def go_on(self, old: Learner, ways: Iterable[Ways]) -> None:
         """Take over the traffic of another learner, except the gaps of `ways`: counters that continue have those."""
@@ -160,8 +149,30 @@ class Learner:
             patterns = {key: replace(counted, counts=counted.counts.scale(by)) for key, counted in patterns.items()}
         for counter in self.counters:
             for member, counts in zip(counter.group.members, counter.close_counts(self.kinds), strict=True):
-                patterns[member.name] = self._with(member.name, counts)
+                patterns[member.name] = replace(self.patterns[member.name], counts=counts)
         return self._model.with_counts(patterns=patterns, traffic=traffic, now=self.now)
 
-    def _with(self, key: str, counts: Any) -> CountedPattern:
-        return replace(self.patterns[key], counts=counts)
+
+class LearningObserver(SilentObserver):
+    """Lets a learner take the batches of a run; the model is the learner's, so the observer has no state to dump."""
+
+    def __init__(self, learner: Learner) -> None:
+        self.learner = learner
+        self._run: Run | None = None
+
+    def on_patterns(self, run: Run) -> None:
+        """Keep the run: its names number the keys."""
+        self._run = run
+
+    def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
+        """Count the events."""
+        assert self._run is not None
+        self.learner.take(events, reports, self._run.position, self._run.names)
+
+    def keys_in_use(self) -> IntArray:
+        """Return the keys whose waits are not counted out."""
+        return self.learner.keys_in_use()
+
+    def renumber_keys(self, kept: IntArray) -> None:
+        """Replace each key by its position in `kept`."""
+        self.learner.renumber_keys(kept)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tidings.errors import TidingsError
 from tidings.forecast.detector import Detector
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.learning.learner import Learner
-from tidings.forecast.learning.observer import LearningObserver
+from tidings.forecast.learning.learner import Learner, LearningObserver
 from tidings.forecast.model import Model
 from tidings.model import Event
 from tidings.patterns import Detections, Run

@@ -8,32 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.forecast.courses.streams import RECENT, EventKinds, KeyGaps, StreamEntries, bin_gaps
+from tidings.forecast.courses.streams import RECENT, EventKinds, KeyGaps, StreamEntries, bin_gaps, find_following
 from tidings.forecast.predicting.probability_table import ProbabilityTable, places_of
 from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array, IntArray
-from tidings.kernels.forecast.forecasts import (
-    CHANGE,
-    CROSSING,
-    EPISODE,
-    EVERY,
-    R_CELL,
-    R_ENTRY,
-    R_PATTERN,
-    SILENT,
-    AlarmTable,
-    AlarmTables,
-    CourseTables,
-    ForecastBuffer,
-    KeyedEntries,
-    emit_forecasts,
-    follow_patterns,
-)
+from tidings.kernels.forecast import forecasts as kernel
 from tidings.patterns.run.event_archive import unite_numbers
 
 if TYPE_CHECKING:
     from tidings.forecast.courses.groups import CourseGroup
 
-POLICIES = {"crossing": CROSSING, "episode": EPISODE, "every": EVERY, "change": CHANGE}
+POLICIES = {"crossing": kernel.CROSSING, "episode": kernel.EPISODE, "every": kernel.EVERY, "change": kernel.CHANGE}
 """When a forecast is emitted."""
 
 _NO_TABLE = np.zeros(1)
@@ -46,7 +30,7 @@ NEVER = int(np.iinfo(np.int64).max)
 class AlarmRule:
     """When forecasts of a pattern are emitted: the policy, and its threshold or step."""
 
-    policy: int = SILENT
+    policy: int = kernel.SILENT
     limit: float = 0.0
 
 
@@ -72,7 +56,7 @@ class GroupFollower:
         self.seen = 0  # events of the stream
         self.cells = np.empty((len(group.exact), 0), np.int32)
         self.last = np.empty((len(group.members), 0))
-        self.states = [np.empty((0, member.course.tracker.width), np.int64) for member in group.tracked]
+        self.states = [np.empty((0, tracker.width), np.int64) for tracker in group.trackers]
         # Of absences: the earliest deadline since the key's last event, which its tracker has not seen.
         self.due: list[IntArray] = [np.empty(0, np.int64) for _ in group.tracked]
         self.rules = [AlarmRule() for _ in group.members]
@@ -97,17 +81,17 @@ class GroupFollower:
         flat = [_NO_TABLE if table is None else table.chances.ravel() for table in exact]
         chances = np.concatenate(flat) if flat else _NO_TABLE
         chances_at = np.append(0, np.cumsum([len(chances) for chances in flat])).astype(np.int64)
-        alarms = AlarmTables(policies, limits, chances_at, grids, gaps, offsets, chances, np.zeros(0, np.int32))
+        alarms = kernel.AlarmTables(policies, limits, chances_at, grids, gaps, offsets, chances, np.zeros(0, np.int32))
         self._alarms = alarms._replace(packed=self._pack_moves(flat, alarms))
 
-    def _pack_moves(self, chances: list[FloatArray], alarms: AlarmTables) -> Int32Array:
+    def _pack_moves(self, chances: list[FloatArray], alarms: kernel.AlarmTables) -> Int32Array:
         """Return, for each move, where the row of the next cell begins, and in the last bit whether it is above."""
         group, limits = self.group, alarms.limits
         sizes = np.diff(group.move_at)
         following = group.table.astype(np.int64)
         packed = (following * np.repeat(group.widths, sizes)) << 1
         for number, chance in enumerate(chances):
-            if alarms.policies[number] == CROSSING and alarms.grids[number] == 1 and alarms.gaps[number] < 0:
+            if alarms.policies[number] == kernel.CROSSING and alarms.grids[number] == 1 and alarms.gaps[number] < 0:
                 begin, end = group.move_at[number], group.move_at[number + 1]
                 packed[begin:end] |= (chance > limits[number])[following[begin:end]]
         return packed.astype(np.int32)
@@ -118,15 +102,13 @@ class GroupFollower:
         if keys <= old_size:
             return
         size = 1 if not self.group.keyed else max(16, 2 * keys)
-        exact = len(self.group.exact)
-        starts = np.repeat(self.group.starts[:exact, None], size - old_size, axis=1)
-        self.cells = np.concatenate([self.cells, starts], axis=1)
-        self.last = np.concatenate([self.last, np.full((len(self.group.members), size - old_size), np.nan)], axis=1)
+        more = size - old_size
+        self.cells = np.concatenate([self.cells, np.repeat(self.group.starts[:, None], more, axis=1)], axis=1)
+        self.last = np.concatenate([self.last, np.full((len(self.group.members), more), np.nan)], axis=1)
         self.silences.widen(size)
-        for row, member in enumerate(self.group.tracked):
-            fresh = np.tile(member.course.tracker.fresh(), (size - old_size, 1))
-            self.states[row] = np.concatenate([self.states[row], fresh])
-            self.due[row] = np.append(self.due[row], np.full(size - old_size, NEVER))
+        for row, tracker in enumerate(self.group.trackers):
+            self.states[row] = np.concatenate([self.states[row], np.tile(tracker.fresh(), (more, 1))])
+            self.due[row] = np.append(self.due[row], np.full(more, NEVER))
 
     def take(
         self, entries: StreamEntries, times: IntArray, base: int, reports: list[IntArray], kinds: EventKinds
@@ -135,10 +117,14 @@ class GroupFollower:
         self.widen(int(entries.rows.max(initial=-1)) + 1)
         self.group.widen(kinds)
         gaps = self.silences.take(entries, times, self.seen)
-        where, silent = self._place_keys(gaps), bin_gaps(gaps)
-        emitted = self._follow_exact(entries, where, silent)
-        for row in range(len(self.group.tracked)):
-            emitted += self._follow_tracked(row, entries, where, silent, times, base, reports[row], kinds)
+        keyed = kernel.KeyedEntries(entries.kind, entries.starts, entries.rows, self._place_keys(gaps), bin_gaps(gaps))
+        emitted = self._follow_exact(keyed)
+        for row, own_reports in enumerate(reports):
+            hit = self._find_hits(row, entries, times, base, own_reports)
+            masks = self.group.find_masks(row, entries, kinds)
+            tracker, states = self.group.trackers[row], self.states[row]
+            cells = tracker.walk(states, entries.rows, entries.starts, masks, times[entries.event], hit)
+            emitted += self._forecast_tracked(row, keyed, cells, hit)
         self.seen += len(times)
         return _merge_rows(emitted, entries)
 
@@ -158,85 +144,50 @@ class GroupFollower:
             gaps[2, 0] = min(max(self.silences.count[key] - 1, 0), RECENT)
         return self._place_keys(gaps)[:, 0], bin_gaps(gaps)[:, 0]
 
-    def _follow_exact(
-        self, entries: StreamEntries, where: FloatArray, silences: IntArray
-    ) -> list[tuple[IntArray, FloatArray]]:
+    def _follow_exact(self, entries: kernel.KeyedEntries) -> list[tuple[IntArray, FloatArray]]:
         group, emitted, begin = self.group, list[tuple[IntArray, FloatArray]](), 0
-        exact = len(group.exact)
-        quiet = not self._alarms.policies[:exact].any()
-        while begin < exact:
-            room = 1 if quiet else max(1 << 12, 2 * len(entries))
+        tables = kernel.CourseTables(
+            group.labels, group.cell_at, group.move_at, group.widths, group.table, group.hits, group.idle
+        )
+        quiet = not self._alarms.policies[: len(group.exact)].any()
+        room = 1 if quiet else max(1 << 12, 2 * len(entries.kinds))
+        while begin < len(group.exact):
             out, chances, count = np.empty((room, 3), np.int64), np.empty(room), np.zeros(1, np.int64)
-            begin = follow_patterns(
-                begin,
-                KeyedEntries(entries.kind, entries.starts, entries.rows, where, silences),
-                CourseTables(
-                    group.labels, group.cell_at, group.move_at, group.widths, group.table, group.hits, group.idle
-                ),
-                self._alarms,
-                self.cells,
-                self.last,
-                ForecastBuffer(out, chances, count),
-            )
+            buffer = kernel.ForecastBuffer(out, chances, count)
+            begin = kernel.follow_patterns(begin, entries, tables, self._alarms, self.cells, self.last, buffer)
             emitted.append((out[: count[0]], chances[: count[0]]))
         return emitted
 
-    def _follow_tracked(
-        self,
-        row: int,
-        entries: StreamEntries,
-        where: FloatArray,
-        silences: IntArray,
-        times: IntArray,
-        base: int,
-        reports: IntArray,
-        kinds: EventKinds,
+    def _forecast_tracked(
+        self, row: int, entries: kernel.KeyedEntries, cells: Int32Array, hit: BoolArray
     ) -> list[tuple[IntArray, FloatArray]]:
         number = len(self.group.exact) + row
-        member, table, asked = self.group.tracked[row], self.tables[number], self.rules[number]
-        hit = self._find_hits(row, entries, times, base, reports)
-        masks = self.group.masks(row, entries, kinds)
-        cells = member.course.tracker.walk(
-            self.states[row], entries.rows, entries.starts, masks, times[entries.event], hit
-        )
-        if table is None or asked.policy == SILENT:
+        course, table, rule = self.group.tracked[row].course, self.tables[number], self.rules[number]
+        if table is None or rule.policy == kernel.SILENT:
             return []
-        out, chances = np.empty(len(entries), np.int64), np.empty(len(entries))
-        count = emit_forecasts(
-            KeyedEntries(entries.kind, entries.starts, entries.rows, where, silences),
-            cells,
-            hit,
-            member.course.idle,
-            self.last[number],
-            AlarmTable(asked.policy, asked.limit, table.grid, table.gap, table.offset, table.chances.ravel()),
-            out,
-            chances,
-        )
+        out, chances = np.empty(len(cells), np.int64), np.empty(len(cells))
+        grid = table.grid, table.gap, table.offset, table.chances.ravel()
+        alarm = kernel.AlarmTable(rule.policy, rule.limit, *grid)
+        count = kernel.emit_forecasts(entries, cells, hit, course.idle, self.last[number], alarm, out, chances)
         rows = np.column_stack([np.full(count, number), out[:count], cells[out[:count]]])
         return [(rows, chances[:count])]
 
     def _find_hits(self, row: int, entries: StreamEntries, times: IntArray, base: int, reports: IntArray) -> BoolArray:
         """Return at which entries the detector reported a member; after a deadline, at the key's next one."""
-        hit, event = np.zeros(len(entries), np.bool_), entries.event
-        by_time = self.group.tracked[row].pattern.absence is not None
-        moment, wanted = (times[event], reports[:, 2]) if by_time else (event + base, reports[:, 1])
-        completions = list(
-            zip(reports[:, 0].tolist() if self.group.keyed else [0] * len(reports), wanted.tolist(), strict=True)
-        )
-        waiting = entries.rows[self.due[row][entries.rows] != NEVER].tolist() if by_time else []
-        completions += [(key, int(self.due[row][key])) for key in waiting]
-        self.due[row][waiting] = NEVER
-        for key, when in completions:
-            segment = int(np.searchsorted(entries.rows, key))
-            at = end = 0
-            if segment < len(entries.rows) and entries.rows[segment] == key:
-                begin, end = entries.starts[segment], entries.starts[segment + 1]
-                at = begin + int(np.searchsorted(moment[begin:end], when))
-            if at < end and (by_time or moment[at] == when):
-                hit[at] = True
-            elif by_time:  # the key's next event may come much later
-                self.widen(key + 1)
-                self.due[row][key] = min(self.due[row][key], when)
+        hit, due = np.zeros(len(entries), np.bool_), self.due[row]
+        keys = reports[:, 0] if self.group.keyed else np.zeros(len(reports), np.int64)
+        if self.group.tracked[row].pattern.absence is None:
+            moments, wanted = entries.event + base, reports[:, 1]
+            at = find_following(entries.keys(), moments, keys, wanted)
+            hit[at[(at >= 0) & (moments[at] == wanted)]] = True
+            return hit
+        waiting = entries.rows[due[entries.rows] != NEVER]
+        keys, wanted = np.append(keys, waiting), np.append(reports[:, 2], due[waiting])
+        due[waiting] = NEVER
+        at = find_following(entries.keys(), times[entries.event], keys, wanted)
+        hit[at[at >= 0]] = True
+        self.widen(int(keys.max(initial=-1)) + 1)
+        np.minimum.at(self.due[row], keys[at < 0], wanted[at < 0])  # the key's next event may come much later
         return hit
 
     # Keys --------------------------------------------------------------------------------------
@@ -246,7 +197,7 @@ class GroupFollower:
         exact = len(self.group.exact)
         if number < exact:
             return int(self.cells[number, key])
-        return int(self.group.members[number].course.tracker.cell(self.states[number - exact][key], now))
+        return int(self.group.trackers[number - exact].cell(self.states[number - exact][key], now))
 
     def live(self, number: int, now: int) -> list[int]:
         """Return the keys for which a member has a partial match."""
@@ -290,10 +241,10 @@ def _merge_rows(emitted: list[tuple[IntArray, FloatArray]], entries: StreamEntri
     if not emitted:
         return None
     rows, chances = np.concatenate([part for part, _ in emitted]), np.concatenate([part for _, part in emitted])
-    entry = rows[:, R_ENTRY]
+    entry = rows[:, kernel.R_ENTRY]
     event = entries.event[entry]
     if (np.diff(event) < 0).any():
-        order = np.lexsort((rows[:, R_PATTERN], event))
+        order = np.lexsort((rows[:, kernel.R_PATTERN], event))
         rows, chances, entry, event = rows[order], chances[order], entry[order], event[order]
     keys = entries.keys()[entry]
-    return ForecastRows(rows[:, R_PATTERN], event, keys, rows[:, R_CELL], chances)
+    return ForecastRows(rows[:, kernel.R_PATTERN], event, keys, rows[:, kernel.R_CELL], chances)

@@ -20,12 +20,13 @@ from tidings.forecast.courses.streams import EventKinds, build_entries
 from tidings.forecast.forecasts import Forecast, ForecastBatch
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learning.counting import select_reports
-from tidings.forecast.learning.counts import MOST
+from tidings.forecast.learning.counts import MOST, CountedPattern
 from tidings.forecast.learning.learner import Learner
-from tidings.forecast.model import CountedPattern, Model, is_keyed, pattern_key
+from tidings.forecast.model import Model, pattern_key
 from tidings.forecast.predicting.following import POLICIES, AlarmRule, GroupFollower
 from tidings.forecast.predicting.probability_table import QUANTILES, ProbabilityTable, build_table, require_times
 from tidings.patterns.run.event_archive import unite_numbers
+from tidings.patterns.run.machine import is_keyed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

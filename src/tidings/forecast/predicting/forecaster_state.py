@@ -1,4 +1,4 @@
-"""The state of a forecaster as a header and arrays, and back.
+"""The state of a forecaster as a header and arrays, and back; and carried over to a changed set of patterns.
 
 Patterns are written by name, filters by a hash of their trees, keys as positions among those in use, as in the state
 of the run.
@@ -6,13 +6,14 @@ of the run.
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from tidings.forecast.learning.counting import GroupCounter, PendingWaits
 from tidings.forecast.learning.counts import Counts, Traffic
+from tidings.forecast.model import pattern_key
 from tidings.patterns.state.graph_bytes import hash_text
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 
 _COLUMNS = tuple(field.name for field in fields(PendingWaits))
 
+State: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
+"""A header, as JSON holds it, and arrays by name."""
 
-def dump_forecaster(
-    forecaster: Forecaster, kept: IntArray, filters: Sequence[Filter]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+
+def dump_forecaster(forecaster: Forecaster, kept: IntArray, filters: Sequence[Filter]) -> State:
     """Return a forecaster's state; keys become their positions in `kept`."""
     header: dict[str, Any] = {"followings": [], "next": [forecaster.first_event, forecaster.next_refresh]}
     arrays: dict[str, Any] = {}
@@ -62,10 +64,7 @@ def _dump_follower(name: str, follower: GroupFollower, kept: IntArray, arrays: d
     group = follower.group
     rows = kept if group.keyed else np.zeros(1, np.int64)
     follower.widen(int(rows.max(initial=-1)) + 1)
-    arrays |= {
-        f"{name}.cells": follower.cells[:, rows],
-        f"{name}.last": follower.last[:, rows],
-    }
+    arrays |= {f"{name}.cells": follower.cells[:, rows], f"{name}.last": follower.last[:, rows]}
     _dump_gaps(name, follower.silences, rows, arrays)
     for place in range(len(group.tracked)):
         arrays[f"{name}.states{place}"] = follower.states[place][rows]
@@ -85,26 +84,20 @@ def _load_follower(name: str, follower: GroupFollower, saved: dict[str, Any], ar
     follower.widen(keys)
     follower.seen = saved["seen"]
     _load_gaps(name, follower.silences, arrays)
-    for row, member in enumerate(group.members):
-        kinds = saved["exact"] if row < len(group.exact) else saved["tracked"]
-        if member.name not in kinds:
-            continue
-        place = kinds.index(member.name)
-        kept = place if row < len(group.exact) else len(saved["exact"]) + place
-        follower.last[row, :keys] = arrays[f"{name}.last"][kept]
-        if row < len(group.exact):
-            cells = arrays[f"{name}.cells"][place]
-            if cells.max(initial=0) < member.course.cells:
-                follower.cells[row, :keys] = cells
-        else:
-            _load_tracked(
-                follower, row - len(group.exact), arrays[f"{name}.states{place}"], arrays[f"{name}.due{place}"]
-            )
-
-
-def _load_tracked(follower: GroupFollower, row: int, states: IntArray, due: IntArray) -> None:
-    if states.shape[1] == follower.states[row].shape[1]:
-        follower.states[row][: len(states)], follower.due[row][: len(due)] = states, due
+    last, cells = arrays[f"{name}.last"], arrays[f"{name}.cells"]
+    for row, member in enumerate(group.exact):
+        if member.name in saved["exact"]:
+            place = saved["exact"].index(member.name)
+            follower.last[row, :keys] = last[place]
+            if cells[place].max(initial=0) < member.course.cells:
+                follower.cells[row, :keys] = cells[place]
+    for row, member in enumerate(group.tracked):
+        if member.name in saved["tracked"]:
+            place = saved["tracked"].index(member.name)
+            follower.last[len(group.exact) + row, :keys] = last[len(saved["exact"]) + place]
+            states, due = arrays[f"{name}.states{place}"], arrays[f"{name}.due{place}"]
+            if states.shape[1] == follower.states[row].shape[1]:
+                follower.states[row][: len(states)], follower.due[row][: len(due)] = states, due
 
 
 # Learning -------------------------------------------------------------------------------------------
@@ -116,7 +109,7 @@ def _dump_learner(
     learner.settle()
     for number, counter in enumerate(learner.counters):
         _dump_counter(f"learn{number}", counter, kept, arrays)
-    numbers = {of: place for place, of in enumerate(learner.numbers(filters))}
+    numbers = {learner.filters[tree]: place for place, tree in enumerate(filters)}
     return {
         "now": list(learner.now),
         "last": learner.last_time,
@@ -138,8 +131,7 @@ def _dump_counter(name: str, counter: GroupCounter, kept: IntArray, arrays: dict
     group = counter.group
     rows = kept if group.keyed else np.zeros(1, np.int64)
     counter.widen(int(rows.max(initial=-1)) + 1)
-    for column in _COLUMNS:
-        arrays[f"{name}.pending.{column}"] = getattr(counter.pending, column)
+    arrays |= {f"{name}.pending.{column}": getattr(counter.pending, column) for column in _COLUMNS}
     if group.keyed:
         arrays[f"{name}.pending.key"] = np.searchsorted(kept, counter.pending.key)
     arrays |= {f"{name}.cells": counter.cells[:, rows], f"{name}.own": counter.own}
@@ -150,7 +142,9 @@ def _dump_counter(name: str, counter: GroupCounter, kept: IntArray, arrays: dict
         arrays |= {f"{name}.span{row}.{span}": of for span, of in counts.spans.items()}
     for row in range(len(group.tracked)):
         arrays[f"{name}.states{row}"] = counter.states[row][rows]
-        arrays[f"{name}.reports{row}"] = _renumber_reports(counter.reports[row], kept, keyed=group.keyed)
+        arrays[f"{name}.reports{row}"] = reports = counter.reports[row].copy()
+        if group.keyed:
+            reports[:, 0] = np.searchsorted(kept, reports[:, 0])
 
 
 def _load_learner(
@@ -160,9 +154,8 @@ def _load_learner(
     learner.last_time, learner.traffic = header["last"], Traffic(**header["traffic"])
     numbers = {hash_text(repr(of)): number for of, number in filters.items()}
     current = [numbers.get(name, -1) for name in header["filters"]]
-    learner.kinds.restore(
-        [tuple(sorted(current[place] for place in kind if current[place] >= 0)) for kind in header["kinds"]]
-    )
+    kinds = [sorted(current[place] for place in kind if current[place] >= 0) for kind in header["kinds"]]
+    learner.kinds.restore([tuple(kind) for kind in kinds])
     learner.arrange([saved["members"] for saved in header["lessons"]])
     for number, saved in enumerate(header["lessons"]):
         for counter in learner.counters:
@@ -179,17 +172,12 @@ def _load_counter(
     exact, cells = len(counter.group.exact), arrays[f"{name}.cells"]
     counter.pending = PendingWaits(*(arrays[f"{name}.pending.{column}"].copy() for column in _COLUMNS))
     counter.cells, counter.own, counter.now = cells[rows[:exact]], arrays[f"{name}.own"].copy(), now
-    counter.room = counter.cells.shape[1]
     _load_gaps(name, counter.silences, arrays)
-    counter.counts = [
-        Counts(
-            arrays[f"{name}.moves{row}"],
-            arrays[f"{name}.waits{row}"],
-            arrays[f"{name}.later{row}"],
-            {span: arrays[f"{name}.span{row}.{span}"] for span in saved["spans"][row]},
-        )
-        for row in rows
-    ]
+    counter.counts = []
+    for row in rows:
+        spans = {span: arrays[f"{name}.span{row}.{span}"] for span in saved["spans"][row]}
+        moves, waits, later = (arrays[f"{name}.{kind}{row}"] for kind in ("moves", "waits", "later"))
+        counter.counts.append(Counts(moves, waits, later, spans))
     for place, row in enumerate(rows[exact:]):
         counter.states[place] = arrays[f"{name}.states{row - len(cells)}"]
         counter.reports[place] = arrays[f"{name}.reports{row - len(cells)}"]
@@ -208,9 +196,55 @@ def _load_gaps(name: str, silences: KeyGaps, arrays: dict[str, Any]) -> None:
     silences.count = arrays[f"{name}.heard"].copy()
 
 
-def _renumber_reports(reports: IntArray, kept: IntArray, *, keyed: bool) -> IntArray:
-    """Return reports whose keys are replaced by their positions in `kept`."""
-    renumbered = reports.copy()
-    if keyed:
-        renumbered[:, 0] = np.searchsorted(kept, renumbered[:, 0])
-    return renumbered
+# Another set of patterns ----------------------------------------------------------------------------
+
+
+def carry_over(before: Forecaster, after: Forecaster) -> None:
+    """Copy the state of patterns that are in both sets, unchanged."""
+    then = {pattern.name: (pattern.pattern, pattern.mode, pattern.born) for pattern in before.pattern_set.patterns}
+    stay = [p for p in after.pattern_set.patterns if then.get(p.name) == (p.pattern, p.mode, p.born)]
+    names = {pattern.name for pattern in stay}
+    for follower in after.followers:
+        for old in before.followers:
+            if old.group.partitioning == follower.group.partitioning:
+                _carry_follower(old, follower, names)
+        for number, member in enumerate(follower.group.members):
+            if before.plans.get(member.name) != after.plans.get(member.name):
+                follower.last[number] = np.nan  # the old plan's last forecast says nothing about the new plan
+    if before.learner is not None and after.learner is not None:
+        _carry_learner(before.learner, after.learner, {pattern_key(pattern.pattern, pattern.mode) for pattern in stay})
+
+
+def _carry_follower(old: GroupFollower, new: GroupFollower, names: set[str]) -> None:
+    arrays: dict[str, Any] = {}
+    saved = _dump_follower("", old, np.arange(old.cells.shape[1]), arrays)
+    for kind in ("exact", "tracked"):
+        saved[kind] = [name if name in names else None for name in saved[kind]]
+    _load_follower("", new, saved, arrays)
+
+
+def _carry_learner(old: Learner, new: Learner, stay: set[str]) -> None:
+    """Continue counters with the patterns that stay and their pending waits; new patterns get counters of their own."""
+    kept = [[member.name for member in then.group.members if member.name in stay] for then in old.counters]
+    new.arrange(kept)
+    for then, names in zip(old.counters, kept, strict=True):
+        for counter in new.counters:
+            if names and names[0] in {member.name for member in counter.group.members}:
+                _continue_counter(counter, then)
+    new.go_on(old, [then.group.ways for then, names in zip(old.counters, kept, strict=True) if names])
+
+
+def _continue_counter(counter: GroupCounter, then: GroupCounter) -> None:
+    """Let a counter continue from one that had its patterns and perhaps others."""
+    places = {member.name: place for place, member in enumerate(then.group.members)}
+    rows = [places[member.name] for member in counter.group.members]
+    exact, tracked = rows[: len(counter.group.exact)], rows[len(counter.group.exact) :]
+    behind = [row - len(then.group.exact) for row in tracked]
+    spans = [{span: np.zeros_like(of) for span, of in counts.spans.items()} for counts in counter.counts]
+    counter.counts = [
+        replace(then.counts[row], spans=spans[at] | then.counts[row].spans) for at, row in enumerate(rows)
+    ]
+    counter.pending, counter.fresh, counter.now = then.pending, then.fresh, then.now
+    counter.cells, counter.states = then.cells[exact], [then.states[row] for row in behind]
+    counter.reports = [then.reports[row] for row in behind]
+    counter.silences, counter.own = then.silences, then.own

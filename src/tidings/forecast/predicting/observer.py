@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.errors import TidingsError
 from tidings.forecast.model import Model
 from tidings.forecast.predicting.forecaster import Forecaster, ForecastPlan
-from tidings.forecast.predicting.forecaster_state import dump_forecaster, load_forecaster
-from tidings.forecast.predicting.handover import carry_over
+from tidings.forecast.predicting.forecaster_state import carry_over, dump_forecaster, load_forecaster
 from tidings.forecast.tuning import ForecastTuning
 from tidings.patterns.observer import NO_KEYS
 

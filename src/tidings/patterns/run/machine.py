@@ -57,6 +57,11 @@ def find_ways(pattern: Pattern) -> Ways:
     return tuple(sorted(set(ways)))
 
 
+def is_keyed(pattern: Pattern) -> bool:
+    """Tell whether every key has a stream of its own."""
+    return find_ways(pattern) != ((),)
+
+
 @dataclass(frozen=True)
 class Machine:
     """The merged graph of some patterns, and how it reads events; it holds no state."""

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tidings import lang
-from tidings.forecast.courses.course import MOST_CELLS, MOST_MOVES, build_course
+from tidings.forecast.courses.course import MOST_CELLS
+from tidings.forecast.courses.exact_course import MOST_MOVES, build_course
 from tidings.model.patterns import Mode
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidings import lang
-from tidings.forecast.courses.course import build_course
+from tidings.forecast.courses.exact_course import build_course
 from tidings.forecast.learning.counts import CODES, EDGES, MOST, Counts
 from tidings.forecast.predicting.estimates import ESTIMATORS, Estimates, kaplan_meier, spread
 from tidings.model.patterns import Mode
