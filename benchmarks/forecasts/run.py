@@ -68,7 +68,8 @@ def main() -> None:
     arguments = options.parse_args()
     only = arguments.only or [*(case.key for case in CASES), "training"]
     print(f"{heading('forecasts')}\n", flush=True)
-    print(f"{'':52}{'events/s':>12} {'spread':>7} {'must':>9} {'aim':>10} {'plain loop':>11} {'told an event':>14}")
+    columns = f"{'events/s':>12} {'spread':>7} {'must':>9} {'aim':>10} {'plain loop':>11} {'forecasts an event':>19}"
+    print(f"{'':52}{columns}")
     for case in CASES:
         if case.key in only:
             measure_case(case, repeat=arguments.repeat, quick=arguments.quick)
@@ -131,7 +132,7 @@ def measure_case(case: ForecastCase, *, repeat: int, quick: bool) -> None:
     must, aim = (f"{n:,}" if n else "" for n in (case.must, case.aim))
     print(
         f"{case.called:<52}{1 / mine.median:>12,.0f} {mine.spread:>7.0%} {must:>9} {aim:>10} "
-        f"{other.median / mine.median:>10,.0f}x {forecasts / events:>14.3f}",
+        f"{other.median / mine.median:>10,.0f}x {forecasts / events:>19.3f}",
         flush=True,
     )
 

@@ -143,7 +143,7 @@ class MatchingSettings:
     keep: Annotated[tuple[str, ...] | None, values.TEXTS, KeyRule(default="none with `source.id`, else all")] = None
     """Columns of the event that come along."""
     limit: Annotated[int | None, values.COUNT, KeyRule(default="none")] = None
-    """The most subscriptions of one event; an event with more is told of."""
+    """The most subscriptions of one event; an event with more is a dead letter."""
     spread: Annotated[int | None, values.COUNT, KeyRule(default="as the source gives it")] = None
     """Over how many tasks a micro-batch is spread."""
     now: Annotated[datetime | None, values.MOMENT, KeyRule(default="that of each micro-batch")] = None
@@ -209,9 +209,9 @@ class PatternSettings:
     horizon: Annotated[int | str | None, values.HORIZON, KeyRule(default="none")] = None
     """How far ahead forecasts look; needed with `model`."""
     threshold: Annotated[float, values.CHANCE] = 0.5
-    """What a probability must exceed to be told."""
+    """What a probability must exceed for a forecast to be written."""
     tell: Annotated[ReportPolicy, make_choice_kind(ReportPolicy)] = "crossing"
-    """When forecasts are told."""
+    """When forecasts are written."""
     step: Annotated[float, values.CHANCE] = 0.1
     """By how much it must change, with `tell = "change"`."""
 
