@@ -1,5 +1,6 @@
 """Settings every test shares: hypothesis profiles and the folder of sample data."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -37,3 +38,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for mark in item.iter_markers(name):
                 reason = f"{name}: {mark.args[0] if mark.args else 'no reason given'}"
                 item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
+
+def pytest_collection_finish() -> None:
+    keep_for_good()
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    if nextitem is None or nextitem.path != item.path:
+        keep_for_good()
+
+
+def keep_for_good() -> None:
+    """Take what lives now out of garbage collection: 8,000 tests, compiled kernels and grammars are a long way to walk.
+
+    Half of the time of a small measurement was a collection before it.
+    """
+    gc.collect()
+    gc.freeze()
