@@ -8,6 +8,7 @@ from tests.spark.piping import Pipe
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",  # as many as there are cores; the default makes 200 tiny tasks
+    "spark.sql.codegen.wholeStage": "false",  # to compile Java for a few rows takes longer than to interpret the plan
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100",  # small frames still cross in several batches
 }
 
