@@ -115,6 +115,30 @@ def test_the_ahead_of_a_forecast_is_in_own_events():
         assert ahead == wanted
 
 
+@pytest.mark.parametrize("text", [PAIR, KEYED])
+@pytest.mark.parametrize("threshold", [0.1, 0.3, 0.5])
+def test_warnings_are_those_of_a_loop(text, threshold):
+    [trial] = prequential(watching(text), EVENTS, horizon=5)
+    rows = zip(trial.key.tolist(), trial.event.tolist(), trial.p["both"].tolist(), trial.y.tolist(), strict=True)
+    decided = dict(zip(trial.event.tolist(), trial.decided.tolist(), strict=True))
+    leads, alarms, false, undecided, before = {}, 0, 0, 0, {}
+    ahead = dict(zip(trial.event.tolist(), trial.ahead.tolist(), strict=True))
+    own = {key: sorted(trial.event[trial.key == key].tolist()) for key in set(trial.key.tolist())}
+    for key, event, p, y in sorted(rows):
+        on = p > threshold
+        if on and not before.get(key, False):
+            alarms += 1
+            false += decided[event] and not y
+            undecided += not decided[event]
+        if on and y:
+            leads.setdefault((key, own[key].index(event) + ahead[event]), ahead[event])
+        before[key] = on
+    told = trial.warnings("both", threshold)
+    assert sorted(lead for lead in told.leads if lead is not None) == sorted(leads.values())
+    assert (told.matches, told.warned_count) == (trial.matches, len(leads))
+    assert (told.alarms, told.false, told.undecided, told.judged) == (alarms, false, undecided, 115)
+
+
 def test_the_detector_stays_as_it_is():
     watch = watching()
     watch.on_event({"kind": "a"})

@@ -1,8 +1,8 @@
 """How good forecasts were: probabilities against what then happened, and alarms against matches.
 
 `score` judges each forecast by itself: `p` is the probability told at an event, `y` whether the match came within the
-horizon. `warnings_of` judges a stream: how early its matches were announced, and how often in vain. Both take plain
-lists, numpy arrays or Arrow arrays. What is not yet decided (the last events of a stream) must be left out of `y`.
+horizon, as plain lists, numpy arrays or Arrow arrays. What is not yet decided (the last events of a stream) must be
+left out of `y`. `Warnings` judge a stream: how early its matches were announced, and how often in vain.
 A probability outside [0, 1] is clipped: the formulas of the paper, as printed, exceed 1. Cost: one sort.
 """
 
@@ -20,10 +20,9 @@ from tidings.errors import BadValue
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy.typing as npt
     from numpy.typing import ArrayLike
 
-    from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
+    from tidings.kernels.array_types import BoolArray, FloatArray
 
 LEAST = 1e-15
 """The log loss takes no probability of what happened below this: one sure and wrong forecast costs 34.5, not all."""
@@ -63,7 +62,7 @@ class Score:
 
     def to_dict(self) -> dict[str, float | None]:
         """Return plain values, for JSON: what is not defined is None."""
-        return {name: None if isnan(value) else value for name, value in _items(self)}
+        return {name: None if isnan(getattr(self, name)) else getattr(self, name) for name in _NAMES}
 
     def __str__(self) -> str:
         return table({"score": self})
@@ -174,35 +173,6 @@ class Warnings:
         return Warnings(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(Warnings)))
 
 
-def warnings_of(p: ArrayLike, matches: ArrayLike, *, horizon: int, threshold: float) -> Warnings:
-    """Return how the matches of one stream were announced.
-
-    `p` has a probability for each event, told after it: of a match within the next `horizon` events. `matches` are the
-    numbers (from 0) of the events that completed the pattern, in any order; several reports of one event count once.
-    A match is warned of when the alarm was on at one of the `horizon` events before it; its lead is counted from the
-    first of these, so it is `horizon` at most.
-
-    >>> told = warnings_of([0.1, 0.7, 0.8, 0.1, 0.1, 0.9, 0.1, 0.1], [3], horizon=2, threshold=0.5)
-    >>> told.leads, told.alarms, told.false, told.false_per_1000
-    ((2,), 2, 1, 166.66666666666666)
-    """
-    forecasts = numbers(p, "p")
-    ends = _check_matches(matches, len(forecasts))
-    span = whole(horizon, "horizon")
-    on = forecasts.clip(0.0, 1.0) > check_threshold(threshold)
-    starts = np.flatnonzero(on & np.diff(on, prepend=False))
-    following = np.append(ends, len(forecasts) + span)[np.searchsorted(ends, starts, side="right")]
-    lost = following > starts + span
-    early = starts + span < len(forecasts)
-    return Warnings(
-        leads=_find_leads(np.flatnonzero(on), ends, span),
-        alarms=len(starts),
-        false=int(np.count_nonzero(lost & early)),
-        undecided=int(np.count_nonzero(lost & ~early)),
-        judged=max(0, len(forecasts) - span),
-    )
-
-
 def pairs(p: ArrayLike, y: ArrayLike, *, name: str = "p") -> tuple[FloatArray, BoolArray]:
     """Return probabilities (not yet clipped) and outcomes as arrays of one length, or refuse them."""
     forecasts, happened = numbers(p, name), numbers(y, "y")
@@ -221,11 +191,8 @@ def numbers(values: ArrayLike, name: str) -> FloatArray:
     """Return one row of numbers as float64; text, tables and missing values are refused."""
     try:
         array = np.asarray(values)
-        if (
-            array.ndim != 1
-            or array.dtype.kind not in "biufO"
-            or any(isinstance(value, str) for value in _objects(array))
-        ):
+        objects = array if array.dtype.kind == "O" else ()
+        if array.ndim != 1 or array.dtype.kind not in "biufO" or any(isinstance(value, str) for value in objects):
             raise TypeError
         column = array.astype(np.float64)
     except (TypeError, ValueError) as problem:
@@ -257,19 +224,11 @@ def whole(value: Any, name: str) -> int:
 _NAMES = tuple(field.name for field in fields(Score))
 
 
-def _items(score: Score) -> list[tuple[str, float]]:
-    return [(name, getattr(score, name)) for name in _NAMES]
-
-
 def _format_value(name: str, score: Score) -> str:
     value = getattr(score, name)
     if isnan(value):
         return "-"
     return f"{value:,}" if name in KEPT_APART else f"{value:.4f}"
-
-
-def _objects(array: npt.NDArray[Any]) -> Any:
-    return array if array.dtype.kind == "O" else ()
 
 
 def _mean(values: FloatArray | BoolArray) -> float:
@@ -294,20 +253,3 @@ def _auc(forecasts: FloatArray, happened: BoolArray) -> float:
     noughts = np.bincount(places[~happened], minlength=len(forecasts))
     below = np.cumsum(noughts) - noughts
     return _share(float(np.dot(ones, below + noughts / 2)), int(ones.sum()) * int(noughts.sum()))
-
-
-def _find_leads(on: IntArray, ends: IntArray, span: int) -> tuple[int | None, ...]:
-    """Return, for each match, the events since the first alarm among the `span` before it."""
-    firsts = np.append(on, np.iinfo(np.int64).max)[np.searchsorted(on, ends - span)]
-    return tuple(
-        end - first if first < end else None for first, end in zip(firsts.tolist(), ends.tolist(), strict=True)
-    )
-
-
-def _check_matches(matches: ArrayLike, count: int) -> IntArray:
-    ends = numbers(matches, "matches")
-    wrong = ends[(ends < 0) | (ends >= count) | (ends != np.floor(ends))]
-    if len(wrong):
-        msg = f"`matches` has `{wrong[0]:g}`, and there are {count:,} events; give their numbers, counted from 0"
-        raise BadValue(msg)
-    return np.unique(ends).astype(np.int64)

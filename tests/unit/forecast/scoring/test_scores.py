@@ -7,7 +7,6 @@ import json
 import math
 import sys
 from importlib import import_module
-from statistics import median
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 
 from tidings.errors import BadValue, FileError, MissingExtra, TidingsError
 from tidings.forecast.scoring.reliability import draw, reliability, wilson
-from tidings.forecast.scoring.scores import Warnings, score, skill_against, table, warnings_of
+from tidings.forecast.scoring.scores import Warnings, score, skill_against, table
 
 # Coarse steps, so that equal forecasts and forecasts on a threshold or an edge come up; beyond 1, as printed formulas.
 STEPS = st.one_of(st.integers(-2, 14).map(lambda tenths: tenths / 10), st.floats(0, 1))
@@ -254,79 +253,22 @@ def test_skill_against_names_the_forecast_that_does_not_fit():
 # --- warnings -------------------------------------------------------------------------------------
 
 
-def warnings_by_loop(p: list[float], matches: set[int], horizon: int, threshold: float) -> Warnings:
-    on = [clipped(one) > threshold for one in p]
-    leads = [
-        max((match - at for at in range(max(0, match - horizon), match) if on[at]), default=None)
-        for match in sorted(matches)
-    ]
-    rises = [at for at in range(len(p)) if on[at] and not (at and on[at - 1])]
-    vain = [at for at in rises if not any(ahead in matches for ahead in range(at + 1, at + horizon + 1))]
-    false = [at for at in vain if at + horizon <= len(p) - 1]
-    return Warnings(tuple(leads), len(rises), len(false), len(vain) - len(false), max(0, len(p) - horizon))
-
-
-@given(st.lists(STEPS, max_size=30), st.data(), st.integers(1, 35), THRESHOLDS)
-def test_warnings_are_those_of_a_loop(p: list[float], data: st.DataObject, horizon: int, threshold: float):
-    places = st.lists(st.integers(0, len(p) - 1), max_size=8) if p else st.just([])
-    matches = data.draw(places)
-    told = warnings_of(p, matches, horizon=horizon, threshold=threshold)
-    assert told == warnings_by_loop(p, set(matches), horizon, threshold)
-    known = [lead for lead in told.leads if lead is not None]
-    assert all(1 <= lead <= horizon for lead in known)
-    assert same(told.lead, median(known) if known else math.nan)
-    assert (told.matches, told.warned_count) == (len(set(matches)), len(known))
-
-
 def test_leads_and_false_alarms_of_a_small_stream_are_those_worked_by_hand():
-    #    0    1    2    3    4    5    6    7    8    9
-    p = [0.1, 0.7, 0.7, 0.1, 0.1, 0.7, 0.1, 0.1, 0.1, 0.7]
-    told = warnings_of(p, [3, 4, 9], horizon=3, threshold=0.5)
-    assert told.leads == (2, 3, None)
-    assert (told.alarms, told.false, told.undecided) == (3, 1, 1)
+    told = Warnings((2, 3, None), alarms=3, false=1, undecided=1, judged=7)
     assert (told.matches, told.warned_count, told.lead) == (3, 2, 2.5)
     assert told.share == pytest.approx(2 / 3)
     assert told.false_per_1000 == pytest.approx(1000 / 7)
 
 
-def test_an_alarm_that_stays_on_is_one_alarm_and_still_warns():
-    told = warnings_of([0.9] * 20, [19], horizon=5, threshold=0.5)
-    assert (told.leads, told.alarms, told.false) == ((5,), 1, 1)
-
-
-def test_the_probability_told_at_the_match_itself_does_not_warn_of_it():
-    assert warnings_of([0.1, 0.9], [1], horizon=1, threshold=0.5).leads == (None,)
-
-
 def test_warnings_of_two_streams_add_up():
-    one = warnings_of([0.9, 0.1, 0.1, 0.1], [1], horizon=2, threshold=0.5)
-    two = warnings_of([0.9, 0.1, 0.1, 0.1], [], horizon=2, threshold=0.5)
+    one = Warnings((1,), alarms=1, false=0, undecided=0, judged=2)
+    two = Warnings((), alarms=1, false=1, undecided=0, judged=2)
     assert one + two == Warnings((1,), alarms=2, false=1, undecided=0, judged=4)
 
 
 def test_warnings_without_matches_or_events_are_not_defined():
-    told = warnings_of([], [], horizon=5, threshold=0.5)
-    assert told == Warnings((), 0, 0, 0, 0)
+    told = Warnings((), 0, 0, 0, 0)
     assert [told.share, told.lead, told.false_per_1000] == [UNDEFINED] * 3
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"matches": [7]}, "`matches` has `7`, and there are 3 events"),
-        ({"matches": [-1]}, "counted from 0"),
-        ({"matches": [0.5]}, "`matches` has `0.5`"),
-        ({"horizon": 0}, "`horizon` is `0`"),
-        ({"horizon": 2.5}, "whole number"),
-        ({"threshold": 2}, "the threshold `2`"),
-        ({"p": [0.1, math.nan, 0.2]}, "`p` has no number at 1"),
-    ],
-)
-def test_warnings_refuse_what_does_not_fit_the_stream(changed: dict[str, object], said: str):
-    given_ = {"p": [0.1, 0.2, 0.3], "matches": [1], "horizon": 2, "threshold": 0.5, **changed}
-    with pytest.raises(BadValue) as refused:
-        warnings_of(given_.pop("p"), given_.pop("matches"), **given_)
-    assert said in str(refused.value)
 
 
 # --- reliability ----------------------------------------------------------------------------------
