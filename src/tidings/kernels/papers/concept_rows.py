@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tidings.kernels.jit import jit, jit_inline, jit_lean, jit_lean_inline
+from tidings.kernels.jit import jit_inline, jit_lean, jit_lean_inline
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import BoolArray, FloatArray, Int, Int32Array, IntArray
@@ -165,7 +165,7 @@ def count_term(term: Int, counters: TermCounters, out: Int32Array, count: Int) -
     return count
 
 
-@jit
+@jit_lean
 def count_terms(
     sure: Int32Array, compared: Int32Array, groups: IntArray, spans: FloatArray, ties: Int32Array, ends: TermEnds,
     counters: TermCounters, out: Int32Array,

@@ -23,7 +23,7 @@ from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN
 
 if TYPE_CHECKING:
-    from tidings.kernels.array_types import BoolArray, ByteArray, Float, FloatArray, Int, Int32Array, IntArray
+    from tidings.kernels.array_types import ByteArray, Float, FloatArray, Int, Int32Array, IntArray
 
 POSTED = -1
 """In place of an attribute: this predicate is decided by its posting list's stamp, not by comparing ends."""
@@ -88,7 +88,8 @@ class PostingLists(NamedTuple):
 class EventSegments(NamedTuple):
     """Of each event: the predicates that hold, and the numbers it has, as segments sorted by attribute and value.
 
-    An end is a number and a side: -1 just below it, 1 just above. `odd` events have a segment of no width.
+    An end is a number and a side: -1 just below it, 1 just above. `inverted` events have a segment that ends before it
+    begins, which only the conversion of units can leave.
     """
 
     hits_first: IntArray
@@ -99,7 +100,7 @@ class EventSegments(NamedTuple):
     low_sides: Int32Array
     highs: FloatArray
     high_sides: Int32Array
-    odd: BoolArray
+    inverted: ByteArray
 
 
 class AttributeMarks(NamedTuple):
@@ -316,7 +317,7 @@ def match(
     """Return the rows that each event satisfies, and where each event's begin.
 
     `clock` holds the tick of the last event, the base of its counts, and the step between bases. `every` lists all
-    slots, for odd events. With `access`, a row under a predicate is a candidate; without, it is counted.
+    slots, for `inverted` events. With `access`, a row under a predicate is a candidate; without, it is counted.
     """
     count = len(events.hits_first) - 1
     first = np.zeros(count + 1, np.int64)
@@ -344,7 +345,7 @@ def match(
                 start = lists.first[events.hits[at]]
                 stop = start + lists.count[events.hits[at]]
                 filled = count_run(rows, lists.pool, start, stop, base, out, filled)
-        if events.odd[event]:
+        if events.inverted[event]:
             filled = count_one_by_one(entries, every, rows, events, marks, event, tick, base, out, filled)
         else:
             filled = count_in_tree(tree, rows, events, event, base, out, filled)

@@ -2,26 +2,26 @@
 
 "Streaming matching of events" (Schitinin, Tsesko, 2016), section 2.6. A few of the most frequently used names make the
 tree (`conjunction_tree`): two, and more only where these reach too few filters. Of them only tests of fixed values are
-in it: it does not pay to put into a tree what hardly any two filters share, such as prices and polygons. What ends at
-the nodes that an event reaches are candidates. In the final revision the rest of each candidate is decided: intervals
-by a kernel over flat rows (`revision`), and then whatever is no interval, such as areas and negations, by the law.
+in it: a tree does not pay for tests that hardly any two filters share, such as prices and polygons. The rows that end
+at the nodes an event reaches are candidates. In the final revision the rest of each candidate is decided: intervals by
+a kernel over flat rows (`revision`), and then whatever is no interval, such as areas and negations, by `algebra.holds`.
 
-Which names make the tree is decided when filters come, each time their number has doubled; all are then laid out
-anew. A filter is taken through its normal form, a row for each conjunction. One whose normal form has more than
-`ROWS` conjunctions stays whole; that, and a conjunction without a fixed value under these names, is a candidate at
-the root, and decided for every event.
+Which names make the tree is decided when filters come, each time their number has doubled; all are then inserted again.
+A filter is taken through its normal form, a row for each conjunction. One whose normal form has more than `MAX_ROWS`
+conjunctions stays whole; that, and a conjunction without a fixed value under these names, is a candidate at the root,
+and decided for every event.
 
-Insert and delete: O(tests), laying out anew included when spread over the filters that came. Match: O(nodes reached
-+ candidates). Space: O(tests). It expresses everything that the language has. An event with a range, or with an
-integer that float64 does not have, has all its candidates decided by the law.
+Insert and delete: O(tests), inserting again included, amortised. Match: O(nodes reached + candidates). Space: O(tests).
+It supports every filter. For an event with a range, or with an integer that float64 does not have, all candidates are
+evaluated.
 
-The paper does not say how many names, nor what becomes of filters that use none of them (README.md here).
+The paper does not give the number of names, nor the treatment of filters that use none of them (README.md here).
 """
 
 from __future__ import annotations
 
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from tidings.algebra import holds
 from tidings.algebra.law.typed_attribute import resolve_test
 from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import TooLarge
+from tidings.matcher.algorithm import Algorithm
 from tidings.model import And, In, Is, Test, all_of
 from tidings.papers.classifieds.conjunction_tree import ConjunctionTree, PathNode, PathRows
 from tidings.papers.classifieds.path_steps import ANY, PathStep, to_step
@@ -37,7 +38,7 @@ from tidings.papers.classifieds.revision import FinalRevision
 from tidings.papers.common.name_order import NameOrder, describe_attribute
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from tidings.algebra import Reading, Setting
     from tidings.algebra.law.typed_attribute import TypedAttribute
@@ -55,7 +56,7 @@ MAX_UNREACHED_SHARE = 0.01
 """Names are added until no more than this share of the rows that name a fixed value has none of them."""
 
 MAX_ROWS = 64
-"""A filter of more conjunctions stays whole: revising it as rows would take longer than asking the law once."""
+"""A filter of more conjunctions stays whole: revising its rows would take longer than evaluating it once."""
 
 
 class FilterRows(NamedTuple):
@@ -65,14 +66,7 @@ class FilterRows(NamedTuple):
     rows: list[tuple[Filter, ...]]
 
 
-class _PlacedRow(NamedTuple):
-    """A row on its way to a node: whose it is, and what the tree does not decide of it."""
-
-    id: SubId
-    rest: list[Filter]
-
-
-class CandidatesTree:
+class CandidatesTree(Algorithm):
     """Filters under a few names in a tree, decided in a second phase."""
 
     def __init__(self, names: int = TREE_NAMES, most: int = MAX_TREE_NAMES) -> None:
@@ -87,9 +81,7 @@ class CandidatesTree:
 
     def _reset(self) -> None:
         self.tree, self.path_rows, self.revision = ConjunctionTree(), PathRows(), FinalRevision()
-        self._rows_of: dict[SubId, list[int]] = {}
-        self.law_parts: dict[int, Filter] = {}
-        self.multi_row_filters = 0  # subscriptions of more than one row
+        self.law_parts: dict[int, Filter] = {}  # of a row: the part that has to be evaluated
 
     def compile_filter(self, tree: Filter) -> FilterRows:
         """Return the filter with its conjunctions; one of too many is a single part of a single one."""
@@ -129,7 +121,7 @@ class CandidatesTree:
         first = [0] * len(order)  # how many rows have this as their most frequent name
         for compiled in filters:
             for literals in compiled.rows:
-                if at := [ranks[resolve_test(part)] for part in literals if _is_fixed(part)]:  # type: ignore[arg-type]
+                if at := [ranks[resolve_test(part)] for part in literals if _is_fixed(part)]:
                     first[min(at)] += 1
         left, count = sum(first), 0
         allowed = MAX_UNREACHED_SHARE * left
@@ -139,30 +131,33 @@ class CandidatesTree:
         return {name: at for at, name in enumerate(order[:count])}
 
     def _insert_rows(self, batch: dict[SubId, FilterRows]) -> None:
-        """Put filters into the tree, node by node: rows of one node lie together, which the kernel likes."""
-        ends: dict[PathNode, list[_PlacedRow]] = {}
+        """Put filters into the tree, node by node: rows of one node lie together, so the kernel reads them in order."""
+        ends: dict[PathNode, list[tuple[SubId, list[Filter]]]] = {}
         for id, compiled in batch.items():
             for literals in compiled.rows:
                 steps, rest = self._split(literals)
-                ends.setdefault(self.tree.insert(steps), []).append(_PlacedRow(id, rest))
-        placed = [row_to_place for ones in ends.values() for row_to_place in ones]
-        rows = [self.path_rows.add(row_to_place.id, node) for node, ones in ends.items() for row_to_place in ones]
-        for row, row_to_place, asked in zip(
-            rows, placed, self.revision.set_many(rows, [row_to_place.rest for row_to_place in placed]), strict=True
-        ):
-            self._rows_of.setdefault(row_to_place.id, []).append(row)
-            if asked:
-                self.law_parts[row] = all_of(asked)
-        self.multi_row_filters += sum(len(compiled.rows) > 1 for compiled in batch.values())
+                ends.setdefault(self.tree.insert(steps), []).append((id, rest))
+        rows_of: dict[SubId, list[int]] = {id: [] for id in batch}
+        numbers, parts = [], []
+        for node, placed in ends.items():
+            for id, rest in placed:
+                numbers.append(self.path_rows.add(id, node))
+                parts.append(rest)
+                rows_of[id].append(numbers[-1])
+        for id, rows in rows_of.items():
+            self.path_rows.owners.assign(id, tuple(rows))
+        for row, undecided in zip(numbers, self.revision.set_many(numbers, parts), strict=True):
+            if undecided:
+                self.law_parts[row] = all_of(undecided)
 
     def _split(self, literals: tuple[Filter, ...]) -> tuple[list[PathStep], list[Filter]]:
-        """Return the path of a conjunction, in order, and what remains of it."""
+        """Return the path of a conjunction, in order, and the tests that are not in it."""
         names = self._names
         path: dict[TypedAttribute, PathStep] = {}
         rest: list[Filter] = []
         for part in literals:
-            if _is_fixed(part) and (name := resolve_test(part)) in names and name not in path:  # type: ignore[arg-type]
-                path[name] = to_step(part)  # type: ignore[arg-type]
+            if _is_fixed(part) and (name := resolve_test(part)) in names and name not in path:
+                path[name] = to_step(part)
             else:
                 rest.append(part)
         steps = list(path.values())
@@ -179,13 +174,12 @@ class CandidatesTree:
                 self._reset()
 
     def _remove(self, id: SubId) -> None:
-        compiled, rows = self.filters.pop(id), self._rows_of.pop(id, [])
+        compiled = self.filters.pop(id)
         self.name_order.discard(_iterate_fixed_names(compiled))
-        self.multi_row_filters -= len(rows) > 1
-        # Which conjunction a row is does not matter: together they give back what together they took.
-        for row, literals in zip(rows, compiled.rows, strict=True):
+        # Which conjunction a row is does not matter: together they release what together they took.
+        for row, literals in zip(self.path_rows.owners.release(id), compiled.rows, strict=True):
             self.law_parts.pop(row, None)
-            self.tree.prune(self.path_rows.remove(row))
+            self.tree.prune(self.path_rows.detach(row))
             self.revision.clear(row, self._split(literals)[1])
 
     # Events ------------------------------------------------------------------------------------
@@ -193,22 +187,17 @@ class CandidatesTree:
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading, each once."""
         with self.lock:
-            ids = self._match_rows(reading, setting)
-            return list(dict.fromkeys(ids)) if self.multi_row_filters else ids
-
-    def _match_rows(self, reading: Reading, setting: Setting) -> list[Any]:
-        ids, candidates = self.path_rows.ids, self.find_candidates(reading, setting)
-        if not len(candidates):
-            return []
-        kept = self.revision.find_survivors(candidates, reading)
-        if kept is None:
-            filters = self.filters
-            near = dict.fromkeys(ids[row] for row in candidates.tolist())
-            return [id for id in near if holds(filters[id].whole, reading, setting)]
-        asked = self.law_parts
-        if not asked:
-            return [ids[row] for row in kept.tolist()]
-        return [ids[row] for row in kept.tolist() if row not in asked or holds(asked[row], reading, setting)]
+            owners, candidates = self.path_rows.owners, self.find_candidates(reading, setting)
+            if not len(candidates):
+                return []
+            survivors = self.revision.find_survivors(candidates, reading)
+            if survivors is None:
+                near = dict.fromkeys(owners.resolve(candidates.tolist()))
+                return [id for id in near if holds(self.filters[id].whole, reading, setting)]
+            rows, parts = survivors.tolist(), self.law_parts
+            if parts:
+                rows = [row for row in rows if row not in parts or holds(parts[row], reading, setting)]
+            return owners.resolve(rows)
 
     def find_candidates(self, reading: Reading, setting: Setting) -> Int32Array:
         """Return the rows that the first phase selects."""
@@ -216,17 +205,13 @@ class CandidatesTree:
         joined = bytearray().join([node.rows for node in reached if node.rows is not None])
         return np.frombuffer(joined, np.int32)
 
-    def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
-        """Return the same for each of many readings."""
-        return [self.match(reading, setting) for reading in readings]
-
     def explain(self) -> dict[str, object]:
-        """Say what is in the tree, and what is left to the second phase."""
+        """Return what is in the tree, and what is left to the second phase."""
         with self.lock:
             return {
                 "algorithm": "candidates tree (classifieds, section 2.6)",
                 "filters": len(self.filters),
-                "rows": len(self.path_rows),
+                "rows": self.path_rows.owners.row_count,
                 "names in the tree": list(map(describe_attribute, self._names)),
                 "nodes": sum(1 for _ in self.tree.iterate_nodes()),
                 "asked for each event": len(self.tree.root.rows or ()),
@@ -234,9 +219,9 @@ class CandidatesTree:
             }
 
 
-def _is_fixed(part: Filter) -> bool:
+def _is_fixed(part: Filter) -> TypeGuard[Test]:
     return type(part) is Test and part.quantifier is ANY and type(part.condition) in (Is, In)
 
 
 def _iterate_fixed_names(compiled: FilterRows) -> Iterator[TypedAttribute]:
-    return (resolve_test(part) for literals in compiled.rows for part in literals if _is_fixed(part))  # type: ignore[arg-type]
+    return (resolve_test(part) for literals in compiled.rows for part in literals if _is_fixed(part))

@@ -1,17 +1,17 @@
-"""Conjunctions merged into one tree: what `filter-tree` and `candidates-tree` share.
+"""Conjunctions merged into one tree, which `filter-tree` and `candidates-tree` share.
 
 From "Streaming matching of events" (Schitinin, Tsesko, 2016), sections 2.3 to 2.5. A conjunction is a path of
 steps, one for each attribute's name, in one order of names; paths with the same beginning share their nodes. A
 node has a step (the paper's `value`), the rows that end there (`filters`), and its children by name.
 
-`Tree.descend` is Algorithm 1, corrected: the printed `while terms` never advances. It must take the head, go on
-without it, and go on with each child that covers it. Read so, a node is visited again for each term that is left
-out; here a node looks through its own names, which all come later in the order, so it is visited once, and terms
-that no child mentions cost nothing. A stack takes the place of the recursion.
+`ConjunctionTree.descend` is Algorithm 1, corrected: the printed `while terms` never advances. It must take the head,
+continue without it, and continue with each child that covers it. Even so, a node would be visited again for each term
+that is left out; here the names of a node's children are looked up instead, which all come later in the order, so it
+is visited once, and terms that no child mentions cost nothing. A list of nodes takes the place of the recursion.
 
-Children of one name are found by hash where their value is fixed; a set is one node under each of its values, so
-two sets in a path multiply nothing; ranges are compared one by one, many of them in flat arrays; all else is asked
-of the law.
+Children of one name are found by hash where their value is fixed; a set is one node under each of its values, so two
+sets in a path do not multiply; ranges are compared one by one, many of them in flat arrays; all other tests are
+evaluated by `algebra.holds`.
 
 Insert and delete: O(steps) dictionary look-ups. Match: O(nodes visited + ranges and other tests beside them), at
 worst two to the power of the names. Space: O(steps) nodes where no paths meet.
@@ -28,29 +28,29 @@ from tidings.algebra import holds
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute
 from tidings.model import Range
 from tidings.papers.classifieds.path_steps import RANGE, SET, close_ends, is_exact
+from tidings.papers.common.row_owners import RowOwners
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from tidings.algebra import Reading, Setting
+    from tidings.kernels.array_types import FloatArray
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
     from tidings.papers.classifieds.path_steps import PathStep
 
 MIN_VECTORIZED = 32
-"""From so many ranges on, NumPy's way costs less than a loop over them."""
+"""From this many ranges on, NumPy is faster than a loop over them."""
 
 _UNHASHED_TYPES = frozenset((Range, Mismatch))
 """The types of values that are not found by hash and do not compare with the ends of ranges."""
 
-RangeArrays: TypeAlias = "tuple[NDArray[np.float64], NDArray[np.float64], list[PathNode]]"
+RangeArrays: TypeAlias = "tuple[FloatArray, FloatArray, list[PathNode]]"
 """The low ends, the high ends, and the nodes."""
 
 
 def build_range_arrays(ranges: dict[Any, PathNode]) -> RangeArrays | Literal[False]:
-    """Return ranges as arrays of closed ends; false where some have no such ends."""
+    """Return ranges as arrays of closed ends; False where some end is not exact in float64."""
     ends = [close_ends(*key) for key in ranges]
     if None in ends:
         return False
@@ -58,25 +58,22 @@ def build_range_arrays(ranges: dict[Any, PathNode]) -> RangeArrays | Literal[Fal
     return flat[:, 0].copy(), flat[:, 1].copy(), list(ranges.values())
 
 
-# Implementer's note: most groups have one table with one node, so tables are made when they are needed.
+# Most groups have one table with one node, so a table is made when its first node comes.
 class NodeGroup:
-    """The children of a node under one name, by their sort; `holding` has the nodes of sets under each value."""
+    """The children of a node under one name, by the kind of their step; `by_member` has sets under each value."""
 
     __slots__ = ("by_member", "fixed", "others", "range_arrays", "ranges", "sets")
 
     def __init__(self) -> None:
-        """Start without children."""
         self.fixed: dict[Any, PathNode] | None = None
         self.sets: dict[Any, PathNode] | None = None
         self.ranges: dict[Any, PathNode] | None = None
         self.others: dict[Any, PathNode] | None = None
         self.by_member: dict[Any, dict[PathNode, None]] | None = None
-        self.range_arrays: RangeArrays | Literal[False] | None = (
-            None  # of `ranges`, if they can be; nothing after a change
-        )
+        self.range_arrays: RangeArrays | Literal[False] | None = None  # built when needed, dropped by a change
 
     def get_child(self, step: PathStep, parent: PathNode) -> PathNode:
-        """Return the child of this step; it is made where there is none."""
+        """Return the child of this step; make it where there is none."""
         table = getattr(self, step.kind)
         if table is None:
             table = {}
@@ -108,12 +105,7 @@ class NodeGroup:
                 if not nodes:
                     del self.by_member[value]
 
-    def __len__(self) -> int:
-        """Count the children."""
-        return sum(len(table) for table in (self.fixed, self.sets, self.ranges, self.others) if table)
-
     def __iter__(self) -> Iterator[PathNode]:
-        """Yield the children."""
         for table in (self.fixed, self.sets, self.ranges, self.others):
             if table is not None:
                 yield from table.values()
@@ -151,10 +143,7 @@ class NodeGroup:
         ]
 
     def _find_covering_any(self, values: tuple[Any, ...], reading: Reading, setting: Setting) -> Iterable[PathNode]:
-        """Do the same for no value (a null, an array of records), several, what could not be read, or ranges.
-
-        No hash finds a range; and what could not be read is found by none and compares with nothing.
-        """
+        """Do the same for no value (a null, an array of records), several, one that could not be read, or ranges."""
         if any(type(value) is Range for value in values):
             return [child for child in self if holds(child.test, reading, setting)]
         nodes: dict[PathNode, None] = {}
@@ -170,7 +159,7 @@ class NodeGroup:
 
 
 class PathNode:
-    """A place in the tree: the step that leads here, the rows that end here, the children by their name's number."""
+    """A node of the tree: the step that leads to it, the rows that end there, the children by their name's number."""
 
     __slots__ = ("children", "parent", "rows", "step")
 
@@ -182,7 +171,7 @@ class PathNode:
 
     @property
     def test(self) -> Filter:
-        """What the law is asked here."""
+        """The test of the step that leads here."""
         assert self.step is not None
         return self.step.test
 
@@ -200,16 +189,15 @@ class ConjunctionTree:
     """Paths merged into one tree."""
 
     def __init__(self) -> None:
-        """Start with a root."""
         self.root = PathNode()
-        self._numbers: dict[TypedAttribute, int] = {}  # small ones are looked up faster than names
+        self._numbers: dict[TypedAttribute, int] = {}  # of names; numbers are looked up faster
 
     def list_children(self, node: PathNode, name: TypedAttribute) -> Iterable[PathNode]:
         """Return the children of a node under a name."""
         return (node.children or {}).get(self._numbers.get(name, -1), ())
 
     def insert(self, steps: Sequence[PathStep]) -> PathNode:
-        """Return the node at the end of a path; what is missing of it is made."""
+        """Return the node at the end of a path; make the nodes that are missing."""
         node = self.root
         for step in steps:
             if node.children is None:
@@ -222,21 +210,21 @@ class ConjunctionTree:
         return node
 
     def prune(self, node: PathNode) -> None:
-        """Take out a node that nothing ends at or passes, and then its parent, as far as that goes."""
+        """Remove a node without rows and children, and then its parent, as far as that goes."""
         while not node.rows and not node.children and node.parent is not None and node.step is not None:
             parent, step = node.parent, node.step
             assert parent.children is not None
             number = self._numbers[step.name]
             group = parent.children[number]
             group.remove(step)
-            if not len(group):
+            if not any(group):
                 del parent.children[number]
             node = parent
         if not self.root.children:
             self._numbers.clear()
 
     def descend(self, reading: Reading, setting: Setting) -> list[PathNode]:
-        """Return the nodes that an event reaches, each once; what ends there accepts it."""
+        """Return the nodes that an event reaches, each once; it satisfies all paths that end there."""
         terms = self._group_values(reading)
         visited = [self.root]
         for node in visited:  # the list grows while it is read: every child that covers the event joins it
@@ -248,7 +236,7 @@ class ConjunctionTree:
         return visited
 
     def _group_values(self, reading: Reading) -> dict[int, tuple[Any, ...]]:
-        """Return what an event says of names, by their numbers: values, or none where a test may ask for more."""
+        """Return an event's values by the numbers of names; none for a null or records, which a test may accept."""
         numbers = self._numbers
         terms: dict[int, tuple[Any, ...]] = {}
         for attribute in reading.nulls | reading.elements.keys():
@@ -273,38 +261,28 @@ class ConjunctionTree:
 
 
 class PathRows:
-    """Rows by number: whose they are, and at which node and place of it; numbers of rows that went are used again."""
+    """Rows of subscriptions, and the node that each ends at."""
 
     def __init__(self) -> None:
-        """Start without rows."""
-        self.ids: list[SubId | None] = []
-        self.nodes: list[PathNode | None] = []
-        self._places = array("i")
-        self._free: list[int] = []
-
-    def __len__(self) -> int:
-        """Count the rows that are in use."""
-        return len(self.ids) - len(self._free)
+        self.owners = RowOwners()
+        self.nodes: list[PathNode] = []
+        self._places = array("i")  # of each row, among those of its node
 
     def add(self, id: SubId, node: PathNode) -> int:
         """Let a row of this subscription end at a node, and return its number."""
+        row = self.owners.allocate(id)
         if node.rows is None:
             node.rows = array("i")
-        if self._free:
-            row = self._free.pop()
-            self.ids[row], self.nodes[row], self._places[row] = id, node, len(node.rows)
-        else:
-            row = len(self.ids)
-            self.ids.append(id)
+        if row == len(self.nodes):
             self.nodes.append(node)
-            self._places.append(len(node.rows))
+            self._places.append(0)
+        self.nodes[row], self._places[row] = node, len(node.rows)
         node.rows.append(row)
         return row
 
-    def remove(self, row: int) -> PathNode:
-        """Take a row away and return its node; the node's last row takes its place there."""
+    def detach(self, row: int) -> PathNode:
+        """Take a row away from its node and return the node; its last row takes the place there."""
         node = self.nodes[row]
-        assert node is not None
         assert node.rows is not None
         last = node.rows.pop()
         if last != row:
@@ -312,6 +290,4 @@ class PathRows:
             self._places[last] = self._places[row]
         if not node.rows:
             node.rows = None
-        self.ids[row] = self.nodes[row] = None
-        self._free.append(row)
         return node

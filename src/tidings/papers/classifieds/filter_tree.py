@@ -1,22 +1,21 @@
 """The filter tree: whole conjunctions as paths of one tree, which an event descends.
 
 "Streaming matching of events" (Schitinin, Tsesko, 2016), sections 2.3 to 2.5; the tree itself is `conjunction_tree`. A
-filter is brought into normal form, each of its conjunctions becomes a path, and the nodes that an event reaches name
-the filters that accept it. Names are ordered by how many paths use them, the most frequent first. The order is settled
-when filters come, each time the number of paths has doubled; the tree is then built anew, from its own nodes.
+filter is brought into normal form, each of its conjunctions becomes a path, and an event is accepted by the filters
+whose paths end at the nodes it reaches. Names are ordered by how many paths use them, the most frequent first. The
+order is settled when filters come, each time the number of paths has doubled; the tree is then rebuilt from its nodes.
 
-Insert and delete: O(steps) look-ups, building anew included when spread over the filters that came. Match: O(nodes
-reached + ranges and other tests beside them); sub-linear where conditions are shared and fixed, at worst all 2^k
-nodes of k names, and linear where a name has a range or an area of its own in each filter. Space: O(steps).
+Insert and delete: O(steps) look-ups, rebuilding included, amortised. Match: O(nodes reached + ranges and other tests
+beside them); sub-linear where conditions are shared and fixed, at worst all 2^k nodes of k names, and linear where a
+name has a range or an area of its own in each filter. Space: O(steps).
 
-It cannot express a negated test: `not p` accepts an event that lacks the attribute, and a path follows attributes
-that are there. (`a != x` asks for the attribute and is a step like others.) Nor a filter whose normal form is too
-large. Both are refused.
+It refuses a negated test: `not p` accepts an event that lacks the attribute, and a path follows attributes that are
+there (`a != x` requires the attribute and is a step like others). It refuses a filter whose normal form is too large.
 
 Corrected (README.md here): Algorithm 1 never advances, and visits a node once for each subset of the terms left
 out; two tests of one name need one step, since the descent drops a name once taken; an event's value that is a
-range cannot be found by hash. The paper's nodes are immutable so that descents and updates may meet; here a lock
-parts them, as only one of them could run at a time anyway.
+range cannot be found by hash. The paper's nodes are immutable so that descents and updates may run at once; here a lock
+separates them, as only one of them could run at a time anyway.
 """
 
 from __future__ import annotations
@@ -28,13 +27,14 @@ from tidings import forks
 from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import TooLarge, Unsupported
 from tidings.lang import render
+from tidings.matcher.algorithm import Algorithm
 from tidings.model import And, Test
 from tidings.papers.classifieds.conjunction_tree import ConjunctionTree, PathRows
 from tidings.papers.classifieds.path_steps import PathStep, to_steps
 from tidings.papers.common.name_order import NameOrder, describe_attribute
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from tidings.algebra import Reading, Setting
     from tidings.matcher.algorithm import SubId
@@ -46,14 +46,11 @@ FilterPaths = list[list[PathStep]]
 """A filter as the tree takes it: the steps of each of its conjunctions, in any order."""
 
 
-class FilterTree:
+class FilterTree(Algorithm):
     """All filters in one tree, in full."""
 
     def __init__(self) -> None:
-        """Start without filters."""
         self.tree, self.path_rows, self.name_order = ConjunctionTree(), PathRows(), NameOrder()
-        self._rows_by_id: dict[SubId, list[int]] = {}
-        self._multi_path_filters: set[SubId] = set()
         self.lock = RLock()
         forks.guard(self, forks.Level.ALGORITHM)
 
@@ -75,28 +72,24 @@ class FilterTree:
         batch = dict(filters)
         with self.lock:
             for id in batch:
-                if id in self._rows_by_id:
+                if id in self.path_rows.owners:
                     self._remove(id)
             for paths in batch.values():
                 for steps in paths:
                     self.name_order.add(step.name for step in steps)
-            total = len(self.path_rows) + sum(map(len, batch.values()))
+            total = self.path_rows.owners.row_count + sum(map(len, batch.values()))
             if self.name_order.is_due(total) and self.name_order.settle(total):
                 self._rebuild()
             for id, paths in batch.items():
-                self._add(id, paths)
-
-    def _add(self, id: SubId, paths: FilterPaths) -> None:
-        self._rows_by_id[id] = [self.path_rows.add(id, self.tree.insert(self._sort_steps(steps))) for steps in paths]
-        if len(paths) > 1:
-            self._multi_path_filters.add(id)
+                nodes = [self.tree.insert(self._sort_steps(steps)) for steps in paths]
+                self.path_rows.owners.assign(id, tuple([self.path_rows.add(id, node) for node in nodes]))
 
     def _sort_steps(self, steps: list[PathStep]) -> list[PathStep]:
         ranks = self.name_order.ranks
         return sorted(steps, key=lambda step: ranks[step.name])
 
     def _rebuild(self) -> None:
-        """Lay every path into a new tree, by the order as it is now; rows keep their numbers and places."""
+        """Insert every path into a new tree, in the present order; rows keep their numbers and places."""
         old, self.tree = self.tree, ConjunctionTree()
         for node in old.iterate_nodes():
             if node.rows is not None:
@@ -111,32 +104,25 @@ class FilterTree:
             self._remove(id)
 
     def _remove(self, id: SubId) -> None:
-        for row in self._rows_by_id.pop(id):
-            node = self.path_rows.remove(row)
+        for row in self.path_rows.owners.release(id):
+            node = self.path_rows.detach(row)
             self.name_order.discard([step.name for step in node.list_steps()])
             self.tree.prune(node)
-        self._multi_path_filters.discard(id)
 
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading, each once."""
         with self.lock:
-            ids = self.path_rows.ids
             reached = self.tree.descend(reading, setting)
-            matches: list[SubId] = [ids[row] for node in reached if node.rows for row in node.rows]  # type: ignore[misc]
-            return list(dict.fromkeys(matches)) if self._multi_path_filters else matches
-
-    def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
-        """Return the same for each of many readings."""
-        return [self.match(reading, setting) for reading in readings]
+            return self.path_rows.owners.resolve([row for node in reached if node.rows for row in node.rows])
 
     def explain(self) -> dict[str, object]:
-        """Say what the tree looks like."""
+        """Return the size of the tree, and the order of names."""
         with self.lock:
             ranks = self.name_order.ranks
             return {
                 "algorithm": "filter tree (classifieds, section 2.4)",
-                "filters": len(self._rows_by_id),
-                "paths": len(self.path_rows),
+                "filters": len(self.path_rows.owners),
+                "paths": self.path_rows.owners.row_count,
                 "nodes": sum(1 for _ in self.tree.iterate_nodes()),
                 "names in order": [describe_attribute(name) for name in sorted(ranks, key=ranks.__getitem__)],
             }

@@ -1,16 +1,16 @@
-"""The final revision: what a tree of candidates leaves undecided, as flat rows that a kernel goes through.
+"""The final revision: the tests that the tree does not decide, as flat rows that a kernel checks.
 
-A row is what remains of one conjunction. Equality, sets and ranges of numbers become closed float64 intervals: an
-open end becomes its neighbour, and text, truth, times and places have a code for each distinct value. Whatever
-an interval cannot say exactly (negations, integers that float64 does not have) is handed back, for the law; so is
-an area, whose bounds are intervals that spare the law most of the asking.
-Rows that went leave their entries, codes and columns to those that come.
+A row is the rest of one conjunction. Equality, sets and ranges of numbers become closed float64 intervals: an open end
+becomes its neighbour, and text, truth, times and places have a code for each distinct value. A test that intervals
+cannot express exactly (a negation, an integer that float64 does not have) is returned, to be evaluated; so is an area,
+whose bounds are intervals that rule out most events before. The entries, codes and columns of removed rows are used
+again.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,14 +19,14 @@ from tidings.kernels.papers.filter_tree import revise
 from tidings.model import In, Is, Point, Quantifier, Range, Test, Within
 from tidings.model.areas import TURN, bounds
 from tidings.papers.classifieds.path_steps import NUMBERS, close_ends, is_exact
+from tidings.papers.common.arrays import BlockAllocator, grow_rows
 from tidings.papers.common.interner import Interner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
     from tidings.algebra import Reading
+    from tidings.kernels.array_types import FloatArray, Int32Array, IntArray
     from tidings.model import Filter
 
 CODED_TYPES = (str, datetime, Point)
@@ -39,106 +39,84 @@ LON, LAT = "lon", "lat"
 """A place has a column for each of its coordinates."""
 
 
+class _IntervalTest(NamedTuple):
+    """A test as intervals: alternatives of its only column, or one for each of several columns that must all hold."""
+
+    columns: tuple[Any, ...]
+    intervals: list[tuple[Any, Any]]
+    is_exact: bool = True
+
+
 class FinalRevision:
-    """Rows of intervals, by number; `set` and `clear` are given the same parts of the same row."""
+    """Rows of intervals, by number; `set_many` and `clear` must get the same parts for a row."""
 
     def __init__(self) -> None:
-        """Start without rows."""
         self.columns, self.codes = Interner(), Interner()
         self._spans = np.zeros((0, 2), np.int64)
         self._entries = np.zeros((0, 3))
-        self.used = 0
-        self._free: dict[int, list[int]] = {}
+        self.blocks = BlockAllocator()
 
     # Rows --------------------------------------------------------------------------------------
 
     def set_many(self, rows: Sequence[int], parts: Iterable[Iterable[Filter]]) -> list[list[Filter]]:
-        """Lay down rows; of each, return the parts that the law must still be asked."""
+        """Write rows; return, of each, the parts that must still be evaluated."""
         flat: list[float] = []
         ends: list[int] = []
-        left: list[list[Filter]] = []
-        for some in parts:
-            left.append([part for part in some if not self._encode_part(part, flat)])
+        undecided: list[list[Filter]] = []
+        for row_parts in parts:
+            undecided.append([part for part in row_parts if not self._encode_part(part, flat)])
             ends.append(len(flat) // 3)
         if rows:
             self._write(rows, np.array(ends, np.int64), np.array(flat, np.float64).reshape(-1, 3))
-        return left
+        return undecided
 
     def clear(self, row: int, parts: Iterable[Filter]) -> None:
-        """Take a row away; its entries are free for a row of the same length."""
-        start, length = self._spans[row].tolist()
-        if length:
-            self._free.setdefault(length, []).append(start)
+        """Remove a row."""
+        self.blocks.give(*self._spans[row].tolist())
         self._spans[row] = 0
-        for part in parts:
-            for column in _list_columns(part):
+        for test in filter(None, map(_to_interval_test, parts)):
+            for column in test.columns:
                 self.columns.release(self.columns.numbers[column])
-            for value in _list_coded_values(part):
-                self.codes.release(self.codes.numbers[value])
+            for value, _ in test.intervals:
+                if type(value) not in NUMBERS:
+                    self.codes.release(self.codes.numbers[value])
 
     def _encode_part(self, part: Filter, entries: list[float]) -> bool:
-        """Write a test as intervals; tell whether they say all of it. Of an area, its bounds are told first."""
-        columns = [self.columns.take(column) for column in _list_columns(part)]
-        if not columns:
+        """Append a test as intervals; return whether they express all of it."""
+        test = _to_interval_test(part)
+        if test is None:
             return False
-        condition = strip_unit(part.condition)  # type: ignore[union-attr]
-        if isinstance(condition, Within):
-            west, south, east, north = bounds(condition.area)
-            entries += (columns[0], west, east, columns[1], south, north)
-            return False
-        if isinstance(condition, Range):
-            entries += (columns[0], *_close_range(condition))  # type: ignore[misc]
-            return True
-        values = (condition.value,) if isinstance(condition, Is) else condition.values  # type: ignore[union-attr]
-        for at, value in enumerate(values, 1):
-            number = value if type(value) in NUMBERS else self.codes.take(value)
-            entries += (columns[0] if at == len(values) else -1 - columns[0], number, number)
-        return True
+        columns = [self.columns.take(column) for column in test.columns]
+        if len(columns) == 1:  # alternatives: all but the last are marked
+            columns = [-1 - columns[0]] * (len(test.intervals) - 1) + columns
+        for column, (low, high) in zip(columns, test.intervals, strict=True):
+            if type(low) not in NUMBERS:
+                low = high = self.codes.take(low)
+            entries += (column, low, high)
+        return test.is_exact
 
-    def _write(self, rows: Sequence[int], ends: NDArray[np.int64], entries: NDArray[np.float64]) -> None:
-        self._grow(max(rows) + 1, self.used + len(entries))
-        starts = np.concatenate(([0], ends[:-1]))
-        if self._free:
-            for row, start, end in zip(rows, starts.tolist(), ends.tolist(), strict=True):
-                self._write_row(row, entries[start:end])
-            return
-        self._spans[rows, 0], self._spans[rows, 1] = self.used + starts, ends - starts
-        self._entries[self.used : self.used + len(entries)] = entries
-        self.used += len(entries)
-
-    def _write_row(self, row: int, entries: NDArray[np.float64]) -> None:
-        length = len(entries)
-        free = self._free.get(length)
-        if free:
-            start = free.pop()
-        else:
-            start = self.used
-            self.used += length
-        self._spans[row] = start, length
-        self._entries[start : start + length] = entries
-
-    def _grow(self, rows: int, entries: int) -> None:
-        """Make room, twice what there was at least."""
-        if rows > len(self._spans):
-            self._spans = _grow_table(self._spans, rows)
-        if entries > len(self._entries):
-            self._entries = _grow_table(self._entries, entries)
+    def _write(self, rows: Sequence[int], ends: IntArray, entries: FloatArray) -> None:
+        lengths = np.diff(ends, prepend=0)
+        starts = np.array([self.blocks.take(length) for length in lengths.tolist()], np.int64)
+        self._spans = grow_rows(self._spans, max(rows) + 1)
+        self._entries = grow_rows(self._entries, self.blocks.length)
+        self._spans[rows, 0], self._spans[rows, 1] = starts, lengths
+        self._entries[np.repeat(starts - ends + lengths, lengths) + np.arange(len(entries))] = entries
 
     # Events ------------------------------------------------------------------------------------
 
-    def find_survivors(self, rows: NDArray[np.int32], reading: Reading) -> NDArray[np.int32] | None:
-        """Return the rows whose intervals the reading meets; nothing where it has values that intervals cannot hold."""
+    def find_survivors(self, rows: Int32Array, reading: Reading) -> Int32Array | None:
+        """Return the rows whose intervals the reading meets; None where it has values that intervals cannot hold."""
         where = np.zeros((max(1, len(self.columns.values)), 2), np.int64)
         values: list[float] = []
         columns = self.columns.numbers
         for name, event_values in reading.values.items():
             if name[1] == PLACE:
                 places = [place for place in event_values if type(place) is Point]
-                for axis, numbers in (
-                    ((name, LON), _list_longitudes(places)),
-                    ((name, LAT), [place.lat for place in places]),
-                ):
-                    if (column := columns.get(axis)) is not None:
+                # An area may continue beyond the antimeridian, so each longitude counts a turn to either side as well.
+                longitudes = [place.lon + turn for place in places for turn in (0.0, -TURN, TURN)]
+                for axis, numbers in ((LON, longitudes), (LAT, [place.lat for place in places])):
+                    if (column := columns.get((name, axis))) is not None:
                         where[column] = len(values), len(values) + len(numbers)
                         values += numbers
             column = columns.get(name)
@@ -147,11 +125,11 @@ class FinalRevision:
                 if not self._encode_values(event_values, values):
                     return None
                 where[column] = start, len(values)
-        survivors: NDArray[np.int32] = revise(rows, self._spans, self._entries, where, np.array(values, np.float64))
+        survivors: Int32Array = revise(rows, self._spans, self._entries, where, np.array(values, np.float64))
         return survivors
 
     def _encode_values(self, event_values: tuple[Any, ...], values: list[float]) -> bool:
-        """Write down values as numbers; tell whether that could be done. What could not be read lies nowhere."""
+        """Append values as numbers, without those that could not be read; return whether that was possible."""
         codes = self.codes.numbers
         for value in event_values:
             kind = type(value)
@@ -166,49 +144,24 @@ class FinalRevision:
         return True
 
 
-def _list_longitudes(places: Iterable[Any]) -> list[float]:
-    """Return longitudes, and each a turn to either side: an area may go on beyond the antimeridian."""
-    return [place.lon + turn for place in places for turn in (0.0, -TURN, TURN)]
-
-
-def _list_columns(part: Filter) -> tuple[Any, ...]:
-    """Return the columns of a test that is a union of intervals with exact ends, or of an area's bounds; or none."""
+def _to_interval_test(part: Filter) -> _IntervalTest | None:
+    """Return a test as intervals, or None where it has none with exact ends; of an area, as its bounds."""
     if type(part) is not Test or part.quantifier is not Quantifier.ANY:
-        return ()
-    condition, name = strip_unit(part.condition), resolve_test(part)
-    kind = type(condition)
-    if kind is Range:
-        return (name,) if _close_range(condition) else ()  # type: ignore[arg-type]
-    if kind is Is:
-        return (name,) if _is_exact_value(condition.value) else ()  # type: ignore[union-attr]
-    if kind is In:
-        return (name,) if all(map(_is_exact_value, condition.values)) else ()  # type: ignore[union-attr]
-    return ((name, LON), (name, LAT)) if kind is Within else ()
-
-
-def _is_exact_value(value: Any) -> bool:
-    """Tell whether a value has a code, or is the same number in float64."""
-    return type(value) in CODED_TYPES or is_exact(value)
-
-
-def _close_range(span: Range) -> tuple[float, float] | None:
-    return close_ends(span.low, span.high, span.low_open, span.high_open)
-
-
-def _list_coded_values(part: Filter) -> list[Any]:
-    """Return the values of a test in intervals that have codes."""
-    if not _list_columns(part):
-        return []
-    condition = strip_unit(part.condition)  # type: ignore[union-attr]
-    values: tuple[Any, ...] = ()
-    if isinstance(condition, Is):
-        values = (condition.value,)
-    elif isinstance(condition, In):
-        values = condition.values
-    return [value for value in values if type(value) not in NUMBERS]
-
-
-def _grow_table(table: NDArray[Any], rows: int) -> NDArray[Any]:
-    grown = np.zeros((max(rows, 2 * len(table)), table.shape[1]), table.dtype)
-    grown[: len(table)] = table
-    return grown
+        return None
+    name = resolve_test(part)
+    match strip_unit(part.condition):
+        case Range(low, high, low_open, high_open):
+            ends = close_ends(low, high, low_open, high_open)
+            return None if ends is None else _IntervalTest((name,), [ends])
+        case Within(area):
+            west, south, east, north = bounds(area)
+            return _IntervalTest(((name, LON), (name, LAT)), [(west, east), (south, north)], is_exact=False)
+        case Is(value):
+            values: tuple[Any, ...] = (value,)
+        case In(values):
+            pass
+        case _:
+            return None
+    if not all(type(value) in CODED_TYPES or is_exact(value) for value in values):
+        return None
+    return _IntervalTest((name,), [(value, value) for value in values])

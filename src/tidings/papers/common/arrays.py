@@ -32,6 +32,11 @@ def grow(array: NDArray[Any], shape: tuple[int, ...], fill: float = 0) -> NDArra
     return grown
 
 
+def grow_rows(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """Return the array, or one of at least twice as many rows where it has fewer than `length`."""
+    return array if length <= len(array) else grow(array, (max(length, 2 * len(array)), *array.shape[1:]))
+
+
 def lengthen(pool: array[Any], length: int) -> None:
     """Fill an array up to a length with zeros."""
     if len(pool) < length:

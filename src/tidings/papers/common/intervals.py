@@ -1,8 +1,9 @@
-"""Filters as boxes: for each attribute as it is read one interval, of numbers or of times. What range matchers have.
+"""Filters as boxes, which is all that range matchers support: for each attribute one interval of numbers or of times.
 
 A box is a conjunction of intervals on different attributes; a filter is one box or, through its normal form, several.
-Two tests of one attribute are met in one interval: that is exact for an event with one value, and events with several
-are decided by the law. Ends are float64, exactly or not at all; a time is its microseconds. Everything else is refused.
+Two tests of one attribute are intersected: that is exact for an event with one value, and on events with several the
+filters themselves are evaluated. Ends are float64, exactly or not at all; a time is its microseconds. Everything else
+is refused.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tidings.algebra.law.typed_attribute import Mismatch, resolve_attribute, str
 from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import Unsupported
 from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN
+from tidings.lang import render
 from tidings.model import And, Exists, In, Is, Kind, Not, Or, Quantifier, Range, Test
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ class Interval(NamedTuple):
     ends: int = 0
 
     def intersect(self, other: Interval) -> Interval | None:
-        """Return what both hold, or nothing."""
+        """Return the intersection, or None if it is empty."""
         low, high = max(self.low, other.low), min(self.high, other.high)
         ends = 0
         for interval in (self, other):
@@ -56,43 +58,35 @@ Box: TypeAlias = "Mapping[TypedAttribute, Interval]"
 """Intervals by attribute and how it is read."""
 
 ALL = Interval(-INFINITY, INFINITY)
-"""What `exists` asks: any value."""
+"""The interval of `exists`: any value."""
 
 
 def to_boxes(tree: Filter, kind: str) -> list[dict[TypedAttribute, Interval]]:
-    """Return the filter as boxes, one of which must hold the event; `Unsupported` names what the matcher has not."""
+    """Return the filter as boxes of which one must contain the event; a part that is no interval is `Unsupported`."""
     box = _build_plain_box(tree)
     if box is not None:
         return [box]
-    boxes = []
-    for row in list_conjunctions(_expand_sets(tree, kind)):
-        conjunction = _build_box(row, kind)
-        if conjunction is not None:
-            boxes.append(conjunction)
-    return boxes
+    boxes = [_build_box(row, kind) for row in list_conjunctions(_expand_sets(tree, kind))]
+    return [box for box in boxes if box is not None]
 
 
-def make_unsupported(kind: str, part: Filter, *, has: str, reason: str = "") -> Unsupported:
-    """Return the error for a part that a matcher cannot express; `has` says what it can."""
-    from tidings.lang import render
-
+def _make_unsupported(kind: str, part: Filter, *, reason: str = "") -> Unsupported:
     text = render(part)
-    why = reason or f"`{text}` is beyond it"
-    msg = f"the matcher `{kind}` {has}; {why}; use td.Matcher(), which takes every filter"
+    msg = (
+        f"the matcher `{kind}` compares numbers and times with ranges and equality, under `and` and `or`;"
+        f" {reason or f'`{text}` is beyond it'}; use td.Matcher(), which takes every filter"
+    )
     return Unsupported(msg, kind=kind, part=text)
 
 
-_HAS = "compares numbers and times with ranges and equality, under `and` and `or`"
-
-
 def _build_plain_box(tree: Filter) -> dict[TypedAttribute, Interval] | None:
-    """Return the box of a plain conjunction of ranges on different attributes, which most filters are."""
+    """Return the box of a plain conjunction of ranges on different attributes, the usual filter; else None."""
     parts = tree.parts if type(tree) is And else (tree,)
     box: dict[TypedAttribute, Interval] = {}
     for part in parts:
         if type(part) is not Test or part.quantifier is not Quantifier.ANY:
             return None
-        key, interval = resolve_attribute(part.attribute, part.condition), _to_interval(part.condition)
+        key, interval = resolve_attribute(part.attribute, part.condition), to_interval(part.condition)
         if interval is None or key in box:
             return None
         box[key] = interval
@@ -100,45 +94,37 @@ def _build_plain_box(tree: Filter) -> dict[TypedAttribute, Interval] | None:
 
 
 def _expand_sets(tree: Filter, kind: str) -> Filter:
-    """Return the filter with sets as `or`s of equalities, and nothing that is not an interval."""
+    """Return the filter with sets as `or`s of equalities; refuse whatever is not an interval."""
     match tree:
         case And(parts):
             return And(tuple(_expand_sets(part, kind) for part in parts))
         case Or(parts):
             return Or(tuple(_expand_sets(part, kind) for part in parts))
-        case Test(attribute, In(values), Quantifier.ANY) if _to_interval(Is(values[0])) is not None:
+        case Test(attribute, In(values), Quantifier.ANY) if to_interval(Is(values[0])) is not None:
             return Or(tuple(_check_test(Test(attribute, Is(value)), kind) for value in values))
         case Test(quantifier=Quantifier.ANY):
             return _check_test(tree, kind)
-    raise make_unsupported(kind, tree, has=_HAS)
+    raise _make_unsupported(kind, tree)
 
 
 def _check_test(test: Test, kind: str) -> Test:
-    if isinstance(test.condition, Exists) or _to_interval(test.condition) is not None:
+    condition = test.condition
+    if to_interval(condition) is not None:
         return test
-    exact = _is_number(test.condition)
-    reason = f"its ends are 64-bit floats, and those of `{_render_test(test)}` are none" if exact else ""
-    raise make_unsupported(kind, test, has=_HAS, reason=reason)
-
-
-def _render_test(test: Test) -> str:
-    from tidings.lang import render
-
-    return str(render(test))
-
-
-def _is_number(condition: Any) -> bool:
-    return isinstance(condition, Is | Range) and condition.kind is Kind.NUMBER
+    text = render(test)
+    is_number = isinstance(condition, Is | Range) and condition.kind is Kind.NUMBER
+    reason = f"its ends are 64-bit floats, and those of `{text}` are none" if is_number else ""
+    raise _make_unsupported(kind, test, reason=reason)
 
 
 def _build_box(row: Iterable[Filter], kind: str) -> dict[TypedAttribute, Interval] | None:
-    """Return one conjunction as a box; nothing, if no value can satisfy it."""
+    """Return one conjunction as a box; None, if no value can satisfy it."""
     box: dict[TypedAttribute, Interval] = {}
     for part in row:
         if isinstance(part, Not):
-            raise make_unsupported(kind, part, has=_HAS)
+            raise _make_unsupported(kind, part)
         assert isinstance(part, Test)
-        key, interval = resolve_attribute(part.attribute, part.condition), _to_interval(part.condition)
+        key, interval = resolve_attribute(part.attribute, part.condition), to_interval(part.condition)
         common = None if interval is None else box.get(key, ALL).intersect(interval)
         if common is None:
             return None
@@ -146,8 +132,8 @@ def _build_box(row: Iterable[Filter], kind: str) -> dict[TypedAttribute, Interva
     return box
 
 
-def _to_interval(condition: Any) -> Interval | None:
-    """Return a condition as an interval, or nothing if it is none; an empty range is `met` with nothing."""
+def to_interval(condition: Any) -> Interval | None:
+    """Return a condition as an interval, or None if it is none; `(2 .. 2)` gives an interval without points."""
     condition = strip_unit(condition)
     if type(condition) is Range:
         low = -INFINITY if condition.low is None else _to_point(condition.low)
@@ -162,7 +148,7 @@ def _to_interval(condition: Any) -> Interval | None:
 
 
 def _to_point(value: Any) -> float | None:
-    """Return a number or a time as a float that equals it, or nothing."""
+    """Return a number or a time as a float that equals it, or None."""
     if type(value) is float:
         return value
     if type(value) is int:
@@ -178,7 +164,7 @@ def to_micros(time: datetime) -> int:
 
 
 def to_coordinate(values: tuple[Any, ...]) -> float | None:
-    """Return an event's only value as a coordinate; nothing for several values, ranges and what no float equals.
+    """Return an event's only value as a coordinate; None for several values, ranges and what no float equals.
 
     A value that could not be read lies in no interval, as if the attribute were absent: NaN.
     """

@@ -1,4 +1,4 @@
-"""The order of names in a tree of paths: the most frequent first, and when that is looked at again.
+"""The order of names in a tree of paths: the most frequent first, and when it is computed again.
 
 A name is an attribute as tests read it: those that read it as numbers and those that read it as text are two names.
 """
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from tidings.algebra.law.typed_attribute import TypedAttribute
 
 MIN_PATHS = 64
-"""Below so many paths the order is left as it comes: there is little to win."""
+"""Below this many paths names stay in the order in which they came: there is little to gain."""
 
 
 def describe_attribute(key: TypedAttribute) -> str:
-    """Say an attribute and how it is read.
+    """Return an attribute, and how it is read, as text.
 
     >>> from tidings.algebra.law.typed_attribute import TypedAttribute
-    >>> shown(TypedAttribute("size", "number", "byte"))
+    >>> describe_attribute(TypedAttribute("size", "number", "byte"))
     'size as number in byte'
     """
     name, kind, unit, _ = key
@@ -30,20 +30,19 @@ def describe_attribute(key: TypedAttribute) -> str:
 class NameOrder:
     """Counts how often paths use each name, and keeps an order that was right when it was last settled.
 
-    The order is settled again each time the number of paths has doubled. A tree that is then built anew does so
-    once for each doubling, which is a constant amount of work for each path. A name that nobody used then comes
-    after those that were used, in the order of coming; a name that nobody uses any more is forgotten.
+    The order is settled again each time the number of paths has doubled. A tree that is rebuilt then is rebuilt once
+    for each doubling, which is a constant amount of work for each path. Names that come in between are last in the
+    order, one after the other; a name without paths is forgotten.
     """
 
     def __init__(self) -> None:
-        """Start without names."""
         self.counts: dict[TypedAttribute, int] = {}
         self.ranks: dict[TypedAttribute, int] = {}
         self._next = 0
         self.settled_at = MIN_PATHS // 2
 
     def add(self, names: Iterable[TypedAttribute]) -> None:
-        """Count the names of a path that comes."""
+        """Count the names of a new path."""
         counts = self.counts
         for name in names:
             if name in counts:
@@ -54,7 +53,7 @@ class NameOrder:
                 self._next += 1
 
     def discard(self, names: Iterable[TypedAttribute]) -> None:
-        """Take the names of a path back."""
+        """Count the names of a path no more."""
         counts = self.counts
         for name in names:
             counts[name] -= 1
@@ -68,7 +67,7 @@ class NameOrder:
         return paths >= 2 * self.settled_at
 
     def settle(self, paths: int) -> bool:
-        """Order the names by their counts now; tell whether that changes the order."""
+        """Order the names by their counts now; return whether that changes the order."""
         before = sorted(self.ranks, key=self.ranks.__getitem__)
         now = self.sort_by_frequency()
         self.ranks = {name: at for at, name in enumerate(now)}
@@ -76,5 +75,5 @@ class NameOrder:
         return before != now
 
     def sort_by_frequency(self) -> list[TypedAttribute]:
-        """Return the names, the most frequent first; names as frequent as each other by the alphabet."""
+        """Return the names, the most frequent first; those of equal frequency in alphabetical order."""
         return sorted(self.counts, key=lambda name: (-self.counts[name], name))

@@ -2,20 +2,20 @@
 
 Tarkoma's text on poset routing, section 3.7: the counter algorithm, with a preliminary elimination phase, hash tables
 for equality and interval trees for ranges. A filter is a disjunction of conjunctions; each conjunction is a row, and
-equal predicates are stored once. An event looks its values up: equal values by hash, ranges by the interval index of
-`interval_index`; what no index knows is asked of the law, at most once for each event.
+equal predicates are stored once. An event's values are looked up: equal values by hash, ranges by the interval index of
+`interval_index`; a predicate that no index has is evaluated, at most once for each event.
 
 Elimination, before anything is counted: a row with an equality is filed under one of them, the one with the fewest
 rows (its access predicate), and only when that holds is the row counted, over its own list of predicates, up to the
 first that fails. Rows of ranges alone are counted from the index, in counters that carry their event's number and so
-need no clearing. Rows of asked predicates alone are filed under one of those. No predicate is looked up or asked of an
-attribute that the event lacks, and the asked ones of a row only where all others held. `access=False` leaves the
-elimination out: every predicate that holds is counted for all its rows, as the text has the basic algorithm. Looked-up
-predicates alone gain nothing by it (measured); where predicates have to be asked, it is what makes the matcher usable.
+need no clearing. Rows of evaluated predicates alone are filed under one of those. No predicate of an attribute that the
+event lacks is looked up or evaluated, and the evaluated ones of a row only where all others held. `access=False` leaves
+the elimination out: every predicate that holds is counted for all its rows, the basic algorithm of the text. Predicates
+that are looked up gain nothing by it (measured); where predicates are evaluated, the matcher is unusable without.
 
-Cost: match O(values + log n for each range attribute + rows counted + predicates asked); add and remove
-O(predicates), amortised O(log n) for each range; space O(predicates of all rows). It expresses everything: a filter
-too large for a normal form is one asked predicate. See README.md here.
+Cost: match O(values + log n for each range attribute + rows counted + predicates evaluated); add and remove
+O(predicates), amortised O(log n) for each range; space O(predicates of all rows). It supports every filter: one too
+large for a normal form is a single evaluated predicate. See README.md here.
 """
 
 from __future__ import annotations
@@ -30,16 +30,12 @@ import numpy as np
 from tidings import forks
 from tidings.algebra import holds
 from tidings.kernels.papers.counting import POSTED, AttributeMarks, EventSegments, PostingLists, RowCounters, match
-from tidings.papers.posets.distinct_predicates import DistinctPredicates
-from tidings.papers.posets.interval_index import IntervalIndex, as_numpy
-from tidings.papers.posets.postings import BlockAllocator, PostingPool, lengthen
-from tidings.papers.posets.predicate_rows import (
-    PredicateRow,
-    find_required_attribute,
-    is_inverted,
-    to_rows,
-    to_segments,
-)
+from tidings.papers.common.arrays import BlockAllocator, as_numpy, lengthen
+from tidings.papers.common.interner import Interner
+from tidings.papers.common.row_owners import RowOwners
+from tidings.papers.posets.distinct_predicates import DistinctPredicates, PostingPool
+from tidings.papers.posets.interval_index import MAX_WAITING, IntervalIndex
+from tidings.papers.posets.predicate_rows import find_required_attribute, is_inverted, to_rows, to_segments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,9 +43,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidings.algebra import Reading, Setting
-    from tidings.algebra.law.typed_attribute import TypedAttribute
+    from tidings.kernels.array_types import Int32Array, IntArray
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
+    from tidings.papers.posets.predicate_rows import PredicateRow
 
 BATCH_EVENTS = 256
 """Events that are counted in one go."""
@@ -61,49 +58,41 @@ MAX_COUNTED = 250
 class Counting:
     """Counts, for each row, how many of its predicates an event satisfies."""
 
-    def __init__(self, *, access: bool = True) -> None:
-        """Start without filters; `access` turns the elimination phase on."""
+    def __init__(self, *, access: bool = True, max_waiting: int = MAX_WAITING) -> None:
+        """Start without filters; `access` turns the elimination phase on, `max_waiting` is for the interval index."""
         self._access = access
-        self.predicates, self._lists, self.range_index = DistinctPredicates(), PostingPool(), IntervalIndex()
-        self.attribute_numbers: dict[TypedAttribute, int] = {}
-        self._attr_uses: list[int] = []
-        self._attr_keys: list[TypedAttribute] = []
-        self._free_attrs: list[int] = []
-        # Of each row: who owns it, its needs, and its block of predicates.
-        self._owners: list[SubId] = []
+        self.predicates, self._lists, self.range_index = DistinctPredicates(), PostingPool(), IntervalIndex(max_waiting)
+        self.attributes = Interner()  # those of ranges, as they are read
+        self._owners = RowOwners()
+        # Of each row: how many predicates it must count, and where its block of items begins.
         self._required_counts, self._first = array("B"), array("i")
-        self._free_rows: list[int] = []
         self._blocks = BlockAllocator()
         self._items, self._places = array("i"), array("i")
-        self.deferred: dict[int, tuple[int, ...]] = {}  # of a row: predicates to ask when all others hold
-        self._rows_of: dict[SubId, tuple[int, ...] | int] = {}
+        self.deferred: dict[int, tuple[int, ...]] = {}  # of a row: predicates to evaluate when all others hold
         self._always: dict[SubId, None] = {}
-        self._multi_row_filters = 0  # subscriptions of several rows
         self._counts = np.zeros(0, np.uint16)
         self._stamps = np.zeros(0, np.int64)
         self._marks = AttributeMarks(np.zeros(0, np.int64), np.zeros(0, np.int64))
         self._clock = np.array([0, 0, 1], np.int64)
-        self._min_required = MAX_COUNTED  # of the needs of rows that are counted; it may be too low, never too high
+        self._min_required = MAX_COUNTED  # of rows that are counted; it may be too low, never too high
         self.lock = RLock()  # the counters serve one call at a time
         forks.guard(self, forks.Level.ALGORITHM)
 
     # Filters in and out ------------------------------------------------------------------------
 
     def compile_filter(self, tree: Filter) -> tuple[PredicateRow, ...]:
-        """Return the filter's conjunctions, sorted into what is looked up and what is asked."""
+        """Return the filter's conjunctions, sorted into predicates that are looked up and those that are evaluated."""
         return to_rows(tree)
 
     def add_many(self, filters: Iterable[tuple[SubId, tuple[PredicateRow, ...]]]) -> None:
         """Take compiled filters in; a known id is replaced."""
         with self.lock:
             for id, rows in filters:
-                if id in self._rows_of:
+                if id in self._owners:
                     self._remove(id)
                 if any(not (row.equalities or row.ranges or row.evaluated) for row in rows):
                     self._always[id], rows = None, ()
-                numbers = tuple([self._add_row(id, row) for row in rows])
-                self._multi_row_filters += len(numbers) > 1
-                self._rows_of[id] = numbers[0] if len(numbers) == 1 else numbers
+                self._owners.assign(id, tuple([self._add_row(id, row) for row in rows]))
 
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there."""
@@ -111,21 +100,19 @@ class Counting:
             self._remove(id)
 
     def _remove(self, id: SubId) -> None:
-        numbers = self._rows_of.pop(id)
-        for row in (numbers,) if isinstance(numbers, int) else numbers:
+        for row in self._owners.release(id):
             self._remove_row(row)
-        self._multi_row_filters -= not isinstance(numbers, int) and len(numbers) > 1
         self._always.pop(id, None)
 
     def _add_row(self, id: SubId, row: PredicateRow) -> int:
-        number = self._free_rows.pop() if self._free_rows else len(self._owners)
-        if number == len(self._owners):
-            self._owners.append(id)
+        number = self._owners.allocate(id)
+        if number == len(self._first):
             self._required_counts.append(0)
             self._first.append(0)
-        self._owners[number] = id
-        equalities = [self._open_list(self.predicates.add_equality(predicate)) for predicate in row.equalities]
-        asked = [self._open_list(self.predicates.add_evaluated(predicate)) for predicate in row.evaluated]
+        equalities = [self.predicates.add_equality(predicate) for predicate in row.equalities]
+        asked = [self.predicates.add_evaluated(predicate) for predicate in row.evaluated]
+        for pred in (*equalities, *asked):
+            self._lists.open(pred)
         by_index = not (self._access and equalities) and bool(row.ranges)
         if self._access:
             filed = self._choose_access(equalities, asked) if not by_index else []
@@ -135,7 +122,7 @@ class Counting:
             asked = asked[room:]
         items = [(POSTED, pred) for pred in dict.fromkeys([*filed, *equalities])]
         for key, low, high, opens in row.ranges:
-            attr = self._number_attribute(key)
+            attr = self.attributes.take(key)
             entry = self.range_index.add(attr, low, high, opens=opens, row=number if by_index else -1)
             items.append((attr, entry))
         if left := [pred for pred in asked if pred not in filed]:
@@ -146,12 +133,8 @@ class Counting:
         self._store_row(number, items, filed)
         return number
 
-    def _open_list(self, pred: int) -> int:
-        self._lists.open(pred)
-        return pred
-
     def _choose_access(self, equalities: list[int], asked: list[int]) -> list[int]:
-        """Return the access predicate: the equality with the fewest rows, else what has to be asked."""
+        """Return the access predicate: the equality with the fewest rows, else one that has to be evaluated."""
         if equalities:
             return [min(equalities, key=self._lists.count.__getitem__)]
         positive = [pred for pred in asked if find_required_attribute(self.predicates.evaluated[pred]) is not None]
@@ -177,7 +160,7 @@ class Counting:
             attr, ref, place = self._items[at], self._items[at + 1], self._places[at]
             if attr != POSTED:
                 self.range_index.remove(ref)
-                self._release_attribute(attr)
+                self.attributes.release(attr)
                 continue
             if place >= 0:
                 self._remove_posting(ref, place)
@@ -185,16 +168,14 @@ class Counting:
         for pred in self.deferred.pop(number, ()):
             self.predicates.release(pred)
         self._blocks.give(self._first[number], 2 + 2 * self._items[self._first[number] + 1])
-        self._owners[number] = -1
-        self._free_rows.append(number)
 
     def _item_range(self, number: int) -> range:
-        """Return where the attributes of a row's items stand; what each refers to stands right after."""
+        """Return the indexes of the attributes of a row's items; what each refers to comes right after."""
         start = self._first[number]
         return range(start + 2, start + 2 + 2 * self._items[start + 1], 2)
 
     def _remove_posting(self, pred: int, place: int) -> None:
-        """Take a row out of a predicate's list; the last row there moves to its place and is told so."""
+        """Take a row out of a predicate's list; the last row there moves to its place."""
         moved = self._lists.remove(pred, place)
         if not self._lists.count[pred]:
             if pred in self.predicates.evaluated:
@@ -204,24 +185,6 @@ class Counting:
             if self._items[at] == POSTED and self._items[at + 1] == pred:
                 self._places[at] = place
                 return
-
-    def _number_attribute(self, key: TypedAttribute) -> int:
-        """Return the number of an attribute as it is read, for one more range."""
-        attr = self.attribute_numbers.get(key)
-        if attr is None:
-            attr = self._free_attrs.pop() if self._free_attrs else len(self._attr_uses)
-            if attr == len(self._attr_uses):
-                self._attr_uses.append(0)
-                self._attr_keys.append(key)
-            self.attribute_numbers[key], self._attr_keys[attr] = attr, key
-        self._attr_uses[attr] += 1
-        return attr
-
-    def _release_attribute(self, attr: int) -> None:
-        self._attr_uses[attr] -= 1
-        if not self._attr_uses[attr]:
-            del self.attribute_numbers[self._attr_keys[attr]]
-            self._free_attrs.append(attr)
 
     # Matching ----------------------------------------------------------------------------------
 
@@ -240,24 +203,16 @@ class Counting:
     def _match_batch(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
         memos: list[dict[int, bool]] = [{} for _ in readings]
         rows, first = self._count_rows(self._look_up_events(readings, setting, memos))
-        return [
-            self._resolve_owners(rows[start:stop].tolist(), reading, setting, memo)
-            for (start, stop), reading, memo in zip(pairwise(first.tolist()), readings, memos, strict=True)
-        ]
-
-    def _resolve_owners(
-        self, rows: list[int], reading: Reading, setting: Setting, memo: dict[int, bool]
-    ) -> list[SubId]:
-        """Return whose rows these are, once what they still have to ask is asked."""
-        if self.deferred:
-            rows = [
-                row for row in rows if row not in self.deferred or self._evaluate_deferred(row, reading, setting, memo)
-            ]
-        owners = [*self._always, *map(self._owners.__getitem__, rows)]
-        return list(dict.fromkeys(owners)) if self._multi_row_filters else owners
+        matches: list[list[SubId]] = []
+        for (start, stop), reading, memo in zip(pairwise(first.tolist()), readings, memos, strict=True):
+            counted = rows[start:stop].tolist()
+            if self.deferred:
+                counted = [row for row in counted if self._evaluate_deferred(row, reading, setting, memo)]
+            matches.append([*self._always, *self._owners.resolve(counted)])
+        return matches
 
     def _evaluate_deferred(self, row: int, reading: Reading, setting: Setting, memo: dict[int, bool]) -> bool:
-        for pred in self.deferred[row]:
+        for pred in self.deferred.get(row, ()):
             true = memo.get(pred)
             if true is None:
                 memo[pred] = true = holds(self.predicates.evaluated[pred], reading, setting)
@@ -268,64 +223,51 @@ class Counting:
     def _look_up_events(
         self, readings: Sequence[Reading], setting: Setting, memos: list[dict[int, bool]]
     ) -> EventSegments:
-        """Look the predicates of each event up and put its numbers in order."""
+        """Return the predicates that each event satisfies, and its numbers as segments."""
         hits, hits_first = array("i"), array("q", (0,))
-        attrs, segments_first, odds = array("i"), array("q", (0,)), array("B")
+        attrs, segments_first, inverted = array("i"), array("q", (0,)), array("B")
         low, low_side, high, high_side = array("d"), array("b"), array("d"), array("b")
         for reading, memo in zip(readings, memos, strict=True):
             hits.extend(self.predicates.find_satisfied(reading, setting, memo))
             hits_first.append(len(hits))
-            strange = False
+            has_inverted = False
             for key, values in reading.values.items():
-                attr = self.attribute_numbers.get(key)
+                attr = self.attributes.numbers.get(key)
                 if attr is None or not values:
                     continue
                 for segment in to_segments(values):
-                    strange = strange or is_inverted(segment)
+                    has_inverted = has_inverted or is_inverted(segment)
                     attrs.append(attr)
                     low.append(segment[0])
                     low_side.append(segment[1])
                     high.append(segment[2])
                     high_side.append(segment[3])
             segments_first.append(len(attrs))
-            odds.append(strange)
-        return EventSegments(
-            as_numpy(hits_first, np.int64),
-            as_numpy(hits, np.int32),
-            as_numpy(segments_first, np.int64),
-            as_numpy(attrs, np.int32),
-            as_numpy(low, np.float64),
-            as_numpy(low_side, np.int8),
-            as_numpy(high, np.float64),
-            as_numpy(high_side, np.int8),
-            as_numpy(odds, np.uint8),
-        )
+            inverted.append(has_inverted)
+        columns: tuple[array[Any], ...] = (hits_first, hits, segments_first, attrs, low, low_side, high, high_side)
+        return EventSegments(*map(as_numpy, (*columns, inverted)))
 
-    def _count_rows(self, events: EventSegments) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        entries = self.range_index.get_entries()
-        self._counts = _at_least(self._counts, len(self._owners))
+    def _count_rows(self, events: EventSegments) -> tuple[Int32Array, IntArray]:
+        entries, lists = self.range_index.get_entries(), self._lists
+        self._counts = _at_least(self._counts, self._owners.capacity)
         self._stamps = _at_least(self._stamps, len(self.predicates))
-        self._marks = AttributeMarks(*(_at_least(mark, len(self._attr_uses)) for mark in self._marks))
-        rows = RowCounters(
-            self._counts, as_numpy(self._required_counts, np.uint8), self._min_required, as_numpy(self._items, np.int32)
-        )
-        kept = self._lists
-        listed = [as_numpy(column, np.int32) for column in (kept.first, kept.count, kept.pool, kept.seconds)]
-        lists = PostingLists(listed[0], listed[1], listed[2], listed[3], self._stamps)
-        every = np.arange(len(entries.rows) if events.odd.any() else 0, dtype=np.int32)
-        matches: tuple[NDArray[np.int32], NDArray[np.int64]] = match(
-            self.range_index.tree, entries, every, rows, lists, events, self._marks, self._access, self._clock
-        )
+        self._marks = AttributeMarks(*(_at_least(mark, len(self.attributes.values)) for mark in self._marks))
+        rows = RowCounters(self._counts, as_numpy(self._required_counts), self._min_required, as_numpy(self._items))
+        first, count, pool, seconds = map(as_numpy, (lists.first, lists.count, lists.pool, lists.seconds))
+        every = np.arange(len(entries.rows) if events.inverted.any() else 0, dtype=np.int32)
+        matches: tuple[Int32Array, IntArray] = match(
+            self.range_index.tree, entries, every, rows, PostingLists(first, count, pool, seconds, self._stamps),
+            events, self._marks, self._access, self._clock,
+        )  # fmt: skip
         return matches
 
     def explain(self) -> dict[str, object]:
-        """Tell how many rows and distinct predicates there are, and how they are found."""
-        rows = len(self._owners) - len(self._free_rows)
+        """Return how many rows and distinct predicates there are, and how they are found."""
         return {
             "algorithm": "counting",
             "elimination": "by an access predicate" if self._access else "none",
-            "filters": len(self._rows_of),
-            "rows": rows,
+            "filters": len(self._owners),
+            "rows": self._owners.row_count,
             "distinct predicates": self.predicates.count,
             "of them asked of the law": len(self.predicates.evaluated),
             "ranges": self.range_index.summarize(),
@@ -333,5 +275,5 @@ class Counting:
 
 
 def _at_least(values: NDArray[Any], length: int) -> NDArray[Any]:
-    """Return marks for so many things; nothing was marked for the new ones."""
+    """Return the marks, or fresh ones for more items: an old mark means nothing to the next event."""
     return values if len(values) >= length else np.zeros(length + length // 4, values.dtype)

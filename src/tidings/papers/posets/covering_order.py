@@ -1,22 +1,25 @@
-"""Filters as nodes of a covering order: who may cover whom, at a glance, and who does.
+"""Filters as nodes of a covering order: cheap tests of which nodes may cover each other, and the decision.
 
 `algebra.covers` decides, on filters that are bound already, but it costs some ten microseconds. So a node carries cheap
-necessary conditions: the attributes without which it accepts nothing, the equalities it asks for, the span of numbers
-of each attribute. Siblings lie in groups by what they need, so most are never looked at. All of this may only lose
-covers, never make one up; a filter without its cover stands higher than it could, which is right as well.
+necessary conditions: the attributes without which it accepts nothing, its equalities, the span of numbers of each
+attribute. Siblings are grouped by the attributes they require, so most are never compared. All of this may only miss
+covers, never invent one; a filter without its cover is higher up than it could be, which is correct as well.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import reduce
+from operator import and_, or_
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.algebra.covering.covers import Judge
 from tidings.concepts import Vocabulary
 from tidings.model import And, Is, IsNull, Not, Or, Quantifier, Range, Test
+from tidings.papers.common.intervals import INFINITY
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
+    from collections.abc import Hashable, Iterator
 
     from tidings.algebra import Reading
     from tidings.algebra.covering.decision import PreparedFilter
@@ -28,34 +31,23 @@ Key: TypeAlias = tuple[str, Any]
 """An attribute and the value it must equal."""
 
 ALL_ATTRIBUTES = -1
-"""The attributes needed by a filter that accepts nothing: all bits."""
-
-INFINITE = float("inf")
+"""The attributes that a filter which accepts nothing requires: all bits."""
 
 
 class CoverNode:
-    """A filter, who subscribed to it, and its place in the order."""
+    """A filter, its subscriptions, and its neighbours in the order; compared by identity."""
 
-    __slots__ = (
-        "children",
-        "interfaces",
-        "interfaces_below",
-        "keys",
-        "parents",
-        "prepared",
-        "required_attributes",
-        "spans",
-        "subscribers",
-        "tree",
-    )
-
-    def __init__(self, tree: Filter, sketch: PreparedFilter, needs: int) -> None:
-        """Stand alone."""
-        self.tree, self.prepared, self.required_attributes = tree, sketch, needs
-        self.keys, self.spans = _find_keys(tree), _find_spans(tree)
+    def __init__(self, tree: Filter, prepared: PreparedFilter, required_attributes: int) -> None:
+        self.tree, self.prepared, self.required_attributes = tree, prepared, required_attributes
+        parts = tree.parts if isinstance(tree, And) else (tree,)
+        tests = [part for part in parts if isinstance(part, Test) and part.quantifier is Quantifier.ANY]
+        self.keys = frozenset(
+            (test.attribute, test.condition.value) for test in tests if isinstance(test.condition, Is)
+        )
+        self.spans = _find_spans(tests)
         self.subscribers: dict[SubId, None] = {}
         self.interfaces: Counter[Hashable] = Counter()
-        self.interfaces_below: Counter[Hashable] = Counter()  # interfaces of this node and all below: of forests only
+        self.interfaces_below: Counter[Hashable] = Counter()  # of this node and all below it, in forests only
         self.parents: dict[CoverNode, None] = {}
         self.children = Siblings()
 
@@ -65,7 +57,7 @@ class CoverNode:
         return next(iter(self.keys), None)
 
     def may_cover(self, other: CoverNode) -> bool:
-        """Tell whether nothing simple speaks against this node covering the other."""
+        """Tell whether the cheap conditions allow this node to cover the other."""
         if self.required_attributes & ~other.required_attributes or not self.keys <= other.keys:
             return False
         theirs = other.spans
@@ -77,20 +69,17 @@ class CoverNode:
 
 
 class Siblings:
-    """Nodes with the same parent, by the attributes they need and one equality each."""
-
-    __slots__ = ("groups",)
+    """Nodes with the same parent, by the attributes they require and one equality each."""
 
     def __init__(self) -> None:
-        """Start without nodes."""
         self.groups: dict[int, dict[Key | None, dict[CoverNode, None]]] = {}
 
     def add(self, node: CoverNode) -> None:
-        """Take a node in."""
+        """Add a node."""
         self.groups.setdefault(node.required_attributes, {}).setdefault(node.key, {})[node] = None
 
     def remove(self, node: CoverNode) -> None:
-        """Let a node go."""
+        """Remove a node."""
         group = self.groups[node.required_attributes]
         del group[node.key][node]
         if not group[node.key]:
@@ -99,11 +88,9 @@ class Siblings:
             del self.groups[node.required_attributes]
 
     def __iter__(self) -> Iterator[CoverNode]:
-        """Yield all nodes."""
         return (node for group in self.groups.values() for nodes in group.values() for node in nodes)
 
     def __bool__(self) -> bool:
-        """Tell whether there is any."""
         return bool(self.groups)
 
     def iterate_present(self, present: int) -> Iterator[CoverNode]:
@@ -129,10 +116,10 @@ class Siblings:
 
 
 class CoverDecider:
-    """Makes nodes, and decides between them; counts how often it had to."""
+    """Makes nodes, decides whether one covers another, and counts the decisions."""
 
     def __init__(self, ontology: Ontology) -> None:
-        """Decide with these concepts; attributes may carry several values, whatever a schema says."""
+        """Decide with these concepts and no schema: an attribute may have several values."""
         self._judge = Judge(Vocabulary(ontology=ontology))
         self._bits: dict[str, int] = {}
         self.comparisons = 0
@@ -162,49 +149,22 @@ class CoverDecider:
         """Return the bits of the attributes without which the filter accepts nothing."""
         match tree:
             case Test(attribute, condition):
-                return 0 if isinstance(condition, IsNull) else self._get_bit(attribute)
+                return 0 if isinstance(condition, IsNull) else self._bits.setdefault(attribute, 1 << len(self._bits))
             case And(parts):
-                return _unite_bits(map(self._find_required, parts))
+                return reduce(or_, map(self._find_required, parts), 0)
             case Or(parts):
-                common = ALL_ATTRIBUTES
-                for part in parts:
-                    common &= self._find_required(part)
-                return common
+                return reduce(and_, map(self._find_required, parts), ALL_ATTRIBUTES)
             case Not():
                 return 0
 
-    def _get_bit(self, name: str) -> int:
-        bit = self._bits.get(name)
-        if bit is None:
-            bit = self._bits[name] = 1 << len(self._bits)
-        return bit
 
-
-def _unite_bits(needs: Iterable[int]) -> int:
-    united = 0
-    for bits in needs:
-        united |= bits
-    return united
-
-
-def _list_tests(tree: Filter) -> list[Test]:
-    """Return the plain tests that must all hold."""
-    parts = tree.parts if isinstance(tree, And) else (tree,)
-    return [part for part in parts if isinstance(part, Test) and part.quantifier is Quantifier.ANY]
-
-
-def _find_keys(tree: Filter) -> frozenset[Key]:
-    tests = _list_tests(tree)
-    return frozenset((test.attribute, test.condition.value) for test in tests if isinstance(test.condition, Is))
-
-
-def _find_spans(tree: Filter) -> dict[str, tuple[Any, Any]]:
-    """Return the numbers that an attribute may have, where one test alone says so."""
+def _find_spans(tests: list[Test]) -> dict[str, tuple[Any, Any]]:
+    """Return the numbers that an attribute may have, where a single test bounds them."""
     spans: dict[str, tuple[Any, Any] | None] = {}
-    for test in _list_tests(tree):
+    for test in tests:
         match test.condition:
             case Range(low, high) if type(low if high is None else high) in (int, float):
-                span = (-INFINITE if low is None else low, INFINITE if high is None else high)
+                span = (-INFINITY if low is None else low, INFINITY if high is None else high)
                 spans[test.attribute] = None if test.attribute in spans else span
             case _:
                 spans[test.attribute] = None

@@ -1,13 +1,13 @@
-"""Forest: every filter stands under one that covers it; an event that a filter rejects, nothing below it accepts.
+"""Forest: every filter is below one that covers it; an event that a filter rejects is rejected by all below it.
 
 Tarkoma's text on poset routing, section 3.7, Algorithm 6 (Match-Forest) and Property 3.13: the forest is walked from
 its roots, breadth first, and a node that does not match hides its subtree. Equal filters share a node. The matcher
-knows nothing of the language but `covers` and `holds`, so it expresses everything. The text asks for the roots of the
-event's type; here those are the nodes whose attributes the event has.
+uses only `covers` and `holds`, so it supports every filter. The text starts from the roots of the event's type; here
+those are the nodes whose attributes the event has.
 
-For routing, many subscriptions belong to few interfaces: `route` returns interfaces, stops when all are found (Imax),
-and skips tests of nodes (or whole subtrees) that can add none. With a deadline, what is left when it passes is added
-unasked: false positives, never a miss.
+For routing, many subscriptions belong to few interfaces: `route` returns interfaces, stops when it has all (Imax), and
+skips tests of nodes (or whole subtrees) that can add none. With a deadline, the nodes left when it passes are added
+untested: false positives, never a miss.
 
 Corrected (README.md here): a node may be left out altogether only when the interfaces of its whole subtree are in
 the result, not its own alone; "the remaining nodes" are those below nodes that did not fail.
@@ -18,16 +18,17 @@ this is for thousands of filters; remove O(children); space O(filters).
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import holds
+from tidings.matcher.algorithm import Algorithm
 from tidings.papers.posets.covering_order import CoverDecider, CoverNode, Siblings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from tidings.algebra import Reading, Setting
     from tidings.concepts import Ontology
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class SkipMode(StrEnum):
-    """What a walk for interfaces leaves out."""
+    """What a walk for interfaces skips."""
 
     NOTHING = "nothing"
     """Every node below matching ones is tested."""
@@ -48,7 +49,7 @@ class SkipMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WalkResult:
-    """What a walk found; `approximate` when the deadline passed, so that some may be false (and none is missing)."""
+    """The result of a walk; `approximate` when the deadline passed, so that some ids may be false (none is missing)."""
 
     ids: list[Any]
     tests: int
@@ -59,24 +60,38 @@ def _read_no_clock() -> float:
     return 0.0
 
 
-class Forest:
-    """Filters under filters that cover them, each under one."""
+class _Deadline:
+    """The time left to a walk; from when it has passed, nodes are added without a test."""
+
+    def __init__(self, deadline: float, clock: Callable[[], float]) -> None:
+        self._deadline, self._clock = deadline, clock
+        self.is_over, self.tests = False, 0
+
+    def allows_test(self, *, count: bool) -> bool:
+        """Tell whether there is time for a test of the next node, and count it if one is made."""
+        self.is_over = self.is_over or self._clock() >= self._deadline
+        self.tests += count and not self.is_over
+        return not self.is_over
+
+
+class Forest(Algorithm):
+    """Filters below filters that cover them, each below one."""
 
     name = "forest"
 
     def __init__(self, ontology: Ontology, *, interfaces: Mapping[SubId, Hashable] | None = None) -> None:
         """Start without filters; a subscription that `interfaces` does not name is an interface of its own."""
-        self._coverage = CoverDecider(ontology)
+        self.coverage = CoverDecider(ontology)
         self._interface_of = interfaces or {}
-        self._roots = Siblings()
-        self._nodes: dict[Filter, CoverNode] = {}
+        self.roots = Siblings()
+        self.nodes: dict[Filter, CoverNode] = {}
         self._node_of: dict[SubId, CoverNode] = {}
-        self.interface_counts: dict[Hashable, int] = {}
+        self.interface_counts: Counter[Hashable] = Counter()
 
     # Filters in and out ------------------------------------------------------------------------
 
     def compile_filter(self, tree: Filter) -> Filter:
-        """Return the filter as it is: the law decides it, and `covers` places it."""
+        """Return the filter as it is."""
         return tree
 
     def add_many(self, filters: Iterable[tuple[SubId, Filter]]) -> None:
@@ -84,37 +99,42 @@ class Forest:
         for id, tree in filters:
             if id in self._node_of:
                 self.remove(id)
-            node = self._nodes.get(tree)
+            node = self.nodes.get(tree)
             if node is None:
-                fresh = self._coverage.make_node(tree)
+                fresh = self.coverage.make_node(tree)
                 node = self._insert_node(fresh)
                 if node is fresh:
-                    self._nodes[tree] = node
+                    self.nodes[tree] = node
             self._node_of[id] = node
             node.subscribers[id] = None
             self._count(node, self._interface_of.get(id, id), 1)
 
     def remove(self, id: SubId) -> None:
-        """Forget a filter that is there; below a node that nobody wants any more, the children move up."""
+        """Forget a filter that is there; the children of a node without subscriptions move up."""
         node = self._node_of.pop(id)
         del node.subscribers[id]
         self._count(node, self._interface_of.get(id, id), -1)
         if not node.subscribers:
-            del self._nodes[node.tree]
+            del self.nodes[node.tree]
             self._remove_node(node)
 
     def _count(self, node: CoverNode, interface: Hashable, step: int) -> None:
-        """Note an interface at a node and on the way up."""
-        _step(node.interfaces, interface, step)
-        _step(self.interface_counts, interface, step)
+        """Count a subscription of an interface, in or out."""
+        for counts in (node.interfaces, self.interface_counts, *self._iterate_subtree_counts(node)):
+            counts[interface] += step
+            if not counts[interface]:
+                del counts[interface]
+
+    def _iterate_subtree_counts(self, node: CoverNode) -> Iterator[Counter[Hashable]]:
+        """Yield the counts of all subtrees that a node is in."""
         above: CoverNode | None = node
         while above is not None:
-            _step(above.interfaces_below, interface, step)
+            yield above.interfaces_below
             above = next(iter(above.parents), None)
 
     def _insert_node(self, node: CoverNode) -> CoverNode:
-        """Put a node under one that covers it, and under it what it covers; return the node that stands for it."""
-        brood, parent, covers = self._roots, None, self._coverage.covers
+        """Put a node below one that covers it, and those it covers below it; return it, or one that is equivalent."""
+        brood, parent, covers = self.roots, None, self.coverage.covers
         while above := next((candidate for candidate in brood.iterate_covering(node) if covers(candidate, node)), None):
             if node.may_cover(above) and covers(node, above):
                 return above  # they accept the same events
@@ -127,12 +147,12 @@ class Forest:
         return node
 
     def _attach(self, node: CoverNode, parent: CoverNode | None) -> None:
-        (self._roots if parent is None else parent.children).add(node)
+        (self.roots if parent is None else parent.children).add(node)
         node.parents = {} if parent is None else {parent: None}
 
     def _remove_node(self, node: CoverNode) -> None:
         parent = next(iter(node.parents), None)
-        (self._roots if parent is None else parent.children).remove(node)
+        (self.roots if parent is None else parent.children).remove(node)
         for child in list(node.children):
             self._attach(child, parent)
 
@@ -141,41 +161,24 @@ class Forest:
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading."""
         ids: list[SubId] = []
-        present = self._coverage.find_present(reading)
-        waiting = deque([self._roots])
+        present = self.coverage.find_present(reading)
+        arrived: dict[CoverNode, int] = {}
+        waiting = deque([self.roots])
         while waiting:
             for node in waiting.popleft().iterate_present(present):
-                if holds(node.tree, reading, setting):
+                if self._is_due(node, arrived) and holds(node.tree, reading, setting):
                     ids += node.subscribers
                     if node.children:
                         waiting.append(node.children)
         return ids
 
-    def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
-        """Return the same for each of many readings."""
-        return [self.match(reading, setting) for reading in readings]
-
     def match_until(
         self, reading: Reading, setting: Setting, *, deadline: float, clock: Callable[[], float] = _read_no_clock
     ) -> WalkResult:
-        """Return the ids, and those that may be, once `clock()` has reached the deadline."""
-        ids: list[SubId] = []
-        tests, late, present = 0, False, self._coverage.find_present(reading)
-        arrived: dict[CoverNode, int] = {}
-        waiting = deque([self._roots])
-        while waiting:
-            for node in waiting.popleft().iterate_present(present):
-                if not self._is_due(node, arrived):
-                    continue
-                late = late or clock() >= deadline
-                if not late:
-                    tests += 1
-                    if not holds(node.tree, reading, setting):
-                        continue
-                ids += node.subscribers
-                if node.children:
-                    waiting.append(node.children)
-        return WalkResult(ids, tests, late)
+        """Return the ids; once `clock()` has reached the deadline, those of all nodes that are left, untested."""
+        limit = _Deadline(deadline, clock)
+        nodes = self._walk(reading, setting, limit, lambda _: True)
+        return WalkResult([id for node in nodes for id in node.subscribers], limit.tests, limit.is_over)
 
     def route(
         self,
@@ -187,32 +190,39 @@ class Forest:
         clock: Callable[[], float] = _read_no_clock,
     ) -> WalkResult:
         """Return the interfaces of the filters that accept the reading: Algorithm 6."""
+        limit = _Deadline(deadline, clock)
         forward: set[Hashable] = set()
-        tests, late, present = 0, False, self._coverage.find_present(reading)
+
+        def needs_test(node: CoverNode) -> bool | None:
+            if skip is SkipMode.SUBTREES and self._adds_nothing(node, forward):
+                return None
+            return skip is SkipMode.NOTHING or not node.interfaces.keys() <= forward
+
+        for node in self._walk(reading, setting, limit, needs_test):
+            forward.update(node.interfaces)
+            if len(forward) >= len(self.interface_counts):  # Imax: nothing can be added
+                break
+        return WalkResult(list(forward), limit.tests, limit.is_over)
+
+    def _walk(
+        self, reading: Reading, setting: Setting, limit: _Deadline, needs_test: Callable[[CoverNode], bool | None]
+    ) -> Iterator[CoverNode]:
+        """Yield the nodes that match, or need no test; those for which `needs_test` is None are left out."""
+        present = self.coverage.find_present(reading)
         arrived: dict[CoverNode, int] = {}
-        waiting = deque([self._roots])
+        waiting = deque([self.roots])
         while waiting:
             for node in waiting.popleft().iterate_present(present):
-                if not self._is_due(node, arrived):
+                if not self._is_due(node, arrived) or (test := needs_test(node)) is None:
                     continue
-                if skip is SkipMode.SUBTREES and self._adds_nothing(node, forward):
+                if limit.allows_test(count=test) and test and not holds(node.tree, reading, setting):
                     continue
-                late = late or clock() >= deadline
-                is_covered = skip is not SkipMode.NOTHING and node.interfaces.keys() <= forward
-                if not (late or is_covered):
-                    tests += 1
-                    if not holds(node.tree, reading, setting):
-                        continue
-                if not is_covered:
-                    forward.update(node.interfaces)
-                if len(forward) >= len(self.interface_counts):  # Imax: nothing can be added
-                    return WalkResult(list(forward), tests, late)
+                yield node
                 if node.children:
                     waiting.append(node.children)
-        return WalkResult(list(forward), tests, late)
 
     def _is_due(self, node: CoverNode, arrived: dict[CoverNode, int]) -> bool:
-        """Tell whether a node is to be looked at now: in a forest, whenever its parent let it through."""
+        """Tell whether a node is to be tested now: in a forest, whenever the walk reaches it."""
         del node, arrived
         return True
 
@@ -220,35 +230,11 @@ class Forest:
         return node.interfaces_below.keys() <= forward
 
     def explain(self) -> dict[str, object]:
-        """Tell how many nodes there are, how many are roots, and what placing them cost."""
+        """Return how many nodes there are, how many are roots, and how many covers were decided to place them."""
         return {
             "algorithm": self.name,
             "filters": len(self._node_of),
-            "nodes": len(self._nodes),
-            "roots": sum(1 for _ in self._roots),
-            "covers asked": self._coverage.comparisons,
+            "nodes": len(self.nodes),
+            "roots": sum(1 for _ in self.roots),
+            "covers asked": self.coverage.comparisons,
         }
-
-    def check(self) -> None:
-        """Assert that every node is once in the forest, under one that covers it, with its interfaces counted."""
-        waiting: deque[tuple[CoverNode | None, Siblings]] = deque([(None, self._roots)])
-        seen = 0
-        while waiting:
-            parent, brood = waiting.popleft()
-            for node in brood:
-                seen += 1
-                assert list(node.parents) == ([] if parent is None else [parent])
-                assert parent is None or self._coverage.covers(parent, node)
-                assert node.subscribers
-                below = sum((child.interfaces_below for child in node.children), node.interfaces.copy())
-                assert below == node.interfaces_below
-                waiting.append((node, node.children))
-        assert seen == len(self._nodes)
-
-
-def _step(counts: dict[Hashable, int], key: Hashable, step: int) -> None:
-    left = counts.get(key, 0) + step
-    if left:
-        counts[key] = left
-    else:
-        del counts[key]

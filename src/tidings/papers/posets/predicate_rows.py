@@ -1,8 +1,8 @@
-"""Conjunctions sorted into what can be looked up and what has to be asked, for the counting matcher.
+"""Conjunctions sorted into predicates that are looked up and predicates that are evaluated, for the counting matcher.
 
 Equality is looked up by its value, a range of numbers or times by the numbers the event has; everything else (text
 patterns, text ranges, places, concepts, ages, quantifiers, negations, records, two attributes compared, ends that
-float64 cannot hold) is a predicate that the law decides.
+float64 cannot hold) is evaluated by `algebra.holds`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from tidings.algebra.law.typed_attribute import resolve_attribute, resolve_test, strip_unit
 from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import TooLarge
-from tidings.kernels.papers.counting import HIGH_OPEN, LOW_OPEN
 from tidings.model import And, In, Is, IsNull, Quantifier, Range, Test
-from tidings.papers.common.intervals import EXACT_INT, to_micros
+from tidings.papers.common.intervals import INFINITY, to_interval, to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,10 +23,8 @@ if TYPE_CHECKING:
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.model import Filter
 
-INFINITE = float("inf")
-
 MAX_LOOKED_UP = 200
-"""So many predicates of a row are looked up; a counter has eight bits of needs. The rest are asked."""
+"""Predicates of a row that are looked up at most, since its required count has eight bits; the rest are evaluated."""
 
 Equality: TypeAlias = "tuple[TypedAttribute, *tuple[Any, ...]]"
 """An attribute as it is read, and its value or the values of a set."""
@@ -35,9 +32,8 @@ Equality: TypeAlias = "tuple[TypedAttribute, *tuple[Any, ...]]"
 Segment: TypeAlias = "tuple[float, int, float, int]"
 """The two ends of a number or range of an event, each with its side: -1 just below the number, 1 just above."""
 
-
 RangePredicate: TypeAlias = "tuple[TypedAttribute, float, float, int]"
-"""A range predicate: the attribute, the ends, and the bits of those that are open. Plain, since there are millions."""
+"""A range predicate: the attribute, the ends, and the bits of those that are open; a tuple, as there are millions."""
 
 
 class PredicateRow(NamedTuple):
@@ -64,46 +60,28 @@ def to_rows(tree: Filter) -> tuple[PredicateRow, ...]:
 def _to_row(literals: Sequence[Filter]) -> PredicateRow | None:
     equalities: dict[Equality, None] = {}
     ranges: dict[RangePredicate, None] = {}
-    asked: dict[Filter, None] = {}
+    evaluated: dict[Filter, None] = {}
     for literal in literals:
         looked_up = len(equalities) + len(ranges) < MAX_LOOKED_UP
         if not looked_up or type(literal) is not Test or literal.quantifier is not Quantifier.ANY:
-            asked[literal] = None
+            evaluated[literal] = None
             continue
         condition, key = strip_unit(literal.condition), resolve_attribute(literal.attribute, literal.condition)
         if type(condition) is Is:
             equalities[key, condition.value] = None
-        elif type(condition) is Range and (interval := _to_range_predicate(key, condition)):
-            if interval[1] == interval[2] and interval[3]:
+        elif type(condition) is Range and (interval := to_interval(condition)):
+            if interval.low == interval.high and interval.ends:
                 return None  # `(2 .. 2)` holds no point
-            ranges[interval] = None
+            ranges[key, *interval] = None
         elif type(condition) is In:
             equalities[key, *condition.values] = None
         else:
-            asked[literal] = None
-    return PredicateRow(tuple(equalities), tuple(ranges), tuple(asked))
-
-
-def _to_range_predicate(key: TypedAttribute, ends: Range) -> RangePredicate | None:
-    low = -INFINITE if ends.low is None else _to_exact_float(ends.low)
-    high = INFINITE if ends.high is None else _to_exact_float(ends.high)
-    if low is None or high is None:
-        return None
-    return key, low, high, LOW_OPEN * ends.low_open + HIGH_OPEN * ends.high_open
-
-
-def _to_exact_float(end: Any) -> float | None:
-    """Return an end as a float64 number, if it is one."""
-    if type(end) is float:
-        return end
-    if type(end) is int and -EXACT_INT <= end <= EXACT_INT:
-        return float(end)
-    spot = _nearest_float(end)
-    return spot[0] if spot is not None and not spot[1] else None
+            evaluated[literal] = None
+    return PredicateRow(tuple(equalities), tuple(ranges), tuple(evaluated))
 
 
 def _nearest_float(value: Any) -> tuple[float, int] | None:
-    """Return the float64 number next to a number or time, and on which side of it that lies."""
+    """Return the float64 number nearest to a number or time, and on which side of it that lies."""
     if type(value) is float:
         return value, 0
     if type(value) is datetime:
@@ -115,9 +93,9 @@ def _nearest_float(value: Any) -> tuple[float, int] | None:
 
 
 def to_segments(values: Sequence[Any]) -> list[Segment]:
-    """Return what an attribute's numbers, times and ranges cover, ascending and apart; other values have no place.
+    """Return the segments that an attribute's numbers, times and ranges cover, ascending and apart.
 
-    A range of no width, which only the conversion of units can leave, stays as it is: see `odd`.
+    Other values have none. A range that is inverted, which only the conversion of units can leave, stays as it is.
     """
     if len(values) == 1:
         segment = _to_segment(values[0])
@@ -135,7 +113,7 @@ def to_segments(values: Sequence[Any]) -> list[Segment]:
 
 
 def is_inverted(segment: Segment) -> bool:
-    """Tell whether a segment ends before it begins; the law still compares its ends."""
+    """Tell whether a segment ends before it begins; evaluation still compares its ends one by one."""
     return segment[:2] > segment[2:]
 
 
@@ -143,8 +121,8 @@ def _to_segment(value: Any) -> Segment | None:
     if type(value) is not Range:
         spot = _nearest_float(value)
         return None if spot is None else (*spot, *spot)
-    low = (-INFINITE, 0) if value.low is None else _nearest_float(value.low)
-    high = (INFINITE, 0) if value.high is None else _nearest_float(value.high)
+    low = (-INFINITY, 0) if value.low is None else _nearest_float(value.low)
+    high = (INFINITY, 0) if value.high is None else _nearest_float(value.high)
     if low is None or high is None:
         return None
     return low[0], low[1] or int(value.low_open), high[0], high[1] or -int(value.high_open)

@@ -32,7 +32,7 @@ def inside(matcher) -> CandidatesTree:
 def candidates(matcher, event):
     setting = matcher.make_setting()
     rows = inside(matcher).find_candidates(matcher.current_view().reader.read(event, setting.now), setting)
-    return sorted(inside(matcher).path_rows.ids[row] for row in rows.tolist())
+    return sorted(inside(matcher).path_rows.owners.get_owner(row) for row in rows.tolist())
 
 
 def padded(filters, **more):
@@ -113,28 +113,24 @@ def test_everything_goes_when_everyone_leaves():
     for id in list(matcher)[:-1]:
         matcher.remove(id)
     algorithm = inside(matcher)
-    assert (len(algorithm.path_rows), len(algorithm.law_parts)) == (2, 1)
+    assert (algorithm.path_rows.owners.row_count, len(algorithm.law_parts)) == (2, 1)
     a, color, spot = TypedAttribute("a", "number"), TypedAttribute("color", "text"), TypedAttribute("spot", "place")
     assert set(algorithm.revision.columns.numbers) == {a, color, (spot, "lon"), (spot, "lat")}
     assert set(algorithm.revision.codes.numbers) == {"red", "blue"}
     matcher.remove("or")
-    assert (len(algorithm.path_rows), algorithm.law_parts, algorithm.filters, algorithm.multi_row_filters) == (
-        0,
-        {},
-        {},
-        0,
-    )
+    owners = algorithm.path_rows.owners
+    assert (owners.row_count, algorithm.law_parts, algorithm.filters, owners.multi_row_filters) == (0, {}, {}, 0)
     assert algorithm.name_order.counts == {}
 
 
 def test_rows_that_went_leave_their_room_to_those_that_come():
     matcher = filled({at: f"a < {at} and b = 'x{at}'" for at in range(50)})
     revision = inside(matcher).revision
-    used = revision.used
+    used = revision.blocks.length
     for at in range(50):
         matcher.remove(at)
         matcher.add(100 + at, f"a > {at} and b = 'y{at}'")
-    assert (revision.used, len(revision.codes)) == (used, 50)
+    assert (revision.blocks.length, len(revision.codes)) == (used, 50)
     assert matcher.match({"a": 30, "b": "y7"}) == [107]
 
 

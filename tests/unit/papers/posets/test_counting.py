@@ -14,7 +14,6 @@ from tidings.concepts import Ontology
 from tidings.lang import parse
 from tidings.matcher.brute import Brute
 from tidings.model import FALSE, TRUE, And, Exists, Is, Not, Or, Quantifier, Range, Test, all_of, any_of, one_of
-from tidings.papers.posets import interval_index
 from tidings.papers.posets.counting import Counting
 from tidings.papers.posets.predicate_rows import MAX_LOOKED_UP, to_rows
 
@@ -103,31 +102,36 @@ def found(algorithm, filters, events):
 @examples(100)
 @given(steps=STEPS, events=st.lists(EVENTS, min_size=1, max_size=8))
 def test_counting_agrees_with_brute_force_whatever_comes_and_goes(access, waiting, steps, events):
-    kept, interval_index.MAX_WAITING = interval_index.MAX_WAITING, waiting
-    try:
-        counting, brute = Counting(access=access), Brute()
-        filters = [tree for _, tree in steps if tree is not None]
-        held = set()
-        for id, tree in steps:
-            if tree is not None:
-                for one in (counting, brute):
-                    one.add_many([(id, one.compile_filter(tree))])
-                held.add(id)
-            elif id in held:
-                counting.remove(id)
-                brute.remove(id)
-                held.discard(id)
-            assert found(counting, filters, events) == found(brute, filters, events)
-            counting.range_index.check()
-        for id in held:
+    counting, brute = Counting(access=access, max_waiting=waiting), Brute()
+    filters = [tree for _, tree in steps if tree is not None]
+    held = set()
+    for id, tree in steps:
+        if tree is not None:
+            for one in (counting, brute):
+                one.add_many([(id, one.compile_filter(tree))])
+            held.add(id)
+        elif id in held:
             counting.remove(id)
-        assert found(counting, filters, events) == [set()] * len(events)
-        left = counting.explain()
-        assert (left["rows"], left["distinct predicates"], left["ranges"]["waiting"]) == (0, 0, 0)
-        tables = (counting.attribute_numbers, counting.deferred, counting.predicates.tables)
-        assert [len(table) for table in tables] == [0, 0, 0]
-    finally:
-        interval_index.MAX_WAITING = kept
+            brute.remove(id)
+            held.discard(id)
+        assert found(counting, filters, events) == found(brute, filters, events)
+        check(counting.range_index)
+    for id in held:
+        counting.remove(id)
+    assert found(counting, filters, events) == [set()] * len(events)
+    left = counting.explain()
+    assert (left["rows"], left["distinct predicates"], left["ranges"]["waiting"]) == (0, 0, 0)
+    tables = (counting.attributes, counting.deferred, counting.predicates.tables)
+    assert [len(table) for table in tables] == [0, 0, 0]
+
+
+def check(index):
+    """Hold the interval index to what it promises: slots, the waiting list and the tree agree."""
+    assert all(index.where[slot] == at for at, slot in enumerate(index.waiting))
+    indexed = sorted(row for row, where in zip(index.rows, index.where, strict=True) if row >= 0 and where == -1)
+    assert len(indexed) == index.summarize()["in the tree"]
+    for kept in (index.tree.low_rows, index.tree.high_rows):
+        assert sorted(kept[kept >= 0]) == indexed
 
 
 def ids_of(texts, event, *, access=True):
@@ -237,13 +241,12 @@ def test_a_million_is_not_needed_to_build_the_tree():
         counting.remove(at)
         brute.remove(at)
     assert found(counting, trees, events) == found(brute, trees, events)
-    counting.range_index.check()
+    check(counting.range_index)
 
 
 @pytest.mark.parametrize("ends", range(1, 40))
-def test_the_tree_of_one_attribute_does_not_reach_into_the_next(ends, monkeypatch):
-    monkeypatch.setattr(interval_index, "MAX_WAITING", 0)
-    counting, brute = Counting(), Brute()
+def test_the_tree_of_one_attribute_does_not_reach_into_the_next(ends):
+    counting, brute = Counting(max_waiting=0), Brute()
     names = "abc"
     trees = [Test(name, Range(at, at + 1 + at % 3)) for name in names for at in range(ends)]
     for one in (counting, brute):
@@ -273,12 +276,11 @@ def dense_value(random):
 @pytest.mark.parametrize("access", [True, False])
 @pytest.mark.parametrize("waiting", [0, 1024])
 @pytest.mark.parametrize("seed", range(3))
-def test_many_filters_of_few_numbers_agree_with_brute_force(access, waiting, seed, monkeypatch):
-    monkeypatch.setattr(interval_index, "MAX_WAITING", waiting)
+def test_many_filters_of_few_numbers_agree_with_brute_force(access, waiting, seed):
     random = Random(seed)
     trees = [dense_filter(random) for _ in range(300)]
     events = [{name: dense_value(random) for name in "abc" if random.random() < 0.8} for _ in range(60)]
-    counting, brute = Counting(access=access), Brute()
+    counting, brute = Counting(access=access, max_waiting=waiting), Brute()
     for one in (counting, brute):
         one.add_many((at, one.compile_filter(tree)) for at, tree in enumerate(trees))
     assert found(counting, trees, events) == found(brute, trees, events)
@@ -286,4 +288,4 @@ def test_many_filters_of_few_numbers_agree_with_brute_force(access, waiting, see
         counting.remove(at)
         brute.remove(at)
     assert found(counting, trees, events) == found(brute, trees, events)
-    counting.range_index.check()
+    check(counting.range_index)

@@ -58,8 +58,31 @@ def filled(kind, texts, **options):
     trees = {id: parse(text) for id, text in texts.items()}
     made = kind(SETTING.ontology, **options)
     made.add_many((id, made.compile_filter(tree)) for id, tree in trees.items())
-    made.check()
+    check(made)
     return made, lambda event: readings_of(trees.values(), [event])[0]
+
+
+def check(made):
+    """Hold the order to what it promises; a forest has one parent at most, and counts the interfaces below."""
+    seen, waiting = set(), list(made.roots)
+    assert not any(root.parents for root in made.roots)
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            assert isinstance(made, Poset)  # in a forest, every node is reached once
+            continue
+        seen.add(node)
+        assert node.subscribers
+        for child in node.children:
+            assert node in child.parents
+            assert made.coverage.covers(node, child)
+            waiting.append(child)
+        assert all(node in set(parent.children) for parent in node.parents)
+        if not isinstance(made, Poset):
+            assert len(node.parents) <= 1
+            below = sum((child.interfaces_below for child in node.children), node.interfaces.copy())
+            assert below == node.interfaces_below
+    assert seen == set(made.nodes.values())
 
 
 class Ticking:
@@ -89,7 +112,7 @@ def test_answers_agree_with_brute_force_whatever_comes_and_goes(kind, steps, eve
             made.remove(id)
             brute.remove(id)
             held.discard(id)
-        made.check()
+        check(made)
         for reading in readings:
             wanted = brute.match(reading, SETTING)
             ids = made.match(reading, SETTING)
@@ -154,9 +177,9 @@ def test_equal_filters_share_a_node_however_they_are_written(kind):
 def test_children_of_a_removed_node_move_up(kind):
     made, read = filled(kind, NESTED)
     made.remove("wide")
-    made.check()
+    check(made)
     made.remove("left")
-    made.check()
+    check(made)
     assert sorted(made.match(read({"a": 15, "b": 1}), SETTING)) == ["both", "inner"]
 
 
