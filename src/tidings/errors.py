@@ -8,7 +8,7 @@ argument, so every error survives pickling on its way back from a Spark worker.
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -33,6 +33,12 @@ class Mistake:
     start: int | None = None
     end: int | None = None
     path: str | None = None
+
+    def shift(self, offset: int) -> Mistake:
+        """Return the mistake with its offsets in a longer text, in which its own text begins at `offset`."""
+        if self.start is None:
+            return self
+        return replace(self, start=self.start + offset, end=None if self.end is None else self.end + offset)
 
     def meets(self, other: Mistake) -> bool:
         """Tell whether the two places share something: then one may well follow from the other."""

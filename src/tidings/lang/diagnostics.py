@@ -1,16 +1,17 @@
-"""Error messages for mistakes in filters: the message, the line, and carets under the position."""
+"""Error messages for mistakes in filters and patterns: the message, the line, and carets under the position."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from tidings.errors import FilterError, Mistake
+from tidings.errors import FilterError, Mistake, PatternError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_LENGTH = 200_000
-"""Characters of a filter at most: a long polygon fits, a pasted file does not."""
+"""Characters of a filter or pattern at most: a long polygon fits, a pasted file does not."""
 
 MAX_DEPTH = 100
 """Levels of parentheses, `not` and `has` in a filter at most; recursion stays far from Python's own limit."""
@@ -19,27 +20,53 @@ MAX_MISTAKES = 20
 """Mistakes in one error at most; beyond these it is better to correct the first ones."""
 
 _WIDTH = 100
+_Error = TypeVar("_Error", bound=FilterError | PatternError)
 
 
-def build_filter_error(mistakes: Iterable[Mistake], text: str | None) -> FilterError:
+def build_error(error: type[_Error], mistakes: Iterable[Mistake], text: str | None) -> _Error:
     """Return the error that reports all mistakes together, in the order of their positions, one for each position."""
     by_place = {(m.start, m.path, m.message if m.start is None else ""): m for m in reversed(list(mistakes))}
     ordered = tuple(sorted(by_place.values(), key=lambda m: (m.start or 0, m.path or "")))[:MAX_MISTAKES]
     message = "\n".join(_format_mistake(mistake, text) for mistake in ordered)
-    return FilterError(message, mistakes=ordered, text=text)
+    return error(message, mistakes=ordered, text=text)
 
 
-def check_length(text: str) -> None:
-    """Refuse a filter of more than `MAX_LENGTH` characters."""
+def check_length(text: str, error: type[FilterError | PatternError]) -> None:
+    """Refuse a filter or pattern of more than `MAX_LENGTH` characters."""
     if len(text) > MAX_LENGTH:
-        mistake = Mistake(f"the filter has {len(text):,} characters; the limit is {MAX_LENGTH:,}")
-        raise build_filter_error([mistake], None)
+        subject = "filter" if error is FilterError else "pattern"
+        mistake = Mistake(f"the {subject} has {len(text):,} characters; the limit is {MAX_LENGTH:,}")
+        raise build_error(error, [mistake], None)
 
 
 def make_depth_mistake(start: int | None = None, path: str | None = None) -> Mistake:
-    """Return the mistake of nesting too deeply."""
+    """Return the mistake of nesting a filter too deeply."""
     end = None if start is None else start + 1
     return Mistake(f"the filter is nested more than {MAX_DEPTH} levels deep, which is the limit", start, end, path)
+
+
+def decode_json(source: str | bytes, error: type[FilterError | PatternError]) -> Any:
+    """Decode the JSON text of a filter or pattern; the error gives the position where it is not JSON."""
+    text = None
+    try:
+        text = source.decode() if isinstance(source, bytes) else source
+        check_length(text, error)
+        return json.loads(text, parse_constant=refuse_constant)
+    except error:
+        raise
+    except json.JSONDecodeError as problem:
+        mistake = Mistake(f"not JSON: {problem.msg}", problem.pos, problem.pos + 1)
+        raise build_error(error, [mistake], text) from None
+    except (RecursionError, UnicodeDecodeError, ValueError) as problem:
+        is_deep_filter = isinstance(problem, RecursionError) and error is FilterError
+        mistake = make_depth_mistake(path="$") if is_deep_filter else Mistake(f"not JSON: {problem}")
+        raise build_error(error, [mistake], None) from None
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Refuse the NaN and infinities that Python's JSON reader would let in."""
+    msg = f"{name} is not a finite number"
+    raise ValueError(msg)
 
 
 def _format_mistake(mistake: Mistake, text: str | None) -> str:

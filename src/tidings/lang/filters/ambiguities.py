@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 from tidings.concepts import Vocabulary
 from tidings.errors import FilterWarning
 from tidings.lang.diagnostics import format_excerpt
+from tidings.lang.source_map import VALUE
 from tidings.model import Compare, compared_name, tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tidings.lang.filters.source_spans import FilterSourceMap
+    from tidings.lang.source_map import SourceMap
     from tidings.model import Filter
 
 MAX_WARNINGS = 5
@@ -28,37 +29,33 @@ MAX_WARNINGS = 5
 
 
 def find_ambiguous_words(
-    tree: Filter, source_map: FilterSourceMap, text: str, vocabulary: Vocabulary | None
+    tree: Filter, source_map: SourceMap, text: str, vocabulary: Vocabulary | None
 ) -> list[FilterWarning]:
     """Return a warning for each comparison with a bare word that neither schema nor ontology declares."""
-    if not source_map.bare_words:
-        return []
     bare = {id(test) for test in source_map.bare_words}
     vocabulary = vocabulary or Vocabulary()
-    compared = [(name, test) for name, test in tests(tree) if id(test) in bare]
-    return [
-        _make_warning(test.condition.other, source_map.locate(test).value, text)
-        for name, test in compared
-        if isinstance(test.condition, Compare) and not vocabulary.has_attribute(compared_name(name, test))
-    ]
+    filter_warnings = []
+    for name, test in tests(tree):
+        if id(test) not in bare or vocabulary.has_attribute(compared_name(name, test)):
+            continue
+        assert isinstance(test.condition, Compare)
+        word, span = test.condition.other, source_map.locate(test, VALUE)
+        readings = f"text goes in quotes: '{word}', an attribute in backticks: `{word}`"
+        message = f"`{word}` is read as another attribute; {readings}"
+        filter_warnings.append(_make_warning(message, span.start or 0, span.end or 0, text))
+    return filter_warnings
 
 
-def _make_warning(word: str, span: tuple[int, int] | None, text: str) -> FilterWarning:
-    start, end = span or (0, 0)
-    message = (
-        f"`{word}` is read as another attribute; text goes in quotes: '{word}', an attribute in backticks: `{word}`"
-    )
+def _make_warning(message: str, start: int, end: int, text: str) -> FilterWarning:
     return FilterWarning(f"{message}\n{format_excerpt(text, start, end)}", start=start, end=end, text=text)
 
 
 def shift_warnings(filter_warnings: Iterable[FilterWarning], offset: int, text: str) -> list[FilterWarning]:
     """Return a filter's warnings with positions in the longer text that the filter is part of."""
-    shifted = []
-    for warning in filter_warnings:
-        start, end = offset + (warning.start or 0), offset + (warning.end or 0)
-        message = f"{str(warning).partition(chr(10))[0]}\n{format_excerpt(text, start, end)}"
-        shifted.append(FilterWarning(message, start=start, end=end, text=text))
-    return shifted
+    return [
+        _make_warning(str(warning).partition("\n")[0], offset + (warning.start or 0), offset + (warning.end or 0), text)
+        for warning in filter_warnings
+    ]
 
 
 class WarningCollector:

@@ -13,11 +13,12 @@ from tidings import model
 from tidings.concepts import did_you_mean
 from tidings.errors import TidingsError
 from tidings.lang.filters import literals
+from tidings.lang.source_map import ATTRIBUTE, VALUE
 
 if TYPE_CHECKING:
     from tidings.concepts import Vocabulary
     from tidings.errors import Mistake
-    from tidings.lang.filters.source_spans import FilterSourceMap
+    from tidings.lang.source_map import SourceMap
 
 
 class FilterChecker:
@@ -27,27 +28,23 @@ class FilterChecker:
         self._vocabulary = vocabulary
         self._schema, self._ontology, self._regions = vocabulary.schema, vocabulary.ontology, vocabulary.regions
         self.mistakes: list[Mistake] = []
-        self._source_map: FilterSourceMap | None = None
+        self._source_map: SourceMap | None = None
 
-    def check(self, tree: model.Filter, source_map: FilterSourceMap) -> model.Filter:
+    def check(self, tree: model.Filter, source_map: SourceMap) -> model.Filter:
         """Return the filter with its literals converted to the kinds of their attributes."""
         self._source_map = source_map
         return self._check_filter(tree, "")
 
     def _check_filter(self, tree: model.Filter, prefix: str) -> model.Filter:
-        match tree:
-            case model.And(parts):
-                return model.And(tuple(self._check_filter(part, prefix) for part in parts))
-            case model.Or(parts):
-                return model.Or(tuple(self._check_filter(part, prefix) for part in parts))
-            case model.Not(part):
-                return model.Not(self._check_filter(part, prefix))
-            case model.Test():
-                return self._check_test(tree, prefix)
+        if isinstance(tree, model.Test):
+            return self._check_test(tree, prefix)
+        return model.change_parts(tree, lambda part: self._check_filter(part, prefix))
 
     def _check_test(self, test: model.Test, prefix: str) -> model.Filter:
         name = prefix + test.attribute
-        self._check_attribute(test, name)
+        if not self._is_known(name):
+            near = did_you_mean(name, self._list_names())
+            self._add_mistake(test, f"unknown attribute `{name}`{near}", ATTRIBUTE)
         if isinstance(test.condition, model.Compare):
             self._check_comparison(test, prefix, test.condition)
         if isinstance(test.condition, model.Has):
@@ -58,25 +55,20 @@ class FilterChecker:
             self._check_kind(name, attribute, condition)
             self._check_names(name, condition)
         except (ValueError, TidingsError) as problem:
-            self._add_mistake(test, str(problem), "value")
+            self._add_mistake(test, str(problem), VALUE)
             return test
         return replace(test, condition=condition)
-
-    def _check_attribute(self, test: model.Test, name: str) -> None:
-        if not self._is_known(name):
-            near = did_you_mean(name, self._list_names())
-            self._add_mistake(test, f"unknown attribute `{name}`{near}", "attribute")
 
     def _check_comparison(self, test: model.Test, prefix: str, condition: model.Compare) -> None:
         other = prefix + condition.other
         if not self._is_known(other):
             near = did_you_mean(other, self._list_names()) or f"; text goes in quotes: '{condition.other}'"
-            self._add_mistake(test, f"unknown attribute `{other}`{near}", "value")
+            self._add_mistake(test, f"unknown attribute `{other}`{near}", VALUE)
             return
         left, right = self._find_declaration(prefix + test.attribute), self._find_declaration(other)
         if left.kind and right.kind and not left.accepts(right.kind) and not right.accepts(left.kind):
             message = f"`{prefix}{test.attribute}` is declared {left.kind} and `{other}` {right.kind}"
-            self._add_mistake(test, message, "value")
+            self._add_mistake(test, message, VALUE)
 
     def _check_kind(self, name: str, attribute: model.Attribute, condition: model.Condition) -> None:
         required, kind = model.condition_kind(condition), attribute.kind
@@ -126,9 +118,9 @@ class FilterChecker:
         attribute = self._vocabulary.find_attribute(name)
         return attribute.tree if attribute is not None else None
 
-    def _add_mistake(self, test: model.Test, message: str, part: str) -> None:
+    def _add_mistake(self, test: model.Test, message: str, part: int) -> None:
         assert self._source_map is not None
-        self.mistakes.append(self._source_map.locate(test).make_mistake(message, part))
+        self.mistakes.append(self._source_map.locate(test, part).make_mistake(message))
 
 
 _WAYS_OUT = {

@@ -46,7 +46,6 @@ _PREDICATE = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _ITEM = re.compile(_LITERAL)
-_RINGS = re.compile(r"\(([^()]*)\)")
 _BEFORE = re.compile(r"\s*(?:(not)\b|(\())")
 _AFTER = re.compile(r"\s*(?:(and|or)\b|(\))|$)")
 
@@ -173,15 +172,10 @@ class FastParser:
             at = joint.end()
             if joint[1] == "and":
                 continue
-            alternatives.append(parts[0] if len(parts) == 1 else model.And(tuple(parts)))
-            if joint[1] == "or":
-                parts = []
-                continue
-            return (
-                alternatives[0] if len(alternatives) == 1 else model.Or(tuple(alternatives)),
-                at,
-                joint[2] is not None,
-            )
+            alternatives.append(model.all_of(parts))
+            if joint[1] != "or":
+                return model.any_of(alternatives), at, joint[2] is not None
+            parts = []
 
     def _parse_operand(self, text: str, at: int, depth: int) -> tuple[model.Filter, int]:
         before = _BEFORE.match(text, at)
@@ -223,30 +217,25 @@ def _build_test(match: re.Match[str]) -> model.Test:
         if match["quantifier"]:
             raise _NotPlain
         quantifier = model.Quantifier.NONE
+    assert match.lastgroup
     try:
-        return model.Test(match["name"], _build_condition(match), quantifier)
+        condition = _build_age(match) if match["age"] else _MAKERS[match.lastgroup](match)
+        return model.Test(match["name"], condition, quantifier)
     except ValueError:
         raise _NotPlain from None  # the grammar will say what is wrong, and where
-
-
-def _build_condition(match: re.Match[str]) -> model.Condition:
-    assert match.lastgroup
-    return _build_age(match) if match["age"] else _MAKERS[match.lastgroup](match)
 
 
 def _build_age(match: re.Match[str]) -> model.Age:
     if not match["unit"] or match["op"] in ("=", "!="):
         raise _NotPlain
-    span = _compare_with_literal(match["op"], literals.to_seconds(_read_literal(match)))
-    if not isinstance(span, model.Range):
-        raise _NotPlain
-    return model.Age(span)
+    return model.Age(literals.to_range(match["op"], literals.to_seconds(_read_literal(match))))
 
 
 def _build_comparison(match: re.Match[str]) -> model.Condition:
     if other := match["other"] or match["quoted"]:
         return model.Compare(model.Comparison("=" if match["op"] == "!=" else match["op"]), other)
-    return _compare_with_literal(match["op"], _read_literal(match))
+    value = _read_literal(match)
+    return model.Is(value) if match["op"] in ("=", "!=") else literals.to_range(match["op"], value)
 
 
 def _read_literal(match: re.Match[str]) -> Any:
@@ -258,18 +247,6 @@ def _read_literal(match: re.Match[str]) -> Any:
     return model.Quantity(value, match["unit"])
 
 
-def _compare_with_literal(op: str, value: Any) -> model.Is | model.Range:
-    if op in ("=", "!="):
-        return model.Is(value)
-    if op[0] == "<":
-        return model.Range(high=value, high_open=op == "<")
-    return model.Range(low=value, low_open=op == ">")
-
-
-def _build_set(match: re.Match[str]) -> model.Condition:
-    return model.one_of([_read_value(item) for item in _ITEM.findall(match["set"])])
-
-
 def _build_same_text(match: re.Match[str]) -> model.SameText:
     if match["op"] and match["op"] not in ("=", "!="):
         raise _NotPlain
@@ -277,13 +254,8 @@ def _build_same_text(match: re.Match[str]) -> model.SameText:
 
 
 def _build_range(match: re.Match[str]) -> model.Condition:
-    low, high = match["low"], match["high"]
-    return model.Range(
-        _read_value(low) if low else None,
-        _read_value(high) if high else None,
-        match["left"] == "(",
-        match["right"] == ")",
-    )
+    low, high = (_read_value(end) if end else None for end in match.group("low", "high"))
+    return model.Range(low, high, match["left"] == "(", match["right"] == ")")
 
 
 def _build_text_test(match: re.Match[str]) -> model.TextTest:
@@ -292,18 +264,9 @@ def _build_text_test(match: re.Match[str]) -> model.TextTest:
     return model.TextTest(model.TextOp(match["text"]), match["pattern"][1:-1], bool(match["fold"]))
 
 
-def _build_polygon(match: re.Match[str]) -> model.Within:
-    rings = _RINGS.findall(match["polygon"])
-    return model.Within(
-        model.area_of([[[[*map(literals.parse_number, place.split())] for place in ring.split(",")] for ring in rings]])
-    )
-
-
 def _build_near(match: re.Match[str]) -> model.Near:
-    center = model.Point(float(match["lon"]), float(match["lat"]))
-    return model.Near(
-        center, literals.to_metres(model.Quantity(literals.parse_number(match["far"]), match["far_unit"]))
-    )
+    far = model.Quantity(literals.parse_number(match["far"]), match["far_unit"])
+    return model.Near(model.Point(float(match["lon"]), float(match["lat"])), literals.to_metres(far))
 
 
 def _read_value(token: str) -> Any:
@@ -312,22 +275,21 @@ def _read_value(token: str) -> Any:
     return literals.parse_moment(token) if token[4:5] == "-" else literals.parse_number(token)
 
 
-_MAKERS: dict[
-    str, Callable[[re.Match[str]], model.Condition]
-] = {  # by the last group of `_PREDICATE` that took part in the match
+# By the last group of `_PREDICATE` that took part in the match.
+_MAKERS: dict[str, Callable[[re.Match[str]], model.Condition]] = {
     "value": _build_comparison,
     "unit": _build_comparison,
     "same": _build_same_text,
     "other": _build_comparison,
     "quoted": _build_comparison,
-    "set": _build_set,
+    "set": lambda match: model.one_of(map(_read_value, _ITEM.findall(match["set"]))),
     "same_set": _build_same_text,
     "right": _build_range,
     "to": lambda match: model.Range(_read_value(match["from"]), _read_value(match["to"])),
     "pattern": _build_text_test,
     "fold": _build_text_test,
     "concept": lambda match: model.IsA(match["concept"][1:-1]),
-    "polygon": _build_polygon,
+    "polygon": lambda match: model.Within(literals.parse_polygon(match["polygon"])),
     "region": lambda match: model.WithinRegion(match["region"]),
     "far_unit": _build_near,
     "exists": lambda _: model.Exists(),

@@ -11,8 +11,7 @@ from datetime import datetime
 from ipaddress import IPv6Network, ip_network
 from typing import TYPE_CHECKING, Any
 
-from tidings.errors import BadRegion
-from tidings.model import Area, Quantity, area_of
+from tidings.model import Area, Quantity, Range, area_of
 from tidings.model.values import check_float, check_int, to_utc
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 SECONDS = {"day": 86400, "h": 3600, "min": 60, "s": 1, "ms": 0.001}
 """The units durations are written in, the largest first."""
 
-_DURATIONS = {
+DURATIONS = {
     **SECONDS,
     **dict.fromkeys(("weeks", "week", "w"), 604800),
     **dict.fromkeys(("days", "d"), 86400),
@@ -36,6 +35,8 @@ _DURATIONS = {
     **dict.fromkeys(("seconds", "second", "sec", "secs"), 1),
     **dict.fromkeys(("milliseconds", "millisecond"), 0.001),
 }
+"""The seconds of each unit of time, by all its names."""
+
 _DISTANCES = {
     **dict.fromkeys(("m", "metre", "metres", "meter", "meters"), 1),
     **dict.fromkeys(("km", "kilometre", "kilometres", "kilometer", "kilometers"), 1000),
@@ -70,11 +71,6 @@ def _resolve_escape(match: re.Match[str]) -> str:
 def find_bare_percent(token: str) -> int | None:
     """Return the index of the first `%` in a quoted pattern that no backslash escapes, if there is one."""
     return next((match.start() for match in re.finditer(r"\\.|%", token, re.DOTALL) if match[0] == "%"), None)
-
-
-def quote_pattern(pattern: str) -> str:
-    """Return a wildcard pattern in quotes; `%` takes a backslash, since a bare one is refused."""
-    return quote(pattern).replace("%", "\\%")
 
 
 def quote(text: str, mark: str = "'") -> str:
@@ -129,7 +125,7 @@ def format_moment(value: datetime) -> str:
 
 def to_seconds(value: Any) -> int | float:
     """Return a duration in seconds."""
-    return _convert_unit(value, _DURATIONS, "a duration such as `7 days`")
+    return _convert_unit(value, DURATIONS, "a duration such as `7 days`")
 
 
 def format_seconds(value: int | float) -> str:
@@ -139,6 +135,13 @@ def format_seconds(value: int | float) -> str:
             count = int(value // size)
             return f"{count} {unit}s" if unit == "day" and count != 1 else f"{count} {unit}"
     return f"{format_number(value)} s"
+
+
+def to_range(op: str, bound: Any) -> Range:
+    """Return the range of a comparison with `<`, `<=`, `>` or `>=`."""
+    if op[0] == "<":
+        return Range(high=bound, high_open=op == "<")
+    return Range(low=bound, low_open=op == ">")
 
 
 def to_metres(value: Any) -> int | float:
@@ -159,9 +162,8 @@ def _convert_unit(value: Any, sizes: dict[str, Any], wanted: str) -> int | float
     if size is None:
         msg = f"`{value.unit}` is not a unit of {wanted}; use one of {', '.join(sizes)}"
         raise ValueError(msg)
-    return (
-        check_float(value.amount * size) if isinstance(value.amount * size, float) else check_int(value.amount * size)
-    )
+    amount = value.amount * size
+    return check_float(amount) if isinstance(amount, float) else check_int(amount)
 
 
 def parse_network(token: str) -> Network:
@@ -169,31 +171,26 @@ def parse_network(token: str) -> Network:
     try:
         block = ip_network(token)
     except ValueError as problem:
-        raise ValueError(_explain_network(token, problem)) from None
+        if "host bits" in str(problem):
+            msg = f"`{token}` has bits beyond its prefix; the block is `{ip_network(token, strict=False)}`"
+        else:
+            msg = f"`{token}` is not an IP address or block; write 10.0.0.0/8 or 2001:db8::/32"
+        raise ValueError(msg) from None
     if isinstance(block, IPv6Network) and block.prefixlen >= 96 and block.network_address.ipv4_mapped:
         return ip_network(f"{block.network_address.ipv4_mapped}/{block.prefixlen - 96}")
     return block
 
 
-def _explain_network(token: str, problem: ValueError) -> str:
-    if "host bits" in str(problem):
-        return f"`{token}` has bits beyond its prefix; the block is `{ip_network(token, strict=False)}`"
-    return f"`{token}` is not an IP address or block; write 10.0.0.0/8 or 2001:db8::/32"
-
-
 def parse_polygon(token: str) -> Area:
     """Parse POLYGON((lon lat, ...)) or MULTIPOLYGON, as WKT writes them."""
     word, _, _ = token.partition("(")
-    body = token[len(word) :].strip()
+    several = word.strip().lower() == "multipolygon"
     try:
-        nested = _parse_rings(body, 3 if word.strip().lower() == "multipolygon" else 2)
+        nested = _parse_rings(token.removeprefix(word).strip(), 3 if several else 2)
     except ValueError:
         msg = "a polygon is written POLYGON((lon lat, lon lat, ..., lon lat))"
         raise ValueError(msg) from None
-    try:
-        return area_of(nested if word.strip().lower() == "multipolygon" else [nested])
-    except BadRegion as problem:
-        raise ValueError(str(problem)) from problem
+    return area_of(nested if several else [nested])
 
 
 def _parse_rings(body: str, depth: int) -> list[Any]:
@@ -220,9 +217,8 @@ def _split_top_level(text: str) -> list[str]:
 
 def format_area(area: Area) -> str:
     """Return the area as WKT."""
-    polygons = ["(" + ", ".join(_format_ring(ring) for ring in rings) + ")" for rings in area.polygons]
+    polygons = []
+    for rings in area.polygons:
+        places = [", ".join(f"{format_number(lon)} {format_number(lat)}" for lon, lat in ring) for ring in rings]
+        polygons.append(f"(({'), ('.join(places)}))")
     return f"POLYGON{polygons[0]}" if len(polygons) == 1 else f"MULTIPOLYGON({', '.join(polygons)})"
-
-
-def _format_ring(ring: tuple[tuple[float, float], ...]) -> str:
-    return "(" + ", ".join(f"{format_number(lon)} {format_number(lat)}" for lon, lat in ring) + ")"

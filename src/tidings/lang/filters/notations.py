@@ -10,16 +10,16 @@ from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import FilterError, TidingsError
-from tidings.lang.diagnostics import build_filter_error
+from tidings.lang.diagnostics import build_error
 from tidings.lang.filters.fast_text import BARE_WORD, parse_fast
-from tidings.model import Not, Test, Within, require_filter
+from tidings.model import Test, Within, change_parts, require_filter
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from tidings.concepts import Ontology, Regions, Vocabulary
-    from tidings.errors import FilterWarning, Mistake
-    from tidings.lang.filters.source_spans import FilterSourceMap
+    from tidings.concepts import Ontology, Regions
+    from tidings.errors import FilterWarning
+    from tidings.lang.source_map import SourceMap
     from tidings.model import Filter, Schema
 
 NOTATIONS = ("text", "json", "url")
@@ -54,7 +54,10 @@ def parse(
         tree = parse_fast(source)  # a million filters come this way
         if tree is not None:
             return tree
-    _check_source(source, notation)
+    _check_notation(notation)
+    if notation != "json" and not isinstance(source, str):
+        msg = f"a filter in {notation} notation is text, not {type(source).__name__}"
+        raise FilterError(msg, mistakes=(), text=None)
     checker = None if no_vocabulary else _find_fast_checker(schema, ontology, regions)
     tree, filter_warnings = _parse(source, notation, checker, stored=False)
     if warnings is not None:
@@ -78,13 +81,6 @@ def parse_stored(source: str, *, schema: Any = None, ontology: Any = None, regio
     return _parse(source, "text", checker, stored=True)[0]
 
 
-def _check_source(source: Any, notation: str) -> None:
-    _check_notation(notation)
-    if notation != "json" and not isinstance(source, str):
-        msg = f"a filter in {notation} notation is text, not {type(source).__name__}"
-        raise FilterError(msg, mistakes=(), text=None)
-
-
 def _parse(
     source: Any, notation: str, checker: _FastChecker | None, *, stored: bool
 ) -> tuple[Filter, list[FilterWarning]]:
@@ -97,15 +93,24 @@ def _parse(
         if unambiguous and (tree := checker.parse(source)) is not None:
             return tree, []
     built, source_map = _read_notation(source, notation, schema, stored=stored)
-    tree, mistakes = _check(built, source_map, vocabulary)
-    if source_map.mistakes or mistakes:
-        others = [mistake for mistake in mistakes if not any(mistake.meets(other) for other in source_map.mistakes)]
-        raise build_filter_error([*source_map.mistakes, *others], source if isinstance(source, str) else None)
+    tree, mistakes = built, list(source_map.mistakes)
+    if vocabulary is not None:
+        from tidings.lang.filters.check import FilterChecker
+
+        checks = FilterChecker(vocabulary)
+        tree = checks.check(built, source_map)
+        mistakes += [mistake for mistake in checks.mistakes if not any(map(mistake.meets, source_map.mistakes))]
+    if mistakes:
+        raise build_error(FilterError, mistakes, source if isinstance(source, str) else None)
     if stored or not source_map.bare_words:
         return tree, []
     from tidings.lang.filters.ambiguities import find_ambiguous_words
 
     return tree, find_ambiguous_words(built, source_map, source, vocabulary)
+
+
+class _Refused(Exception):
+    """A test has a mistake."""
 
 
 class _FastChecker:
@@ -119,36 +124,33 @@ class _FastChecker:
     def __init__(self, schema: Any, ontology: Any, regions: Any) -> None:
         from tidings.concepts import Vocabulary
         from tidings.lang.filters.check import FilterChecker
-        from tidings.lang.filters.source_spans import FilterSourceMap
+        from tidings.lang.source_map import SourceMap
 
         self.parts = (schema, ontology, regions)
         self.vocabulary = Vocabulary.of(schema, ontology, regions)
-        self._checker, self._no_positions = FilterChecker(self.vocabulary), FilterSourceMap()
+        self._checker, self._no_positions = FilterChecker(self.vocabulary), SourceMap()
         self._accepted: dict[int, tuple[Test, Test]] = {}
 
     def parse(self, source: str) -> Filter | None:
         """Return the checked filter, or nothing when the grammar must read it."""
         built = parse_fast(source)
-        return None if built is None else self._check_filter(built)
-
-    def _check_filter(self, tree: Filter) -> Filter | None:
-        if isinstance(tree, Test):
-            accepted = self._accepted.get(id(tree))
-            return self._check_test(tree) if accepted is None else accepted[1]
-        if isinstance(tree, Not):
-            part = self._check_filter(tree.part)
-            return tree if part is tree.part else None if part is None else Not(part)
-        parts = [part for part in map(self._check_filter, tree.parts) if part is not None]
-        if len(parts) < len(tree.parts):
+        try:
+            return None if built is None else self._check_filter(built)
+        except _Refused:
             return None
-        return tree if all(map(is_, parts, tree.parts)) else type(tree)(tuple(parts))
 
-    def _check_test(self, test: Test) -> Test | None:
+    def _check_filter(self, tree: Filter) -> Filter:
+        if not isinstance(tree, Test):
+            return change_parts(tree, self._check_filter)
+        accepted = self._accepted.get(id(tree))
+        return self._check_test(tree) if accepted is None else accepted[1]
+
+    def _check_test(self, test: Test) -> Test:
         checker = self._checker
         checked = checker.check(test, self._no_positions)
         if checker.mistakes:
             self._checker = type(checker)(self.vocabulary)
-            return None
+            raise _Refused
         accepted = test if checked == test else checked
         assert isinstance(accepted, Test)
         if not isinstance(test.condition, Within):  # as in the fast parser: large, and seldom repeated
@@ -172,9 +174,7 @@ def _find_fast_checker(schema: Any, ontology: Any, regions: Any) -> _FastChecker
     return checker
 
 
-def _read_notation(
-    source: Any, notation: str, schema: Schema | None, *, stored: bool
-) -> tuple[Filter, FilterSourceMap]:
+def _read_notation(source: Any, notation: str, schema: Schema | None, *, stored: bool) -> tuple[Filter, SourceMap]:
     if notation == "json":
         from tidings.lang.filters.parse_json import parse_json
 
@@ -186,15 +186,6 @@ def _read_notation(
     from tidings.lang.filters.parse_text import parse_text
 
     return parse_text(source, stored=stored)
-
-
-def _check(built: Filter, source_map: FilterSourceMap, vocabulary: Vocabulary | None) -> tuple[Filter, list[Mistake]]:
-    if vocabulary is None:
-        return built, []
-    from tidings.lang.filters.check import FilterChecker
-
-    checker = FilterChecker(vocabulary)
-    return checker.check(built, source_map), checker.mistakes
 
 
 def render(tree: Filter, *, notation: str = "text", schema: Schema | None = None) -> str:

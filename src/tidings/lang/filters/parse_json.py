@@ -11,54 +11,32 @@ from typing import TYPE_CHECKING, Any
 
 from tidings import model
 from tidings.concepts import did_you_mean
-from tidings.errors import BadRegion, Mistake
-from tidings.lang.diagnostics import MAX_DEPTH, build_filter_error, check_length, make_depth_mistake
+from tidings.errors import FilterError
+from tidings.lang.diagnostics import MAX_DEPTH, decode_json, make_depth_mistake
 from tidings.lang.filters import literals
-from tidings.lang.filters.source_spans import FilterSourceMap, TestSpan
+from tidings.lang.source_map import SourceMap, SourceSpan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def parse_json(source: Any) -> tuple[model.Filter, FilterSourceMap]:
+def parse_json(source: Any) -> tuple[model.Filter, SourceMap]:
     """Return the filter of a JSON text or of its decoded object, and the paths of its tests."""
     if isinstance(source, str | bytes):
-        source = _decode(source)
+        source = decode_json(source, FilterError)
     reader = _JsonReader()
     built = reader.read_filter(source, "$", 0)
     return built, reader.source_map
 
 
-def _decode(source: str | bytes) -> Any:
-    try:
-        text = source.decode() if isinstance(source, bytes) else source
-        check_length(text)
-        return json.loads(text, parse_constant=refuse_constant)
-    except json.JSONDecodeError as problem:
-        mistake = Mistake(f"not JSON: {problem.msg}", problem.pos, problem.pos + 1)
-        raise build_filter_error([mistake], str(source)) from None
-    except RecursionError:
-        raise build_filter_error([make_depth_mistake(path="$")], None) from None
-    except (UnicodeDecodeError, ValueError) as problem:
-        if hasattr(problem, "mistakes"):
-            raise
-        raise build_filter_error([Mistake(f"not JSON: {problem}")], None) from None
-
-
-def refuse_constant(name: str) -> Any:
-    """Refuse the NaN and infinities that Python's JSON reader would let in."""
-    msg = f"{name} is not a finite number"
-    raise ValueError(msg)
-
-
-_UNEQUAL_QUANTIFIERS = ((None, "none"), ("all", "none"), ("none", "all"))
+_UNEQUAL_QUANTIFIERS = ((None, "none"), ("all", "none"), ("none", "all"), ("any", "all"))
 
 
 class _JsonReader:
     """Reads one filter top-down; a part that cannot be read is noted as a mistake and replaced by `TRUE`."""
 
     def __init__(self) -> None:
-        self.source_map = FilterSourceMap()
+        self.source_map = SourceMap()
 
     def read_filter(self, node: Any, path: str, depth: int) -> model.Filter:
         if depth > MAX_DEPTH:
@@ -87,49 +65,50 @@ class _JsonReader:
 
     def _read_test(self, node: dict[str, Any], path: str, depth: int) -> model.Filter:
         fields = dict(node)
-        attribute, op = fields.pop("attr"), fields.pop("op", None)
-        quantifier = fields.pop("quantifier", None)
+        op, quantifier = fields.pop("op", None), fields.pop("quantifier", None)
         if op == "has":
             inner = self.read_filter(fields.pop("filter", None), f"{path}.filter", depth + 1)
-            return self._build_test(path, attribute, quantifier, lambda: _refuse_extra_keys(fields, model.Has(inner)))
+            return self._build_test(path, fields, quantifier, lambda: model.Has(inner))
         if op == "!=":
-            return self._read_unequal(fields, path, attribute, quantifier)
+            return self._read_unequal(fields, path, quantifier)
         if not isinstance(op, str) or op not in _READERS:
             operators = [*_READERS, "!=", "has"]
             near = did_you_mean(op, operators) if isinstance(op, str) else f"; one of {', '.join(operators)}"
             return self._refuse(f"unknown operator {_format_value(op)}{near}", f"{path}.op")
-        return self._build_test(
-            path, attribute, quantifier, lambda: _refuse_extra_keys(fields, _READERS[op](op, fields))
-        )
+        return self._build_test(path, fields, quantifier, lambda: _READERS[op](op, fields))
 
-    def _read_unequal(self, fields: dict[str, Any], path: str, attribute: Any, quantifier: Any) -> model.Filter:
+    def _read_unequal(self, fields: dict[str, Any], path: str, quantifier: Any) -> model.Filter:
         """Read `!=` with the meaning of the text notation: none of the values is equal, unless quantified."""
-        if quantifier == "any":
-            every = self._build_test(
-                path, attribute, "all", lambda: _refuse_extra_keys(fields, _read_comparison("=", fields))
-            )
-            return model.And((self._build_test(path, attribute, None, model.Exists), model.Not(every)))
+        some = {"attr": fields["attr"]}
         # A scan, not a dict: a wrong quantifier may be a list, which has no hash.
         opposite = next((to for word, to in _UNEQUAL_QUANTIFIERS if quantifier == word), quantifier)
-        return self._build_test(
-            path, attribute, opposite, lambda: _refuse_extra_keys(fields, _read_comparison("=", fields))
-        )
+        equal = self._build_test(path, fields, opposite, lambda: _read_comparison("=", fields))
+        if quantifier != "any":
+            return equal
+        return model.And((self._build_test(path, some, None, model.Exists), model.Not(equal)))
 
     def _build_test(
-        self, path: str, attribute: Any, quantifier: Any, make: Callable[[], model.Condition]
+        self, path: str, fields: dict[str, Any], quantifier: Any, make: Callable[[], model.Condition]
     ) -> model.Filter:
+        """Build a test of the attribute in `fields`, from which `make` takes what its operator needs."""
+        attribute = fields.pop("attr")
         try:
             if not isinstance(attribute, str):
                 msg = "`attr` is an attribute's name"
                 raise ValueError(msg)
-            test = model.Test(attribute, make(), _read_quantifier(quantifier))
-        except (ValueError, BadRegion) as problem:
+            condition = make()
+            if fields:  # a misspelt key must not be ignored
+                msg = f"unknown key `{next(iter(fields))}` beside this operator"
+                raise ValueError(msg)
+            test = model.Test(attribute, condition, _read_quantifier(quantifier))
+        except ValueError as problem:
             return self._refuse(str(problem), path)
-        self.source_map.record(test, TestSpan(path=path))
+        span = SourceSpan(path=path)
+        self.source_map.record(test, span, span)
         return test
 
     def _refuse(self, message: str, path: str) -> model.Filter:
-        self.source_map.mistakes.append(Mistake(message, path=path))
+        self.source_map.refuse(message, SourceSpan(path=path))
         return model.TRUE
 
 
@@ -147,14 +126,6 @@ def _format_value(value: Any) -> str:
         return json.dumps(value)[:60]
     except (TypeError, ValueError, RecursionError):
         return f"a {type(value).__name__}"
-
-
-def _refuse_extra_keys(fields: dict[str, Any], condition: model.Condition) -> model.Condition:
-    """Refuse keys that the operator does not use: a misspelt key must not be ignored."""
-    if fields:
-        msg = f"unknown key `{next(iter(fields))}` beside this operator"
-        raise ValueError(msg)
-    return condition
 
 
 def _take(fields: dict[str, Any], key: str, *kinds: type) -> Any:
@@ -209,13 +180,7 @@ def _read_comparison(op: str, fields: dict[str, Any]) -> model.Condition:
     value = _take_value(fields)
     if "ignoring_case" in fields and op == "=" and _take_flag(fields, "ignoring_case"):
         return model.SameText((value,))
-    match op:
-        case "=":
-            return model.Is(value)
-        case "<" | "<=":
-            return model.Range(high=value, high_open=op == "<")
-        case _:
-            return model.Range(low=value, low_open=op == ">")
+    return model.Is(value) if op == "=" else literals.to_range(op, value)
 
 
 def _read_range(_: str, fields: dict[str, Any]) -> model.Range:
@@ -249,19 +214,16 @@ def _read_text_test(op: str, fields: dict[str, Any]) -> model.TextTest:
 def _read_within(_: str, fields: dict[str, Any]) -> model.Condition:
     if "region" in fields:
         return model.WithinRegion(_take(fields, "region", str))
-    geometry = _take(fields, "geometry", dict)
-    match geometry:
+    match _take(fields, "geometry", dict):
         case {"type": "Polygon", "coordinates": list(rings)}:
-            return model.Within(_build_area([rings]))
+            polygons = [rings]
         case {"type": "MultiPolygon", "coordinates": list(polygons)}:
-            return model.Within(_build_area(polygons))
-    msg = "`geometry` is a GeoJSON Polygon or MultiPolygon"
-    raise ValueError(msg)
-
-
-def _build_area(polygons: Any) -> model.Area:
+            pass
+        case _:
+            msg = "`geometry` is a GeoJSON Polygon or MultiPolygon"
+            raise ValueError(msg)
     try:
-        return model.area_of(polygons)
+        return model.Within(model.area_of(polygons))
     except TypeError:
         msg = "`coordinates` is not nested as GeoJSON nests it"
         raise ValueError(msg) from None

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from lark import Lark
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
-from tidings.errors import Mistake
-from tidings.lang.diagnostics import MAX_DEPTH, MAX_MISTAKES, build_filter_error, check_length, make_depth_mistake
+from tidings.errors import FilterError, Mistake
+from tidings.lang.diagnostics import MAX_DEPTH, MAX_MISTAKES, build_error, check_length, make_depth_mistake
 from tidings.lang.filters.expected_tokens import explain_error
 from tidings.lang.filters.render_text import RESERVED
 from tidings.lang.filters.tree_builder import FilterBuilder
@@ -25,7 +25,7 @@ from tidings.model import TRUE
 if TYPE_CHECKING:
     from lark import Tree
 
-    from tidings.lang.filters.source_spans import FilterSourceMap
+    from tidings.lang.source_map import SourceMap
     from tidings.model import Filter
 
 HOLE = "\x00"
@@ -37,14 +37,14 @@ _PIECE = re.compile(
 _JOINTS = {"and", "or", "(", ")"}
 
 
-def parse_text(text: str, *, stored: bool = False) -> tuple[Filter, FilterSourceMap]:
+def parse_text(text: str, *, stored: bool = False) -> tuple[Filter, SourceMap]:
     """Return the filter and the positions of its tests; the mistakes are in `source_map.mistakes`.
 
     A `stored` filter was accepted before: it is read with the meaning it had then.
     """
-    check_length(text)
+    check_length(text, FilterError)
     if deep := _find_too_deep(text):
-        raise build_filter_error([make_depth_mistake(deep)], text)
+        raise build_error(FilterError, [make_depth_mistake(deep)], text)
     builder = FilterBuilder(stored=stored)
     tree = _parse_with_recovery(text, builder.source_map.mistakes)
     built = builder.transform(tree) if tree is not None else TRUE

@@ -114,16 +114,11 @@ def _render_range(span: model.Range, format_bound: Any) -> str:
 
 
 def _quote_pattern(op: model.TextOp, pattern: str) -> str:
-    match op:
-        case model.TextOp.MATCHES:
-            return _quote_expression(pattern)
-        case model.TextOp.LIKE:
-            return literals.quote_pattern(pattern)
-    return literals.quote(pattern)
-
-
-def _quote_expression(pattern: str) -> str:
-    return "/" + re.sub(r"\\.|/", lambda match: "\\/" if match[0] == "/" else match[0], pattern, flags=re.DOTALL) + "/"
+    if op is model.TextOp.MATCHES:
+        escaped = re.sub(r"\\.|/", lambda match: "\\/" if match[0] == "/" else match[0], pattern, flags=re.DOTALL)
+        return f"/{escaped}/"
+    # A bare `%` in a wildcard pattern is refused.
+    return literals.quote(pattern).replace("%", "\\%") if op is model.TextOp.LIKE else literals.quote(pattern)
 
 
 def render_name(name: str) -> str:

@@ -7,17 +7,16 @@ placeholder, so that one pass finds all mistakes.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lark import Transformer
 
 from tidings import model
-from tidings.errors import Mistake
 from tidings.lang.filters import literals
-from tidings.lang.filters.source_spans import FilterSourceMap, TestSpan
+from tidings.lang.source_map import SourceMap, SourceSpan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from lark import Token
 
@@ -27,8 +26,11 @@ class _Part:
     """A value read from the text, and its place."""
 
     value: Any
-    start: int
-    end: int
+    span: SourceSpan
+
+
+class _QuotedText(_Part):
+    """A quoted literal, to be told from an attribute's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +40,27 @@ class _Subject:
     is_age: bool = False
 
 
+_Tail: TypeAlias = "Callable[[_Subject], model.Filter]"
+"""What follows a subject: a function that builds the test."""
+
+_PERCENT = "`%` is no wildcard here: `*` is any text and `?` one character; the percent sign itself is `\\%`"
+_LITERALS: dict[str, Callable[[str], Any]] = {
+    "NUMBER": literals.parse_number,
+    "TRUE": lambda _: True,
+    "FALSE": lambda _: False,
+    "TIME": literals.parse_moment,
+    "ADDRESS": literals.parse_network,
+}
+
+
 class FilterBuilder(Transformer[Any, Any]):
     """One method for each rule of `grammar.lark`; `source_map` collects positions and mistakes."""
 
     def __init__(self, *, stored: bool = False) -> None:
         super().__init__()
-        self.source_map, self._stored = FilterSourceMap(), stored
+        self.source_map, self._stored = SourceMap(), stored
 
     # Connectives -----------------------------------------------------------------------------
-
-    def start(self, parts: list[model.Filter]) -> model.Filter:
-        return parts[0]
-
-    def group(self, parts: list[model.Filter]) -> model.Filter:
-        return parts[0]
 
     def disjunction(self, parts: list[model.Filter]) -> model.Filter:
         return model.Or(tuple(parts))
@@ -68,16 +77,15 @@ class FilterBuilder(Transformer[Any, Any]):
     # Subjects ----------------------------------------------------------------------------------
 
     def name(self, tokens: list[Token]) -> _Part:
-        return self._read_token(
-            tokens[0], lambda token: literals.unquote(token) if token.startswith("`") else token, "x"
-        )
+        return self._read_token(tokens[0], literals.unquote if tokens[0].startswith("`") else str, "x")
+
+    unit = name
 
     def age(self, parts: list[Any]) -> _Subject:
         return _Subject(parts[1], is_age=True)
 
     def quantification(self, parts: list[Any]) -> _Subject:
-        inner = parts[1] if isinstance(parts[1], _Subject) else _Subject(parts[1])
-        return replace(inner, quantifier=model.Quantifier(parts[0][:-1].strip().lower()))
+        return replace(self.subject(parts[1:]), quantifier=model.Quantifier(parts[0][:-1].strip().lower()))
 
     def subject(self, parts: list[Any]) -> _Subject:
         return parts[0] if isinstance(parts[0], _Subject) else _Subject(parts[0])
@@ -90,114 +98,93 @@ class FilterBuilder(Transformer[Any, Any]):
     def other(self, tokens: list[Token]) -> _Part:
         return self._read_token(tokens[0], _LITERALS[tokens[0].type], 0)
 
-    def unit(self, tokens: list[Token]) -> _Part:
-        return self.name(tokens)
-
     def quantity(self, parts: list[Any]) -> _Part:
         amount, unit = self._read_token(parts[0], literals.parse_number, 0), parts[1]
-        return _Part(model.Quantity(amount.value, unit.value), amount.start, unit.end)
+        return _Part(model.Quantity(amount.value, unit.value), _span_of(amount, unit))
 
     def point(self, tokens: list[Token]) -> _Part:
         lon, lat = (token for token in tokens if token.type == "NUMBER")
-        return self._read_part(lambda: self._build_point(lon, lat), lon.start_pos, lat.end_pos, model.Point(0, 0))
+        return self._read_part(lambda: _build_point(lon, lat), _span_of(lon, lat), model.Point(0, 0))
 
     # Tests ---------------------------------------------------------------------------------------
 
-    def comparison(self, parts: list[Any]) -> Callable[[_Subject], model.Filter]:
+    def comparison(self, parts: list[Any]) -> _Tail:
         return lambda subject: self._build_comparison(subject, str(parts[0]), parts[1])
 
-    def case_fold(self, parts: list[Any]) -> Callable[[_Subject], model.Filter]:
+    def case_fold(self, parts: list[Any]) -> _Tail:
         part = parts[1]
-        build = self._defer_test(lambda: model.SameText((part.value,)), part.start, part.end)
+        build = self._defer(lambda: model.SameText((part.value,)), part)
         return build if parts[0] == "=" else lambda subject: self._build_negation(subject, build)
 
-    def case_fold_set(self, parts: list[Any]) -> Callable[[_Subject], model.Filter]:
+    def case_fold_set(self, parts: list[Any]) -> _Tail:
         values = [part for part in parts if isinstance(part, _Part)]
-        return self._defer_test(lambda: model.SameText(tuple(part.value for part in values)), *_span_of(values))
+        return self._defer(lambda: model.SameText(tuple(part.value for part in values)), values[0], values[-1])
 
-    def membership(self, parts: list[Any]) -> Callable[[_Subject], model.Filter]:
+    def membership(self, parts: list[Any]) -> _Tail:
         values = [part for part in parts if isinstance(part, _Part)]
-        return lambda subject: self._build_test(subject, lambda: _build_set(subject, values), *_span_of(values))
+        span = _span_of(values[0], values[-1])
+        return lambda subject: self._build_test(subject, lambda: _build_set(subject, values), span)
 
-    def span(self, parts: list[Any]) -> Callable[[_Subject], model.Filter]:
+    def span(self, parts: list[Any]) -> _Tail:
         dots = next(i for i, part in enumerate(parts) if getattr(part, "type", "") == "DOTS")
         low = parts[2] if dots > 2 else None
         high = parts[dots + 1] if isinstance(parts[dots + 1], _Part) else None
         opens = (parts[1] == "(", parts[-1] == ")")
-        return lambda subject: self._build_test(
-            subject, lambda: _build_range(subject, low, high, *opens), int(parts[1].start_pos), int(parts[-1].end_pos)
-        )
+        span = _span_of(parts[1], parts[-1])
+        return lambda subject: self._build_test(subject, lambda: _build_range(subject, low, high, *opens), span)
 
-    def block(self, tokens: list[Token]) -> Callable[[_Subject], model.Filter]:
-        part = self._read_token(tokens[1], literals.parse_network, None)
-        return lambda subject: self._build_test(subject, lambda: model.InNetworks((part.value,)), part.start, part.end)
-
-    def between(self, parts: list[Any]) -> Callable[[_Subject], model.Filter]:
+    def between(self, parts: list[Any]) -> _Tail:
         low, high = parts[1], parts[2]
-        return lambda subject: self._build_test(
-            subject, lambda: _build_range(subject, low, high, low_open=False, high_open=False), low.start, high.end
-        )
+        span = _span_of(low, high)
+        return lambda subject: self._build_test(subject, lambda: _build_range(subject, low, high), span)
 
-    def text(self, tokens: list[Token]) -> Callable[[_Subject], model.Filter]:
+    def text(self, tokens: list[Token]) -> _Tail:
         op = model.TextOp(" ".join(tokens[0].lower().split()))
         part = self._read_token(tokens[1], literals.unquote, "")
-        if op is model.TextOp.LIKE and not self._stored:
-            self._refuse_percent(tokens[1])
-        return self._defer_test(lambda: model.TextTest(op, part.value, len(tokens) > 2), part.start, part.end)
+        # SQL's wildcard is refused; in stored filters it is the percent sign, which it once meant.
+        if op is model.TextOp.LIKE and not self._stored and (at := literals.find_bare_percent(tokens[1])) is not None:
+            start = int(tokens[1].start_pos or 0) + at
+            self.source_map.refuse(_PERCENT, SourceSpan(start, start + 1))
+        return self._defer(lambda: model.TextTest(op, part.value, len(tokens) > 2), part)
 
-    def _refuse_percent(self, token: Token) -> None:
-        """Refuse SQL's wildcard; in stored filters it is the percent sign, which it once meant."""
-        at = literals.find_bare_percent(token)
-        if at is not None:
-            start = int(token.start_pos or 0) + at
-            self.source_map.mistakes.append(Mistake(_PERCENT, start, start + 1))
-
-    def expression(self, tokens: list[Token]) -> Callable[[_Subject], model.Filter]:
+    def expression(self, tokens: list[Token]) -> _Tail:
         pattern, ignoring_case = str(tokens[1][1:-1]), len(tokens) > 2
-        return self._defer_test(
-            lambda: model.TextTest(model.TextOp.MATCHES, pattern, ignoring_case), tokens[1].start_pos, tokens[1].end_pos
-        )
+        return self._defer(lambda: model.TextTest(model.TextOp.MATCHES, pattern, ignoring_case), tokens[1])
 
-    def is_a(self, tokens: list[Token]) -> Callable[[_Subject], model.Filter]:
+    def is_a(self, tokens: list[Token]) -> _Tail:
         part = self._read_token(tokens[1], literals.unquote, "")
-        return self._defer_test(lambda: model.IsA(part.value), part.start, part.end)
+        return self._defer(lambda: model.IsA(part.value), part)
 
-    def inside(self, tokens: list[Token]) -> Callable[[_Subject], model.Filter]:
-        return self._defer_test(
-            lambda: model.Within(literals.parse_polygon(tokens[1])), tokens[1].start_pos, tokens[1].end_pos
-        )
+    def inside(self, tokens: list[Token]) -> _Tail:
+        return self._defer(lambda: model.Within(literals.parse_polygon(tokens[1])), tokens[1])
 
-    def region(self, tokens: list[Token]) -> Callable[[_Subject], model.Filter]:
-        token = tokens[1]
-        return self._defer_test(
-            lambda: model.WithinRegion(literals.unquote(token[1:]) if token[1] == "`" else str(token[1:])),
-            token.start_pos,
-            token.end_pos,
-        )
+    def region(self, tokens: list[Token]) -> _Tail:
+        name = str(tokens[1][1:])
+        read = literals.unquote if name[0] == "`" else str
+        return self._defer(lambda: model.WithinRegion(read(name)), tokens[1])
 
-    def near(self, parts: list[Any]) -> Callable[[_Subject], model.Filter]:
+    def near(self, parts: list[Any]) -> _Tail:
         lon, lat, far = (part for part in parts if getattr(part, "type", "") == "NUMBER")
-        return self._defer_test(
-            lambda: model.Near(
-                self._build_point(lon, lat),
-                literals.to_metres(model.Quantity(literals.parse_number(far), parts[-1].value)),
-            ),
-            lon.start_pos,
-            parts[-1].end,
-        )
+        unit = parts[-1]
 
-    def exists(self, tokens: list[Token]) -> Callable[[_Subject], model.Filter]:
-        return self._defer_test(model.Exists, tokens[0].start_pos, tokens[0].end_pos)
+        def make() -> model.Near:
+            metres = literals.to_metres(model.Quantity(literals.parse_number(far), unit.value))
+            return model.Near(_build_point(lon, lat), metres)
 
-    def is_null(self, tokens: list[Token]) -> Callable[[_Subject], model.Filter]:
-        return self._defer_test(model.IsNull, tokens[0].start_pos, tokens[0].end_pos)
+        return self._defer(make, lon, unit)
 
-    def has(self, parts: list[Any]) -> Callable[[_Subject], model.Filter]:
+    def exists(self, tokens: list[Token]) -> _Tail:
+        return self._defer(model.Exists, tokens[0])
+
+    def is_null(self, tokens: list[Token]) -> _Tail:
+        return self._defer(model.IsNull, tokens[0])
+
+    def has(self, parts: list[Any]) -> _Tail:
         inner = next(part for part in parts if not isinstance(part, str))
-        return self._defer_test(lambda: model.Has(inner), parts[0].start_pos, parts[0].end_pos)
+        return self._defer(lambda: model.Has(inner), parts[0])
 
     def test(self, parts: list[Any]) -> model.Filter:
-        build: Callable[[_Subject], model.Filter] = parts[1]
+        build: _Tail = parts[1]
         return build(parts[0])
 
     def negative_test(self, parts: list[Any]) -> model.Filter:
@@ -206,94 +193,73 @@ class FilterBuilder(Transformer[Any, Any]):
 
     # Building ------------------------------------------------------------------------------------
 
-    def _defer_test(
-        self, make: Callable[[], model.Condition], start: Any, end: Any
-    ) -> Callable[[_Subject], model.Filter]:
+    def _defer(self, make: Callable[[], model.Condition], first: Token | _Part, last: _Part | None = None) -> _Tail:
+        """Return the tail of a condition that is not about ages; it stands from `first` to `last`."""
+        span = _span_of(first, last or first)
+
         def build(subject: _Subject) -> model.Filter:
             if subject.is_age:
                 return self._refuse("an age is compared with a duration: age(posted) < 7 days", subject.name)
-            return self._build_test(subject, make, int(start), int(end))
+            return self._build_test(subject, make, span)
 
         return build
 
     def _build_comparison(self, subject: _Subject, op: str, right: _Part) -> model.Filter:
         if op == "!=":
             return self._build_negation(subject, lambda subject: self._build_comparison(subject, "=", right))
-        if isinstance(right.value, str) and not isinstance(right, _QuotedText):
-            if right.value.lower() == "now" and right.end - right.start == len("now"):
-                return self._refuse("the time is not a value here; write `age(posted) > 0 s` for `posted < now`", right)
-            compared = self._build_test(
-                subject, lambda: _compare_with_attribute(subject, op, right.value), right.start, right.end
-            )
-            if right.end - right.start == len(right.value) and isinstance(compared, model.Test):
-                self.source_map.bare_words.append(compared)
-            return compared
-        return self._build_test(subject, lambda: _compare_with_literal(subject, op, right), right.start, right.end)
+        if not isinstance(right.value, str) or isinstance(right, _QuotedText):
+            return self._build_test(subject, lambda: _compare_with_literal(subject, op, right.value), right.span)
+        is_bare = (right.span.end or 0) - (right.span.start or 0) == len(right.value)
+        if right.value.lower() == "now" and is_bare:
+            return self._refuse("the time is not a value here; write `age(posted) > 0 s` for `posted < now`", right)
+        compared = self._build_test(subject, lambda: _compare_with_attribute(subject, op, right.value), right.span)
+        if is_bare and isinstance(compared, model.Test):
+            self.source_map.bare_words.append(compared)
+        return compared
 
-    def _build_negation(self, subject: _Subject, build: Callable[[_Subject], model.Filter]) -> model.Filter:
+    def _build_negation(self, subject: _Subject, build: _Tail) -> model.Filter:
         """Negate a test: none of the values satisfies it, unless a quantifier says otherwise."""
-        match subject.quantifier:
-            case None | model.Quantifier.ALL:
-                negated = build(replace(subject, quantifier=model.Quantifier.NONE))
-            case model.Quantifier.NONE:
-                negated = build(replace(subject, quantifier=model.Quantifier.ALL))
-            case model.Quantifier.ANY:
-                some = model.Test(subject.name.value, model.Exists())
-                negated = model.And((some, model.Not(build(replace(subject, quantifier=model.Quantifier.ALL)))))
-        return negated
+        if subject.quantifier is model.Quantifier.ANY:
+            some = model.Test(subject.name.value, model.Exists())
+            return model.And((some, model.Not(build(replace(subject, quantifier=model.Quantifier.ALL)))))
+        is_none = subject.quantifier is model.Quantifier.NONE
+        return build(replace(subject, quantifier=model.Quantifier.ALL if is_none else model.Quantifier.NONE))
 
-    def _build_test(self, subject: _Subject, make: Callable[[], model.Condition], start: int, end: int) -> model.Filter:
+    def _build_test(self, subject: _Subject, make: Callable[[], model.Condition], span: SourceSpan) -> model.Filter:
         try:
             test = model.Test(subject.name.value, make(), subject.quantifier or model.Quantifier.ANY)
         except ValueError as problem:
-            mistake = Mistake(str(problem), start, end)
-            if not any(
-                mistake.meets(other) for other in self.source_map.mistakes
-            ):  # a placeholder is no second mistake
+            mistake = span.make_mistake(str(problem))
+            # What a placeholder does not fit is no second mistake.
+            if not any(mistake.meets(other) for other in self.source_map.mistakes):
                 self.source_map.mistakes.append(mistake)
             return model.TRUE
-        self.source_map.record(test, TestSpan((subject.name.start, subject.name.end), (start, end)))
+        self.source_map.record(test, subject.name.span, span)
         return test
 
     def _refuse(self, message: str, part: _Part) -> model.Filter:
-        self.source_map.mistakes.append(Mistake(message, part.start, part.end))
+        self.source_map.refuse(message, part.span)
         return model.TRUE
 
     def _read_token(self, token: Token, read: Callable[[str], Any], instead: Any) -> _Part:
-        part = self._read_part(lambda: read(str(token)), token.start_pos, token.end_pos, instead)
-        return _QuotedText(part.value, part.start, part.end) if token.type == "STRING" else part
+        part = self._read_part(lambda: read(str(token)), _span_of(token, token), instead)
+        return _QuotedText(part.value, part.span) if token.type == "STRING" else part
 
-    def _read_part(self, make: Callable[[], Any], start: Any, end: Any, instead: Any) -> _Part:
+    def _read_part(self, make: Callable[[], Any], span: SourceSpan, instead: Any) -> _Part:
         try:
-            value = make()
+            return _Part(make(), span)
         except ValueError as problem:
-            self.source_map.mistakes.append(Mistake(str(problem), start, end))
-            value = instead
-        return _Part(value, start, end)
-
-    @staticmethod
-    def _build_point(lon: Token, lat: Token) -> model.Point:
-        return model.Point(float(literals.parse_number(lon)), float(literals.parse_number(lat)))
+            self.source_map.refuse(str(problem), span)
+            return _Part(instead, span)
 
 
-class _QuotedText(_Part):
-    """A quoted literal, to be told from an attribute's name."""
+def _span_of(first: Token | _Part, last: Token | _Part) -> SourceSpan:
+    start = first.span.start if isinstance(first, _Part) else first.start_pos
+    return SourceSpan(start, last.span.end if isinstance(last, _Part) else last.end_pos)
 
 
-_PERCENT = "`%` is no wildcard here: `*` is any text and `?` one character; the percent sign itself is `\\%`"
-
-
-_LITERALS: dict[str, Callable[[str], Any]] = {
-    "NUMBER": literals.parse_number,
-    "TRUE": lambda _: True,
-    "FALSE": lambda _: False,
-    "TIME": literals.parse_moment,
-    "ADDRESS": literals.parse_network,
-}
-
-
-def _span_of(parts: list[_Part]) -> tuple[int, int]:
-    return parts[0].start, parts[-1].end
+def _build_point(lon: Token, lat: Token) -> model.Point:
+    return model.Point(float(literals.parse_number(lon)), float(literals.parse_number(lat)))
 
 
 def _is_network(value: Any) -> bool:
@@ -303,23 +269,19 @@ def _is_network(value: Any) -> bool:
 def _build_set(subject: _Subject, parts: list[_Part]) -> model.Condition:
     values = [part.value for part in parts]
     if any(map(_is_network, values)):
-        return model.InNetworks(tuple(_require_networks(values)))
+        for value in values:
+            if not _is_network(value):
+                msg = f"a set of addresses holds addresses and blocks only, not {value!r}"
+                raise ValueError(msg)
+        return model.InNetworks(tuple(values))
     if subject.is_age:
         msg = "an age is compared with a range of durations, not with a set"
         raise ValueError(msg)
     return model.one_of(values)
 
 
-def _require_networks(values: Iterable[Any]) -> Iterable[Any]:
-    for value in values:
-        if not _is_network(value):
-            msg = f"a set of addresses holds addresses and blocks only, not {value!r}"
-            raise ValueError(msg)
-        yield value
-
-
 def _build_range(
-    subject: _Subject, low: _Part | None, high: _Part | None, low_open: bool, high_open: bool
+    subject: _Subject, low: _Part | None, high: _Part | None, low_open: bool = False, high_open: bool = False
 ) -> model.Range | model.Age:
     bounds = [None if part is None else _read_bound(subject, part.value) for part in (low, high)]
     span = model.Range(bounds[0], bounds[1], low_open, high_open)
@@ -335,14 +297,13 @@ def _read_bound(subject: _Subject, value: Any) -> Any:
     return value
 
 
-def _compare_with_literal(subject: _Subject, op: str, right: _Part) -> model.Condition:
+def _compare_with_literal(subject: _Subject, op: str, value: Any) -> model.Condition:
     """Return the condition of a comparison with a literal: equality, or a range with one end."""
-    if op == "=":
-        if subject.is_age:
-            return model.Age(model.Range(_read_bound(subject, right.value), _read_bound(subject, right.value)))
-        return model.InNetworks((right.value,)) if _is_network(right.value) else model.one_of([right.value])
-    low, high = (right, None) if op[0] == ">" else (None, right)
-    return _build_range(subject, low, high, low_open=op == ">", high_open=op == "<")
+    if op == "=" and not subject.is_age:
+        return model.InNetworks((value,)) if _is_network(value) else model.Is(value)
+    bound = _read_bound(subject, value)
+    span = model.Range(bound, bound) if op == "=" else literals.to_range(op, bound)
+    return model.Age(span) if subject.is_age else span
 
 
 def _compare_with_attribute(subject: _Subject, op: str, other: str) -> model.Condition:

@@ -11,16 +11,14 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, unquote_to_bytes
 
-from tidings.errors import Mistake, NotExpressible
+from tidings.errors import FilterError, NotExpressible
 from tidings.lang.diagnostics import check_length
 from tidings.lang.filters import literals
 from tidings.lang.filters.render_text import render_text
-from tidings.lang.filters.source_spans import FilterSourceMap, TestSpan
+from tidings.lang.source_map import SourceMap, SourceSpan
 from tidings.model import And, In, InNetworks, Is, Kind, Quantifier, Range, Test, all_of, one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tidings.model import Filter, Schema
 
 _GROUPED = re.compile(
@@ -29,9 +27,9 @@ _GROUPED = re.compile(
 _ENDS = {"_from": "low", "_to": "high"}
 
 
-def parse_url(text: str, schema: Schema | None) -> tuple[Filter, FilterSourceMap]:
+def parse_url(text: str, schema: Schema | None) -> tuple[Filter, SourceMap]:
     """Return the filter of a query string and the positions of its parts."""
-    check_length(text)
+    check_length(text, FilterError)
     reader = _UrlReader(schema)
     built = reader.read_filter(text)
     return built, reader.source_map
@@ -41,15 +39,15 @@ class _UrlReader:
     """Reads one query string; the parameters of one attribute become one test, in the order of their first."""
 
     def __init__(self, schema: Schema | None) -> None:
-        self.source_map = FilterSourceMap()
+        self.source_map = SourceMap()
         self._schema = schema
 
     def read_filter(self, text: str) -> Filter:
-        slots: dict[tuple[str, bool], list[tuple[str, str, tuple[int, int]]]] = {}
+        slots: dict[tuple[str, bool], list[tuple[str, str, SourceSpan]]] = {}
         at = int(text.startswith("?"))
         for piece in text[at:].split("&"):
-            span = (at, at + len(piece))
-            at = span[1] + 1
+            span = SourceSpan(at, at + len(piece))
+            at += len(piece) + 1
             parameter = self._read_parameter(piece, span)
             if parameter:
                 name, end, value = parameter
@@ -57,36 +55,34 @@ class _UrlReader:
         tests = [self._build_test(name, ranged, parameters) for (name, ranged), parameters in slots.items()]
         return all_of(test for test in tests if test is not None)
 
-    def _read_parameter(self, piece: str, span: tuple[int, int]) -> tuple[str, str, str] | None:
+    def _read_parameter(self, piece: str, span: SourceSpan) -> tuple[str, str, str] | None:
         name, equals, value = piece.partition("=")
         if not equals or not name:
-            self.source_map.mistakes.append(Mistake("expected name=value", *span))
+            self.source_map.refuse("expected name=value", span)
             return None
         try:
             key, decoded = _decode(name), _decode(value)
         except ValueError as problem:
-            self.source_map.mistakes.append(Mistake(str(problem), *span))
+            self.source_map.refuse(str(problem), span)
             return None
-        suffix = next((suffix for suffix in _ENDS if key.endswith(suffix) and self._is_end(key, suffix)), "")
-        return key.removesuffix(suffix), _ENDS.get(suffix, ""), decoded
+        declared = self._schema or ()
+        for suffix, end in _ENDS.items():
+            base = key.removesuffix(suffix)
+            # Where a schema declares `valid_from` and no `valid`, the name is the attribute's.
+            if base not in ("", key) and not (key in declared and base not in declared):
+                return base, end, decoded
+        return key, "", decoded
 
-    def _is_end(self, key: str, suffix: str) -> bool:
-        # Where a schema declares `valid_from` and no `valid`, the name is the attribute's.
-        base = key.removesuffix(suffix)
-        return bool(base) and not (self._schema is not None and key in self._schema and base not in self._schema)
-
-    def _build_test(self, name: str, ranged: bool, parameters: list[tuple[str, str, tuple[int, int]]]) -> Filter | None:
-        span = (parameters[0][2][0], parameters[-1][2][1]) if len(parameters) > 1 else parameters[0][2]
+    def _build_test(self, name: str, ranged: bool, parameters: list[tuple[str, str, SourceSpan]]) -> Filter | None:
+        span = SourceSpan(parameters[0][2].start, parameters[-1][2].end)
         try:
             kind = self._find_kind(name)
             values = [(end, _read_value(value, kind)) for end, value, _ in parameters]
-            if ranged and kind is None:
-                _refuse_separators(value for _, value in values)
-            test = Test(name, _build_range(name, values) if ranged else _build_set(value for _, value in values))
+            test = Test(name, _build_range(name, values, kind) if ranged else _build_set(values))
         except ValueError as problem:
-            self.source_map.mistakes.append(Mistake(str(problem), *span))
+            self.source_map.refuse(str(problem), span)
             return None
-        self.source_map.record(test, TestSpan(span, span))
+        self.source_map.record(test, span, span)
         return test
 
     def _find_kind(self, name: str) -> Kind | None:
@@ -122,34 +118,26 @@ def _read_value(text: str, kind: Kind | None) -> Any:
         return literals.parse_number(text)
     if kind is None:
         return text
-    grouped = _GROUPED.fullmatch(text)
-    hint = (
-        f"; numbers are written without separators: {_remove_separators(text)}"
-        if grouped and kind is Kind.NUMBER
-        else ""
-    )
-    msg = f"`{text}` is not {kind}{hint}"
+    msg = f"`{text}` is not {kind}"
+    if kind is Kind.NUMBER and _GROUPED.fullmatch(text):
+        msg += f"; numbers are written without separators: {_remove_separators(text)}"
     raise ValueError(msg)
-
-
-def _refuse_separators(values: Iterable[Any]) -> None:
-    """Refuse a bound such as `9,000`: as text, no number would lie below it."""
-    for value in values:
-        if isinstance(value, str) and _GROUPED.fullmatch(value):
-            msg = f"`{value}` would be text; numbers are written without separators: {_remove_separators(value)}"
-            raise ValueError(msg)
 
 
 def _remove_separators(text: str) -> str:
     return re.sub(r"[^\d-](?=\d{3}(?!\d))", "", text).replace(",", ".")
 
 
-def _build_set(values: Iterable[Any]) -> Is | In | InNetworks:
-    values = list(values)
+def _build_set(parameters: list[tuple[str, Any]]) -> Is | In | InNetworks:
+    values = [value for _, value in parameters]
     return InNetworks(tuple(values)) if hasattr(values[0], "prefixlen") else one_of(values)
 
 
-def _build_range(name: str, values: list[tuple[str, Any]]) -> Range:
+def _build_range(name: str, values: list[tuple[str, Any]], kind: Kind | None) -> Range:
+    for _, value in values:  # as text, no number would lie below a bound such as `9,000`
+        if kind is None and isinstance(value, str) and _GROUPED.fullmatch(value):
+            msg = f"`{value}` would be text; numbers are written without separators: {_remove_separators(value)}"
+            raise ValueError(msg)
     ends = dict(values)
     if len(ends) < len(values):
         msg = f"`{name}` has the same end of its range twice"

@@ -1,4 +1,4 @@
-"""Checks of a pattern's draft: are its names defined, is each unambiguous, have the variables of `not` a value?
+"""The draft of a pattern, and its checks: are its names defined and unambiguous, have the variables of `not` a value?
 
 Both notations build the same draft, with positions; the checks are the same. All mistakes are collected.
 """
@@ -6,17 +6,38 @@ Both notations build the same draft, with positions; the checks are the same. Al
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidings.concepts import did_you_mean
-from tidings.lang.patterns.source_positions import HOLE
+from tidings.lang.source_map import SourceMap
 from tidings.model import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tidings.errors import Mistake
-    from tidings.lang.patterns.source_positions import PatternDraft, SourceSpan
+    from tidings.lang.source_map import SourceSpan
+
+
+HOLE = "\x00"
+"""The filter's name in a step that replaces a part which could not be read; checks ignore it."""
+
+MAX_LEVELS = 50
+"""Levels of parentheses in a pattern at most; recursion stays far from Python's own limit."""
+
+TOO_DEEP = f"the pattern is nested more than {MAX_LEVELS} levels deep, which is the limit"
+"""The message for a pattern beyond `MAX_LEVELS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatternDraft:
+    """A pattern that was read but not yet checked."""
+
+    filters: tuple[patterns.NamedFilter, ...]
+    root: patterns.Node | None
+    absence: patterns.Absence | None
+    source_map: SourceMap
 
 
 def find_mistakes(draft: PatternDraft) -> list[Mistake]:
@@ -76,20 +97,14 @@ def _find_condition_mistakes(draft: PatternDraft, steps: list[patterns.Step]) ->
             count = called[moment.label]
             if count > 1:
                 reason = f"`{moment.label}` means {count} steps; label the one that is meant: `x:{moment.label}`"
-                yield _at(draft, condition, index).make_mistake(reason)
             elif count == 0 and whole:
-                yield _at(draft, condition, index).make_mistake(_explain_unknown_label(moment.label, steps))
-
-
-def _at(draft: PatternDraft, condition: patterns.Elapsed, index: int) -> SourceSpan:
-    return draft.source_map.locate(condition, index)
-
-
-def _explain_unknown_label(label: str, steps: list[patterns.Step]) -> str:
-    labelled = [f"`{step.name}`" for step in steps if step.filter == label]
-    if labelled:
-        return f"no step is called `{label}`; with that filter there is {' and '.join(labelled)}"
-    return f"no step is called `{label}`{did_you_mean(label, [step.name for step in steps])}"
+                labelled = " and ".join(f"`{step.name}`" for step in steps if step.filter == moment.label)
+                near = did_you_mean(moment.label, [step.name for step in steps])
+                hint = f"; with that filter there is {labelled}" if labelled else near
+                reason = f"no step is called `{moment.label}`{hint}"
+            else:
+                continue
+            yield draft.source_map.locate(condition, index).make_mistake(reason)
 
 
 def _find_unused(draft: PatternDraft) -> Iterator[Mistake]:

@@ -9,20 +9,14 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from tidings.lang.patterns.source_positions import SourceSpan
+from tidings.lang.filters.literals import DURATIONS
 from tidings.lang.patterns.tokens import PatternReadError, TokenCursor, TokenKind, tokenize_expression
+from tidings.lang.source_map import SourceSpan
 
 _SECOND = 1_000_000
 _SHOWN = {"day": 86_400 * _SECOND, "h": 3_600 * _SECOND, "min": 60 * _SECOND, "s": _SECOND, "ms": 1_000, "us": 1}
-_SIZES = {
-    **dict.fromkeys(("us", "µs", "μs", "microsecond", "microseconds"), 1),
-    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1_000),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), _SECOND),
-    **dict.fromkeys(("min", "mins", "minute", "minutes"), 60 * _SECOND),
-    **dict.fromkeys(("h", "hr", "hour", "hours"), 3_600 * _SECOND),
-    **dict.fromkeys(("d", "day", "days"), 86_400 * _SECOND),
-    **dict.fromkeys(("w", "week", "weeks"), 7 * 86_400 * _SECOND),
-}
+_SIZES = {unit: round(seconds * _SECOND) for unit, seconds in DURATIONS.items()}
+_SIZES |= dict.fromkeys(("us", "µs", "μs", "microsecond", "microseconds"), 1)
 _PLAIN = re.compile(r"\d{1,18}(\.\d{1,18})?")
 
 LIMIT = 10_000 * 366 * 86_400 * _SECOND
@@ -39,7 +33,12 @@ def read_duration(cursor: TokenCursor) -> tuple[int, SourceSpan]:
     while cursor.peek().kind is TokenKind.NUMBER:
         amount, end = _read_amount(cursor)
         total += amount
-    return _to_microseconds(sign * total, SourceSpan(start, end)), SourceSpan(start, end)
+    place = SourceSpan(start, end)
+    if total.denominator != 1:
+        raise PatternReadError(place, "times are exact to the microsecond, and this is finer")
+    if total > LIMIT:
+        raise PatternReadError(place, "a duration is at most ten thousand years")
+    return sign * int(total), place
 
 
 def _read_amount(cursor: TokenCursor) -> tuple[Fraction, int]:
@@ -55,16 +54,6 @@ def _read_amount(cursor: TokenCursor) -> tuple[Fraction, int]:
         msg = f"`{unit.text}` is not a unit of time; use one of us, ms, s, min, h, days, weeks"
         raise PatternReadError(unit.span, msg)
     return Fraction(number.text) * size, cursor.take().end
-
-
-def _to_microseconds(span: Fraction, place: SourceSpan) -> int:
-    if span.denominator != 1:
-        msg = "times are exact to the microsecond, and this is finer"
-        raise PatternReadError(place, msg)
-    if abs(span) > LIMIT:
-        msg = "a duration is at most ten thousand years"
-        raise PatternReadError(place, msg)
-    return int(span)
 
 
 def parse_duration(text: str) -> int:

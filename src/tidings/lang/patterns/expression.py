@@ -10,17 +10,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidings.errors import PatternError
+from tidings.lang.patterns.check import HOLE, MAX_LEVELS, TOO_DEEP
 from tidings.lang.patterns.durations import read_duration
-from tidings.lang.patterns.source_positions import HOLE, MAX_LEVELS, SourceSpan
 from tidings.lang.patterns.time_conditions import read_conditions
 from tidings.lang.patterns.tokens import PatternReadError, TokenCursor, TokenKind
+from tidings.lang.source_map import SourceSpan
 from tidings.model.patterns import Absence, Both, Either, Gap, Joint, Repeat, Sequence, Step, Timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidings.lang.patterns.source_positions import PatternSourceMap
     from tidings.lang.patterns.tokens import Token
+    from tidings.lang.source_map import SourceMap
     from tidings.model.patterns import Elapsed, Node
 
 _JOINTS = (",", ";", "and", "or")
@@ -39,13 +40,21 @@ _HABITS = {
 }
 _WHAT_WITHIN_BOUNDS = "put what `within` bounds in parentheses: `(a ; b) within 5 min`; alone it ends the whole pattern"
 _UNCLEAR = "does `within` bound these parentheses or the whole pattern? Put what it bounds in parentheses with it"
+_WITHIN_BEFORE_ABSENCE = "`within` goes before an absence: `(a ; b) within 10 min ; not c for 5 min`"
 _ENDS_IN_NOT = "nothing comes after this `not`; at the end of a pattern it needs a time: `a ; not b for 5 min`"
+_MISPLACED_NOT = "`not` stands between two steps, `a ; not b ; c`, or ends a pattern for a time"
+_NOT_TAKES_A_NAME = "`not` takes one filter's name, without a label, repetition or condition"
+_ABSENCE_IN_CONNECTIVE = "an absence ends the whole pattern; put the rest in parentheses: `(a and b) ; not c for 5 min`"
+_ABSENCE_INSIDE = "an absence ends the whole pattern, so it stands outside parentheses"
+_AFTER_ABSENCE = "an absence ends the pattern: nothing comes after `not b for 5 min`"
+_SEVERAL_CONDITIONS = "several conditions go in parentheses: `@ (t(b) - t(a) < 5 s and ...)`"
+_HEADER = "`pattern NAME` begins a pattern in a file; here the pattern has no such line"
 
 
 class ExpressionParser:
     """Parses one expression; positions and mistakes go to `source_map`."""
 
-    def __init__(self, tokens: tuple[Token, ...], end: int, source_map: PatternSourceMap) -> None:
+    def __init__(self, tokens: tuple[Token, ...], end: int, source_map: SourceMap) -> None:
         """Start before the first token; `end` is the offset after the last."""
         self._cursor, self._source_map = TokenCursor(list(tokens), end), source_map
         self._levels = _count_levels(tokens)
@@ -56,16 +65,14 @@ class ExpressionParser:
         """Return the tree, and the absence (`; not b for 5 min`) that ends it, if there is one."""
         if max(self._levels, default=0) > MAX_LEVELS:
             token = self._cursor.tokens[self._levels.index(MAX_LEVELS + 1)]
-            self._refuse(f"the pattern is nested more than {MAX_LEVELS} levels deep, which is the limit", token.span)
+            self._source_map.refuse(TOO_DEEP, token.span)
             return None, None
         node = self._parse_either()
         try:
             node = self._parse_final_within(node)
             if self._cursor.peek().kind is not TokenKind.END:
-                closes = self._cursor.peek().is_one_of(")")
-                raise self._cursor.make_error(
-                    wanted="the end", hint="this parenthesis closes nothing" if closes else ""
-                )
+                hint = "this parenthesis closes nothing" if self._cursor.peek().is_one_of(")") else ""
+                raise self._cursor.make_error(wanted="the end", hint=hint)
         except PatternReadError as problem:
             self._source_map.mistakes.append(problem.mistake)
         return node, self._absence
@@ -76,8 +83,7 @@ class ExpressionParser:
         if token is None:
             return node
         if self._absence_token is not None:
-            msg = "`within` goes before an absence: `(a ; b) within 10 min ; not c for 5 min`"
-            raise PatternReadError(token.span, msg)
+            raise PatternReadError(token.span, _WITHIN_BEFORE_ABSENCE)
         span = self._parse_within()
         if self._cursor.peek().kind is not TokenKind.END:
             raise PatternReadError(token.span, _WHAT_WITHIN_BOUNDS)
@@ -86,10 +92,7 @@ class ExpressionParser:
     # Connectives ------------------------------------------------------------------------------------
 
     def _parse_either(self) -> Node:
-        return self._parse_connective("or", self._parse_both, Either)
-
-    def _parse_both(self) -> Node:
-        return self._parse_connective("and", self._parse_sequence, Both)
+        return self._parse_connective("or", lambda: self._parse_connective("and", self._parse_sequence, Both), Either)
 
     def _parse_connective(self, word: str, part: Callable[[], Node], make: Callable[[tuple[Node, ...]], Node]) -> Node:
         parts, before = [part()], self._absence_token
@@ -97,8 +100,7 @@ class ExpressionParser:
             parts.append(part())
         absence_token = before or self._absence_token
         if len(parts) > 1 and absence_token is not None:
-            msg = "an absence ends the whole pattern; put the rest in parentheses: `(a and b) ; not c for 5 min`"
-            self._refuse(msg, absence_token.span)
+            self._source_map.refuse(_ABSENCE_IN_CONNECTIVE, absence_token.span)
             self._absence_token = None
         return parts[0] if len(parts) == 1 else make(tuple(parts))
 
@@ -106,15 +108,12 @@ class ExpressionParser:
         parts, joints = [self._parse_operand()], []
         while sign := self._cursor.take_if(",", ";"):
             if self._absence_token is not None:
-                self._refuse(
-                    "an absence ends the pattern: nothing comes after `not b for 5 min`", self._absence_token.span
-                )
+                self._source_map.refuse(_AFTER_ABSENCE, self._absence_token.span)
                 self._absence_token = None
             joint = self._parse_joint(sign)
-            if joint is None:
-                continue
-            joints.append(joint)
-            parts.append(self._parse_operand())
+            if joint is not None:
+                joints.append(joint)
+                parts.append(self._parse_operand())
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts), tuple(joints))
 
     def _parse_joint(self, sign: Token) -> Joint | None:
@@ -132,12 +131,12 @@ class ExpressionParser:
                 self._parse_absence(names, spans, sign)
                 return None
             if not self._cursor.peek().is_one_of(",", ";"):
-                self._refuse(_ENDS_IN_NOT, SourceSpan(start.start, self._previous_end()))
+                self._source_map.refuse(_ENDS_IN_NOT, self._span_from(start))
                 return None
             sign = sign if sign.text == "," else self._cursor.peek()
             self._cursor.take()
         if names and sign.text == ",":
-            self._refuse("`not` stands between two `;`: `a ; not b ; c`", SourceSpan(start.start, self._previous_end()))
+            self._source_map.refuse("`not` stands between two `;`: `a ; not b ; c`", self._span_from(start))
             return Joint(Gap.LATER)
         joint = Joint(Gap(sign.text), tuple(names))
         self._source_map.record(joint, *spans)
@@ -147,8 +146,7 @@ class ExpressionParser:
         self._cursor.take()
         name, place = self._cursor.take_name("a filter's name after `not`")
         if self._cursor.peek().is_one_of(":", "{", "@"):
-            msg = "`not` takes one filter's name, without a label, repetition or condition"
-            raise PatternReadError(self._cursor.peek().span, msg)
+            raise PatternReadError(self._cursor.peek().span, _NOT_TAKES_A_NAME)
         names.append(name)
         spans.append(place)
 
@@ -159,9 +157,7 @@ class ExpressionParser:
             if sign.text == ",":
                 raise PatternReadError(sign.span, "an absence follows `;`: `a ; not b for 5 min`")
             if level > 0:
-                raise PatternReadError(
-                    token.span, "an absence ends the whole pattern, so it stands outside parentheses"
-                )
+                raise PatternReadError(token.span, _ABSENCE_INSIDE)
             if span <= 0:
                 raise PatternReadError(place, "an absence lasts longer than nothing")
             self._absence, self._absence_token = Absence(tuple(names), span), token
@@ -224,15 +220,11 @@ class ExpressionParser:
     def _parse_step(self) -> Node:
         token = self._cursor.peek()
         if token.is_one_of("not"):
-            raise PatternReadError(
-                token.span, "`not` stands between two steps, `a ; not b ; c`, or ends a pattern for a time"
-            )
+            raise PatternReadError(token.span, _MISPLACED_NOT)
         if token.text == "t" and self._cursor.peek(1).is_one_of("("):
-            raise PatternReadError(token.span, "several conditions go in parentheses: `@ (t(b) - t(a) < 5 s and ...)`")
+            raise PatternReadError(token.span, _SEVERAL_CONDITIONS)
         if token.is_one_of("pattern") and self._cursor.peek(1).is_name:
-            raise PatternReadError(
-                token.span, "`pattern NAME` begins a pattern in a file; here the pattern has no such line"
-            )
+            raise PatternReadError(token.span, _HEADER)
         hint = _HABITS.get(token.text, "") if not token.is_name else ""
         if hint:
             raise self._cursor.make_error(wanted="a step", hint=hint)
@@ -256,7 +248,7 @@ class ExpressionParser:
         try:
             return Repeat(step, least, most)
         except PatternError as problem:
-            raise PatternReadError(SourceSpan(brace.start, self._previous_end()), str(problem)) from None
+            raise PatternReadError(self._span_from(brace), str(problem)) from None
 
     def _parse_count(self) -> int:
         token = self._cursor.peek()
@@ -284,11 +276,8 @@ class ExpressionParser:
                 return
             self._cursor.take()
 
-    def _previous_end(self) -> int:
-        return self._cursor.tokens[self._cursor.at - 1].end
-
-    def _refuse(self, message: str, place: SourceSpan) -> None:
-        self._source_map.refuse(message, place)
+    def _span_from(self, token: Token) -> SourceSpan:
+        return SourceSpan(token.start, self._cursor.tokens[self._cursor.at - 1].end)
 
 
 def _count_levels(tokens: tuple[Token, ...]) -> list[int]:

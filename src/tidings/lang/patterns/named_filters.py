@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 
 from tidings.concepts import Vocabulary
 from tidings.errors import FilterError
-from tidings.lang.filters import literals
 from tidings.lang.filters.ambiguities import shift_warnings
 from tidings.lang.filters.check import FilterChecker
 from tidings.lang.filters.notations import parse
 from tidings.lang.filters.render_text import RESERVED
-from tidings.lang.filters.source_spans import FilterSourceMap, TestSpan
-from tidings.lang.patterns.source_positions import SourceSpan, shift_mistakes
 from tidings.lang.patterns.tokens import PatternReadError, Token, TokenKind
+from tidings.lang.source_map import SourceMap, SourceSpan
 from tidings.model import TRUE, Exists, Test
 
 if TYPE_CHECKING:
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 
     from tidings.errors import FilterWarning, Mistake
     from tidings.lang.patterns.sections import Definition
-    from tidings.lang.patterns.source_positions import PatternSourceMap
     from tidings.model import Filter
 
 
@@ -38,9 +35,8 @@ def check_attribute(attribute: str, span: SourceSpan, vocabulary: Vocabulary) ->
         return [span.make_mistake(str(problem))]
     if vocabulary.is_empty:
         return []
-    source_map, checker = FilterSourceMap(), FilterChecker(vocabulary)
-    offsets = None if span.start is None else (span.start, span.end or span.start + 1)
-    source_map.record(test, TestSpan(offsets, offsets, span.path))
+    source_map, checker = SourceMap(), FilterChecker(vocabulary)
+    source_map.record(test, span, span)
     checker.check(test, source_map)
     return checker.mistakes
 
@@ -58,16 +54,13 @@ class _Conjunct:
         if len(self.tokens) != 3:
             return False
         attribute, equal, variable = self.tokens
-        named = attribute.kind is TokenKind.NAME or (attribute.kind is TokenKind.WORD and not _is_keyword(attribute))
+        is_keyword = attribute.text.partition(".")[0].lower() in RESERVED
+        named = attribute.kind is TokenKind.NAME or (attribute.kind is TokenKind.WORD and not is_keyword)
         return named and equal.is_one_of("=") and variable.kind is TokenKind.VARIABLE and len(variable.text) > 1
 
 
-def _is_keyword(token: Token) -> bool:
-    return token.text.partition(".")[0].lower() in RESERVED
-
-
 def read_definition(
-    definition: Definition, text: str, vocabulary: Vocabulary, source_map: PatternSourceMap
+    definition: Definition, text: str, vocabulary: Vocabulary, source_map: SourceMap
 ) -> tuple[Filter, tuple[tuple[str, str], ...]]:
     """Return a definition's filter and its (attribute, variable) pairs.
 
@@ -77,20 +70,27 @@ def read_definition(
         return TRUE, ()
     conjuncts = _split_conjuncts(definition.body)
     binding = [] if _has_or(definition.body) else [part for part in conjuncts if part.binds_variable]
-    misplaced = _find_misplaced(definition.body, binding)
+    bound = {part.tokens[2].start for part in binding}
+    misplaced = [token for token in definition.body if token.kind is TokenKind.VARIABLE and token.start not in bound]
     for token in misplaced:
         source_map.refuse(_explain_misplaced(token, definition.body), token.span)
     variables = _read_variables(binding, vocabulary, source_map)
     body = _blank_variables(definition, text, conjuncts, misplaced)
     # The placeholder of a misplaced variable is an attribute that no schema declares.
     placeholders = bool(misplaced) or not all(part.tokens for part in conjuncts)
+    if not body.strip() and definition.body:
+        return TRUE, variables
+    filter_warnings: list[FilterWarning] = []
+    offset = definition.start + len(body) - len(body.lstrip())
     try:
-        tree, filter_warnings = _parse_filter(definition, body, Vocabulary() if placeholders else vocabulary)
-        source_map.filter_warnings += shift_warnings(filter_warnings, _find_start(definition, body), text)
+        # Without the blanks around it, a plain filter is read by the fast parser.
+        keywords = (Vocabulary() if placeholders else vocabulary).to_keywords()
+        tree = parse(body.strip(), warnings=filter_warnings, **keywords)
     except FilterError as problem:
-        mistakes = shift_mistakes(problem, offset=_find_start(definition, body))
-        source_map.mistakes += [each for each in mistakes if not _follows_from_misplaced(each, misplaced, definition)]
-        tree = TRUE
+        mistakes = [mistake.shift(offset) for mistake in problem.mistakes]
+        source_map.mistakes += [each for each in mistakes if not _follows_from_misplaced(each, misplaced, conjuncts)]
+        return TRUE, variables
+    source_map.filter_warnings += shift_warnings(filter_warnings, offset, text)
     return tree, variables
 
 
@@ -114,11 +114,6 @@ def _has_or(body: tuple[Token, ...]) -> bool:
     return False
 
 
-def _find_misplaced(body: tuple[Token, ...], binding: Iterable[_Conjunct]) -> list[Token]:
-    bound = {part.tokens[2].start for part in binding}
-    return [token for token in body if token.kind is TokenKind.VARIABLE and token.start not in bound]
-
-
 def _explain_misplaced(token: Token, body: tuple[Token, ...]) -> str:
     """Say why a variable cannot stand here."""
     rule = f"a variable is given as `attribute = {token.text}`, joined to the rest of the filter by `and`"
@@ -135,13 +130,13 @@ def _explain_misplaced(token: Token, body: tuple[Token, ...]) -> str:
 
 
 def _read_variables(
-    binding: list[_Conjunct], vocabulary: Vocabulary, source_map: PatternSourceMap
+    binding: list[_Conjunct], vocabulary: Vocabulary, source_map: SourceMap
 ) -> tuple[tuple[str, str], ...]:
     attributes: dict[str, str] = {}
     for part in binding:
         attribute, _, variable = part.tokens
         try:
-            name, source = _read_variable_name(variable), attribute.name
+            name, source = variable.name, attribute.name
         except PatternReadError as problem:
             source_map.mistakes.append(problem.mistake)
             continue
@@ -151,13 +146,6 @@ def _read_variables(
         attributes[name] = source
         source_map.mistakes += check_attribute(source, attribute.span, vocabulary)
     return tuple((source, name) for name, source in attributes.items())
-
-
-def _read_variable_name(token: Token) -> str:
-    try:
-        return literals.unquote(token.text[1:]) if token.text[1] == "`" else token.text[1:]
-    except ValueError as problem:
-        raise PatternReadError(token.span, str(problem)) from None
 
 
 def _blank_variables(definition: Definition, text: str, conjuncts: list[_Conjunct], misplaced: Iterable[Token]) -> str:
@@ -182,22 +170,8 @@ def _blank_variables(definition: Definition, text: str, conjuncts: list[_Conjunc
     return "".join(letters)
 
 
-def _parse_filter(definition: Definition, body: str, vocabulary: Vocabulary) -> tuple[Filter, list[FilterWarning]]:
-    filter_warnings: list[FilterWarning] = []
-    if not body.strip() and definition.body:
-        return TRUE, filter_warnings
-    # Without the blanks around it, a plain filter is read by the fast parser.
-    return parse(body.strip(), warnings=filter_warnings, **vocabulary.to_keywords()), filter_warnings
-
-
-def _find_start(definition: Definition, body: str) -> int:
-    return definition.start + len(body) - len(body.lstrip())
-
-
-def _follows_from_misplaced(mistake: Mistake, misplaced: list[Token], definition: Definition) -> bool:
+def _follows_from_misplaced(mistake: Mistake, misplaced: list[Token], conjuncts: list[_Conjunct]) -> bool:
     """Tell whether a mistake lies between the same `and`s as a misplaced variable: then it follows from that."""
     at = mistake.start or 0
-    for part in _split_conjuncts(definition.body):
-        if any(token in part.tokens for token in misplaced) and part.tokens[0].start <= at <= part.tokens[-1].end:
-            return True
-    return False
+    spoilt = [part.tokens for part in conjuncts if any(token in part.tokens for token in misplaced)]
+    return any(tokens[0].start <= at <= tokens[-1].end for tokens in spoilt)

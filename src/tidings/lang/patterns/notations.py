@@ -10,7 +10,7 @@ from tidings.model.patterns import Pattern
 if TYPE_CHECKING:
     from tidings.concepts import Ontology, Regions, Vocabulary
     from tidings.errors import FilterWarning
-    from tidings.lang.patterns.source_positions import PatternDraft
+    from tidings.lang.patterns.check import PatternDraft
     from tidings.model import Schema
 
 NOTATIONS = ("text", "json")
@@ -69,13 +69,13 @@ def _read_notation(source: Any, notation: str, vocabulary: Vocabulary) -> Patter
 
 def build_pattern(draft: PatternDraft, source: Any) -> Pattern:
     """Return the pattern of a draft; `PatternError` reports the mistakes of reading and of checking together."""
+    from tidings.lang.diagnostics import build_error
     from tidings.lang.patterns.check import find_mistakes
-    from tidings.lang.patterns.source_positions import build_pattern_error
 
     mistakes = draft.source_map.mistakes
-    others = [mistake for mistake in find_mistakes(draft) if not any(mistake.meets(other) for other in mistakes)]
+    others = [mistake for mistake in find_mistakes(draft) if not any(map(mistake.meets, mistakes))]
     if mistakes or others:
-        raise build_pattern_error([*mistakes, *others], source if isinstance(source, str) else None)
+        raise build_error(PatternError, [*mistakes, *others], source if isinstance(source, str) else None)
     assert draft.root is not None
     return Pattern(draft.filters, draft.root, draft.absence)
 

@@ -7,27 +7,19 @@ that cannot be read is noted as a mistake and replaced by a placeholder, so that
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidings.concepts import did_you_mean
-from tidings.errors import FilterError, Mistake, PatternError
+from tidings.errors import FilterError, PatternError
+from tidings.lang.diagnostics import decode_json
 from tidings.lang.filters.notations import parse
-from tidings.lang.filters.parse_json import refuse_constant
+from tidings.lang.patterns.check import HOLE, MAX_LEVELS, TOO_DEEP, PatternDraft
 from tidings.lang.patterns.durations import parse_duration
 from tidings.lang.patterns.named_filters import check_attribute
-from tidings.lang.patterns.source_positions import (
-    HOLE,
-    MAX_LEVELS,
-    PatternDraft,
-    PatternSourceMap,
-    SourceSpan,
-    build_pattern_error,
-    check_length,
-    shift_mistakes,
-)
 from tidings.lang.patterns.time_conditions import NEVER, never_holds
 from tidings.lang.patterns.tokens import PatternReadError
+from tidings.lang.source_map import SourceMap, SourceSpan
 from tidings.model import TRUE, patterns
 
 if TYPE_CHECKING:
@@ -43,30 +35,15 @@ _PARTS = ("step", "sequence", "and", "or", "timed")
 def read_json_draft(source: Any, vocabulary: Vocabulary) -> PatternDraft:
     """Return the draft of a pattern from a JSON text or its decoded object."""
     if isinstance(source, str | bytes):
-        source = decode_json(source)
+        source = decode_json(source, PatternError)
     return _PatternJsonReader(vocabulary).read_pattern(source)
-
-
-def decode_json(source: str | bytes) -> Any:
-    """Decode a JSON text; `PatternError` gives the position where it is not JSON."""
-    try:
-        text = source.decode() if isinstance(source, bytes) else source
-        check_length(text)
-        return json.loads(text, parse_constant=refuse_constant)
-    except json.JSONDecodeError as problem:
-        mistake = Mistake(f"not JSON: {problem.msg}", problem.pos, problem.pos + 1)
-        raise build_pattern_error([mistake], text) from None
-    except PatternError:
-        raise
-    except (RecursionError, UnicodeDecodeError, ValueError) as problem:
-        raise build_pattern_error([Mistake(f"not JSON: {problem}")], None) from None
 
 
 class _PatternJsonReader:
     """Reads one pattern top-down; a part that cannot be read is noted and replaced by a placeholder."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary, self._source_map = vocabulary, PatternSourceMap()
+        self._vocabulary, self._source_map = vocabulary, SourceMap()
 
     def read_pattern(self, node: Any) -> PatternDraft:
         fields = self._read_fields(node, "$", "a pattern", ("filters", "pattern"), ("absence",))
@@ -94,7 +71,9 @@ class _PatternJsonReader:
         try:
             return parse(node, notation="json", **self._vocabulary.to_keywords())
         except FilterError as problem:
-            self._source_map.mistakes += shift_mistakes(problem, under=path)
+            for mistake in problem.mistakes:
+                below = None if mistake.path is None else path + mistake.path.removeprefix("$")
+                self._source_map.mistakes.append(replace(mistake, path=below))
             return TRUE
 
     def _read_variable(self, node: Any, path: str) -> tuple[str, str]:
@@ -109,9 +88,7 @@ class _PatternJsonReader:
 
     def _read_part(self, node: Any, path: str, depth: int) -> patterns.Node:
         if depth > MAX_LEVELS:
-            return self._refuse_part(
-                f"the pattern is nested more than {MAX_LEVELS} levels deep, which is the limit", path
-            )
+            return self._refuse_part(TOO_DEEP, path)
         kinds = [key for key in _PARTS if isinstance(node, dict) and key in node]
         if len(kinds) != 1:
             near = next((did_you_mean(str(key), _PARTS) for key in node), "") if isinstance(node, dict) else ""
@@ -158,11 +135,10 @@ class _PatternJsonReader:
         if isinstance(node, str) and node in (",", ";"):
             return patterns.Joint(patterns.Gap(node))
         if not isinstance(node, dict):
-            self._source_map.refuse('a joint is ",", ";" or an object {"not": ["b"]}', SourceSpan(path=path))
+            self._refuse('a joint is ",", ";" or an object {"not": ["b"]}', path)
             return patterns.Joint(patterns.Gap.LATER)
-        names, spans = self._read_guards(
-            self._read_fields(node, path, "a joint", ("not",)).get("not", ["b"]), f"{path}.not"
-        )
+        guards = self._read_fields(node, path, "a joint", ("not",)).get("not", ["b"])
+        names, spans = self._read_guards(guards, f"{path}.not")
         joint = patterns.Joint(patterns.Gap.LATER, names)
         self._source_map.record(joint, *spans)
         return joint
@@ -170,7 +146,7 @@ class _PatternJsonReader:
     def _read_guards(self, node: Any, path: str) -> tuple[tuple[str, ...], list[SourceSpan]]:
         items = self._read_list(node, path, "filters' names")
         if not items:
-            self._source_map.refuse("`not` names at least one filter", SourceSpan(path=path))
+            self._refuse("`not` names at least one filter", path)
         paths = [f"{path}[{i}]" for i in range(len(items))]
         names = tuple(self._read_text(item, place) for item, place in zip(items, paths, strict=True))
         return names, [SourceSpan(path=place) for place in paths]
@@ -193,7 +169,7 @@ class _PatternJsonReader:
         optional = [self._read_condition(item, f"{path}.conditions[{i}]") for i, item in enumerate(items)]
         within = self._read_duration(fields["within"], f"{path}.within") if "within" in fields else None
         if within is not None and within < 0:
-            self._source_map.refuse("`within` takes a duration from zero on", SourceSpan(path=f"{path}.within"))
+            self._refuse("`within` takes a duration from zero on", f"{path}.within")
         conditions = tuple(condition for condition in optional if condition is not None)
         if items and not conditions and within is None:
             return part
@@ -211,10 +187,9 @@ class _PatternJsonReader:
         if condition is None:
             return None
         if never_holds(condition):
-            self._source_map.refuse(NEVER, SourceSpan(path=path))
-        self._source_map.record(
-            condition, SourceSpan(path=path), SourceSpan(path=f"{path}.late"), SourceSpan(path=f"{path}.early")
-        )
+            self._refuse(NEVER, path)
+        spans = [SourceSpan(path=place) for place in (path, f"{path}.late", f"{path}.early")]
+        self._source_map.record(condition, *spans)
         return condition
 
     def _read_moment(self, node: Any, path: str) -> patterns.Moment:
@@ -228,7 +203,7 @@ class _PatternJsonReader:
             return parse_duration(self._read_text(node, path, 'a duration such as "5 min"'))
         except PatternReadError as problem:
             if isinstance(node, str):
-                self._source_map.refuse(problem.mistake.message, SourceSpan(path=path))
+                self._refuse(problem.mistake.message, path)
             return 1
 
     # Plain values -----------------------------------------------------------------------------------
@@ -238,40 +213,38 @@ class _PatternJsonReader:
     ) -> dict[str, Any]:
         """Return the fields of an object that are allowed; unknown and missing keys are noted as mistakes."""
         if not isinstance(node, dict):
-            self._source_map.refuse(f"{subject} is an object with {_join_keys(needed)}", SourceSpan(path=path))
+            self._refuse(f"{subject} is an object with {' and '.join(f'`{key}`' for key in needed)}", path)
             return {}
         allowed = (*needed, *optional)
         for key in node:
             if key not in allowed:
-                self._source_map.refuse(
-                    f"unknown key `{key}` in {subject}{did_you_mean(str(key), allowed)}", SourceSpan(path=path)
-                )
+                self._refuse(f"unknown key `{key}` in {subject}{did_you_mean(str(key), allowed)}", path)
         for key in needed:
             if key not in node:
-                self._source_map.refuse(f"{subject} needs `{key}`", SourceSpan(path=path))
+                self._refuse(f"{subject} needs `{key}`", path)
         return {key: value for key, value in node.items() if key in allowed}
 
     def _read_list(self, node: Any, path: str, items: str) -> list[Any]:
         if isinstance(node, list):
             return node
-        self._source_map.refuse(f"expected a list of {items}", SourceSpan(path=path))
+        self._refuse(f"expected a list of {items}", path)
         return []
 
     def _read_text(self, node: Any, path: str, wanted: str = "a name") -> str:
         if isinstance(node, str) and node and (node == HOLE or "\x00" not in node):
             return node
-        self._source_map.refuse(f"expected {wanted}, as text", SourceSpan(path=path))
+        self._refuse(f"expected {wanted}, as text", path)
         return HOLE
 
     def _read_count(self, node: Any, path: str) -> int:
         if isinstance(node, int) and not isinstance(node, bool) and 0 < node < 10**9:
             return node
-        self._source_map.refuse("expected how many times, as a whole number", SourceSpan(path=path))
+        self._refuse("expected how many times, as a whole number", path)
         return 1
 
     def _read_flag(self, node: Any, path: str) -> bool:
         if not isinstance(node, bool):
-            self._source_map.refuse("expected true or false", SourceSpan(path=path))
+            self._refuse("expected true or false", path)
         return node is True
 
     def _build(self, make: Callable[[], _T], path: str) -> _T | None:
@@ -280,13 +253,12 @@ class _PatternJsonReader:
         except PatternError as problem:
             # A mistake at this path or below it explains this one: the placeholder is what does not fit.
             if not any((mistake.path or "").startswith(path) for mistake in self._source_map.mistakes):
-                self._source_map.refuse(str(problem), SourceSpan(path=path))
+                self._refuse(str(problem), path)
             return None
 
-    def _refuse_part(self, message: str, path: str) -> patterns.Node:
+    def _refuse(self, message: str, path: str) -> None:
         self._source_map.refuse(message, SourceSpan(path=path))
+
+    def _refuse_part(self, message: str, path: str) -> patterns.Node:
+        self._refuse(message, path)
         return patterns.Step(HOLE)
-
-
-def _join_keys(needed: tuple[str, ...]) -> str:
-    return " and ".join(f"`{key}`" for key in needed)

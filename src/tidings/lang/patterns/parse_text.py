@@ -4,45 +4,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidings.errors import PatternError
+from tidings.lang.diagnostics import check_length
+from tidings.lang.patterns.check import PatternDraft
 from tidings.lang.patterns.expression import ExpressionParser
 from tidings.lang.patterns.named_filters import read_definition
-from tidings.lang.patterns.sections import find_expression_place, read_defined_name, split_sections
-from tidings.lang.patterns.source_positions import PatternDraft, PatternSourceMap, check_length
+from tidings.lang.patterns.sections import read_defined_name, split_sections
 from tidings.lang.patterns.tokens import find_step_attributes
+from tidings.lang.source_map import SourceMap, SourceSpan
 from tidings.model.patterns import NamedFilter, steps_of
 
 if TYPE_CHECKING:
     from tidings.concepts import Vocabulary
     from tidings.lang.patterns.sections import Definition
-    from tidings.model.patterns import Node
 
 
 def read_text_draft(text: str, vocabulary: Vocabulary) -> PatternDraft:
     """Return the draft of a pattern's text; its `source_map.mistakes` are the mistakes of reading it."""
-    check_length(text)
-    source_map = PatternSourceMap()
+    check_length(text, PatternError)
+    source_map = SourceMap()
     sections = split_sections(text, source_map)
     filters: list[NamedFilter] = []
     for definition in sections.definitions:
         filters += _read_named_filters(definition, text, vocabulary, source_map)
     if not sections.expression:
         if not source_map.mistakes:
-            source_map.refuse(_MISSING, find_expression_place(sections))
+            source_map.refuse(_MISSING, SourceSpan(sections.end, sections.end + 1))
         return PatternDraft(tuple(filters), None, None, source_map)
     root, absence = ExpressionParser(sections.expression, sections.end, source_map).parse()
-    _refuse_other_events(sections.definitions, _collect_names(filters, root), source_map)
+    names = {named.name for named in filters}
+    if root is not None:
+        names |= {step.label for step in steps_of(root) if step.label}
+    _refuse_other_events(sections.definitions, names, source_map)
     return PatternDraft(tuple(filters), root, absence, source_map)
 
 
 _MISSING = "the pattern expression is missing: behind the named filters comes what must happen, such as `a ; b`"
 
 
-def _collect_names(filters: list[NamedFilter], root: Node | None) -> set[str]:
-    labels = {step.label for step in steps_of(root) if step.label} if root is not None else set()
-    return {named.name for named in filters} | labels
-
-
-def _refuse_other_events(definitions: tuple[Definition, ...], names: set[str], source_map: PatternSourceMap) -> None:
+def _refuse_other_events(definitions: tuple[Definition, ...], names: set[str], source_map: SourceMap) -> None:
     """Refuse `b.price > a.price` where `a` is a filter or a label: it reads as a comparison of two events."""
     for definition in definitions:
         for token in find_step_attributes(list(definition.body), names):
@@ -55,7 +55,7 @@ def _refuse_other_events(definitions: tuple[Definition, ...], names: set[str], s
 
 
 def _read_named_filters(
-    definition: Definition, text: str, vocabulary: Vocabulary, source_map: PatternSourceMap
+    definition: Definition, text: str, vocabulary: Vocabulary, source_map: SourceMap
 ) -> list[NamedFilter]:
     tree, variables = read_definition(definition, text, vocabulary, source_map)
     filters = []

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.concepts import Vocabulary, did_you_mean
 from tidings.errors import Mistake, PatternError
+from tidings.lang.diagnostics import build_error, decode_json
 from tidings.lang.filters import literals
 from tidings.lang.filters.ambiguities import issue_warnings, shift_warnings
 from tidings.lang.filters.render_text import RESERVED
@@ -70,9 +71,7 @@ def read_patterns(
     reader = _PatternFileReader(text, Vocabulary.of(schema, ontology, regions))
     patterns = reader.read_json_lines() if re.match(r"(\s|(#|--)[^\n]*\n)*\{", text) else reader.read_blocks()
     if reader.mistakes:
-        from tidings.lang.patterns.source_positions import build_pattern_error
-
-        raise build_pattern_error(reader.mistakes, text)
+        raise build_error(PatternError, reader.mistakes, text)
     issue_warnings(reader.filter_warnings)
     return patterns
 
@@ -107,7 +106,7 @@ class _PatternFileReader:
             pattern = parse_pattern(body, warnings=filter_warnings, **self._vocabulary.to_keywords())
             self.filter_warnings += shift_warnings(filter_warnings, head.end(), self._text)
         except PatternError as problem:
-            self.mistakes += [self._shift_mistake(mistake, head.end()) for mistake in problem.mistakes]
+            self._add_mistakes(problem, head.end())
         return None if len(self.mistakes) > count else WrittenPattern(name, pattern, mode, limit)
 
     def _read_header(self, head: re.Match[str]) -> tuple[str, Mode, int | None]:
@@ -117,27 +116,24 @@ class _PatternFileReader:
         if first is None or first.lastgroup == "other":
             self._refuse("a pattern's name is a word, or stands in backticks: `pattern brute-force`", start, head.end())
             return "", Mode.RESTART, None
-        span = start + first.start(), start + first.end()
-        name = self._unquote(first[0], *span) if first.lastgroup == "quoted" else first[0]
+        span, name = (start + first.start(), start + first.end()), first[0]
+        try:
+            name = literals.unquote(name) if first.lastgroup == "quoted" else name
+        except ValueError as problem:
+            self._refuse(str(problem), *span)
         self._add_name(name, *span)
         mode, limit = self._read_options(words[1:], start)
         return name, mode, limit
 
-    def _unquote(self, token: str, start: int, end: int) -> str:
-        try:
-            return literals.unquote(token)
-        except ValueError as problem:
-            self._refuse(str(problem), start, end)
-            return token
-
     def _read_options(self, words: list[re.Match[str]], start: int) -> tuple[Mode, int | None]:
         options: dict[str, str] = {}
         for key, value in zip(words[::2], [*words[1::2], None], strict=False):
-            span = start + key.start(), start + key.end()
-            if key[0].lower() not in ("mode", "limit") or value is None or key[0].lower() in options:
-                self._refuse(f"expected `mode MODE` or `limit N` once, found `{key[0]}`", *span)
+            word = key[0].lower()
+            if word not in ("mode", "limit") or value is None or word in options:
+                message = f"expected `mode MODE` or `limit N` once, found `{key[0]}`"
+                self._refuse(message, start + key.start(), start + key.end())
                 return Mode.RESTART, None
-            options[key[0].lower()] = value[0].lower()
+            options[word] = value[0].lower()
         where = (start, start + words[-1].end()) if words else (start, start)
         return self._check_options(options.get("mode", "restart"), options.get("limit"), where)
 
@@ -165,19 +161,15 @@ class _PatternFileReader:
         return [pattern for pattern in patterns if pattern is not None]
 
     def _read_json_line(self, line: str, start: int) -> WrittenPattern | None:
-        from tidings.lang.patterns.parse_json import decode_json
-
-        count = len(self.mistakes)
+        count, where = len(self.mistakes), (start, start + len(line))
         try:
-            node = decode_json(line)
+            node = decode_json(line, PatternError)
         except PatternError as problem:
-            self.mistakes += [self._shift_mistake(mistake, start) for mistake in problem.mistakes]
+            self._add_mistakes(problem, start)
             return None
         if not isinstance(node, dict) or not {"name", "pattern"} <= node.keys() <= {"name", "pattern", "mode", "limit"}:
-            msg = "a line is an object with `name` and `pattern`, and perhaps `mode` and `limit`"
-            self._refuse(msg, start, start + len(line))
+            self._refuse("a line is an object with `name` and `pattern`, and perhaps `mode` and `limit`", *where)
             return None
-        where = (start, start + len(line))
         name = node["name"]
         if not isinstance(name, str) or not name:
             self._refuse("`name` is text", *where)
@@ -193,14 +185,12 @@ class _PatternFileReader:
             keywords = self._vocabulary.to_keywords()
             return parse_pattern(node, notation=notation, warnings=self.filter_warnings, **keywords)
         except PatternError as problem:
-            line = self._find_line(start)
             for mistake in problem.mistakes:
-                path = (
-                    f"$.pattern{(mistake.path or '$')[1:]}"
-                    if notation == "json"
-                    else _format_text_position(node, mistake)
-                )
-                self.mistakes.append(Mistake(f"line {line}: {mistake.message}", path=path))
+                path, at = f"$.pattern{(mistake.path or '$')[1:]}", mistake.start or 0
+                if notation == "text":
+                    line, column = node.count("\n", 0, at) + 1, at - node.rfind("\n", 0, at)
+                    path = f"$.pattern, line {line}, column {column}"
+                self.mistakes.append(Mistake(f"line {self._find_line(start)}: {mistake.message}", path=path))
             return None
 
     # Mistakes ---------------------------------------------------------------------------------------
@@ -216,16 +206,12 @@ class _PatternFileReader:
     def _refuse(self, message: str, start: int, end: int) -> None:
         self.mistakes.append(Mistake(f"line {self._find_line(start)}: {message}", start, end))
 
-    def _shift_mistake(self, mistake: Mistake, offset: int) -> Mistake:
-        start = offset + (mistake.start or 0)
-        end = None if mistake.end is None else offset + mistake.end
-        return replace(mistake, message=f"line {self._find_line(start)}: {mistake.message}", start=start, end=end)
-
-
-def _format_text_position(text: str, mistake: Mistake) -> str:
-    at = mistake.start or 0
-    line = text.count("\n", 0, at) + 1
-    return f"$.pattern, line {line}, column {at - text.rfind(chr(10), 0, at)}"
+    def _add_mistakes(self, problem: PatternError, offset: int) -> None:
+        """Add the mistakes of a part of the file, which begins at `offset`."""
+        for mistake in problem.mistakes:
+            start = offset + (mistake.start or 0)
+            message = f"line {self._find_line(start)}: {mistake.message}"
+            self.mistakes.append(replace(mistake.shift(offset), message=message, start=start))
 
 
 def render_patterns(patterns: Iterable[WrittenPattern]) -> str:
@@ -235,14 +221,12 @@ def render_patterns(patterns: Iterable[WrittenPattern]) -> str:
     >>> render_patterns(read_patterns(text)) == text
     True
     """
-    return "\n".join(f"{_render_header(written)}\n{_render_body(written)}\n" for written in patterns)
+    return "\n".join(map(_render_block, patterns))
 
 
-def _render_header(written: WrittenPattern) -> str:
+def _render_block(written: WrittenPattern) -> str:
     name = written.name if _PLAIN.fullmatch(written.name) else literals.quote(written.name, "`")
     mode = "" if written.mode is Mode.RESTART else f" mode {written.mode}"
-    return f"pattern {name}{mode}" + ("" if written.limit is None else f" limit {written.limit}")
-
-
-def _render_body(written: WrittenPattern) -> str:
-    return "\n".join(f"  {line}" for line in render_pattern(written.pattern).split("\n"))
+    limit = "" if written.limit is None else f" limit {written.limit}"
+    body = "\n".join(f"  {line}" for line in render_pattern(written.pattern).split("\n"))
+    return f"pattern {name}{mode}{limit}\n{body}\n"

@@ -8,10 +8,13 @@ continues it. The rest is the expression: `=` alone never occurs in it, so no li
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tidings.lang.filters.render_text import RESERVED
-from tidings.lang.patterns.source_positions import PatternSourceMap, SourceSpan
 from tidings.lang.patterns.tokens import PatternReadError, Token, TokenKind, tokenize_expression, tokenize_filters
+
+if TYPE_CHECKING:
+    from tidings.lang.source_map import SourceMap
 
 _COMPLETE = {"exists", "null", "true", "false"}
 _WAITING = (RESERVED - _COMPLETE) | {"=", "!=", "<", "<=", ">", ">=", "==", ",", ".."}
@@ -44,7 +47,7 @@ class PatternSections:
     end: int
 
 
-def split_sections(text: str, source_map: PatternSourceMap) -> PatternSections:
+def split_sections(text: str, source_map: SourceMap) -> PatternSections:
     """Return the named filters and the tokens of the expression; mistakes in their order go to `source_map`."""
     tokens, at = tokenize_filters(text), 0
     definitions: list[Definition] = []
@@ -52,8 +55,9 @@ def split_sections(text: str, source_map: PatternSourceMap) -> PatternSections:
     while at < len(tokens):
         head = _find_header_end(tokens, at)
         if head is None or (expression and expression[-1].is_one_of(*_UNFINISHED)):
-            stop = _find_next_header(tokens, at + 1)
-            expression += _tokenize_expression(text, tokens, at, stop)
+            stop = next((i for i in range(at + 1, len(tokens)) if _find_header_end(tokens, i) is not None), len(tokens))
+            end = tokens[stop].start if stop < len(tokens) else len(text)
+            expression += tokenize_expression(text, tokens[at].start, end)
             at = stop
             continue
         if expression:
@@ -61,38 +65,27 @@ def split_sections(text: str, source_map: PatternSourceMap) -> PatternSections:
         stop, parenthesis = _find_filter_end(tokens, head)
         if parenthesis is not None:
             source_map.refuse("this parenthesis is not closed", parenthesis.span)
-        definitions.append(_build_definition(tokens, at, head, stop, closed=parenthesis is None))
+        body, start = tuple(tokens[head:stop]), tokens[head - 1].end
+        names = tuple(tokens[at : head - 1 : 2])
+        definitions.append(Definition(names, body, start, body[-1].end if body else start, parenthesis is None))
         at = stop
     return PatternSections(tuple(definitions), tuple(expression), len(text.rstrip()))
-
-
-def _tokenize_expression(text: str, tokens: list[Token], at: int, stop: int) -> list[Token]:
-    end = tokens[stop].start if stop < len(tokens) else len(text)
-    return tokenize_expression(text, tokens[at].start, end)
 
 
 def _find_header_end(tokens: list[Token], at: int) -> int | None:
     """Return the index after `name, name =`, if a line begins so at `at`."""
     if not tokens[at].starts_line:
         return None
-    while at + 1 < len(tokens) and _can_be_name(tokens[at]):
+    # A keyword before `=` is meant as a name too: `read_defined_name` refuses it and says how to write it.
+    while at + 1 < len(tokens) and tokens[at].kind in (TokenKind.WORD, TokenKind.NAME):
+        if tokens[at].is_one_of("and", "or", "not"):
+            return None
         if tokens[at + 1].is_one_of("="):
             return at + 2
         if not tokens[at + 1].is_one_of(","):
             return None
         at += 2
     return None
-
-
-def _can_be_name(token: Token) -> bool:
-    # A keyword before `=` is meant as a name too: `read_defined_name` refuses it and says how to write it.
-    return token.kind in (TokenKind.WORD, TokenKind.NAME) and not token.is_one_of("and", "or", "not")
-
-
-def _find_next_header(tokens: list[Token], at: int) -> int:
-    while at < len(tokens) and _find_header_end(tokens, at) is None:
-        at += 1
-    return at
 
 
 def _find_filter_end(tokens: list[Token], at: int) -> tuple[int, Token | None]:
@@ -116,13 +109,7 @@ def _find_filter_end(tokens: list[Token], at: int) -> tuple[int, Token | None]:
     return (line or len(tokens), open_tokens[0]) if open_tokens else (len(tokens), None)
 
 
-def _build_definition(tokens: list[Token], at: int, head: int, stop: int, *, closed: bool) -> Definition:
-    body = tuple(tokens[head:stop])
-    start = tokens[head - 1].end
-    return Definition(tuple(tokens[at : head - 1 : 2]), body, start, body[-1].end if body else start, closed)
-
-
-def read_defined_name(token: Token, source_map: PatternSourceMap) -> str:
+def read_defined_name(token: Token, source_map: SourceMap) -> str:
     """Return the name of a filter; a word that cannot be a name is noted as a mistake and returned as it is."""
     try:
         if token.is_name:
@@ -131,8 +118,3 @@ def read_defined_name(token: Token, source_map: PatternSourceMap) -> str:
     except PatternReadError as problem:
         source_map.mistakes.append(problem.mistake)
     return token.text
-
-
-def find_expression_place(sections: PatternSections) -> SourceSpan:
-    """Return the span after the named filters, where the expression is missing."""
-    return SourceSpan(sections.end, sections.end + 1)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from tidings.errors import PatternError
 from tidings.lang.filters.render_text import render_name
 from tidings.lang.patterns.durations import format_duration, read_duration
-from tidings.lang.patterns.source_positions import SourceSpan
 from tidings.lang.patterns.tokens import PatternReadError, TokenKind
+from tidings.lang.source_map import SourceSpan
 from tidings.model.patterns import Elapsed, Moment, Which
 
 if TYPE_CHECKING:
-    from tidings.lang.patterns.source_positions import PatternSourceMap
     from tidings.lang.patterns.tokens import TokenCursor
+    from tidings.lang.source_map import SourceMap
 
 _OPERATORS = ("<", "<=", ">", ">=")
 
@@ -39,7 +39,7 @@ class _Bounds:
         return replace(self, low=span, low_open=is_open)
 
 
-def read_conditions(cursor: TokenCursor, source_map: PatternSourceMap) -> tuple[Elapsed, ...]:
+def read_conditions(cursor: TokenCursor, source_map: SourceMap) -> tuple[Elapsed, ...]:
     """Take one condition from the cursor, or several in parentheses joined by `and`."""
     if not cursor.take_if("("):
         return (_read_condition(cursor, source_map),)
@@ -53,12 +53,12 @@ def read_conditions(cursor: TokenCursor, source_map: PatternSourceMap) -> tuple[
     return conditions
 
 
-def _read_condition(cursor: TokenCursor, source_map: PatternSourceMap) -> Elapsed:
+def _read_condition(cursor: TokenCursor, source_map: SourceMap) -> Elapsed:
     start, bounds = cursor.peek().start, _Bounds()
     if cursor.peek().kind is TokenKind.NUMBER or cursor.peek().is_one_of("-"):
         span, place = read_duration(cursor)
         op = cursor.expect("`<`, `<=`, `>` or `>=`", *_OPERATORS).text
-        bounds = bounds.add(_mirror_operator(op), span, place)
+        bounds = bounds.add({"<": ">", ">": "<"}[op[0]] + op[1:], span, place)
     absolute = cursor.take_if("|") is not None
     late, first = _read_moment(cursor)
     cursor.expect("`-` and another moment: `t(b) - t(a)`", "-")
@@ -70,13 +70,14 @@ def _read_condition(cursor: TokenCursor, source_map: PatternSourceMap) -> Elapse
         span, place = read_duration(cursor)
         bounds = bounds.add(op, span, place)
     whole = SourceSpan(start, cursor.tokens[cursor.at - 1].end)
-    condition = _build_condition(late, early, bounds, absolute=absolute, place=whole)
+    try:
+        condition = Elapsed(late, early, bounds.low, bounds.high, bounds.low_open, bounds.high_open, absolute)
+    except PatternError as problem:
+        raise PatternReadError(whole, str(problem)) from None
+    if never_holds(condition):
+        raise PatternReadError(whole, NEVER)
     source_map.record(condition, whole, first, second)
     return condition
-
-
-def _mirror_operator(op: str) -> str:
-    return {"<": ">", ">": "<"}[op[0]] + op[1:]
 
 
 def _read_moment(cursor: TokenCursor) -> tuple[Moment, SourceSpan]:
@@ -90,16 +91,6 @@ def _read_moment(cursor: TokenCursor) -> tuple[Moment, SourceSpan]:
     label, place = cursor.take_name("a step's label")
     cursor.expect("`)`", ")")
     return Moment(label, which), place
-
-
-def _build_condition(late: Moment, early: Moment, bounds: _Bounds, *, absolute: bool, place: SourceSpan) -> Elapsed:
-    try:
-        condition = Elapsed(late, early, bounds.low, bounds.high, bounds.low_open, bounds.high_open, absolute)
-    except PatternError as problem:
-        raise PatternReadError(place, str(problem)) from None
-    if never_holds(condition):
-        raise PatternReadError(place, NEVER)
-    return condition
 
 
 NEVER = "this condition never holds: its ends leave no time between them"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tidings.lang.filters import literals
 from tidings.lang.filters.render_text import RESERVED
-from tidings.lang.patterns.source_positions import SourceSpan
+from tidings.lang.source_map import SourceSpan
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -63,9 +63,10 @@ class Token:
 
     @property
     def name(self) -> str:
-        """The name without backticks; an unknown escape raises `PatternReadError`."""
+        """The name without backticks, of a variable without `$`; an unknown escape raises `PatternReadError`."""
+        text = self.text.removeprefix("$") if self.kind is TokenKind.VARIABLE else self.text
         try:
-            return literals.unquote(self.text) if self.kind is TokenKind.NAME else self.text
+            return literals.unquote(text) if text[:1] == "`" else text
         except ValueError as problem:
             raise PatternReadError(self.span, str(problem)) from None
 
@@ -101,16 +102,12 @@ def tokenize_filters(text: str) -> list[Token]:
 
 def find_step_attributes(tokens: list[Token], names: Collection[str]) -> list[Token]:
     """Return the words such as `b.price` whose first part is one of `names`: an attribute of that step's event."""
-    return [
-        token
-        for token in tokens
-        if token.kind is TokenKind.WORD and "." in token.text and _begins_with_step(token.text, names)
-    ]
-
-
-def _begins_with_step(word: str, names: Collection[str]) -> bool:
-    parts = word.split(".")
-    return any(".".join(parts[:count]) in names for count in range(1, len(parts)))
+    step_attributes = []
+    for token in tokens:
+        parts = token.text.split(".") if token.kind is TokenKind.WORD else []
+        if any(".".join(parts[:count]) in names for count in range(1, len(parts))):
+            step_attributes.append(token)
+    return step_attributes
 
 
 def tokenize_expression(text: str, start: int = 0, end: int | None = None) -> list[Token]:

@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.errors import FileError
-from tidings.lang.filters.parse_json import refuse_constant
+from tidings.lang.diagnostics import refuse_constant
 from tidings.matcher.tuning import FILE_TUNING, FileTuning
 
 if TYPE_CHECKING:
@@ -89,7 +89,6 @@ class PartialLine:
     refused: list[tuple[int, bytes]] = field(default_factory=list)  # sizes and first bytes of lines that ended
 
     def __len__(self) -> int:
-        """Count its bytes."""
         return len(self.start) + self.skipped
 
     def add(self, piece: bytes) -> None:

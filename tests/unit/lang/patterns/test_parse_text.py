@@ -6,7 +6,7 @@ import tidings as td
 from tidings import lang
 from tidings.errors import PatternError, TidingsError
 from tidings.lang.diagnostics import MAX_LENGTH
-from tidings.lang.patterns.source_positions import MAX_LEVELS
+from tidings.lang.patterns.check import MAX_LEVELS
 from tidings.model import TRUE
 from tidings.model.patterns import (
     Absence,
