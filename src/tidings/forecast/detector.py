@@ -23,7 +23,7 @@ from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.matcher.admission import check_on_error
 from tidings.model.patterns import Pattern
 from tidings.patterns import Detection, Detections, PatternCatalog, PatternSet, Run, StreamSettings
-from tidings.patterns.pattern_input import check_pattern
+from tidings.patterns.pattern_set import check_pattern
 from tidings.patterns.run.event_times import datetime_of, moment_of
 from tidings.patterns.run.graph_run import MOST_PARTIALS
 from tidings.patterns.state.graph_bytes import pack_state, unpack_state

@@ -22,7 +22,7 @@ from tidings.forecast.scoring.scores import Score, Warnings, score
 from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 from tidings.lang import WrittenPattern
 from tidings.patterns import PatternCatalog, PatternSet, Run
-from tidings.patterns.observer import SilentObserver
+from tidings.patterns.observer import Observer
 from tidings.patterns.run.machine import is_keyed
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class _Matches:
     times: IntArray
 
 
-class _Recorder(SilentObserver):
+class _Recorder(Observer):
     """Keeps the times of the events that a run takes, and its reports."""
 
     def __init__(self) -> None:

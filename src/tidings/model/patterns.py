@@ -217,6 +217,14 @@ class Pattern:
         """Return the names of the filters that steps and `not`s use."""
         return tuple(dict.fromkeys([*(step.filter for step in self.steps()), *self.guards()]))
 
+    def variable_attributes(self) -> set[str]:
+        """Return the attributes whose values are bound to variables."""
+        return {attribute for name in self.list_filters() for attribute, _ in self[name].variables}
+
+    def asks_for_time(self) -> bool:
+        """Tell whether events need times: `within`, `@` or an absence."""
+        return self.absence is not None or any(isinstance(node, Timed) for node in walk_nodes(self.root))
+
     def key_variables(self) -> tuple[str, ...]:
         """Return the variables that every operand gives a value: their values part the stream into keys."""
         variables = [{variable for _, variable in self[name].variables} for name in self.list_filters()]

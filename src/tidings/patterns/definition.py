@@ -19,7 +19,6 @@ from tidings.errors import BadEvent, PatternError
 from tidings.model import patterns
 from tidings.model.patterns import Mode, Pattern, Step
 from tidings.patterns.definition_events import Seen, seen
-from tidings.patterns.pattern_input import asks_for_time
 
 __all__ = ["Embedding", "Report", "Seen", "embeddings", "reports", "seen"]
 
@@ -119,7 +118,7 @@ def split_stream(pattern: Pattern, stream: Sequence[Seen]) -> Iterator[_Substrea
     """Yield the part of the stream that each key sees; without key variables that is all of it."""
     _refuse_unclear(pattern)
     _refuse_unordered(stream)
-    carried = [_list_keys(event, pattern) if event.timed or not asks_for_time(pattern) else [] for event in stream]
+    carried = [_list_keys(event, pattern) if event.timed or not pattern.asks_for_time() else [] for event in stream]
     done: list[dict[str, Any]] = []
     for key in chain.from_iterable(carried):
         if not any(_agrees(key, other) for other in done):

@@ -7,7 +7,7 @@ and renumbers them with the run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,51 +23,31 @@ NO_KEYS: IntArray = np.empty(0, np.int64)
 """The keys of who stores none."""
 
 
-class KeyHolder(Protocol):
-    """Stores numbers of keys and values; a graph run is one, and every observer."""
+class Observer:
+    """Follows a run. By itself it stores no keys and has no state: a class that inherits overrides what it needs.
 
-    def keys_in_use(self) -> IntArray:
-        """Return the numbers that are still needed, ascending."""
+    `run` is set with the patterns: `patterns`, `names`, `position` and `latest` tell what it has taken so far.
+    """
 
-    def renumber_keys(self, kept: IntArray) -> None:
-        """Replace each number by its position in `kept`, which has all numbers that are in use."""
-
-
-class Observer(KeyHolder, Protocol):
-    """Follows a run; a class that inherits from it overrides what it needs."""
+    run: Run | None = None
 
     def on_patterns(self, run: Run) -> None:
-        """Take the run's patterns: called before the first batch and again when they are others.
-
-        An observer may keep the run: `patterns`, `names`, `position` and `latest` tell what it has taken so far.
-        """
+        """Take the run's patterns: called before the first batch and again when they are others."""
+        self.run = run
 
     def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
         """Take events and what they completed; the first of them has the number `run.position`."""
 
-    def dump(self, kept: IntArray) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the observer's state as a header (JSON) and arrays; keys are positions in `kept`."""
-
-    def load(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
-        """Continue from such a state; header and arrays have the state of the run and of other observers too."""
-
-
-class SilentObserver(Observer):
-    """An observer that stores no keys and has no state: it overrides `on_batch`."""
-
-    def on_patterns(self, run: Run) -> None:
-        """Ignore the patterns."""
-
     def keys_in_use(self) -> IntArray:
-        """Return none."""
+        """Return the numbers of keys and values that are still needed, ascending."""
         return NO_KEYS
 
     def renumber_keys(self, kept: IntArray) -> None:
-        """Have nothing to renumber."""
+        """Replace each number by its position in `kept`, which has all numbers that are in use."""
 
     def dump(self, kept: IntArray) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ARG002 - stateless
-        """Return an empty state."""
+        """Return the observer's state as a header (JSON) and arrays; keys are positions in `kept`."""
         return {}, {}
 
     def load(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
-        """Have nothing to continue from."""
+        """Continue from such a state; header and arrays have the state of the run and of other observers too."""

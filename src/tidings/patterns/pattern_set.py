@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidings.concepts.vocabulary import Vocabulary
-from tidings.errors import TidingsError, UnknownPattern
+from tidings.errors import PatternError, TidingsError, UnknownPattern
+from tidings.lang import WrittenPattern
+from tidings.lang.patterns.durations import parse_duration
+from tidings.lang.patterns.tokens import PatternReadError
 from tidings.matcher import Matcher
 from tidings.model import Filter
+from tidings.model.patterns import Mode
 from tidings.patterns.compile.derivatives import configurations
 from tidings.patterns.compile.graph import CompiledPattern
-from tidings.patterns.pattern_input import list_filters, parse_lateness, variable_attributes
 from tidings.patterns.run.event_reader import EventReader
 from tidings.patterns.run.graph_run import LONG_AGO, MOST_PARTIALS
 from tidings.patterns.run.machine import Machine, build_machines
@@ -27,13 +31,39 @@ from tidings.patterns.run.variables import VariableReader
 from tidings.patterns.tuning import DetectorTuning
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
-    from tidings.lang import WrittenPattern
     from tidings.model.patterns import Pattern
 
 LIMIT = 1000
 """The most embeddings that the mode `any` reports at one event, unless the pattern says otherwise."""
+
+
+def check_pattern(name: Any, pattern: Pattern, mode: str, limit: Any) -> WrittenPattern:
+    """Return a pattern as a file would have it; raise `PatternError` for a bad name, mode or limit."""
+    if not isinstance(name, str) or not name:
+        msg = f"a pattern's name is text, not `{name!r}`"
+        raise PatternError(msg)
+    if mode not in list(Mode):
+        msg = f"a pattern's mode is one of {', '.join(f'`{name_of_mode}`' for name_of_mode in Mode)}, not `{mode}`"
+        raise PatternError(msg)
+    if limit is not None and type(limit) is not int:
+        msg = f"a limit is a whole number, not `{limit!r}`"
+        raise PatternError(msg)
+    return WrittenPattern(name, pattern, Mode(mode), limit)
+
+
+def parse_lateness(lateness: timedelta | str | None) -> int:
+    """Return a span of time in microseconds: `10 min`, or a timedelta."""
+    if lateness is None:
+        return 0
+    try:
+        microseconds = parse_duration(lateness) if isinstance(lateness, str) else lateness // timedelta(microseconds=1)
+    except (PatternReadError, TypeError) as problem:
+        msg = f"lateness is a span of time such as `10 min`, not `{lateness}`: {problem}"
+        raise TidingsError(msg) from problem
+    if microseconds < 0:
+        msg = f"lateness is a span of time, not `{lateness}`"
+        raise TidingsError(msg)
+    return microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +117,7 @@ class PatternSet:
     @cached_property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that give variables their values, sorted."""
-        return tuple(sorted({name for compiled in self.patterns for name in variable_attributes(compiled.pattern)}))
+        return tuple(sorted({name for compiled in self.patterns for name in compiled.pattern.variable_attributes()}))
 
     @cached_property
     def reader(self) -> EventReader:
@@ -163,7 +193,7 @@ class PatternCatalog:
         goes on with what it saw.
         """
         compiled = [self._compile_pattern(pattern, born, since) for pattern in patterns]
-        used = (tree for added in compiled for tree in list_filters(added.pattern))
+        used = (tree for added in compiled for tree in added.list_filters())
         fresh = dict.fromkeys(tree for tree in used if tree not in self._filters)
         numbers = {tree: self._next_number + place for place, tree in enumerate(fresh)}
         self._unshare()
@@ -171,7 +201,7 @@ class PatternCatalog:
         self._next_number += len(numbers)
         self._filters |= numbers
         for added in compiled:
-            for tree in list_filters(added.pattern):  # before the old ones go: they may be the same
+            for tree in added.list_filters():  # before the old ones go: they may be the same
                 self._uses[tree] = self._uses.get(tree, 0) + 1
             if added.name in self._patterns:
                 self._drop(added.name)
@@ -213,7 +243,7 @@ class PatternCatalog:
 
     def _drop(self, name: str) -> None:
         """Forget a pattern, and the filters that no other pattern has."""
-        for tree in list_filters(self._patterns.pop(name).pattern):
+        for tree in self._patterns.pop(name).list_filters():
             self._uses[tree] -= 1
             if not self._uses[tree]:
                 del self._uses[tree]

@@ -16,7 +16,7 @@ from tidings.forecast.learning.counting import GroupCounter, count_traffic
 from tidings.forecast.learning.counts import CountedPattern, Traffic
 from tidings.forecast.model import Model, filter_key, pattern_key
 from tidings.forecast.tuning import ForecastTuning
-from tidings.patterns.observer import SilentObserver
+from tidings.patterns.observer import Observer
 from tidings.patterns.run.event_archive import unite_numbers
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tidings.patterns.pattern_set import PatternSet
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.machine import Ways
-    from tidings.patterns.run.run import Run
     from tidings.patterns.run.value_numbers import ValueNumbers
 
 
@@ -153,21 +152,16 @@ class Learner:
         return self._model.with_counts(patterns=patterns, traffic=traffic, now=self.now)
 
 
-class LearningObserver(SilentObserver):
+class LearningObserver(Observer):
     """Lets a learner take the batches of a run; the model is the learner's, so the observer has no state to dump."""
 
     def __init__(self, learner: Learner) -> None:
         self.learner = learner
-        self._run: Run | None = None
-
-    def on_patterns(self, run: Run) -> None:
-        """Keep the run: its names number the keys."""
-        self._run = run
 
     def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
         """Count the events."""
-        assert self._run is not None
-        self.learner.take(events, reports, self._run.position, self._run.names)
+        assert self.run is not None
+        self.learner.take(events, reports, self.run.position, self.run.names)
 
     def keys_in_use(self) -> IntArray:
         """Return the keys whose waits are not counted out."""

@@ -14,7 +14,7 @@ from tidings.forecast.model import Model
 from tidings.forecast.predicting.forecaster import Forecaster, ForecastPlan
 from tidings.forecast.predicting.forecaster_state import carry_over, dump_forecaster, load_forecaster
 from tidings.forecast.tuning import ForecastTuning
-from tidings.patterns.observer import NO_KEYS
+from tidings.patterns.observer import NO_KEYS, Observer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tidings.patterns.run.run import Run
 
 
-class ForecastObserver:
+class ForecastObserver(Observer):
     """Forecasts with a model; with `learns`, the events are counted into it after they were forecast.
 
     `plans` tells by pattern which forecasts are emitted. `share` is how much of the stream comes here. A `forecaster`
@@ -48,7 +48,6 @@ class ForecastObserver:
         self.plans = dict(plans or {})
         self.tuning = tuning or ForecastTuning()
         self.forecaster = forecaster
-        self._run: Run | None = None
         self._batches: list[ForecastBatch] = []
 
     @property
@@ -71,13 +70,13 @@ class ForecastObserver:
     def forecast(self, name: str, horizon: Horizon | None) -> list[Forecast]:
         """Return the forecasts of a pattern from the current state; the run must be prepared."""
         assert self.forecaster is not None
-        assert self._run is not None
-        return self.forecaster.forecasts(name, horizon, self._run.names, self._run.latest)
+        assert self.run is not None
+        return self.forecaster.forecasts(name, horizon, self.run.names, self.run.latest)
 
     def dump_model(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return model and plans, which `load_observer` reads."""
         plans = [[name, *plan.to_tuple()] for name, plan in self.plans.items()]
-        has_patterns = self._run is not None and len(self._run.patterns) > 0
+        has_patterns = self.run is not None and len(self.run.patterns) > 0
         # A learner's counts are in the observer's state: the model is the one that probabilities were computed from.
         model = self.forecaster.model if self.forecaster is not None and has_patterns else self.base_model
         return {"plans": plans, "learn": self.learns, "part": self.share}, {"model": model.to_bytes()}
@@ -86,7 +85,7 @@ class ForecastObserver:
 
     def on_patterns(self, run: Run) -> None:
         """Build the forecaster of the run's patterns, unless it is there."""
-        self._run = run
+        self.run = run
         before = self.forecaster
         if before is not None and before.pattern_set is run.patterns:
             return
@@ -101,14 +100,14 @@ class ForecastObserver:
     def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
         """Forecast at the events, and then learn from them."""
         assert self.forecaster is not None
-        assert self._run is not None
-        self._batches += self.forecaster.take(events, reports, self._run.position, self._run.names)
+        assert self.run is not None
+        self._batches += self.forecaster.take(events, reports, self.run.position, self.run.names)
 
     def keys_in_use(self) -> IntArray:
         """Return the keys that have begun something, and the busiest of the others."""
-        if self.forecaster is None or self._run is None or not len(self._run.patterns):
+        if self.forecaster is None or self.run is None or not len(self.run.patterns):
             return NO_KEYS
-        return self.forecaster.keys_in_use(self._run.latest, self.tuning.idle_keys)
+        return self.forecaster.keys_in_use(self.run.latest, self.tuning.idle_keys)
 
     def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key by its position in `kept`."""
@@ -117,14 +116,14 @@ class ForecastObserver:
 
     def dump(self, kept: IntArray) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the forecaster's state; empty where there are no patterns."""
-        if self.forecaster is None or self._run is None or not len(self._run.patterns):
+        if self.forecaster is None or self.run is None or not len(self.run.patterns):
             return {}, {}
-        return dump_forecaster(self.forecaster, kept, list(self._run.patterns.filters))
+        return dump_forecaster(self.forecaster, kept, list(self.run.patterns.filters))
 
     def load(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
         """Continue from such a state, where there is one."""
-        if self.forecaster is not None and self._run is not None and "followings" in header:
-            load_forecaster(self.forecaster, header, arrays, self._run.patterns.filters)
+        if self.forecaster is not None and self.run is not None and "followings" in header:
+            load_forecaster(self.forecaster, header, arrays, self.run.patterns.filters)
 
 
 def open_observer(model: Any, learn: bool, tuning: ForecastTuning) -> ForecastObserver | None:

@@ -45,6 +45,10 @@ class CompiledPattern:
     graph: Configurations | None = None  # of the pattern in this mode, where it was derived before
     since: int = -_FOREVER  # it sees events after this time
 
+    def list_filters(self) -> list[Filter]:
+        """Return the distinct filters of the pattern's operands."""
+        return list(dict.fromkeys(self.pattern[name].filter for name in self.pattern.list_filters()))
+
     def to_written(self) -> WrittenPattern:
         """Return the pattern as it was added."""
         return WrittenPattern(self.name, self.pattern, self.mode, self.limit if self.mode is Mode.ANY else None)

@@ -19,7 +19,6 @@ from tidings.kernels.patterns.symbol_lists import rename_symbols
 from tidings.patterns.compile.graph import CompiledPattern, MergedGraph, other_variables
 from tidings.patterns.compile.graph_arrays import build_graph_arrays
 from tidings.patterns.detections import ReportBatch, ReportLayout
-from tidings.patterns.pattern_input import asks_for_time
 from tidings.patterns.run.graph_run import LONG_AGO, GraphRun
 from tidings.patterns.state.graph_bytes import GraphNames
 
@@ -42,7 +41,7 @@ Partitioning = tuple[Ways, bool]
 
 def find_partitioning(pattern: Pattern) -> Partitioning:
     """Return how a pattern divides the stream."""
-    return find_ways(pattern), asks_for_time(pattern)
+    return find_ways(pattern), pattern.asks_for_time()
 
 
 def find_ways(pattern: Pattern) -> Ways:

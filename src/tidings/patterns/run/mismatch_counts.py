@@ -11,9 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tidings.algebra.law.typed_attribute import TypedAttribute, collect_attributes
+from tidings.algebra.law.typed_attribute import collect_attributes
 from tidings.matcher.mismatch_report import PLURALS
-from tidings.patterns.pattern_input import asks_for_time, list_filters, variable_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -85,25 +84,22 @@ def describe_pattern_mismatches(
     watched = list(watched)
     yield from _of_filters(matcher, watched)
     for name, sorts in counts.sorts.items():
-        names = tuple(pattern.name for pattern in watched if name in variable_attributes(pattern.pattern))
+        names = tuple(pattern.name for pattern in watched if name in pattern.pattern.variable_attributes())
         if names:
             sort_counts = tuple(sorts.most_common())
             yield PatternMismatch(name, VARIABLE, counts.value_counts[name], sorts.total(), sort_counts, names)
-    names = tuple(pattern.name for pattern in watched if asks_for_time(pattern.pattern))
+    names = tuple(pattern.name for pattern in watched if pattern.pattern.asks_for_time())
     if counts.untimed and names:
         yield PatternMismatch(time, TIME, counts.events, counts.untimed, (("none", counts.untimed),), names)
 
 
 def _of_filters(matcher: Matcher, watched: list[CompiledPattern]) -> Iterator[PatternMismatch]:
     """Yield the matcher's counts with the names of patterns; the matcher has only the numbers of their filters."""
+    bind = matcher.admission.bind_filter
     for key, count in matcher.mismatch_counts:
-        names = tuple(pattern.name for pattern in watched if _asks(pattern, key, matcher))
+        names = tuple(
+            p.name for p in watched if any(key in collect_attributes(bind(tree)) for tree in p.list_filters())
+        )
         if names:
             asked = PLURALS.get(key.kind, key.kind) + (f" in {key.unit}" if key.unit else "")
             yield PatternMismatch(key.name, asked, count.values, count.mismatched, count.types, names)
-
-
-def _asks(compiled: CompiledPattern, key: TypedAttribute, matcher: Matcher) -> bool:
-    return any(
-        key in collect_attributes(matcher.admission.bind_filter(tree)) for tree in list_filters(compiled.pattern)
-    )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tidings.kernels.array_types import IntArray
     from tidings.model import DeadLetter
-    from tidings.patterns.observer import KeyHolder, Observer
+    from tidings.patterns.observer import Observer
     from tidings.patterns.pattern_set import PatternSet
     from tidings.patterns.run.machine import Machine
 
@@ -223,7 +223,7 @@ class Run:
             values = {name: np.where(column >= 0, np.searchsorted(kept, column), -1) for name, column in columns}
             self.waiting = replace(self.waiting, values=values)
 
-    def _key_holders(self) -> list[KeyHolder]:
+    def _key_holders(self) -> list[GraphRun | Observer]:
         if len(self.patterns):
             self.prepare()
         return [*(run for _, run in self.graph_runs()), *self.observers]

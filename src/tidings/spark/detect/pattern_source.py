@@ -22,7 +22,6 @@ from tidings.forecast import Detector
 from tidings.lang import WrittenPattern, read_patterns
 from tidings.model import Schema
 from tidings.model.patterns import NamedFilter
-from tidings.patterns.pattern_input import variable_attributes
 from tidings.spark.bad_values import find_breakable
 from tidings.spark.query_context import WAY_OUT, QueryContext
 from tidings.spark.schema import arrow_type_of, refuse_conflicts, require_columns, schema_of
@@ -83,7 +82,7 @@ def _find_attributes(patterns: Sequence[WrittenPattern], vocabulary: Vocabulary)
     trial = Detector(**vocabulary.to_keywords())
     trial.add_many(patterns)
     filters = set(trial.compile().matcher.admission.list_demands())
-    return filters.union(*(variable_attributes(pattern.pattern) for pattern in patterns))
+    return filters.union(*(pattern.pattern.variable_attributes() for pattern in patterns))
 
 
 def _read_all(patterns: Patterns, vocabulary: Vocabulary) -> list[WrittenPattern]:

@@ -130,8 +130,8 @@ class BucketLearningObserver(LearningObserver):
 
     def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
         """Count events with what they completed."""
-        assert self._run is not None
-        learner, places, base = self.learner, self._places, self._run.position
+        assert self.run is not None
+        learner, places, base = self.learner, self._places, self.run.position
         counts = [[len(rows) for rows in counter.reports] for counter in learner.counters]
         super().on_batch(events, reports)
         learner.gathered = 0  # counted here: a learner by itself would take a bucket's events for all
@@ -141,7 +141,7 @@ class BucketLearningObserver(LearningObserver):
                 new = rows[count:]
                 between = member.pattern.absence is not None
                 new[:, 1] = self._locate_deadlines(new, events.times, base) if between else places[new[:, 1]]
-            counter.fresh = [self._keep_owned(fresh, self._run.names) for fresh in counter.fresh]
+            counter.fresh = [self._keep_owned(fresh, self.run.names) for fresh in counter.fresh]
             counter.settle(learner.kinds, now)
 
     def _locate_deadlines(self, reports: IntArray, times: IntArray, base: int) -> IntArray:
