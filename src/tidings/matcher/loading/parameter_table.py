@@ -99,7 +99,6 @@ class ParameterRows(Sequence[Filter]):
         self._table, self._parameters, self._kinds = table, parameters, kinds
 
     def __len__(self) -> int:
-        """Count the rows."""
         return int(self._table.num_rows)
 
     def __getitem__(self, at: Any) -> Any:

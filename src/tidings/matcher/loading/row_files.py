@@ -64,7 +64,6 @@ class RowFile:
             self._open_rows()
 
     def __iter__(self) -> Iterator[list[Row]]:
-        """Yield the rows in batches, as they arrive."""
         return iter(self._open_rows())
 
     def open_parameters(self) -> Iterable[pa.RecordBatch] | None:
@@ -110,7 +109,6 @@ class RowFile:
         return self._file.tell() / self._size if self._size else None
 
     def __enter__(self) -> RowFile:
-        """Return the file itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -22,12 +22,10 @@ class WatchedSubscriptions(list[tuple[Any, Any, str]]):
     """Subscriptions with their notations that tell how far they have been read."""
 
     def __init__(self, subscriptions: Iterable[tuple[Any, Any, str]], watch: Watch | None) -> None:
-        """Take the subscriptions; without a watch, nobody is told."""
         super().__init__(subscriptions)
         self._watch = watch
 
     def __iter__(self) -> Iterator[tuple[Any, Any, str]]:
-        """Yield them, and tell."""
         if self._watch is None:
             yield from super().__iter__()
             return

@@ -222,7 +222,6 @@ def _find_repeated(parsed: ParsedPredicates) -> IntArray:
 
 
 def _find_mean_positions(test: IntArray, position: IntArray, tests: int) -> FloatArray:
-    """Return the mean position of each test within its row."""
     count = np.maximum(np.bincount(test, minlength=tests), 1)
     return np.asarray(np.bincount(test, position, minlength=tests) / count)
 

@@ -26,12 +26,11 @@ from tidings.matcher.live.sharded_store import TOKENS
 from tidings.matcher.snapshot.directory import MANIFEST, OURS, lock_folder
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import require_columns, require_frame
-from tidings.spark.subscriptions.shared_folder import count_tasks_per_shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from tidings.concepts import Ontology, Regions
@@ -91,6 +90,12 @@ def compile_into(
         version = versions.write_version(folder, 1, entries, matcher=matcher, position={}, ids=ids)
         versions.remove_unnamed(folder)
     return version
+
+
+def count_tasks_per_shard(session: SparkSession, shards: int) -> int:
+    """Return how many tasks a shard gets so that all cores are busy."""
+    cores = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+    return max(1, -(-cores // shards))
 
 
 def _compile_parts(subscriptions: DataFrame, step: CompileStep, parts: int) -> dict[int, dict[str, Any]]:

@@ -22,11 +22,8 @@ if TYPE_CHECKING:
 
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.matcher import Matcher
-    from tidings.matcher.algorithm import SubId
+    from tidings.matcher.admission import Refusals
     from tidings.model import Filter, Schema
-
-Refusals = list[tuple["SubId", TidingsError]]
-"""Ids that were left out, with the reasons."""
 
 SHOWN = 3
 """The number of refusals that are named in the log; `ts.refused` lists all."""
@@ -78,7 +75,6 @@ def _merge_vocabulary(matcher: Matcher, frame: Schema) -> Vocabulary:
 
 
 def _explain_refusal(tree: Filter, matcher: Matcher, frame: Schema) -> TidingsError:
-    """Return why the frame refuses a filter."""
     vocabulary = _merge_vocabulary(matcher, frame)
     tracker = RequirementTracker(matcher.schema, vocabulary.concepts)
     try:

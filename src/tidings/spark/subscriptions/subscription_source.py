@@ -8,15 +8,21 @@ many people write to, it is left out and the others count (`subscriptions.refusa
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import IntegralType, LongType, StringType
+from pyspark.sql.utils import is_remote
 
 from tidings.algebra import ReadSpec
 from tidings.concepts import Ontology
@@ -27,25 +33,27 @@ from tidings.model import Schema
 from tidings.spark.schema import refuse_conflicts
 from tidings.spark.subscriptions.compile import collect_subscriptions, compile_into
 from tidings.spark.subscriptions.refusals import remove_refused, warn_refused
-from tidings.spark.subscriptions.shared_folder import make_shared_folder
 from tidings.spark.subscriptions.worker_store import LiveStore, PackedStore, SnapshotStore, VersionStore, WorkerStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from tidings.matcher.admission import Refusals
     from tidings.matcher.live.versions import Version
     from tidings.model import Filter
     from tidings.spark.query_context import QueryContext
-    from tidings.spark.subscriptions.refusals import Refusals
 
 Pairs: TypeAlias = "Iterable[tuple[str | int, str | Filter]]"
 """Ids and filters, as text or parsed; a third member, where there is one, names the notation."""
 
 Subscriptions: TypeAlias = "DataFrame | Matcher | Live | str | os.PathLike[str] | pa.Table | Pairs"
 """What `match` takes: what `td.Matcher.add_many` takes, a DataFrame, a matcher, a folder's path, a `td.Live`."""
+
+
+SHARED = "TIDINGS_SHARED"
+"""The environment variable that names a folder which all machines of a cluster share, such as a mounted volume."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +144,8 @@ def _build_handle(
 ) -> SubscriptionHandle:
     needs = matcher.needs()
     refuse_conflicts(needs, frame)
-    id_type = to_arrow_id_type(version.ids if version is not None else _find_id_kind(matcher))
+    own = "integer" if isinstance(next(iter(matcher), None), int) else "text"
+    id_type = to_arrow_id_type(own if version is None else version.ids)
     checked = frozenset(matcher.schema or ())
     return SubscriptionHandle(store, needs, matcher.ontology, id_type, matcher.now, checked_attributes=checked)
 
@@ -144,10 +153,6 @@ def _build_handle(
 def to_arrow_id_type(kind: str | None) -> pa.DataType:
     """Return the Arrow type of ids of a kind, `"integer"` or `"text"`; text where there are no ids."""
     return pa.int64() if kind == "integer" else pa.string()
-
-
-def _find_id_kind(matcher: Matcher) -> str:
-    return "integer" if isinstance(next(iter(matcher), None), int) else "text"
 
 
 def _check_shards(path: str, version: Version, shards: int | None) -> None:
@@ -171,15 +176,32 @@ def _store_matcher(session: SparkSession, matcher: Matcher, shards: int | None) 
     if shards in (None, 1):
         matcher.save(folder)
         return _build_handle(SnapshotStore.of(str(folder)), matcher, frame)
-    return _build_handle(_split_into_shards(folder, matcher, shards or 1), matcher, frame, read_version(folder))
-
-
-def _split_into_shards(folder: Path, matcher: Matcher, shards: int) -> VersionStore:
-    """Write the subscriptions of a matcher to a folder of versions with so many shards."""
     keywords = {name: getattr(matcher, name) for name in ("schema", "ontology", "regions", "now")}
-    live = Live(folder, shards=shards, **keywords)
+    live = Live(folder, shards=shards or 1, **keywords)
     live.add_many([(id, matcher[id]) for id in matcher])
-    return VersionStore.of(str(folder))
+    return _build_handle(VersionStore.of(str(folder)), matcher, frame, live.version)
+
+
+def make_shared_folder(session: SparkSession) -> Path | None:
+    """Return a new, empty folder that workers see, or nothing where no shared folder is configured.
+
+    With a local master every folder is one, and a temporary folder is used that is removed when the process ends. On a
+    cluster the variable TIDINGS_SHARED names it. Without one, small sets travel inside the job.
+    """
+    root = os.environ.get(SHARED)
+    host = session.client.host if is_remote() else "localhost"
+    is_local = host in ("localhost", "127.0.0.1") and (session.conf.get("spark.master", "") or "").startswith("local")
+    return Path(tempfile.mkdtemp(dir=_make_process_folder(root))) if root is not None or is_local else None
+
+
+@lru_cache
+def _make_process_folder(root: str | None) -> str:
+    """Make the folder of this process below the root, to be removed when the process ends."""
+    if root is not None:
+        Path(root).mkdir(parents=True, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix="tidings-", dir=root)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _build_matcher(subscriptions: Pairs | pa.Table, frame: Schema, context: QueryContext) -> Matcher:
@@ -198,13 +220,11 @@ def _build_matcher(subscriptions: Pairs | pa.Table, frame: Schema, context: Quer
 def _compile_frame(
     subscriptions: DataFrame, folder: Path, events: Schema, context: QueryContext, shards: int
 ) -> SubscriptionHandle:
-    """Compile a DataFrame on the executors."""
     version = compile_into(subscriptions, folder, shards=shards, context=context, events=events)
     store = VersionStore.of(str(folder), version.number)
     handle = _build_handle(store, open_version(folder, version), events, version)
     # An empty DataFrame has no ids, but its column has a type.
-    is_integer = isinstance(subscriptions.schema["id"].dataType, IntegralType)
-    id_type = pa.int64() if is_integer else pa.string()
+    id_type = pa.int64() if isinstance(subscriptions.schema["id"].dataType, IntegralType) else pa.string()
     return replace(handle, arrow_id_type=id_type, declared_columns=_find_declared(events, context))
 
 

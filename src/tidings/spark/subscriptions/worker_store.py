@@ -14,7 +14,7 @@ import hashlib
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from pyspark import TaskContext
 
@@ -37,8 +37,18 @@ BATCH_ID, QUERY_ID = "streaming.sql.batchId", "sql.streaming.queryId"
 _live: dict[str, Live] = {}
 
 
+class _FixedStore:
+    """A store that does not depend on the micro-batch."""
+
+    __slots__ = ()
+
+    def resolve(self) -> Self:
+        """Return itself."""
+        return self
+
+
 @dataclass(frozen=True, slots=True)
-class SnapshotStore:
+class SnapshotStore(_FixedStore):
     """A snapshot directory, with the checksum that its manifest had when the job was made."""
 
     folder: str
@@ -49,10 +59,6 @@ class SnapshotStore:
     def of(cls, folder: str) -> SnapshotStore:
         """Return the store of the snapshot that the folder holds now."""
         return cls(str(Path(folder).resolve()), _read_checksum(folder))
-
-    def resolve(self) -> SnapshotStore:
-        """Return itself: it does not depend on the micro-batch."""
-        return self
 
     def open(self, shard: int) -> Matcher:  # noqa: ARG002 - one shard
         """Return the subscriptions."""
@@ -73,7 +79,7 @@ def _read_checksum(folder: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class VersionStore:
+class VersionStore(_FixedStore):
     """One version of a folder of versions; the checksum tells it from the same number in a folder made anew.
 
     With `frame`, the events' columns, the subscriptions that those columns refuse are left out.
@@ -90,10 +96,6 @@ class VersionStore:
         """Return the store of a version, by default the newest."""
         version = read_version(folder, number)
         return cls(str(Path(folder).resolve()), version.number, len(version.shards), version.checksum, frame)
-
-    def resolve(self) -> VersionStore:
-        """Return itself: it does not depend on the micro-batch."""
-        return self
 
     def open(self, shard: int) -> Matcher:
         """Return the subscriptions of a shard."""
@@ -148,7 +150,7 @@ class LiveStore:
 
 
 @dataclass(frozen=True, slots=True)
-class PackedStore:
+class PackedStore(_FixedStore):
     """A matcher as bytes inside the job, for clusters without a shared folder."""
 
     digest: str
@@ -160,10 +162,6 @@ class PackedStore:
         """Pack the matcher; changes made to it later do not reach the job."""
         payload = pickle.dumps(matcher, protocol=pickle.HIGHEST_PROTOCOL)
         return cls(hashlib.blake2b(payload, digest_size=16).hexdigest(), payload)
-
-    def resolve(self) -> PackedStore:
-        """Return itself: it does not depend on the micro-batch."""
-        return self
 
     def open(self, shard: int) -> Matcher:  # noqa: ARG002 - one shard
         """Return the matcher, unpacked once in this process."""

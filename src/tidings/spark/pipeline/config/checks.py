@@ -17,7 +17,7 @@ from tidings.spark.pipeline.config.settings import FEEDS, SourceSettings, get_ru
 from tidings.spark.pipeline.config.values import WrongValue
 from tidings.spark.pipeline.config.variables import mask
 from tidings.spark.pipeline.sinks.batch_folders import to_local_path
-from tidings.spark.pipeline.sinks.user_function import import_function
+from tidings.spark.pipeline.sinks.sinks import import_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

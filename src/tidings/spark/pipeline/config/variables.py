@@ -42,7 +42,6 @@ class ExpandedText(str):
         return ExpandedText, (str.__str__(self), self.template)
 
     def __repr__(self) -> str:
-        """Show the text of the file."""
         return repr(self.template)
 
 
@@ -60,7 +59,6 @@ class Variables:
     """The environment, and the values that texts took from it so far."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        """Take values from this environment."""
         self._environ = environ
         self._names: dict[str, str] = {}  # value -> name of its variable
 

@@ -65,9 +65,7 @@ _ADDED = (StructField("made", LongType()), *match_batches.ADDED_FIELDS)
 # The stream ----------------------------------------------------------------------------------------
 
 
-def detect_stream(
-    events: DataFrame, pipeline: Pipeline, patterns: Sequence[WrittenPattern], *, context: QueryContext
-) -> DataFrame:
+def detect_stream(events: DataFrame, pipeline: Pipeline, patterns: Sequence[WrittenPattern]) -> DataFrame:
     """Return rows of `ts.detect`, dead letters and event counts of a stream of events, as one frame.
 
     Events that the source refused are dead letters here only without subscriptions: else matching reports them.
@@ -79,7 +77,7 @@ def detect_stream(
     )
     in_time = events.where(to_column(REFUSED).isNull()).drop(REFUSED, RAW)
     in_time = in_time.withWatermark(TIME, f"{int(settings.lateness.total_seconds() * 1000)} milliseconds")
-    detector = build_detector(in_time, patterns, context, time=TIME, key=settings.key)
+    detector = build_detector(in_time, patterns, pipeline.query_context, time=TIME, key=settings.key)
     forecaster = add_forecasts(detector, settings)  # unknown names were refused when the detector was built
     detections = detect(in_time, forecaster, time=TIME, event_id=EVENT, keep=settings.keep, unknown="absent")
     return _rename_event_ids(detections, settings.keep or ()).unionByName(

@@ -7,6 +7,7 @@ then found, the rows are the same, and sinks that have them already write nothin
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.types import LongType, StringType, StructField, TimestampType
 
+from tidings.algebra.law.mismatches import MismatchCounts
 from tidings.matcher.live.live import Change
-from tidings.matcher.live.versions import read_version
+from tidings.matcher.live.versions import open_version, read_version
+from tidings.matcher.mismatch_report import describe_mismatches
 from tidings.spark.match.output_columns import choose_columns
 from tidings.spark.match.shard_gathering import MatchQuery
 from tidings.spark.match.shard_plan import ShardPlan
 from tidings.spark.match.worker_matcher import TaggedRows, describe_excess
 from tidings.spark.match.worker_stage import WorkerStage
-from tidings.spark.pipeline.monitor.mismatch_totals import PipelineMismatches
 from tidings.spark.pipeline.monitor.report import BatchReport
 from tidings.spark.pipeline.run.queries import BatchHandler, persist_frame
 from tidings.spark.pipeline.sinks.sinks import Sink
@@ -35,7 +37,8 @@ from tidings.spark.subscriptions.subscription_source import SubscriptionHandle, 
 from tidings.spark.subscriptions.worker_store import VersionStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, Row
 
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from tidings.matcher import Live
     from tidings.matcher.live.claims import Claim
     from tidings.matcher.live.versions import Version
+    from tidings.matcher.mismatch_report import MismatchReport
     from tidings.model import Schema
     from tidings.spark.match.output_columns import OutputColumns
     from tidings.spark.pipeline.config.settings import Pipeline
@@ -73,7 +77,6 @@ class MatchBatches(BatchHandler):
     def __init__(
         self, pipeline: Pipeline, *, live: Live, checkpoint: Checkpoint, sinks: BatchSinks, watch: Monitor
     ) -> None:
-        """Take everything that a batch needs."""
         super().__init__(checkpoint, "query")
         self._pipeline, self._live = pipeline, live
         self._sinks, self._watch = sinks, watch
@@ -247,3 +250,42 @@ _HIDDEN = (EVENT, TIME, REFUSED, RAW)
 def resolve_column(frame: DataFrame, name: str) -> Column:
     """Return a column, or a field of one such as `kafka.key`."""
     return to_column(name) if name in frame.columns else F.col(name)
+
+
+class PipelineMismatches:
+    """Values of another kind than filters ask for: the counts of one run, and which were reported as warnings.
+
+    Workers count for each shard, and every shard sees every event: counts of a shard are added over batches, and of
+    all shards the largest count is reported. The subscriptions that ask are looked up in the version that the batch
+    used, only when a batch has new counts.
+    """
+
+    def __init__(self) -> None:
+        self._shards: dict[int, MismatchCounts] = {}
+        self._warned: set[tuple[str, str, str]] = set()
+        self._reports: tuple[MismatchReport, ...] = ()
+
+    def add(self, counted: Iterable[str], folder: Path, version: Version) -> tuple[MismatchReport, ...]:
+        """Add the workers' counts of a batch; return all mismatches so far, with the subscriptions that ask."""
+        batches = [json.loads(text) for text in counted]
+        if not batches:
+            return self._reports
+        for shard, rows in batches:
+            self._shards.setdefault(shard, MismatchCounts()).merge(rows)
+        self._reports = tuple(describe_mismatches(self._merge_shards(), open_version(folder, version).backend))
+        return self._reports
+
+    def take_new(self) -> list[MismatchReport]:
+        """Return the mismatches that were not returned before."""
+        new = [report for report in self._reports if (report.attribute, report.kind, report.unit) not in self._warned]
+        self._warned.update((report.attribute, report.kind, report.unit) for report in new)
+        return new
+
+    def _merge_shards(self) -> MismatchCounts:
+        """Return for each attribute and kind the counts of the shard with the most."""
+        largest = MismatchCounts()
+        for counts in self._shards.values():
+            for key, types in counts.types.items():
+                if key not in largest.types or largest.types[key].total() < types.total():
+                    largest.values[key], largest.types[key] = counts.values[key], types
+        return largest

@@ -56,7 +56,6 @@ class BatchHandler(ABC):
     """Processes the micro-batches of a query; Spark calls it with each."""
 
     def __init__(self, checkpoint: Checkpoint, folder: str) -> None:
-        """Take the checkpoint, and the name of the query's folder in it."""
         self._checkpoint, self.folder = checkpoint, folder
         self._lock, self._closed = threading.Lock(), False  # locked during a batch
         self._last_batch: int | None = None

@@ -92,7 +92,7 @@ def run(
         require_brokers(pipeline)
         # A query takes the session's settings when it starts, so later queries of the session are not concerned.
         with using_state_store(session, _choose_state_store(session, pipeline)):
-            made = _QueryBuilder(session, pipeline, checkpoint, watch, stack, console).build()
+            made = _QueryBuilder(session, pipeline, checkpoint, watch, console).build()
             to_start = [] if stopping.requested.is_set() else made
             running = [_start(*parts, pipeline, checkpoint, stack) for parts in to_start]
         if running:
@@ -143,7 +143,6 @@ class _QueryBuilder:
     pipeline: Pipeline
     checkpoint: Checkpoint
     watch: Monitor
-    stack: ExitStack
     console: Console
 
     def build(self) -> list[tuple[DataFrame, BatchHandler]]:
@@ -170,14 +169,13 @@ class _QueryBuilder:
 
     def _build_detection(self, events: DataFrame, settings: PatternSettings) -> tuple[DataFrame, BatchHandler]:
         patterns = settings.parse(build_query_context(self.session, self.pipeline))
-        context = self.pipeline.query_context
         letters = self.pipeline.dead_letters.for_pattern_letters()
         # An event may be a dead letter of both queries, so the reason is part of the key.
         key = KEY if settings.model is None else DETECTION
         sinks = self._open_sinks(self.pipeline.detections, key, letters, ["event", "reason"])
         turns = DetectBatches(self.pipeline, patterns=len(patterns), checkpoint=self.checkpoint, sinks=sinks)
         self.watch.status(f"{len(patterns):,} patterns; waiting for events")
-        return detect_stream(events, self.pipeline, patterns, context=context), turns
+        return detect_stream(events, self.pipeline, patterns), turns
 
     def _open_sinks(
         self, sinks: Sequence[SinkSettings], key: Sequence[str], letters: SinkSettings, letters_key: Sequence[str]
@@ -201,7 +199,6 @@ def _drop_duplicates(events: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 @contextmanager
 def _translate_errors(trouble: FailureReport) -> Iterator[None]:
-    """Raise errors of Spark and of the disk as ours."""
     try:
         yield
     except (*SPARK_ERRORS, OSError) as problem:

@@ -36,7 +36,6 @@ class StopSignal:
     """
 
     def __init__(self) -> None:
-        """Start without a request."""
         self.requested = threading.Event()
         self._is_requested = False
         self._old_handlers: dict[signal.Signals, Any] = {}
@@ -44,7 +43,6 @@ class StopSignal:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        """Install the handlers."""
         self._thread = threading.Thread(target=self._listen, name="tidings-stopping", daemon=True)
         self._thread.start()
         self.install_handlers()
@@ -53,7 +51,6 @@ class StopSignal:
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, at: TracebackType | None
     ) -> None:
-        """Restore the old handlers."""
         for number, handler in self._old_handlers.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         self._old_handlers.clear()

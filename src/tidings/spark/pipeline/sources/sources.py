@@ -94,7 +94,6 @@ def _decode(texts: DataFrame, source: SourceSettings, *keep: str) -> DataFrame:
 
 
 def _drop_blank_lines(lines: DataFrame) -> DataFrame:
-    """Drop blank lines."""
     return lines.filter((F.btrim(F.col("_text"), F.lit(_BLANK)) != "") | F.col("_broken").isNotNull())
 
 

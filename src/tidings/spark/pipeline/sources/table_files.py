@@ -22,6 +22,7 @@ import pyarrow.fs as pfs
 import pyarrow.parquet as pq
 
 from tidings.matcher.loading.row_readers import SHOWN_BYTES
+from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 from tidings.spark.pipeline.sources.arrow_cast import cast_column
 from tidings.spark.pipeline.sources.csv_stream import CsvFormat, Utf8Stream, WholeRowReader, restore_invalid
 from tidings.spark.pipeline.sources.line_cutter import Refusal, cut_lines
@@ -162,12 +163,10 @@ def read_lines(path: str, table: TargetTable, *, start: int, stop: int, largest:
 
 def open_file_system(path: str) -> tuple[pfs.FileSystem, str]:
     """Return the file system of a path as Spark writes it, and the path in it: `file:/a b.csv`, `s3a://bucket/key`."""
-    scheme, colon, rest = path.partition(":")
-    if not colon or "/" in scheme:
-        return pfs.LocalFileSystem(), path
-    if scheme == "file":
-        # Spark does not escape here: a name may hold `%`, `#` and `?`, which in a URI mean something else.
-        return pfs.LocalFileSystem(), "/" + rest.lstrip("/")
+    local = to_local_path(path)  # not a URI's: Spark does not escape `%`, `#` and `?` in a name
+    if local is not None:
+        return pfs.LocalFileSystem(), str(local)
+    scheme, _, rest = path.partition(":")
     # The bucket or host alone is a URI without anything to escape.
     host, _, inner = rest.lstrip("/").partition("/")
     files, root = pfs.FileSystem.from_uri(f"{'s3' if scheme in {'s3a', 's3n'} else scheme}://{host}/")
