@@ -10,10 +10,10 @@ import pytest
 from tests.cli.samples import write_lines
 
 import tidings as td
-from tidings.cli.pattern.rows import PatternTable, standing_to_table
+from tidings.cli.pattern.rows import FORECAST_COLUMNS, PatternTable, standing_to_table
 from tidings.forecast.forecasts import EventForecast, Forecast
 from tidings.lang import read_patterns
-from tidings.matcher.tuning import FileTuning
+from tidings.matcher.tuning import FILE_TUNING
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 PUMPS, REPORTS = EXAMPLES / "pumps.patterns", EXAMPLES / "pumps.jsonl"
@@ -109,12 +109,13 @@ def test_ctrl_c_saves_what_was_learned_up_to_the_end_of_the_batch(tidings, ab, t
         os.kill(os.getpid(), signal.SIGINT)
         return detect_many(self, events, **options)
 
-    monkeypatch.setattr("tidings.matcher.loading.row_files.FILE_TUNING", FileTuning(batch_rows=10))
+    batch = FILE_TUNING.batch_rows
+    write_lines(tmp_path / "many.jsonl", [{"kind": "acb"[n % 3], "time": n} for n in range(batch + 10)])
     monkeypatch.setattr(td.Detector, "detect_many", interrupted)
-    done = tidings("pattern", "forecast", ab, "e.jsonl", "--learn", "--save", "m")
+    done = tidings("pattern", "forecast", ab, "many.jsonl", "--learn", "--save", "m")
     assert done.code == 130
-    assert done.err == "note: stopped after 10 events; what was learned is in `m`\n"
-    assert td.Model.load(tmp_path / "m").now[0] == 10
+    assert done.err == f"note: stopped after {batch:,} events; what was learned is in `m`\n"
+    assert td.Model.load(tmp_path / "m").now[0] == batch
 
 
 def test_events_that_wait_for_their_turn_are_foretold_too(tidings, ab, tmp_path):
@@ -161,7 +162,7 @@ def test_a_terminal_gets_rows():
     table = PatternTable(watch)
     at = datetime(2024, 7, 1, tzinfo=UTC)
     one = Forecast("ab", "x", 0.6543, "10 own events", "both", {0.25: 3, 0.5: 7, 0.75: None})
-    assert table.forecast_heading == "at                    pattern      p  key, event"
+    assert table.format_heading(FORECAST_COLUMNS) == "at                    pattern      p  key, event"
     assert table.format_forecast(EventForecast(17, at, one)) == "2024-07-01T00:00:00Z  ab       0.654  x, 17"
     other = Forecast("ab", None, 0.1, "10 own events", "chain", {0.25: 1, 0.5: 2, 0.75: 3})
     assert standing_to_table([one, other], 4) == [

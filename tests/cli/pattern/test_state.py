@@ -12,7 +12,7 @@ from tests.cli.pattern.test_detect import AB, found, kinds
 from tests.cli.samples import write_lines
 
 import tidings as td
-from tidings.matcher.tuning import FileTuning
+from tidings.matcher.tuning import FILE_TUNING
 
 BC = "pattern bc\n  b = kind = 'b'\n  c = kind = 'c'\n  b ; c\n"
 
@@ -153,9 +153,9 @@ def test_a_terminal_gets_a_table(spawn, ab, tmp_path):
 
 
 def test_ctrl_c_in_the_middle_of_a_batch_waits_for_its_end(tidings, ab, tmp_path, monkeypatch):
-    rows = kinds("a@1 b@2 a@3 b@4 a@5 b@6")
+    batch = FILE_TUNING.batch_rows
+    rows = kinds(" ".join(f"c@{n}" for n in range(batch - 3)) + " a@5001 b@5002 a@5003 b@5004 a@5005 b@5006")
     write_lines(tmp_path / "all.jsonl", rows)
-    monkeypatch.setattr("tidings.matcher.loading.row_files.FILE_TUNING", FileTuning(batch_rows=3))
     detect_many = td.Detector.detect_many
 
     def interrupted(self, events, **options):
@@ -166,10 +166,11 @@ def test_ctrl_c_in_the_middle_of_a_batch_waits_for_its_end(tidings, ab, tmp_path
         now.setattr(td.Detector, "detect_many", interrupted)
         done = tidings("pattern", "detect", "-p", ab, "-e", "all.jsonl", "--event-id", "id", "--save-state", "s")
     assert done.code == 130
-    assert found(done) == [("ab", [0, 1])]
-    assert "stopped after 3 events" in done.err
-    write_lines(tmp_path / "rest.jsonl", rows[3:])
-    assert found(tidings("pattern", "detect", "--state", "s", "-e", "rest.jsonl")) == [("ab", [2, 3]), ("ab", [4, 5])]
+    assert found(done) == [("ab", [batch - 3, batch - 2])]
+    assert f"stopped after {batch:,} events" in done.err
+    write_lines(tmp_path / "rest.jsonl", rows[batch:])
+    later = [("ab", [batch - 1, batch]), ("ab", [batch + 1, batch + 2])]
+    assert found(tidings("pattern", "detect", "--state", "s", "-e", "rest.jsonl")) == later
 
 
 def test_a_second_ctrl_c_is_obeyed_at_once_and_nothing_is_saved(tidings, ab, tmp_path, monkeypatch):

@@ -158,8 +158,8 @@ def test_a_snapshot_with_the_old_checksums_alone_is_compared_with_those_and_save
 
 
 def test_a_file_is_compared_once_in_a_process_and_again_when_it_has_changed(saved, monkeypatch):
-    monkeypatch.setattr(checksums, "RACY", -1)
-    monkeypatch.setattr(checksums, "compared_files", set())
+    compared = checksums.ComparedFiles(racy_ns=-1)
+    monkeypatch.setattr(checksums, "compared_files", compared)
     read, real = [], checksums.compute_checksum
     monkeypatch.setattr(checksums, "compute_checksum", lambda whole, name: read.append(name) or real(whole, name))
     for _ in range(3):
@@ -169,10 +169,10 @@ def test_a_file_is_compared_once_in_a_process_and_again_when_it_has_changed(save
     os.utime(_file(saved), ns=(0, 0))  # another time, however coarse the clock
     with pytest.raises(SnapshotError):
         td.Matcher.open(saved)
-    monkeypatch.setattr(checksums, "MOST", 1)
+    compared.most = 1
     _flip(_file(saved), 70)
     td.Matcher.open(saved)
-    assert len(checksums.compared_files) <= 2
+    assert len(compared.keys) <= 2
 
 
 def test_a_missing_file_is_named(saved):

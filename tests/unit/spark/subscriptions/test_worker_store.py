@@ -24,7 +24,7 @@ def searches(*filters):
 def fresh_worker(monkeypatch):
     """A process that has opened nothing yet."""
     monkeypatch.setattr(worker_store, "MATCHERS", OpenCache(worker_store.MATCHERS.size))
-    monkeypatch.setattr(checksums, "compared_files", set())
+    monkeypatch.setattr(checksums, "compared_files", checksums.ComparedFiles())
 
 
 def damage(folder):
