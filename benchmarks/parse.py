@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 
-from tidings.bench.harness.result_tables import format_rate
 from tidings.bench.harness.results import describe_machine
 from tidings.bench.harness.timing import time_work
 from tidings.bench.workloads import saved_searches
@@ -50,7 +49,8 @@ def report(count: int) -> None:
     base_rate = base[1] / base[0].median
     print(f"parse: {count:,} saved searches, {left:,} of them left to the grammar; {describe_machine()}")
     for name, (timing, amount) in rows.items():
-        print(f"  {name:<32} {format_rate(timing, amount)}   {amount / timing.median / base_rate:6.1f}x the grammar")
+        rate = amount / timing.median
+        print(f"  {name:<32} {rate:>10,.0f}/s  +-{timing.spread:.0%}   {rate / base_rate:6.1f}x the grammar")
 
 
 def _parse_all(sources: list[str], notation: str) -> None:

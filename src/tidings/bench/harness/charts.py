@@ -182,7 +182,10 @@ def _set_scales(axes: Any, chart: Chart) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))  # no ticks at half a subscription
     few = sorted(set(xs))
     places = [log(x) for x in few] if axes.get_xscale() == "log" else few
-    if len(few) <= FEW_TICKS and all(map(_is_round, few)) and _is_spaced(places):
+    # Labels of values that are not round, such as 5.0792, are too wide; those of near ones would touch.
+    are_round = all(float(x).is_integer() or float(f"{x:.2g}") == x for x in few)
+    gaps = [after - before for before, after in pairwise(places)]
+    if len(few) <= FEW_TICKS and are_round and all(gap >= TICK_GAP * sum(gaps) for gap in gaps):
         axes.set_xticks(few)  # few sizes: name those, not round numbers
         axes.minorticks_off()
     highs = [figure.high for line in chart.lines for _, figure in line.points]
@@ -196,16 +199,6 @@ def _set_scales(axes: Any, chart: Chart) -> None:
     plain = FuncFormatter(lambda value, _: f"{value:,.0f}" if abs(value) >= 1000 else f"{value:g}")
     axes.xaxis.set_major_formatter(plain)
     axes.yaxis.set_major_formatter(plain)
-
-
-def _is_round(x: float) -> bool:
-    """Tell whether a value of x is round, as 2,000 or 0.05; labels of others, such as 5.0792, are too wide."""
-    return float(x).is_integer() or float(f"{x:.2g}") == x
-
-
-def _is_spaced(places: Sequence[float]) -> bool:
-    """Tell whether labels at these places do not touch."""
-    return all(after - before >= TICK_GAP * (places[-1] - places[0]) for before, after in pairwise(places))
 
 
 def save_figure(figure: Any, path: Path) -> Path:

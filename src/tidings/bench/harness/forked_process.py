@@ -81,32 +81,36 @@ def run_forked(work: Callable[[Send], None], *, budget_s: float, memory: int | N
     try:
         return _receive(receiver, child, budget_s)
     finally:
-        _stop(child)
+        child.kill()  # it has nothing to clean up, and may have ended already
+        child.join()
+        child.close()
         receiver.close()
 
 
 def _receive(receiver: Connection, child: ForkProcess, budget_s: float) -> ForkedRun:
     """Collect messages until the child ends or its time is over."""
     messages: list[Any] = []
+    ended: Ending | None = None
     began, allowed, used = monotonic(), GRACE_S, 0.0
-    while True:
+    while ended is None:
         if not receiver.poll(min(POLL_S, allowed / 2)):
             over = _read_processor_s(child.pid) - used > allowed or monotonic() - began > PATIENCE * allowed
             if over and not receiver.poll(0):
-                return ForkedRun(Ending.OVER, f"over {budget_s:g} s", monotonic() - began, tuple(messages))
+                ended, reason = Ending.OVER, f"over {budget_s:g} s"
             continue
         try:
             kind, message = receiver.recv()
         except (EOFError, OSError):
             child.join()
             ended, reason = _explain_exit(child.exitcode)
-            return ForkedRun(ended, reason, monotonic() - began, tuple(messages))
-        if kind == "sent" and message == READY:
+            continue
+        if kind != "sent":
+            ended, reason = Ending(kind), message
+        elif message == READY:
             began, allowed, used = monotonic(), budget_s, _read_processor_s(child.pid)
-        elif kind == "sent":
-            messages.append(message)
         else:
-            return ForkedRun(Ending(kind), message, monotonic() - began, tuple(messages))
+            messages.append(message)
+    return ForkedRun(ended, reason, monotonic() - began, tuple(messages))
 
 
 def _run_child(work: Callable[[Send], None], receiver: Connection, sender: Connection, memory: int | None) -> None:
@@ -151,13 +155,3 @@ def _read_processor_s(pid: int | None) -> float:
     except OSError:
         return 0.0
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _stop(child: ForkProcess) -> None:
-    if child.is_alive():
-        child.terminate()
-        child.join(2)
-    if child.is_alive():
-        child.kill()
-    child.join()
-    child.close()

@@ -16,7 +16,7 @@ import pyarrow.types as t
 
 from tidings.bench.harness.conjunction_columns import encode_conjunctions
 from tidings.bench.workloads import rows_of
-from tidings.bench.workloads.parameter_forms import SIGNS, group_by_attribute, parse_parameters
+from tidings.bench.workloads.parameter_forms import SIGNS, group_by_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 def select_expressible(columns: pa.Table) -> pa.Table:
     """Return the subscriptions that peers can express: those without an area."""
-    for parameter in parse_parameters(columns.column_names):
-        if parameter.operator == "within":
-            columns = columns.filter(pc.is_null(columns.column(parameter.column))).drop_columns(parameter.column)
+    for operators in group_by_attribute(columns.column_names).values():
+        if area := operators.get("within"):
+            columns = columns.filter(pc.is_null(columns.column(area))).drop_columns(area)
     return columns
 
 
@@ -70,9 +70,9 @@ class DuckdbPeer:
         self._base.execute("SET threads = 1")
         self._copy_table("CREATE TABLE subs", columns)
         tests = [
-            test
+            f'(s."{column}" IS NULL OR {_build_test(columns, name, operator, column)})'
             for name, operators in group_by_attribute(columns.column_names).items()
-            for test in _build_tests(columns, name, operators)
+            for operator, column in operators.items()
         ]
         self._query = f"SELECT e._event, count(*) FROM events e JOIN subs s ON {' AND '.join(tests)} GROUP BY 1"  # noqa: S608 - our own names
 
@@ -95,16 +95,10 @@ class DuckdbPeer:
         return counts
 
 
-def _build_tests(columns: pa.Table, name: str, operators: dict[str, str]) -> list[str]:
-    """Return the SQL tests of one attribute; `operators` map what a column says to the column's name."""
-    tests = []
-    for operator, column in operators.items():
-        if operator == "is" and t.is_list(columns.schema.field(column).type):
-            test = f'list_contains(s."{column}", e."{name}")'
-        else:
-            test = f'e."{name}" {SIGNS.get(operator, "=")} s."{column}"'
-        tests.append(f'(s."{column}" IS NULL OR {test})')
-    return tests
+def _build_test(columns: pa.Table, name: str, operator: str, column: str) -> str:
+    if operator == "is" and t.is_list(columns.schema.field(column).type):
+        return f'list_contains(s."{column}", e."{name}")'
+    return f'e."{name}" {SIGNS.get(operator, "=")} s."{column}"'
 
 
 class MokaccinoPeer:
@@ -115,13 +109,14 @@ class MokaccinoPeer:
         import mokaccino
 
         self._percolator = mokaccino.Percolator()
-        asked = parse_parameters(columns.column_names)
+        attributes = group_by_attribute(columns.column_names)
         for batch in columns.to_batches(max_chunksize=10_000):
             for row in batch.to_pylist():
                 parts = [
-                    self._build_query(mokaccino.Query, parameter.attribute, parameter.operator, row[parameter.column])
-                    for parameter in asked
-                    if row[parameter.column] is not None
+                    self._build_query(mokaccino.Query, name, operator, row[column])
+                    for name, operators in attributes.items()
+                    for operator, column in operators.items()
+                    if row[column] is not None
                 ]
                 self._percolator.add_query(parts[0] if len(parts) == 1 else mokaccino.Query.from_and(parts))
 

@@ -77,11 +77,6 @@ def format_number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def format_rate(figure: Figure, count: int) -> str:
-    """Write how many of `count` things are done in a second, from a figure in seconds."""
-    return f"{count / figure.median:>10,.0f}/s  +-{figure.spread:.0%}"
-
-
 def format_ratio(ratio: float) -> str:
     """Write a ratio of two times: `2.5x`."""
     return f"{format_number(ratio)}x"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tidings.bench.harness.charts import build_size_chart
@@ -150,36 +151,29 @@ def format_outcome(entry: Entry) -> str:
     return format_figure(replace(event_time, unit="")) + (f" ({', '.join(notes)})" if notes else "")
 
 
-def compute_ratio(entry: Entry, engine: Entry | None) -> float | None:
-    """Return how many times longer than the engine it takes for an event; None unless both had all subscriptions."""
-    if engine is None or entry.wrong or entry.asked != entry.n:
-        return None
-    own, base = entry.event_time, engine.event_time
-    return None if own is None or base is None else own.median / base.median
-
-
 def _build_cells(entry: Entry | None, engine: Entry | None) -> list[str]:
+    """Return the time of an event, how many times the engine's that is, seconds to build, and bytes a subscription."""
     if entry is None:
         return ["", "", "", ""]
-    ratio = compute_ratio(entry, engine)
+    ratio = ""
+    # Unless both had all subscriptions, and right answers, the times do not compare.
+    if engine is not None and engine.event_time and entry.event_time and not entry.wrong and entry.asked == entry.n:
+        ratio = format_ratio(entry.event_time.median / engine.event_time.median)
     build = "" if entry.build_s is None else format_number(entry.build_s)
     memory = "" if entry.bytes is None else format_number(max(0.0, entry.bytes / max(1, entry.asked)))
-    return [format_outcome(entry), "" if ratio is None else format_ratio(ratio), build, memory]
+    return [format_outcome(entry), ratio, build, memory]
 
 
 def build_workload_table(entries: Sequence[Entry]) -> list[list[str]]:
     """Return the entries of one workload as a heading and rows of text, four columns for each size."""
     sizes = sorted({entry.n for entry in entries})
     by_subject = {(entry.who, entry.n): entry for entry in entries}
-    heading = [
-        "",
-        *(cell for n in sizes for cell in (f"{format_size(n)}: us an event", "x engine", "build s", "B / sub")),
-    ]
-    rows = [heading]
+    headings = [(f"{format_size(n)}: us an event", "x engine", "build s", "B / sub") for n in sizes]
+    rows = [["", *chain.from_iterable(headings)]]
     for who in dict.fromkeys(entry.who for entry in entries):
         role = next(entry.role for entry in entries if entry.who == who)
-        cells = [cell for n in sizes for cell in _build_cells(by_subject.get((who, n)), by_subject.get((ENGINE, n)))]
-        rows.append([f"{who} (peer)" if role is Role.PEER else who, *cells])
+        cells = [_build_cells(by_subject.get((who, n)), by_subject.get((ENGINE, n))) for n in sizes]
+        rows.append([f"{who} (peer)" if role is Role.PEER else who, *chain.from_iterable(cells)])
     return rows
 
 
@@ -189,11 +183,8 @@ def build_summary(entries: Sequence[Entry]) -> list[list[str]]:
     largest = {key: max(entry.n for entry in entries if entry.workload == key) for key in workloads}
     rows = [["us an event", *(f"{key}, {format_size(largest[key])}" for key in workloads)]]
     for who in dict.fromkeys(entry.who for entry in entries):
-        cells = []
-        for key in workloads:
-            own = [entry for entry in entries if entry.who == who and entry.workload == key]
-            cells.append(_format_largest(own, largest[key]))
-        rows.append([who, *cells])
+        own = {key: [entry for entry in entries if (entry.who, entry.workload) == (who, key)] for key in workloads}
+        rows.append([who, *(_format_largest(own[key], largest[key]) for key in workloads)])
     return rows
 
 

@@ -62,19 +62,11 @@ def make_subscriptions(workload: Workload, n: int, *, kind: str | None, seed: in
         with pause_gc():
             pairs = list(workload.pairs(n, seed))
         return WorkloadSubscriptions("text" if isinstance(pairs[0][1], str) else "filters", pairs)
-    refusal = find_refusal(workload, kind=kind)
-    if not refusal:
-        return WorkloadSubscriptions("columns", workload.columns(n, seed))
-    return WorkloadSubscriptions("text", workload.texts(n, seed), refusal)
-
-
-def find_refusal(workload: Workload, *, kind: str | None) -> str:
-    """Return the message with which a matcher of this kind refuses a table of two rows; empty if it takes columns."""
-    try:
+    try:  # two rows tell whether it takes columns
         workload.matcher(kind).add_many(workload.columns(2, 0))
     except TidingsError as problem:
-        return str(problem).partition("\n")[0]
-    return ""
+        return WorkloadSubscriptions("text", workload.texts(n, seed), refusal=str(problem).partition("\n")[0])
+    return WorkloadSubscriptions("columns", workload.columns(n, seed))
 
 
 def load_matcher(workload: Workload, source: SubscriptionSource, *, kind: str | None) -> Matcher:

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from tidings.bench.harness import peers
 from tidings.bench.harness.baselines import Expressions, Law, Scan, write_pairs
@@ -27,8 +28,6 @@ from tidings.kernels.array_types import IntArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import pyarrow as pa
 
     from tidings.bench.harness.baselines import MatchCounter
 
@@ -48,8 +47,8 @@ def bench(
 
     `say` is called with each step. An answer that differs from the baseline's raises `TidingsError`.
     """
-    run = _Run(find_workload(key), settings or Settings(), say)
-    kinds = list(kinds)
+    workload, settings, kinds = find_workload(key), settings or Settings(), list(kinds)
+    run = _Run(workload, settings, workload.events(settings.events, settings.seed), say)
     return [result for n in sizes for result in run.measure_size(n, kinds)]
 
 
@@ -75,6 +74,7 @@ class _Run:
 
     workload: Workload
     settings: Settings
+    events: pa.Table
     say: Callable[[str], None]
 
     def measure_size(self, n: int, kinds: list[str | None]) -> list[Result]:
@@ -93,7 +93,7 @@ class _Run:
 
     def _time_counter(self, counter: MatchCounter, *, allowed_s: float, slices: int = 1) -> _TimedCounts:
         """Count the matches of as many events as fit `allowed_s`, then time one of so many slices of them, repeated."""
-        events = self.workload.events(self.settings.events, self.settings.seed)
+        events = self.events
         first = counter.prepare_events(events.slice(0, 1))
         counter.count_matches(first)
         once_s = measure_seconds(lambda: counter.count_matches(first))
@@ -129,8 +129,7 @@ class _Run:
         results = [Result(key, n, "scan", Role.BASELINE, timed.events, timed.to_figures(), note=note)]
         if self.workload.writes:
             count = len(timed.counts)
-            events = self.workload.events(settings.events, settings.seed).slice(0, count)
-            pairs = scan.find_pairs(scan.prepare_events(events))
+            pairs = scan.find_pairs(scan.prepare_events(self.events.slice(0, count)))
             seconds = time_repeats(lambda: write_pairs(pairs), repeat=2 * settings.repeat, budget_s=settings.budget_s)
             figures = {BATCH: to_figure(seconds, "us", by=US / count)}
             note = "knows the matches and only writes (event, row)"
@@ -154,8 +153,7 @@ class _Run:
     def _count_in_sample(self, measured: MeasuredMatcher, most: int) -> IntArray:
         """Return how many of the sampled subscriptions the matcher finds for each event."""
         ids = {f"s{number}" for number in range(min(measured.result.n, SAMPLE))}
-        events = self.workload.events(self.settings.events, self.settings.seed)
-        events = events.slice(0, min(most, measured.result.events))
+        events = self.events.slice(0, min(most, measured.result.events))
         counts = np.zeros(events.num_rows, np.int64)
         for event, id in measured.matcher.match_many(events):
             counts[event] += id in ids
@@ -164,11 +162,10 @@ class _Run:
     # Peers -----------------------------------------------------------------------------------------
 
     def _measure_peers(self, n: int) -> list[Result]:
-        results: list[Result] = []
         names = [name for name in self.workload.peers if peers.is_installed(name)]
         if not names:
-            return results
-        columns = peers.select_expressible(self._make_columns(n))
+            return []
+        results, columns = [], peers.select_expressible(self._make_columns(n))
         for name in names:
             size = min(self.workload.peers[name], len(columns))
             self.say(f"{name}: loading {size:,} subscriptions")
@@ -192,9 +189,8 @@ class _Run:
         That ends no run. mokaccino 0.9.1 misses matches where one percolator has queries with `<` and others with `>=`
         on one field (seen with that package alone), as `classifieds` does; with both in every query it is right.
         """
-        scan = Scan(columns)
-        events = self.workload.events(self.settings.events, self.settings.seed)
-        right = scan.count_matches(scan.prepare_events(events.slice(0, min(timed.events, self.settings.checked))))
+        scan, checked = Scan(columns), min(timed.events, self.settings.checked)
+        right = scan.count_matches(scan.prepare_events(self.events.slice(0, checked)))
         return int(np.count_nonzero(timed.counts[: len(right)] != right)), len(right)
 
 

@@ -17,20 +17,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tidings.bench.workloads import boolean_trees, classifieds, concept_hierarchies, real_data, synthetic, titles
 from tidings.bench.workloads.ads import CAR_SCHEMA, NOW, car_ads, saved_searches, zipf
 from tidings.bench.workloads.base import Baseline, Workload, rows_of
-from tidings.bench.workloads.boolean_trees import build_boolean, build_boolean_and
-from tidings.bench.workloads.classifieds import build_classifieds, build_geo
-from tidings.bench.workloads.concept_hierarchies import build_concepts
-from tidings.bench.workloads.real_data import build_house_sales, build_used_cars, data_folder
-from tidings.bench.workloads.synthetic import (
-    build_equalities,
-    build_hem,
-    build_ranges,
-    build_ranges_float,
-    build_sparse,
-)
-from tidings.bench.workloads.titles import build_text
+from tidings.bench.workloads.real_data import data_folder
 from tidings.concepts.spelling import did_you_mean
 from tidings.errors import TidingsError
 
@@ -52,19 +42,19 @@ __all__ = [
 ]
 
 WORKLOADS: dict[str, Callable[..., Workload]] = {
-    "ranges": build_ranges,
-    "ranges-float": build_ranges_float,
-    "equalities": build_equalities,
-    "hem": build_hem,
-    "classifieds": build_classifieds,
-    "sparse": build_sparse,
-    "boolean": build_boolean,
-    "boolean-and": build_boolean_and,
-    "text": build_text,
-    "concepts": build_concepts,
-    "geo": build_geo,
-    "used-cars": build_used_cars,
-    "house-sales": build_house_sales,
+    "ranges": synthetic.build_ranges,
+    "ranges-float": synthetic.build_ranges_float,
+    "equalities": synthetic.build_equalities,
+    "hem": synthetic.build_hem,
+    "classifieds": classifieds.build_classifieds,
+    "sparse": synthetic.build_sparse,
+    "boolean": boolean_trees.build_boolean,
+    "boolean-and": boolean_trees.build_boolean_and,
+    "text": titles.build_text,
+    "concepts": concept_hierarchies.build_concepts,
+    "geo": classifieds.build_geo,
+    "used-cars": real_data.build_used_cars,
+    "house-sales": real_data.build_house_sales,
 }
 """The function that builds each workload, by key; its keyword arguments are the parameters of the key."""
 

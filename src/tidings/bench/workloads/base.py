@@ -50,14 +50,14 @@ class Baseline(StrEnum):
 class Workload:
     """Subscriptions and events to measure with; `workload(key)` makes one.
 
-    An event matches `share` of the subscriptions on average; a test checks that within `tolerance`, a share of it.
-    Subscriptions come from `make_columns`, without their ids, or from `make_filters`. `schema` is an argument of
-    `td.Schema`.
+    `expected` gives the mean number of matches of an event among `n` subscriptions; a test checks it within
+    `tolerance`, a share of it. Subscriptions come from `make_columns`, without their ids, or from `make_filters`.
+    `schema` is an argument of `td.Schema`.
     """
 
     key: str
     description: str
-    share: float
+    expected: Callable[[int], float]
     tolerance: float
     make_events: MakeColumns
     make_columns: MakeColumns | None = None
@@ -69,10 +69,6 @@ class Workload:
     """Whether there are so many matches that writing them is a baseline of its own."""
     peers: Mapping[str, int] = field(default_factory=dict)
     """The peers that can run this, each with the most subscriptions that it gets."""
-
-    def expected(self, n: int) -> float:
-        """Return the expected number of matches of an event among `n` subscriptions."""
-        return n * self.share
 
     def subscriptions(self, n: int, seed: int) -> Any:
         """Return `n` subscriptions in the fastest form there is: a table of columns, else pairs."""

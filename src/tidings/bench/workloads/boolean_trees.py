@@ -57,7 +57,7 @@ def _build_workload(key: str, root: str, *, share: float, rooted: bool) -> Workl
     return Workload(
         key=key,
         description=f"and/or/not trees of 5-15 leaves from 100,000 predicates, {root}; 20 of 122 attributes present",
-        share=share,
+        expected=lambda n: n * share,
         tolerance=0.35,
         make_events=lambda count, rng: draw_sparse(rng, count, ATTRIBUTES, wanted=PRESENT, values=VALUES),
         make_filters=lambda n, rng: _draw_filters(n, rng, rooted=rooted),
@@ -78,19 +78,8 @@ def _draw_filters(n: int, rng: Generator, *, rooted: bool) -> Iterator[Filter]:
 
 @lru_cache(maxsize=2)  # a benchmark asks for the same filters more than once
 def draw_pool(seed: int) -> list[Test]:
-    """Return the predicates of a seed."""
-    return draw_predicates(np.random.default_rng(seed))
-
-
-@lru_cache(maxsize=2)
-def draw_shapes(seed: int, rooted: bool) -> list[Callable[[list[Test]], Filter]]:
-    """Return the shapes of trees of a seed, each a function from predicates to a filter."""
-    rng = Random(seed)  # NumPy is slow at many small draws
-    return [draw_shape(rng, rooted=rooted) for _ in range(SHAPES)]
-
-
-def draw_predicates(rng: Generator) -> list[Test]:
     """Draw distinct predicates, the four kinds evenly as long as there are new ones; the first is the most popular."""
+    rng = np.random.default_rng(seed)
     predicates: dict[tuple[Any, ...], Test] = {}
     while len(predicates) < POOL:
         kinds, attributes = rng.integers(0, 4, POOL).tolist(), rng.integers(0, len(ATTRIBUTES), POOL).tolist()
@@ -106,6 +95,13 @@ def draw_predicates(rng: Generator) -> list[Test]:
     return list(predicates.values())
 
 
+@lru_cache(maxsize=2)
+def draw_shapes(seed: int, rooted: bool) -> list[Callable[[list[Test]], Filter]]:
+    """Draw the shapes of trees, each a function from predicates to a filter."""
+    rng = Random(seed)  # NumPy is slow at many small draws
+    return [_draw_shape(rng, rooted=rooted) for _ in range(SHAPES)]
+
+
 def _make_predicate(kind: int, attribute: int, *values: int) -> Test:
     makers: tuple[Callable[[], Is | Range | In], ...] = (
         lambda: Is(values[0]),
@@ -116,8 +112,7 @@ def _make_predicate(kind: int, attribute: int, *values: int) -> Test:
     return Test(ATTRIBUTES[attribute], makers[kind]())
 
 
-def draw_shape(rng: Random, *, rooted: bool) -> Callable[[list[Test]], Filter]:
-    """Draw a tree and return the function that puts predicates at its leaves."""
+def _draw_shape(rng: Random, *, rooted: bool) -> Callable[[list[Test]], Filter]:
     while True:
         leaves = rng.randint(*LEAVES)
         source, levels = _render_tree(rng, 0, leaves, root="And" if rooted else None)

@@ -46,7 +46,7 @@ def build_classifieds() -> Workload:
     return Workload(
         key="classifieds",
         description="car ads against saved searches: Zipf models, 1-6 predicates, sets, ranges, an area in 5 %",
-        share=1.0e-3,
+        expected=lambda n: 1.0e-3 * n,
         tolerance=0.3,
         make_events=_draw_ads,
         make_columns=_draw_searches,
@@ -166,7 +166,7 @@ def build_geo() -> Workload:
     return Workload(
         key="geo",
         description="an area of 6-9 corners and 2 ranges; places around 20 cities",
-        share=2.2e-3,
+        expected=lambda n: 2.2e-3 * n,
         tolerance=0.3,
         make_events=_draw_offers,
         make_columns=_draw_area_searches,

@@ -90,7 +90,10 @@ def composites(
     [True, True, True]
     """
     rng = np.random.default_rng(seed)
-    drawn = _draw_types(rng, (n, length), pool=pool, shape=shape)
+    if shape == "uniform":
+        drawn = rng.integers(0, pool, (n, length))
+    else:
+        drawn = _draw_gaussian(rng, (n, length), mean=(pool - 1) / 2, width=pool / 6, ends=(0, pool - 1))
     gaps = rng.permuted(np.tile(np.arange(length - 1) < later, (n, 1)), axis=1)
     filters = [NamedFilter(name_of(number), Test("type", Is(name_of(number)))) for number in range(pool)]
     return [_build_pattern(filters, row, mask) for row, mask in zip(drawn.tolist(), gaps.tolist(), strict=True)]
@@ -125,12 +128,6 @@ def publications(
 def uniform_stream(n: int, pool: int = 50, *, seed: int) -> Stream:
     """Return a stream whose events are drawn uniformly from the pool."""
     return _make_stream(np.random.default_rng(seed).integers(0, pool, n, dtype=np.int32))
-
-
-def _draw_types(rng: Generator, size: tuple[int, int], *, pool: int, shape: Shape) -> IntArray:
-    if shape == "uniform":
-        return rng.integers(0, pool, size)
-    return _draw_gaussian(rng, size, mean=(pool - 1) / 2, width=pool / 6, ends=(0, pool - 1))
 
 
 def _draw_gaussian(

@@ -41,7 +41,7 @@ def build_concepts(*, height: int = 5) -> Workload:
     return Workload(
         key="concepts",
         description=f"CTPS table 1: 6 names from concept trees, 4 values `is a`, 2 numbers; trees of height {height}",
-        share=covering ** (ATTRIBUTES + CONCEPTS) * 0.5**NUMBERS,
+        expected=lambda n: n * covering ** (ATTRIBUTES + CONCEPTS) * 0.5**NUMBERS,
         tolerance=0.5,
         make_events=lambda count, rng: _draw_events(count, rng, height),
         make_filters=lambda n, rng: _draw_filters(n, rng, height),

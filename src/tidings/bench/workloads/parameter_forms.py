@@ -5,7 +5,6 @@ Everything works on whole Arrow columns or NumPy arrays, so a million subscripti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,36 +28,19 @@ OPERATORS = (*SIGNS, "within")
 """The last words of columns' names that are not part of the attribute; columns of `spot_within` hold areas."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A column of subscriptions: its attribute, and its operator: `is`, `from`, `to`, `above`, `below` or `within`."""
+def group_by_attribute(names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the columns of each attribute by operator, `is` where the name has none, in the order of the table.
 
-    attribute: str
-    operator: str
-    column: str
-
-
-def parse_parameters(names: Sequence[str]) -> list[Parameter]:
-    """Parse the names of columns.
-
-    >>> [(p.attribute, p.operator) for p in parse_parameters(["id", "make", "price_from"])]
-    [('make', 'is'), ('price', 'from')]
+    >>> group_by_attribute(["id", "make", "price_from", "price_below"])
+    {'make': {'is': 'make'}, 'price': {'from': 'price_from', 'below': 'price_below'}}
     """
-    parameters = []
+    columns: dict[str, dict[str, str]] = {}
     for name in names:
         attribute, _, operator = name.rpartition("_")
         if operator not in OPERATORS:
             attribute, operator = name, "is"
         if name != "id":
-            parameters.append(Parameter(attribute, operator, name))
-    return parameters
-
-
-def group_by_attribute(names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return the columns of each attribute by operator, in the order of the table."""
-    columns: dict[str, dict[str, str]] = {}
-    for parameter in parse_parameters(names):
-        columns.setdefault(parameter.attribute, {})[parameter.operator] = parameter.column
+            columns.setdefault(attribute, {})[operator] = name
     return columns
 
 

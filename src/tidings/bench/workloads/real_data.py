@@ -76,7 +76,7 @@ def build_used_cars() -> Workload:
     return Workload(
         key="used-cars",
         description="33,000 real car ads; searches like them, with a real county in 10 % (needs the data)",
-        share=2.4e-3,
+        expected=lambda n: 2.4e-3 * n,
         tolerance=0.4,
         make_events=lambda count, rng: _sample_rows(load_cars(), count, rng),
         make_columns=_draw_car_searches,
@@ -136,7 +136,7 @@ def build_house_sales() -> Workload:
     return Workload(
         key="house-sales",
         description="21,613 real house sales; searches like them, with a real postal area in half (needs the data)",
-        share=1.37e-2,
+        expected=lambda n: 1.37e-2 * n,
         tolerance=0.4,
         make_events=lambda count, rng: _sample_rows(load_houses(), count, rng),
         make_columns=_draw_house_searches,

@@ -40,7 +40,7 @@ def build_ranges(*, wanted: int = 10, attributes: int = 20, width: float = 0.3) 
     return Workload(
         key="ranges",
         description=f"{wanted} integer ranges on {wanted} of {attributes} attributes, {width:g} of the domain each",
-        share=((span + 1) / (DOMAIN + 1)) ** wanted,
+        expected=lambda n: n * ((span + 1) / (DOMAIN + 1)) ** wanted,
         tolerance=0.35,
         make_events=lambda count, rng: _name_rows(names, rng.integers(0, DOMAIN, (attributes, count))),
         make_columns=columns,
@@ -61,7 +61,7 @@ def build_ranges_float(*, wanted: int = 10, attributes: int = 20, width: float =
     return Workload(
         key="ranges-float",
         description=f"{wanted} ranges of floats on {wanted} of {attributes} attributes, {width:g} of the domain each",
-        share=width**wanted,
+        expected=lambda n: n * width**wanted,
         tolerance=0.35,
         make_events=lambda count, rng: _name_rows(names, rng.random((attributes, count))),
         make_columns=columns,
@@ -88,7 +88,7 @@ def build_hem(*, m: int = 10, delta: float = 0.5) -> Workload:
     return Workload(
         key="hem",
         description=f"HEM section 5: {m} ranges of width {delta:g} on {m} attributes, open and closed ends evenly",
-        share=delta**m,
+        expected=lambda n: n * delta**m,
         tolerance=0.25,
         make_events=lambda count, rng: _name_rows(names, rng.integers(0, EXACT, (m, count), endpoint=True) / EXACT),
         make_columns=columns,
@@ -103,7 +103,7 @@ def build_equalities(*, wanted: int = 3, attributes: int = 20, values: int = 50)
     return Workload(
         key="equalities",
         description=f"{wanted} equalities on {wanted} of {attributes} attributes of {values} values",
-        share=float(values) ** -wanted,
+        expected=lambda n: n * float(values) ** -wanted,
         tolerance=0.25,
         make_events=lambda count, rng: _name_rows(names, rng.integers(0, values, (attributes, count))),
         make_columns=lambda n, rng: draw_sparse(rng, n, names, wanted=wanted, values=values, dtype=np.int32),
@@ -119,10 +119,11 @@ def build_sparse(*, wanted: int = 3, attributes: int = 1000, values: int = 5, pr
     at a million subscriptions, enough to check answers.
     """
     names = _name_attributes(attributes)
+    share = comb(present, wanted) / comb(attributes, wanted) / values**wanted
     return Workload(
         key="sparse",
         description=f"{wanted} equalities over {attributes:,} attributes of {values} values; an event has {present}",
-        share=comb(present, wanted) / comb(attributes, wanted) / values**wanted,
+        expected=lambda n: n * share,
         tolerance=0.5,
         make_events=lambda count, rng: draw_sparse(rng, count, names, wanted=present, values=values),
         # One byte a cell: a thousand columns of a million rows have to fit.

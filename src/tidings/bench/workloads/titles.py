@@ -42,7 +42,7 @@ def build_text() -> Workload:
     return Workload(
         key="text",
         description="one test of a title's text: 40 % prefix, 30 % contains, 25 % like, 5 % regular expression",
-        share=2.5e-4,
+        expected=lambda n: 2.5e-4 * n,
         tolerance=0.35,
         make_events=_draw_titles,
         make_filters=_draw_filters,

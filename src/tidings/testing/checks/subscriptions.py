@@ -8,14 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from tidings.errors import (
-    BadSubscriptions,
-    FilterError,
-    KindConflict,
-    TidingsError,
-    UnknownSubscription,
-    Unsupported,
-)
+from tidings.errors import BadSubscriptions, FilterError, KindConflict, TidingsError, UnknownSubscription, Unsupported
 from tidings.lang import parse
 from tidings.testing.checks.base import (
     DECLARED,

@@ -60,14 +60,9 @@ def _find_kind(name: str, world: World) -> model.Kind | None:
 
 def _boundary_values(condition: model.Condition, world: World) -> Iterator[Any]:
     match condition:
-        case model.Is(value):
-            yield from _neighbours(value)
-        case model.In(values):
-            for value in values:
+        case model.Is() | model.In() | model.Range():
+            for value in model.scalars_of(condition):
                 yield from _neighbours(value)
-        case model.Range(low, high):
-            for end in (low, high):
-                yield from () if end is None else _neighbours(end)
         case model.SameText(values):
             for value in values:
                 yield from (value, value.upper(), value.lower(), value.casefold(), value.swapcase(), f"{value}x")
@@ -75,15 +70,9 @@ def _boundary_values(condition: model.Condition, world: World) -> Iterator[Any]:
             yield from _texts_like(pattern)
         case model.IsA(concept):
             yield concept
-        case model.Age(model.Range(low, high)):
-            for seconds in (low, high):
-                yield from () if seconds is None else _times_ago(seconds, world.now)
-        case _:
-            yield from _boundary_places(condition, world)
-
-
-def _boundary_places(condition: model.Condition, world: World) -> Iterator[Any]:
-    match condition:
+        case model.Age(range):
+            for seconds in model.scalars_of(range):
+                yield from _times_ago(seconds, world.now)
         case model.Within(area):
             yield from spots_of(area)
         case model.WithinRegion(region) if world.regions is not None:
@@ -92,11 +81,9 @@ def _boundary_places(condition: model.Condition, world: World) -> Iterator[Any]:
             yield from _places_around(center, metres)
         case model.InNetworks(networks):
             for block in networks:
-                for address in (block.network_address, block.broadcast_address):
-                    yield str(address)
-                    yield from (
-                        str(address + step) for step in (-1, 1) if 0 <= int(address) + step < 2**block.max_prefixlen
-                    )
+                for address in (int(block.network_address), int(block.broadcast_address)):
+                    near = (n for n in (address, address - 1, address + 1) if 0 <= n < 2**block.max_prefixlen)
+                    yield from (str(type(block.network_address)(n)) for n in near)
 
 
 def _neighbours(value: Any) -> Iterator[Any]:
@@ -109,9 +96,8 @@ def _neighbours(value: Any) -> Iterator[Any]:
             yield from (value - 0.5, value + 0.5)
         case float():
             yield value
-            yield from (
-                n for n in (math.nextafter(value, -math.inf), math.nextafter(value, math.inf)) if math.isfinite(n)
-            )
+            near = (math.nextafter(value, end) for end in (-math.inf, math.inf))
+            yield from (n for n in near if math.isfinite(n))
         case str():
             yield from _texts_like(value)
         case datetime():

@@ -75,12 +75,9 @@ def worlds(
             slots[name] = draw(_slots(recipe, _list_spellings(forest["goods"])))
     slots, schema = draw(_schemas(slots or {"a": Slot(Kind.NUMBER)}, mixed=mixed, declared=declared))
     table, lore = _build_table(slots, forest)
-    named_regions = (
-        draw(st.one_of(regions(), st.none(), regions()))
-        if any(slot.kind is Kind.PLACE for slot in slots.values())
-        else None
-    )
-    return World(slots, schema, _build_ontology(json.dumps(table)), named_regions, lore=lore, mixed=mixed)
+    has_place = any(slot.kind is Kind.PLACE for slot in slots.values())
+    places = draw(st.one_of(regions(), st.none(), regions())) if has_place else None
+    return World(slots, schema, _build_ontology(json.dumps(table)), places, lore=lore, mixed=mixed)
 
 
 _FORESTS = st.one_of(st.sampled_from(FORESTS), st.sampled_from(FORESTS), trees())

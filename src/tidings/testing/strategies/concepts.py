@@ -84,10 +84,8 @@ def ontologies(draw: st.DrawFn) -> Ontology:
         "derived": {"age_years": "year(now) - built"},
     }
     kept = draw(st.sets(st.sampled_from(("attribute_trees", "units", "derived")), max_size=3))
-    return Ontology.from_dict({section: content for section, content in table.items() if section in kept | _ALWAYS})
-
-
-_ALWAYS = {"trees", "attributes", "currencies"}
+    kept |= {"trees", "attributes", "currencies"}
+    return Ontology.from_dict({section: content for section, content in table.items() if section in kept})
 
 
 @st.composite
@@ -99,10 +97,7 @@ def regions(draw: st.DrawFn) -> Regions:
 @st.composite
 def schemas(draw: st.DrawFn) -> Schema:
     """Return schemas, closed and open, with every kind, one value and several."""
-    declared = draw(st.dictionaries(attributes(), _declarations(), max_size=5))
-    return Schema(declared, closed=draw(st.booleans()))
-
-
-def _declarations() -> st.SearchStrategy[Attribute]:
     plain = st.builds(Attribute, st.one_of(st.none(), st.sampled_from(DECLARABLE)), several=st.booleans())
-    return st.one_of(plain, st.builds(Attribute, st.just(Kind.CONCEPT), several=st.booleans(), tree=st.just("goods")))
+    concept = st.builds(Attribute, st.just(Kind.CONCEPT), several=st.booleans(), tree=st.just("goods"))
+    declared = draw(st.dictionaries(attributes(), st.one_of(plain, concept), max_size=5))
+    return Schema(declared, closed=draw(st.booleans()))

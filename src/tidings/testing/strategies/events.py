@@ -174,7 +174,9 @@ def forms(value: Any, slot: Slot) -> list[Any]:
         case Quantity(amount, unit):
             return [f"{amount} {unit}", f" {amount}{unit}", value, *([amount] if slot.bare else [])]
         case str() if _is_address(value) and (slot.kind is Kind.IP or not slot.declared):
-            return _address_forms(value)
+            address = ip_address(value)
+            mapped = f"::ffff:{value}" if isinstance(address, IPv4Address) else value.upper()
+            return [value, address, f" {value} ", mapped]
     return [value]
 
 
@@ -184,12 +186,6 @@ def _moment_forms(value: datetime) -> list[Any]:
     if value == datetime.combine(value, datetime.min.time(), UTC):
         forms.append(value.date())
     return [*forms, *(form.isoformat() for form in forms)]
-
-
-def _address_forms(value: str) -> list[Any]:
-    address = ip_address(value)
-    mapped = [f"::ffff:{value}"] if isinstance(address, IPv4Address) else [value.upper()]
-    return [value, address, f" {value} ", *mapped]
 
 
 def _put(draw: st.DrawFn, fields: dict[str, Any], name: str, value: Any) -> None:

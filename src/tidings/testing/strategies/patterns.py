@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tidings.lang.patterns.check import find_bound_variables
@@ -76,12 +76,8 @@ def _to_events(drawn: tuple[Word, list[dict[str, Any]]]) -> list[dict[str, Any]]
 
 
 def _accumulate_times(steps: list[tuple[str, int]]) -> Word:
-    word: Word = []
-    now = 0
-    for symbol, gap in steps:
-        now += gap * SECOND
-        word.append((symbol, now))
-    return word
+    times = accumulate(gap * SECOND for _, gap in steps)
+    return [(symbol, at) for (symbol, _), at in zip(steps, times, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
