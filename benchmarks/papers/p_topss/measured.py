@@ -68,7 +68,7 @@ def detector_of(patterns: list[Pattern]) -> td.Detector:
 
 def paper_states(machine: PaperMachine) -> States:
     """Count the states of the paper's machine."""
-    return States(machine.states_shared, machine.states, machine.states_unmerged)
+    return States(machine.tally.states_shared, machine.tally.states, machine.tally.states_unmerged)
 
 
 def our_states(detector: td.Detector) -> States:
@@ -103,7 +103,7 @@ def paper_taken(machine: PaperMachine, stream: Stream, *, most: int | None = Non
     for turn in range(repeat + 1):
         times = _shift_times(stream, turn)[: len(names)].tolist()
         seconds.append(measure_seconds(lambda times=times: _feed(machine, names, times), time.process_time))
-        transitions = transitions or machine.transitions
+        transitions = transitions or machine.tally.transitions
     return MachineCost(_each(seconds[bool(repeat) :], len(names)), transitions)
 
 

@@ -1,9 +1,9 @@
 """The merged state machines of P-ToPSS: BuildStateMachine, and one state where two are equivalent.
 
-Section 4 of the paper (`p_topss`). A sequence is cut at each `;` into terms. Each step is a state, reached from the
+Section 4 of the paper (`machine`). A sequence is cut at each `;` into terms. Each step is a state, reached from the
 one before it by its primary link; the last state of a term that another follows also has the secondary link (the
-step again) and the self link (anything): here the flag `waits`. A part that is `and` or `or` is a gate: arriving
-before it triggers the children in, and their match triggers the way out, to the state behind it.
+step again) and the self link (any event): here the flag `waits`. A part that is `and` or `or` is a gate: an arrival
+before it starts the children, and their match leads to the state behind it.
 
 Two states are equivalent when the same links lead into them from equivalent states. So machines merge as prefixes,
 and the key of a state is the state before it, its primitive filter, `waits` and its time conditions: `a` in `a ; b` and
@@ -27,16 +27,32 @@ if TYPE_CHECKING:
 _NOW, _THEN = Moment("now"), Moment("then")
 
 
-# Compared by identity: a state is a place in the graph, and the key of time lists.
+@dataclass(slots=True)
+class MachineTally:
+    """What all parts of a machine share: how long times are kept, and counts of states and of links taken.
+
+    States are counted without initial ones; `states_shared` are those that two subscriptions or more have.
+    """
+
+    expire: int | None = None
+    begun: bool = False
+    states: int = 0
+    states_unmerged: int = 0
+    states_shared: int = 0
+    transitions: int = 0
+
+
+# Compared by identity: a state is a node of the graph, and the key of time lists.
 @dataclass(eq=False, slots=True)
 class PaperState:
-    """One state: what leads in, what leads on, and the time conditions that end here (`rules`)."""
+    """One state: the links in and out, and the time conditions that are evaluated on arrival (`rules`)."""
 
     symbol: int | None = None
     waits: bool = False
     rules: frozenset[TimeRule] = frozenset()
     edges: dict[int, list[PaperState]] = field(default_factory=dict)
-    gates: list[BooleanGate] = field(default_factory=list)
+    gates: list[tuple[Tree, PaperState]] = field(default_factory=list)
+    """Boolean machines that begin here, each with the state behind it."""
     ends: list[MatchEnding] = field(default_factory=list)
     final: bool = False
     sharers: int = 0
@@ -45,7 +61,7 @@ class PaperState:
     refs: list[PaperState] = field(default_factory=list)
     dependents: list[PaperState] = field(default_factory=list)
     kept_lists: set[PaperState] = field(default_factory=set)
-    """The states whose time lists a later condition may still ask for; the others are cleaned up here."""
+    """The states whose time lists a later condition may still refer to; the others are dropped here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +70,6 @@ class TimeRule:
 
     reference: PaperState
     bounds: Elapsed
-
-    def holds(self, now: int, then: int) -> bool:
-        """Tell whether an arrival now and one at the reference then satisfy it."""
-        return self.bounds.holds(now, then)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,30 +82,16 @@ class PairCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class MachineLeaf:
-    """A child state machine, by its initial state."""
-
-    root: PaperState
-
-
-@dataclass(frozen=True, slots=True)
 class BooleanBranch:
-    """A node of a Boolean machine: all of its parts (`every`) or any one; with the conditions between the parts."""
+    """A node of a Boolean machine: all of its parts or any one of them; with the conditions between the parts."""
 
     is_and: bool
     parts: tuple[Tree, ...]
     pairs: tuple[PairCondition, ...]
 
 
-Tree: TypeAlias = MachineLeaf | BooleanBranch
-
-
-@dataclass(frozen=True, slots=True)
-class BooleanGate:
-    """A link whose label is a Boolean machine."""
-
-    tree: Tree
-    target: PaperState
+Tree: TypeAlias = PaperState | BooleanBranch
+"""A Boolean machine: a state machine, by its initial state, or a branch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +105,8 @@ class MatchEnding:
 class PaperGraph:
     """All state machines as one graph that grows from one initial state."""
 
-    def __init__(self) -> None:
-        """Start with the initial state alone."""
-        self.root = PaperState()
-        self.states = 0
-        self.states_unmerged = 0
-        self.states_shared = 0
+    def __init__(self, tally: MachineTally) -> None:
+        self.root, self._tally = PaperState(), tally
 
     def add(self, name: str, pattern: Pattern, *, symbols: Mapping[str, int]) -> None:
         """Add a subscription; `symbols` numbers its primitive filters by name."""
@@ -125,33 +119,31 @@ class PaperGraph:
         if state is None:
             state = PaperState(symbol, waits, rules)
             behind.append(state)
-            self.states += 1
+            self._tally.states += 1
         state.sharers += 1
-        self.states_unmerged += 1
-        self.states_shared += state.sharers == 2
+        self._tally.states_unmerged += 1
+        self._tally.states_shared += state.sharers == 2
         return state
 
     def add_gate(self, before: PaperState, tree: Tree, *, waits: bool) -> PaperState:
         """Return a new state behind a Boolean machine."""
         state = PaperState(None, waits, sharers=1)
-        before.gates.append(BooleanGate(tree, state))
-        self.states += 1
-        self.states_unmerged += 1
+        before.gates.append((tree, state))
+        self._tally.states += 1
+        self._tally.states_unmerged += 1
         return state
 
 
 class _GraphBuilder:
-    """One subscription on its way into the graph."""
+    """Adds the states of one subscription to the graph."""
 
     def __init__(self, graph: PaperGraph, layout: StepLayout, symbols: Mapping[str, int]) -> None:
         self._graph, self._layout, self._symbols = graph, layout, symbols
         self._states: dict[Path, PaperState] = {}  # the state of each step
-        self._order: list[
-            tuple[int, Path, PaperState]
-        ] = []  # states, each with the last step that leads there, and its path
+        # All states, each with the number of the last step that leads there, and its path.
+        self._order: list[tuple[int, Path, PaperState]] = []
 
     def build(self, name: str) -> None:
-        """Add the states and mark the last."""
         last = self._build_chain(self._graph.root, ())
         self._mark_kept_lists()
         called = [(self._states[path], self._layout.nodes[path]) for path in self._layout.steps]
@@ -168,8 +160,7 @@ class _GraphBuilder:
             if isinstance(node, Step):
                 before = self._build_step(before, part, waits=waits, symbol=self._symbols[node.filter])
             else:
-                tree = self._build_tree(part)
-                before = self._graph.add_gate(before, tree, waits=waits)
+                before = self._graph.add_gate(before, self._build_tree(part), waits=waits)
                 self._order.append((self._layout.find_last_step(part), part, before))
         return before
 
@@ -189,13 +180,13 @@ class _GraphBuilder:
         if not isinstance(node, Both | Either):
             root = PaperState()
             self._build_chain(root, path).final = True
-            return MachineLeaf(root)
+            return root
         parts = tuple(self._build_tree((*path, number)) for number in range(len(node.parts)))
         pairs = tuple(self._build_pair(placed) for placed in self._list_conditions(path))
         return BooleanBranch(isinstance(node, Both), parts, pairs)
 
     def _split_sequence(self, path: Path) -> tuple[list[Path], list[Gap]]:
-        """Return the operands of a sequence and what joins them; a sequence inside a sequence is written out."""
+        """Return the operands of a sequence and the gaps between them; a sequence inside a sequence is flattened."""
         path = self._strip_timed(path)
         node = self._layout.nodes[path]
         if not isinstance(node, Sequence):
@@ -207,7 +198,7 @@ class _GraphBuilder:
         return parts, gaps
 
     def _strip_timed(self, path: Path) -> Path:
-        """Return the path of what is timed: conditions are placed by their steps."""
+        """Return the path of the timed part: conditions are placed by their steps."""
         while isinstance(self._layout.nodes[path], Timed):
             path = (*path, 0)
         return path
@@ -225,12 +216,15 @@ class _GraphBuilder:
     def _build_pair(self, placed: PlacedCondition) -> PairCondition:
         reference, dependent = self._states[placed.reference], self._states[placed.dependent]
         _relate(reference, dependent)
-        return PairCondition(reference, dependent, _to_case_4(placed.condition))
+        most, high_open = placed.condition.high, placed.condition.high_open
+        assert most is not None
+        # Case 4 as printed: `-T <= t(reference) - t(dependent) < T`, lower end included, whatever was meant.
+        return PairCondition(reference, dependent, Elapsed(_NOW, _THEN, -most, most, high_open=high_open))
 
     def _mark_kept_lists(self) -> None:
         """Mark on every state the lists that conditions behind it refer to."""
         for placed in self._layout.conditions:
-            # Each child of an `and` has its own view of its master's times, so all keep it until the `and` joins them.
+            # Each child of an `and` has its own copy of its master's times, so all keep it until the `and` merges them.
             until = placed.at if placed.case == 4 else self._layout.find_joining(placed)
             end = self._layout.find_last_step(until) + (until != placed.dependent)
             for path in (placed.reference, placed.dependent) if placed.case == 4 else (placed.reference,):
@@ -253,15 +247,9 @@ def _strip_labels(condition: Elapsed) -> Elapsed:
 
 
 def _reverse(condition: Elapsed) -> Elapsed:
-    """Return the condition for a difference taken the other way round."""
+    """Return the condition for the difference with the opposite sign."""
     if condition.absolute:
         return _strip_labels(condition)
     low = None if condition.high is None else -condition.high
     high = None if condition.low is None else -condition.low
     return Elapsed(_NOW, _THEN, low, high, low_open=condition.high_open, high_open=condition.low_open)
-
-
-def _to_case_4(condition: Elapsed) -> Elapsed:
-    """Return case 4 as printed: `-T <= t(reference) - t(dependent) < T`, lower end included, whatever was meant."""
-    assert condition.high is not None
-    return Elapsed(_NOW, _THEN, -condition.high, condition.high, high_open=condition.high_open)

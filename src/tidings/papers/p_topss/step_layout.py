@@ -1,7 +1,7 @@
-"""Where a pattern's steps and time conditions lie among the machines of P-ToPSS, and which of its five cases each is.
+"""In which of P-ToPSS's machines a pattern's steps and time conditions are, and which of the five cases each is.
 
-A step is known by its path from the root: the numbers of the children that lead to it. A part of `and` or `or` is
-a machine of its own, a child; the rest is the master's. Section 5.1.2 and Table 3 of the paper (`p_topss`).
+A step is identified by its path from the root: the numbers of the children that lead to it. A part of `and` or `or` is
+a machine of its own, a child; the rest is the master's. Section 5.1.2 and Table 3 of the paper (`machine`).
 
 A condition is evaluated at its dependent step, wherever it is written. That is the same thing as long as one is
 taken whenever the other is; a condition written outside the branch of `or` that holds its dependent step, or inside
@@ -39,10 +39,10 @@ class PlacedCondition:
 
 
 class StepLayout:
-    """The paths of a pattern's nodes, its steps in order, and its conditions in their places."""
+    """The paths of a pattern's nodes, its steps in order, and where its conditions are evaluated."""
 
     def __init__(self, pattern: Pattern) -> None:
-        """Lay the pattern out; what the paper has not raises `Unsupported`."""
+        """Lay the pattern out; a part that the paper does not support raises `Unsupported`."""
         _refuse_absence_and_joins(pattern)
         self.nodes: dict[Path, Node] = dict(_walk(pattern.root, ()))
         for node in self.nodes.values():
@@ -66,7 +66,7 @@ class StepLayout:
         return next((path for path in apart if isinstance(self.nodes[path], Both)), placed.dependent)
 
     def _find_step(self, label: str) -> Path:
-        paths = [path for path in self.steps if _get_label(self.nodes[path]) == label]
+        paths = [path for path, node in self.nodes.items() if isinstance(node, Step) and node.name == label]
         if len(paths) != 1:
             msg = f"a time condition's label means exactly one step; `{label}` means {len(paths)}"
             raise PatternError(msg)
@@ -76,19 +76,21 @@ class StepLayout:
         late, early = self._find_step(condition.late.label), self._find_step(condition.early.label)
         if late == early:
             refuse("condition on one step", condition.late.label)
-        joint = _find_common_prefix(late, early)
+        length = next(i for i, (a, b) in enumerate(zip(late, early, strict=False)) if a != b)
+        joint = late[:length]
         if isinstance(self.nodes[joint], Sequence):
             reference, dependent = sorted((late, early))
             placed = PlacedCondition(condition, self._find_case(reference, dependent), dependent, reference, dependent)
         else:
-            _refuse_lower(condition)
+            if condition.high is None or condition.low is not None:  # case 4 is `|t(a) - t(b)| < T` and nothing else
+                refuse("lower bound between steps without an order", condition.late.label)
             placed = PlacedCondition(condition, 4, joint, early, late)
         if self._list_branches(placed.at) != self._list_branches(written):
             refuse("condition across a branch of `or`", condition.late.label)
         return placed
 
     def _find_case(self, reference: Path, dependent: Path) -> int:
-        """Tell cases 1, 2, 3 and 5 apart by the machines of two steps that have an order."""
+        """Return the case, 1, 2, 3 or 5, of two steps that have an order, by their machines."""
         ours, theirs = self._find_machine(reference), self._find_machine(dependent)
         if ours == theirs:
             return 1
@@ -107,7 +109,7 @@ class StepLayout:
 
 
 def refuse(feature: str, part: str) -> NoReturn:
-    """Refuse what the paper's machine has not."""
+    """Raise `Unsupported` for a feature that the paper's machine does not have."""
     msg = f"`p-topss` has no {feature}: `{part}`; td.Detector() has"
     raise Unsupported(msg, kind="p-topss", part=part)
 
@@ -116,22 +118,6 @@ def _walk(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
     yield path, node
     for number, part in enumerate(children_of(node)):
         yield from _walk(part, (*path, number))
-
-
-def _get_label(node: Node) -> str:
-    assert isinstance(node, Step)
-    return node.name
-
-
-def _find_common_prefix(first: Path, second: Path) -> Path:
-    length = next(i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
-    return first[:length]
-
-
-def _refuse_lower(condition: Elapsed) -> None:
-    """The paper's case 4 is `|t(a) - t(b)| < T` and nothing else."""
-    if condition.high is None or condition.low is not None:
-        refuse("lower bound between steps without an order", condition.late.label)
 
 
 def _refuse_absence_and_joins(pattern: Pattern) -> None:

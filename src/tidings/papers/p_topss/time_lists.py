@@ -1,14 +1,14 @@
 """Time lists and time compatibility sets of P-ToPSS: the time part of Match, and Prune.
 
-Section 5.1 of the paper (`p_topss`). An instance has a time list for each state that a condition refers to or
-depends on: when the state was reached and, with each such time, for each state that it was compared with the times
-that satisfied the conditions (the compatibility set). Prune keeps of each list what later lists still point to, and
-of each set what is still in the list.
+Section 5.1 of the paper (`machine`). An instance has a time list for each state that a condition refers to or depends
+on: when the state was reached and, with each such time, for each state that it was compared with, the times that
+satisfied the conditions (the compatibility set). Prune keeps the times of a list that later lists still point to, and
+the times of a set that are still in the list.
 
-Conditions bound differences of times, so lists that are consistent pair by pair and not empty hold a match: the
+Conditions bound differences of times, so lists that are consistent pair by pair and not empty contain a match: the
 latest time of each list is one. That is why pruning alone decides.
 
-Lists are never changed in place: instances that part share what they have in common.
+Lists are never changed in place, so instances share them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TimeLists: TypeAlias = dict[PaperState, dict[int, CompatibilitySets]]
 
 
 def enter_state(state: PaperState, lists: TimeLists, *, time: int, left: PaperState) -> TimeLists | None:
-    """Return the lists after a primary link from the state `left`; nothing when a condition forbids it."""
+    """Return the lists after a primary link from the state `left`; None when a condition forbids it."""
     entry = _find_compatible(state, lists, time)
     if entry is None or not state.timed:
         return None if entry is None else lists
@@ -52,11 +52,11 @@ def renew_state(state: PaperState, lists: TimeLists, *, time: int) -> TimeLists 
 
 
 def _find_compatible(state: PaperState, lists: TimeLists, time: int) -> CompatibilitySets | None:
-    """Evaluate the conditions that depend on a state; nothing when one is satisfied by no time of its list."""
+    """Evaluate the conditions that depend on a state; None when one is satisfied by no time of its list."""
     entry: CompatibilitySets = {}
     for rule in state.rules:
         times = lists.get(rule.reference, {})
-        matched = frozenset(then for then in times if rule.holds(time, then))
+        matched = frozenset(then for then in times if rule.bounds.holds(time, then))
         # Two conditions on one state: both must hold of the same time.
         entry[rule.reference] = entry.get(rule.reference, matched) & matched
         if not entry[rule.reference]:
@@ -65,9 +65,9 @@ def _find_compatible(state: PaperState, lists: TimeLists, time: int) -> Compatib
 
 
 def prune(lists: TimeLists, state: PaperState, *, seen: set[PaperState]) -> None:
-    """Update the lists around a state, and go on to its neighbours (Prune), until nothing changes.
+    """Update the lists around a state, then around its neighbours (Prune), until nothing changes.
 
-    States that the instance has not reached, and lists that were cleaned up, are passed over.
+    States that the instance has not reached, and lists that were dropped, are skipped.
     """
     seen.add(state)
     if state not in lists:
@@ -81,7 +81,7 @@ def prune(lists: TimeLists, state: PaperState, *, seen: set[PaperState]) -> None
 
 
 def _drop_unreferenced(lists: TimeLists, reference: PaperState, *, by: PaperState) -> bool:
-    """Keep the times of a list that a dependent list points to; tell whether some went."""
+    """Keep the times of a list that a dependent list points to; return whether some were dropped."""
     sets = [entry.get(reference) for entry in lists[by].values()]
     if None in sets:  # case 4: not evaluated yet
         return False
@@ -94,7 +94,7 @@ def _drop_unreferenced(lists: TimeLists, reference: PaperState, *, by: PaperStat
 
 
 def _narrow(lists: TimeLists, dependent: PaperState, *, to: PaperState) -> bool:
-    """Narrow the compatibility sets to what is in the list; an entry with an empty set goes (not printed)."""
+    """Narrow the compatibility sets to the times in the list; drop entries with an empty set (not printed)."""
     times_in_list, before, changed = lists[to], lists[dependent], False
     after: dict[int, CompatibilitySets] = {}
     for time, entry in before.items():
@@ -111,7 +111,7 @@ def _narrow(lists: TimeLists, dependent: PaperState, *, to: PaperState) -> bool:
 
 
 def drop_unneeded(lists: TimeLists, wanted: set[PaperState]) -> TimeLists:
-    """Return the lists that a later condition refers to, without what points to the others."""
+    """Return the lists that a later condition refers to, without references to the others."""
     if lists.keys() <= wanted:
         return lists
     kept = {state for state in lists if state in wanted}
@@ -125,7 +125,7 @@ def drop_unneeded(lists: TimeLists, wanted: set[PaperState]) -> TimeLists:
 
 
 def merge_parts(parts: Sequence[TimeLists], pairs: Iterable[PairCondition]) -> TimeLists | None:
-    """Return the lists of an `and` whose parts have these, case 4's conditions evaluated; nothing when one fails."""
+    """Return the lists of an `and` whose parts have these, case 4's conditions evaluated; None when one fails."""
     together: TimeLists = reduce(_merge_lists, parts)
     lists = {**together}
     for pair in pairs:
@@ -138,10 +138,10 @@ def merge_parts(parts: Sequence[TimeLists], pairs: Iterable[PairCondition]) -> T
 
 
 def _merge_lists(first: TimeLists, second: TimeLists) -> TimeLists:
-    """Join two children's lists; of those that both have from their master, what both kept."""
+    """Merge two children's lists; of a list that both have from their master, the times that both kept."""
     both = {
         state: {
-            time: _merge_entries(first[state][time], second[state][time])
+            time: _merge_sets(first[state][time], second[state][time])
             for time in first[state].keys() & second[state].keys()
         }
         for state in first.keys() & second.keys()
@@ -149,12 +149,12 @@ def _merge_lists(first: TimeLists, second: TimeLists) -> TimeLists:
     return {**first, **second, **both}
 
 
-def _merge_entries(first: CompatibilitySets, second: CompatibilitySets) -> CompatibilitySets:
+def _merge_sets(first: CompatibilitySets, second: CompatibilitySets) -> CompatibilitySets:
     return {**first, **second, **{state: first[state] & second[state] for state in first.keys() & second.keys()}}
 
 
 def prune_all(lists: TimeLists) -> TimeLists | None:
-    """Prune around every state; nothing when a list is left empty."""
+    """Prune around every state; None when a list is left empty."""
     lists = {
         state: {time: entry for time, entry in entries.items() if all(entry.values())}
         for state, entries in lists.items()
@@ -165,7 +165,7 @@ def prune_all(lists: TimeLists) -> TimeLists | None:
 
 
 def drop_expired(lists: TimeLists, since: int) -> TimeLists | None:
-    """Return the lists without times before `since`; nothing when a list is left empty."""
+    """Return the lists without times before `since`; None when a list is left empty."""
     if all(time >= since for entries in lists.values() for time in entries):
         return lists
     recent = {
