@@ -6,6 +6,8 @@ import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.cli.samples import write_lines
 
@@ -110,9 +112,10 @@ def test_ctrl_c_saves_what_was_learned_up_to_the_end_of_the_batch(tidings, ab, t
         return detect_many(self, events, **options)
 
     batch = FILE_TUNING.batch_rows
-    write_lines(tmp_path / "many.jsonl", [{"kind": "acb"[n % 3], "time": n} for n in range(batch + 10)])
+    rows = [{"kind": "acb"[n % 3], "time": n} for n in range(batch + 10)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "many.parquet")
     monkeypatch.setattr(td.Detector, "detect_many", interrupted)
-    done = tidings("pattern", "forecast", ab, "many.jsonl", "--learn", "--save", "m")
+    done = tidings("pattern", "forecast", ab, "many.parquet", "--learn", "--save", "m")
     assert done.code == 130
     assert done.err == f"note: stopped after {batch:,} events; what was learned is in `m`\n"
     assert td.Model.load(tmp_path / "m").now[0] == batch

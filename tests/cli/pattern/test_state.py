@@ -7,6 +7,8 @@ import signal
 import subprocess
 from contextlib import suppress
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.cli.pattern.test_detect import AB, found, kinds
 from tests.cli.samples import write_lines
@@ -155,7 +157,7 @@ def test_a_terminal_gets_a_table(spawn, ab, tmp_path):
 def test_ctrl_c_in_the_middle_of_a_batch_waits_for_its_end(tidings, ab, tmp_path, monkeypatch):
     batch = FILE_TUNING.batch_rows
     rows = kinds(" ".join(f"c@{n}" for n in range(batch - 3)) + " a@5001 b@5002 a@5003 b@5004 a@5005 b@5006")
-    write_lines(tmp_path / "all.jsonl", rows)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "all.parquet")
     detect_many = td.Detector.detect_many
 
     def interrupted(self, events, **options):
@@ -164,7 +166,7 @@ def test_ctrl_c_in_the_middle_of_a_batch_waits_for_its_end(tidings, ab, tmp_path
 
     with monkeypatch.context() as now:
         now.setattr(td.Detector, "detect_many", interrupted)
-        done = tidings("pattern", "detect", "-p", ab, "-e", "all.jsonl", "--event-id", "id", "--save-state", "s")
+        done = tidings("pattern", "detect", "-p", ab, "-e", "all.parquet", "--event-id", "id", "--save-state", "s")
     assert done.code == 130
     assert found(done) == [("ab", [batch - 3, batch - 2])]
     assert f"stopped after {batch:,} events" in done.err

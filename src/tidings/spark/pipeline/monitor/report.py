@@ -85,13 +85,6 @@ class BatchReport:
         fields["mismatches"] = [dict(mismatch) for mismatch in self.mismatches]
         return {**fields, "started": self.started.isoformat(), "lag": dict(self.lag), **rates}
 
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> BatchReport:
-        """Return the report of a `to_dict`; fields of a newer version are ignored."""
-        values = {name: fields[name] for name in cls.__dataclass_fields__ if name in fields}
-        values["mismatches"] = tuple(fields.get("mismatches", ()))
-        return cls(**{**values, "started": datetime.fromisoformat(fields["started"])})
-
 
 class Monitor(Protocol):
     """Receives the progress of a pipeline."""

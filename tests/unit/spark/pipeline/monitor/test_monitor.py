@@ -22,11 +22,18 @@ from tidings.spark.pipeline.monitor.json_lines import JsonLines
 from tidings.spark.pipeline.monitor.listeners import MonitorGroup, open_monitor
 from tidings.spark.pipeline.monitor.live_view import LiveView, describe_lag
 from tidings.spark.pipeline.monitor.metrics import Metrics
-from tidings.spark.pipeline.monitor.report import BatchReport
-from tidings.spark.pipeline.monitor.report import compute_lag, count_duplicates
+from tidings.spark.pipeline.monitor.report import BatchReport, compute_lag, count_duplicates
 from tidings.spark.pipeline.monitor.text_log import PlainText
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def from_dict(fields):
+    """Return the report of a `to_dict`; other fields are ignored."""
+    values = {name: fields[name] for name in BatchReport.__dataclass_fields__ if name in fields}
+    return BatchReport(
+        **{**values, "mismatches": tuple(fields["mismatches"]), "started": datetime.fromisoformat(fields["started"])}
+    )
 
 
 def report(batch=12, **about):
@@ -85,13 +92,13 @@ def test_json_lines_are_parsed_back_equal(tmp_path_factory, told):
         lines.report(one)
     said = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]  # before it is closed
     lines.close()
-    assert [BatchReport.from_dict(one) for one in said] == told
+    assert [from_dict(one) for one in said] == told
     assert all((one["kind"], one["at"]) == ("batch", "2026-03-01T12:00:00+00:00") for one in said)
     assert [one["events_per_second"] for one in said] == [one.events_per_second for one in told]
 
 
 def test_fields_of_a_newer_version_are_left_out_when_lines_are_read():
-    assert BatchReport.from_dict({**report().to_dict(), "kind": "batch", "mood": "fine"}) == report()
+    assert from_dict({**report().to_dict(), "kind": "batch", "mood": "fine"}) == report()
 
 
 # --- JSON lines ----------------------------------------------------------------------------------
