@@ -18,18 +18,13 @@ def filter_key(tree: model.Filter) -> Key:
     """Return the sort key of a filter: by attribute, then by condition, compounds last."""
     match tree:
         case model.Test(attribute, condition, quantifier):
-            return (0, attribute, condition_key(condition), str(quantifier))
+            return (0, attribute, (type(condition).__name__, *_content_key(condition)), str(quantifier))
         case model.Not(part):
             return (1, filter_key(part))
         case model.And(parts):
             return (2, tuple(map(filter_key, parts)))
         case model.Or(parts):
             return (3, tuple(map(filter_key, parts)))
-
-
-def condition_key(condition: model.Condition) -> Key:
-    """Return the sort key of a condition: by its class, then by its content."""
-    return (type(condition).__name__, *_content_key(condition))
 
 
 def value_key(value: model.Scalar | None) -> Key:
@@ -44,19 +39,14 @@ def value_key(value: model.Scalar | None) -> Key:
     return (str(kind_of(value)), value)
 
 
-def network_key(network: model.Network) -> Key:
-    """Return the sort key of an address block: IPv4 first, then by address."""
-    return (network.version, int(network.network_address), network.prefixlen)
-
-
 def _content_key(condition: model.Condition) -> Key:
     match condition:
         case model.Is(value):
             return (value_key(value),)
         case model.In(values):
             return tuple(map(value_key, values))
-        case model.Range() | model.Age(model.Range()):
-            return _range_key(condition if isinstance(condition, model.Range) else condition.seconds)
+        case model.Range(low, high, low_open, high_open) | model.Age(model.Range(low, high, low_open, high_open)):
+            return (value_key(low), value_key(high), low_open, high_open)
         case model.SameText(values):
             return values
         case model.TextTest(op, pattern, ignoring_case):
@@ -70,13 +60,9 @@ def _content_key(condition: model.Condition) -> Key:
         case model.Near(center, metres):
             return (value_key(center), metres)
         case model.InNetworks(networks):
-            return tuple(map(network_key, networks))
+            return tuple((block.version, int(block.network_address), block.prefixlen) for block in networks)
         case model.Compare(op, other):
             return (str(op), other)
         case model.Has(inner):
             return (filter_key(inner),)
     return ()
-
-
-def _range_key(span: model.Range) -> Key:
-    return (value_key(span.low), value_key(span.high), span.low_open, span.high_open)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from tidings.errors import FilterError, Mistake, PatternError
+from tidings.errors import FilterError, Mistake, PatternError, TidingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +29,13 @@ def build_error(error: type[_Error], mistakes: Iterable[Mistake], text: str | No
     ordered = tuple(sorted(by_place.values(), key=lambda m: (m.start or 0, m.path or "")))[:MAX_MISTAKES]
     message = "\n".join(_format_mistake(mistake, text) for mistake in ordered)
     return error(message, mistakes=ordered, text=text)
+
+
+def check_notation(notation: str, notations: tuple[str, ...], subject: str = "") -> None:
+    """Refuse a notation that does not exist."""
+    if notation not in notations:
+        msg = f"unknown notation `{notation}`{subject}; the notations are {', '.join(notations)}"
+        raise TidingsError(msg)
 
 
 def check_length(text: str, error: type[FilterError | PatternError]) -> None:

@@ -104,20 +104,14 @@ def _unroll(ring: Ring) -> list[tuple[float, float]]:
     """
     turns, lons = 0, [ring[0][0]]
     for (before, _), (after, _) in pairwise(ring):
-        turns += _crossing(after - before)
+        # A step of a whole turn stays as it is: -180 to 180 is the edge of a world map, not a point.
+        if TURN / 2 < abs(after - before) < TURN:
+            turns += 1 if after < before else -1
         lons.append(after + turns * TURN if turns else after)
     if abs(lons[-1] - lons[0]) > TURN / 2:
         msg = "the ring goes around a pole; cut it along a meridian"
         raise BadRegion(msg)
     return [(lon, lat) for lon, (_, lat) in zip(lons, ring, strict=True)]
-
-
-def _crossing(step: float) -> int:
-    """Return the turn that the short way adds: one to the east, one to the west, or none."""
-    # A step of a whole turn stays as it is: -180 to 180 is the edge of a world map, not a point.
-    if TURN / 2 < abs(step) < TURN:
-        return -1 if step > 0 else 1
-    return 0
 
 
 def _nearest_turn(hole: list[tuple[float, float]], outline: list[tuple[float, float]]) -> list[tuple[float, float]]:

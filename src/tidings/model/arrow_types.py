@@ -102,16 +102,12 @@ def to_rows(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
 
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
-    try:
-        return _to_rows(table)
-    except (OverflowError, ValueError):
-        return [_to_row(table.slice(index, 1)) for index in range(table.num_rows)]
-
-
-def _to_rows(table: pa.Table) -> list[dict[str, Any]]:
     if not table.num_columns:
         return [{} for _ in range(table.num_rows)]
-    columns = [_to_list(column) for column in table.columns]
+    try:
+        columns = [_to_list(column) for column in table.columns]
+    except (OverflowError, ValueError):
+        return [_to_row(table.slice(index, 1)) for index in range(table.num_rows)]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 

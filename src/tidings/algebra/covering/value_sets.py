@@ -83,9 +83,9 @@ def to_value_set(condition: Condition, now: datetime | None = None) -> ValueSet 
         case Is(value, kind=kind):
             return ValueSet(_SPACES[kind], (_point_span(value),))
         case In(values, kind=kind):
-            return (
-                None if any(isinstance(v, Quantity) for v in values) else ValueSet(_SPACES[kind], _point_spans(values))
-            )
+            if any(isinstance(value, Quantity) for value in values):
+                return None
+            return ValueSet(_SPACES[kind], unite((_point_span(value),) for value in values))
         case Range(kind=Kind() as kind):
             return ValueSet(_SPACES[kind], _range_spans(condition))
         case Age(seconds):
@@ -106,8 +106,11 @@ def to_conditions(space: Space, spans: Spans) -> list[Range | Is | In]:
         value = _value_at(low, space)
         if value is not None and (low, high) == _point_span(value):
             values.append(value)
+        elif space is Space.TEXT:
+            ranges.append(_to_text_range(low, high))
         else:
-            ranges.append(_to_range(low, high, space))
+            ends = _value_at(low, space), _value_at(high, space)
+            ranges.append(Range(*ends, low_open=low[1] == 1, high_open=high[1] == 0))
     return [one_of(values), *ranges] if values else ranges
 
 
@@ -158,10 +161,6 @@ def _point_span(value: Any) -> tuple[Cut, Cut]:
     return cut_before(value), cut_after(value)
 
 
-def _point_spans(values: tuple[Scalar, ...]) -> Spans:
-    return unite([(_point_span(value),) for value in values])
-
-
 def _range_spans(span: Range) -> Spans:
     (bottom, _), (_, top) = (EVERYTHING[_SPACES[span.kind or Kind.NUMBER]][at] for at in (0, -1))
     low = bottom if span.low is None else (cut_after if span.low_open else cut_before)(span.low)
@@ -182,20 +181,16 @@ def _text_value_set(test: TextTest) -> ValueSet | None:
 
 def _age_value_set(seconds: Range, now: datetime | None) -> ValueSet | None:
     """Return an age condition as a set of ages or, if `now` is given, of times."""
-    if any(end is not None and abs(_check_number(end)) >= EXACT_AGE_S for end in (seconds.low, seconds.high)):
+    ends: list[Any] = [seconds.high, seconds.low]
+    if any(end is not None and abs(end) >= EXACT_AGE_S for end in ends):
         return None
     if now is None:
         return ValueSet(Space.AGE, _range_spans(seconds))
-    low, high = (None if end is None else _to_ticks(_check_number(end), now) for end in (seconds.high, seconds.low))
+    low, high = (None if end is None else _to_ticks(end, now) for end in ends)
     bottom, top = _WHOLE_LINE[0]
     start = bottom if low is None else (low, int(seconds.high_open))
     end = top if high is None else (high, int(not seconds.low_open))
     return ValueSet(Space.TIME, ((start, end),) if start < end else ())
-
-
-def _check_number(end: Any) -> int | float:
-    assert isinstance(end, int | float)
-    return end
 
 
 def _to_ticks(seconds: int | float, now: datetime) -> int | Fraction:
@@ -216,12 +211,6 @@ def _value_at(cut: Cut, space: Space) -> Any:
         case Space.PLACE:
             return Point(cut[0], cut[1])
     return cut[0]
-
-
-def _to_range(low: Cut, high: Cut, space: Space) -> Range:
-    if space is Space.TEXT:
-        return _to_text_range(low, high)
-    return Range(_value_at(low, space), _value_at(high, space), low_open=low[1] == 1, high_open=high[1] == 0)
 
 
 def _to_text_range(low: Cut, high: Cut) -> Range:

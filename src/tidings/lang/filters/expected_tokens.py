@@ -44,17 +44,15 @@ _KEYWORD = re.compile(rf"({'|'.join(sorted(RESERVED))})\b", re.IGNORECASE)
 
 def explain_error(problem: UnexpectedInput, text: str, at: int) -> str:
     """Return one line: the legal tokens at `at`, what was found there, and a hint where one applies."""
-    token = _describe_token(text, at)
-    expected = _list_expected(problem)
-    hint = _find_hint(text, at, expected)
-    return f"expected {_join_words(expected)}, found {token}{f'; {hint}' if hint else ''}"
-
-
-def _describe_token(text: str, at: int) -> str:
+    actual, piece = "a character that cannot be here", re.match(r"\w+|\S", text[at:])
     if at >= len(text.rstrip()):
-        return "the end"
-    piece = re.match(r"\w+|\S", text[at:])
-    return f"`{piece[0][:30]}`" if piece and piece[0].isprintable() else "a character that cannot be here"
+        actual = "the end"
+    elif piece and piece[0].isprintable():
+        actual = f"`{piece[0][:30]}`"
+    *others, last = expected = _list_expected(problem)
+    hint = find_advice(text, at) or _explain_quote(text, at) or _explain_position(text, at, expected)
+    words = f"{', '.join(others)} or {last}" if others else last
+    return f"expected {words}, found {actual}{f'; {hint}' if hint else ''}"
 
 
 def _list_expected(problem: UnexpectedInput) -> list[str]:
@@ -65,14 +63,6 @@ def _list_expected(problem: UnexpectedInput) -> list[str]:
     if names & _OPERATORS:
         words.insert(0, _OPERATOR)
     return list(dict.fromkeys(words)) or ["a filter"]
-
-
-def _join_words(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-
-
-def _find_hint(text: str, at: int, expected: list[str]) -> str | None:
-    return find_advice(text, at) or _explain_quote(text, at) or _explain_position(text, at, expected)
 
 
 def _explain_quote(text: str, at: int) -> str | None:

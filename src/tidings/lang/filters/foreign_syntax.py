@@ -24,19 +24,11 @@ _WORDS = {"s": "starts with", "b": "starts with", "e": "ends with", "c": "contai
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-def _strip_quotes(text: str) -> str:
-    return text[1:-1]
-
-
 def _advise_set(match: re.Match[str]) -> str:
-    inner = _strip_quotes(match["text"])
+    inner = match["text"][1:-1]
     if re.fullmatch(r"[\da-fA-F]*[.:][\da-fA-F.:]*(/\d+)?", inner):
         return f"an address or block stands without quotes: `{match['name']} in {inner}`"
     return f"a set stands in parentheses: `{match['name']} in ({match['text']})`"
-
-
-def _advise_null(match: re.Match[str]) -> str:
-    return f"write `{match['name']} exists`" if match["op"] in ("!=", "<>") else f"write `{match['name']} is null`"
 
 
 def _advise_age(match: re.Match[str]) -> str:
@@ -96,7 +88,7 @@ _HABITS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     # operators with another word behind them
     (
         rf"matches\s*(?P<text>{_TEXT})",
-        lambda match: f"an expression stands between slashes: /{_strip_quotes(match['text'])}/",
+        lambda match: f"an expression stands between slashes: /{match['text'][1:-1]}/",
     ),
     (
         rf"(?P<name>{_NAME})\s+has\s+(?P<value>{_LITERAL})",
@@ -138,7 +130,7 @@ _HABITS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     ),
     (
         rf"\b(?:date|timestamp|datetime)\s*\(?\s*(?P<text>{_TEXT})",
-        lambda match: f"a date stands alone: {_strip_quotes(match['text'])}",
+        lambda match: f"a date stands alone: {match['text'][1:-1]}",
     ),
     (
         rf"\b(?:lower|upper|lcase|ucase|casefold)\s*\(\s*(?P<name>{_NAME})\s*\)",
@@ -146,7 +138,8 @@ _HABITS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     ),
     (r"(?P<date>\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})(?![\w.])", _advise_date),
     # nulls and truth
-    (rf"(?P<name>{_NAME})\s*(?P<op>!=|<>|==?)\s*null\b", _advise_null),
+    (rf"(?P<name>{_NAME})\s*(?:!=|<>)\s*null\b", "write `{name} exists`"),
+    (rf"(?P<name>{_NAME})\s*==?\s*null\b", "write `{name} is null`"),
     (rf"(?P<name>{_NAME})\s+is\s+not\s+null\b", "write `{name} exists`, or `not ({name} is null)`"),
     (rf"(?P<name>{_NAME})\s+not\s+null\b", "write `{name} exists`, or `not ({name} is null)`"),
     (rf"(?P<name>{_NAME})\s+is\s+(?P<no>not\s+)?(?P<value>true\b|false\b|{_LITERAL})", _advise_equality),
@@ -176,9 +169,5 @@ def find_advice(text: str, at: int) -> str | None:
     for habit, advice in _COMPILED:
         for match in habit.finditer(near):
             if match.start() <= at < match.end() or (at == match.end() == len(near.rstrip())):
-                return advice(match) if callable(advice) else advice.format(**_fill_groups(match))
+                return advice(match) if callable(advice) else advice.format(**match.groupdict(default=""))
     return None
-
-
-def _fill_groups(match: re.Match[str]) -> dict[str, str]:
-    return {name: value or "" for name, value in match.groupdict().items()}

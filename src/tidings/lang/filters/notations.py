@@ -9,8 +9,8 @@ from __future__ import annotations
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
-from tidings.errors import FilterError, TidingsError
-from tidings.lang.diagnostics import build_error
+from tidings.errors import FilterError
+from tidings.lang.diagnostics import build_error, check_notation
 from tidings.lang.filters.fast_text import BARE_WORD, parse_fast
 from tidings.model import Test, Within, change_parts, require_filter
 
@@ -54,7 +54,7 @@ def parse(
         tree = parse_fast(source)  # a million filters come this way
         if tree is not None:
             return tree
-    _check_notation(notation)
+    check_notation(notation, NOTATIONS)
     if notation != "json" and not isinstance(source, str):
         msg = f"a filter in {notation} notation is text, not {type(source).__name__}"
         raise FilterError(msg, mistakes=(), text=None)
@@ -194,7 +194,7 @@ def render(tree: Filter, *, notation: str = "text", schema: Schema | None = None
     >>> render(parse("make = 'ford' and price <= 9000"), notation="url")
     'make=ford&price_to=9000'
     """
-    _check_notation(notation)
+    check_notation(notation, NOTATIONS)
     require_filter(tree)
     if notation == "json":
         from tidings.lang.filters.render_json import render_json
@@ -207,9 +207,3 @@ def render(tree: Filter, *, notation: str = "text", schema: Schema | None = None
     from tidings.lang.filters.render_text import render_text
 
     return render_text(tree)
-
-
-def _check_notation(notation: str) -> None:
-    if notation not in NOTATIONS:
-        msg = f"unknown notation `{notation}`; the notations are {', '.join(NOTATIONS)}"
-        raise TidingsError(msg)

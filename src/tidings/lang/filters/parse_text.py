@@ -101,7 +101,8 @@ def _blank_predicate(text: str, at: int) -> str:
         stop += 1
     if stop <= begin or text[begin:stop].strip() in ("", HOLE):
         return text
-    return text[:begin] + HOLE.center(stop - begin) + text[stop:]
+    # The hole comes last: an end of the text that the parser reports stays the end.
+    return text[:begin] + HOLE.rjust(stop - begin) + text[stop:]
 
 
 def _ends_incomplete(pieces: list[tuple[int, int, str]]) -> bool:

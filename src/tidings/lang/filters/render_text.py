@@ -42,26 +42,14 @@ def _render_operand(part: model.Filter, *grouped: type) -> str:
 
 def render_test(test: model.Test) -> str:
     """Return one test in text notation."""
-    subject = render_name(test.attribute)
+    subject, condition = render_name(test.attribute), _render_condition(test.condition)
     if isinstance(test.condition, model.Age):
         subject = f"age({subject})"
-    condition = test.condition
-    if test.quantifier is model.Quantifier.NONE and (op := _render_unequal(condition)):
-        return f"{subject} {op}"
+    if test.quantifier is model.Quantifier.NONE and condition.startswith("= "):
+        return f"{subject} !{condition}"
     if test.quantifier is not model.Quantifier.ANY:
         subject = f"{test.quantifier}({subject})"
-    return f"{subject} {_render_condition(condition)}"
-
-
-def _render_unequal(condition: Any) -> str | None:
-    match condition:
-        case model.Is(value):
-            return f"!= {render_literal(value)}"
-        case model.SameText((value,)):
-            return f"!= {render_literal(value)} ignoring case"
-        case model.Compare("=", other):  # in backticks: a bare word is warned of, since text may be meant
-            return f"!= {literals.quote(other, '`')}"
-    return None
+    return f"{subject} {condition}"
 
 
 def _render_condition(condition: Any) -> str:
@@ -92,7 +80,7 @@ def _render_condition(condition: Any) -> str:
         case model.InNetworks(networks):
             blocks = [str(network) for network in networks]
             return f"in {blocks[0]}" if len(blocks) == 1 else f"in ({', '.join(blocks)})"
-        case model.Compare(op, other):
+        case model.Compare(op, other):  # in backticks: a bare word is warned of, since text may be meant
             return f"{op} {literals.quote(other, '`')}"
         case model.Has(inner):
             return f"has ({render_text(inner)})"

@@ -7,6 +7,7 @@ filters' parser reports are right but for the offset of the definition.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from tidings.concepts import Vocabulary
@@ -68,8 +69,8 @@ def read_definition(
     """
     if not definition.closed:
         return TRUE, ()
-    conjuncts = _split_conjuncts(definition.body)
-    binding = [] if _has_or(definition.body) else [part for part in conjuncts if part.binds_variable]
+    conjuncts, has_or = _split_conjuncts(definition.body), bool(_find_outermost(definition.body, "or"))
+    binding = [] if has_or else [part for part in conjuncts if part.binds_variable]
     bound = {part.tokens[2].start for part in binding}
     misplaced = [token for token in definition.body if token.kind is TokenKind.VARIABLE and token.start not in bound]
     for token in misplaced:
@@ -94,24 +95,16 @@ def read_definition(
     return tree, variables
 
 
+def _find_outermost(body: tuple[Token, ...], word: str) -> list[int]:
+    """Return where a word stands outside all parentheses."""
+    levels = accumulate(token.is_one_of("(", "[") - token.is_one_of(")", "]") for token in body)
+    return [i for i, level in enumerate(levels) if level == 0 and body[i].is_one_of(word)]
+
+
 def _split_conjuncts(body: tuple[Token, ...]) -> list[_Conjunct]:
-    conjuncts: list[_Conjunct] = []
-    level, start, before = 0, 0, None
-    for i, token in enumerate(body):
-        level += token.is_one_of("(", "[") - token.is_one_of(")", "]")
-        if level == 0 and token.is_one_of("and"):
-            conjuncts.append(_Conjunct(body[start:i], before))
-            start, before = i + 1, token
-    return [*conjuncts, _Conjunct(body[start:], before)]
-
-
-def _has_or(body: tuple[Token, ...]) -> bool:
-    level = 0
-    for token in body:
-        level += token.is_one_of("(", "[") - token.is_one_of(")", "]")
-        if level == 0 and token.is_one_of("or"):
-            return True
-    return False
+    cuts = _find_outermost(body, "and")
+    bounds = pairwise([-1, *cuts, len(body)])
+    return [_Conjunct(body[before + 1 : after], body[before] if before >= 0 else None) for before, after in bounds]
 
 
 def _explain_misplaced(token: Token, body: tuple[Token, ...]) -> str:
@@ -124,7 +117,7 @@ def _explain_misplaced(token: Token, body: tuple[Token, ...]) -> str:
         return rule
     if not before.is_one_of("="):
         return f"variables compare with `=` only; {rule}"
-    if _has_or(body):
+    if _find_outermost(body, "or"):
         return f"`{token.text}` stands beside an `or`, so it may stay without a value; put the `or` in parentheses"
     return f"{rule}, outside parentheses and `not`"
 
@@ -156,7 +149,7 @@ def _blank_variables(definition: Definition, text: str, conjuncts: list[_Conjunc
         width = token.end - token.start
         letters[token.start - definition.start : token.end - definition.start] = instead.ljust(width)[:width]
 
-    readable = all(part.tokens for part in conjuncts) and not _has_or(definition.body)
+    readable = all(part.tokens for part in conjuncts) and not _find_outermost(definition.body, "or")
     kept = 0
     for part in conjuncts:
         if part.binds_variable and readable:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tidings.errors import PatternError, TidingsError
+from tidings.errors import PatternError
+from tidings.lang.diagnostics import build_error, check_notation
 from tidings.model.patterns import Pattern
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def parse_pattern(
     """
     from tidings.concepts import Vocabulary
 
-    _check_notation(notation)
+    check_notation(notation, NOTATIONS, " of patterns")
     if notation == "text" and not isinstance(source, str):
         msg = f"a pattern in text notation is text, not {type(source).__name__}"
         raise PatternError(msg)
@@ -69,7 +70,6 @@ def _read_notation(source: Any, notation: str, vocabulary: Vocabulary) -> Patter
 
 def build_pattern(draft: PatternDraft, source: Any) -> Pattern:
     """Return the pattern of a draft; `PatternError` reports the mistakes of reading and of checking together."""
-    from tidings.lang.diagnostics import build_error
     from tidings.lang.patterns.check import find_mistakes
 
     mistakes = draft.source_map.mistakes
@@ -88,7 +88,7 @@ def render_pattern(pattern: Pattern, notation: str = "text") -> str:
     b = kind = 'b'
     (a ; not b ; x:a) within 90 s
     """
-    _check_notation(notation)
+    check_notation(notation, NOTATIONS, " of patterns")
     if not isinstance(pattern, Pattern):
         msg = f"{type(pattern).__name__} is not a pattern; `parse_pattern` makes one of text or JSON"
         raise PatternError(msg)
@@ -99,9 +99,3 @@ def render_pattern(pattern: Pattern, notation: str = "text") -> str:
     from tidings.lang.patterns.render_text import render_pattern_text
 
     return render_pattern_text(pattern)
-
-
-def _check_notation(notation: str) -> None:
-    if notation not in NOTATIONS:
-        msg = f"unknown notation `{notation}` of patterns; the notations are {', '.join(NOTATIONS)}"
-        raise TidingsError(msg)

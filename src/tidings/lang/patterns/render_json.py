@@ -10,7 +10,7 @@ from tidings.lang.patterns.durations import format_duration
 from tidings.model.patterns import Both, Either, Repeat, Sequence, Step, Timed, Which
 
 if TYPE_CHECKING:
-    from tidings.model.patterns import Elapsed, Joint, Moment, NamedFilter, Node, Pattern
+    from tidings.model.patterns import Elapsed, Moment, Node, Pattern
 
 
 def render_pattern_json(pattern: Pattern) -> str:
@@ -20,20 +20,15 @@ def render_pattern_json(pattern: Pattern) -> str:
 
 def to_object(pattern: Pattern) -> dict[str, Any]:
     """Return the pattern as the decoded JSON object."""
-    fields: dict[str, Any] = {
-        "filters": [_to_named_filter(named) for named in pattern.filters],
-        "pattern": _to_part(pattern.root),
-    }
+    filters = []
+    for named in pattern.filters:
+        variables = [{"attr": attribute, "variable": name} for attribute, name in named.variables]
+        fields = {"name": named.name, "filter": filter_object(named.filter)}
+        filters.append({**fields, "variables": variables} if variables else fields)
+    written: dict[str, Any] = {"filters": filters, "pattern": _to_part(pattern.root)}
     if pattern.absence is not None:
-        fields["absence"] = {"not": [*pattern.absence.without], "for": format_duration(pattern.absence.span)}
-    return fields
-
-
-def _to_named_filter(named: NamedFilter) -> dict[str, Any]:
-    fields: dict[str, Any] = {"name": named.name, "filter": filter_object(named.filter)}
-    if named.variables:
-        fields["variables"] = [{"attr": attribute, "variable": name} for attribute, name in named.variables]
-    return fields
+        written["absence"] = {"not": [*pattern.absence.without], "for": format_duration(pattern.absence.span)}
+    return written
 
 
 def _to_part(node: Node) -> dict[str, Any]:
@@ -43,7 +38,8 @@ def _to_part(node: Node) -> dict[str, Any]:
         case Repeat(step, least, most):
             return {**_to_part(step), "least": least, **({} if most is None else {"most": most})}
         case Sequence(parts, joints):
-            return {"sequence": [_to_part(part) for part in parts], "joints": [_to_joint(joint) for joint in joints]}
+            gaps = [{"not": [*joint.without]} if joint.without else joint.gap.value for joint in joints]
+            return {"sequence": [_to_part(part) for part in parts], "joints": gaps}
         case Both(parts):
             return {"and": [_to_part(part) for part in parts]}
         case Either(parts):
@@ -53,10 +49,6 @@ def _to_part(node: Node) -> dict[str, Any]:
             if conditions:
                 fields["conditions"] = [_to_condition(condition) for condition in conditions]
             return fields if within is None else {**fields, "within": format_duration(within)}
-
-
-def _to_joint(joint: Joint) -> Any:
-    return {"not": [*joint.without]} if joint.without else joint.gap.value
 
 
 def _to_condition(condition: Elapsed) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tidings.model import TRUE, Or
 from tidings.model.patterns import Both, Either, Repeat, Sequence, Step, Timed, steps_of
 
 if TYPE_CHECKING:
-    from tidings.model.patterns import Joint, NamedFilter, Node, Pattern
+    from tidings.model.patterns import NamedFilter, Node, Pattern
 
 
 def render_pattern_text(pattern: Pattern) -> str:
@@ -30,20 +30,14 @@ def _render_definition(alike: list[NamedFilter], steps: set[str]) -> str:
     tree, variables = alike[0].filter, alike[0].variables
     text = render_text(tree)
     parts = [] if tree == TRUE and variables else [f"({text})" if isinstance(tree, Or) and variables else text]
-    parts += [f"{render_name(attribute)} = {_render_variable(name)}" for attribute, name in variables]
-    return f"{names} = {_quote_own_attributes(' and '.join(parts), steps)}"
-
-
-def _quote_own_attributes(filter: str, steps: set[str]) -> str:
-    """Put attributes such as `a.price` in backticks where `a` is a step: without, they would be the step's."""
-    for token in reversed(find_step_attributes(tokenize_filters(filter), steps)):
-        filter = f"{filter[: token.start]}`{token.text}`{filter[token.end :]}"
-    return filter
-
-
-def _render_variable(name: str) -> str:
-    plain = name.replace("_", "a").isalnum()
-    return f"${name}" if plain else f"${literals.quote(name, '`')}"
+    for attribute, name in variables:
+        plain = name.replace("_", "a").isalnum()
+        parts.append(f"{render_name(attribute)} = ${name if plain else literals.quote(name, '`')}")
+    body = " and ".join(parts)
+    # Attributes such as `a.price` go in backticks where `a` is a step: without, they would be the step's.
+    for token in reversed(find_step_attributes(tokenize_filters(body), steps)):
+        body = f"{body[: token.start]}`{token.text}`{body[token.end :]}"
+    return f"{names} = {body}"
 
 
 def _render_root(pattern: Pattern) -> str:
@@ -57,14 +51,10 @@ def _render_root(pattern: Pattern) -> str:
 
 
 def _ends_in_within(node: Node) -> bool:
-    match node:
-        case Sequence(parts, _) | Both(parts) | Either(parts):
-            return _has_within(parts[-1]) or _ends_in_within(parts[-1])
-    return False
-
-
-def _has_within(node: Node) -> bool:
-    return isinstance(node, Timed) and node.within is not None
+    if not isinstance(node, Sequence | Both | Either):
+        return False
+    last = node.parts[-1]
+    return (isinstance(last, Timed) and last.within is not None) or _ends_in_within(last)
 
 
 def _render_node(node: Node) -> str:
@@ -72,12 +62,14 @@ def _render_node(node: Node) -> str:
         case Step(filter, label):
             return render_label(filter) if label is None else f"{render_label(label)}:{render_label(filter)}"
         case Repeat(step, least, most):
-            return f"{_render_node(step)}{{{_render_repetition(least, most)}}}"
+            upper = "," if most is None else f",{most}" if most > least else ""
+            return f"{_render_node(step)}{{{least}{upper}}}"
         case Sequence(parts, joints):
-            follow = [
-                f"{_render_joint(joint)}{_render_operand(part)}" for joint, part in zip(joints, parts[1:], strict=True)
-            ]
-            return _render_operand(parts[0]) + "".join(follow)
+            text = _render_grouped(parts[0], Sequence, Both, Either)
+            for joint, part in zip(joints, parts[1:], strict=True):
+                guards = "".join(f"not {render_label(name)} ; " for name in joint.without)
+                text += f" {joint.gap.value} {guards}{_render_grouped(part, Sequence, Both, Either)}"
+            return text
         case Both(parts):
             return " and ".join(_render_grouped(part, Both, Either) for part in parts)
         case Either(parts):
@@ -86,23 +78,8 @@ def _render_node(node: Node) -> str:
             return _render_timed(node)
 
 
-def _render_operand(node: Node) -> str:
-    return _render_grouped(node, Sequence, Both, Either)
-
-
 def _render_grouped(node: Node, *kinds: type) -> str:
     return f"({_render_node(node)})" if isinstance(node, kinds) else _render_node(node)
-
-
-def _render_repetition(least: int, most: int | None) -> str:
-    if most is None:
-        return f"{least},"
-    return f"{least}" if least == most else f"{least},{most}"
-
-
-def _render_joint(joint: Joint) -> str:
-    between = "".join(f"not {render_label(name)} ; " for name in joint.without)
-    return f" {joint.gap.value} {between}"
 
 
 def _render_timed(node: Timed) -> str:
