@@ -1,10 +1,9 @@
 """Loading a table of parameters: whole columns at once where they are plain, row by row where they are not.
 
-A column is plain when its values mean what they say: no concepts to fold, no synonyms, no text to read as a time.
-Rows of plain columns that only row-by-row admission can judge (a NaN, a range upside down, a set with a null) are odd
-and go that way; so do all rows when demands contradict each other, since then the order of rows decides which of them
-is refused. Row by row is the definition (`Admission.enter_rows`); both ways give the same answers, refusals and
-filters.
+A column is plain when its values mean what they say: no concepts to fold, no synonyms, no text to read as a time. Odd
+rows of plain columns (a NaN, a range upside down, a set with a null) go through admission row by row; so do all rows
+when demands contradict each other, since then the order of rows decides which of them is refused. Row by row is the
+definition (`Admission.enter_rows`); columns give the same answers, refusals and filters.
 """
 
 from __future__ import annotations
@@ -135,7 +134,7 @@ class Load:
         return refusals
 
     def _find_odd_ids(self, engine: Engine) -> BoolArray:
-        """Return where the id is null; ids of another kind than those in force are judged row by row."""
+        """Return where the id is null; ids of another kind than those in force are left to row-by-row admission."""
         import pyarrow.types as t
 
         column = self.table.column("id")
@@ -248,7 +247,7 @@ def _mask_rows(test: PredicateColumn, plain: BoolArray, *, whole: bool) -> Predi
 
 @dataclass(frozen=True, slots=True)
 class _DraftIntake:
-    """Stands for a backend and its stage while odd rows are judged: filters go to a draft whose slots are the rows."""
+    """Takes the place of a backend and its stage for odd rows: filters go to a draft whose slots are the rows."""
 
     existing: list[SubId]
     draft: FilterDraft

@@ -1,7 +1,7 @@
 """Arrow columns of parameters as plain arrays: values, masks of the rows that have one, and the rows left over.
 
-Two masks are filled on the way. `odd` rows hold what only row-by-row admission can judge: values that a filter refuses
-or reads its own way, integers that floats cannot hold. `lossy` rows are compiled like all others, but their literals
+Two masks are filled. `odd` rows hold what is left to row-by-row admission: values that a filter refuses or reads as
+something else, integers that floats cannot hold. `lossy` rows are compiled like all others, but their literals
 do not give back what was written: `5.0` would come back as `5`, `[5 .. 5]` as `= 5`.
 """
 

@@ -69,7 +69,7 @@ def has_parameters(names: Sequence[str]) -> bool:
 def parse_column_names(names: Sequence[str], schema: Schema | None) -> list[TableParameter]:
     """Return the parameters that columns of these names make up, in the order of the first column of each.
 
-    >>> [(one.attribute, one.is_range) for one in parse_column_names(["id", "make", "price_from", "price_to"], None)]
+    >>> [(test.attribute, test.is_range) for test in parse_column_names(["id", "make", "price_from", "price_to"], None)]
     [('make', False), ('price', True)]
     """
     repeated = next((name for name in names if names.count(name) > 1), None)
@@ -103,10 +103,7 @@ class ParameterRows(Sequence[Filter]):
 
     def __getitem__(self, at: Any) -> Any:
         """Return the filter of a row, or raise what is wrong with it."""
-        tree = next(ParameterRows(self._table.slice(at, 1), self._parameters, self._kinds).parse_rows())
-        if isinstance(tree, TidingsError):
-            raise tree
-        return tree
+        return next(iter(ParameterRows(self._table.slice(at, 1), self._parameters, self._kinds)))
 
     def __iter__(self) -> Iterator[Filter]:
         """Yield the filters of all rows; made together, they take a fraction of the time."""

@@ -223,14 +223,7 @@ def _parse_json_row(number: int, line: bytes) -> Row:
     return Row(number, number + 1, None if problem else values, problem, line)
 
 
-_SHAPES = {
-    list: "an array",
-    str: "text",
-    int: "a number",
-    float: "a number",
-    bool: "a truth value",
-    type(None): "null",
-}
+_SHAPES = {list: "an array", str: "text", int: "a number", float: "a number", bool: "a truth value", type(None): "null"}
 
 
 class CsvRows:

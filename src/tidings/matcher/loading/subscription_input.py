@@ -12,10 +12,10 @@ from tidings.errors import TidingsError
 from tidings.model.events import is_arrow
 
 Watch: TypeAlias = Callable[[int, int], None]
-"""Is told how many of how many have been read; once it is all of them, indexing begins."""
+"""Called with the number of subscriptions read so far, and of all; once they are equal, indexing begins."""
 
 OFTEN = 1000
-"""The watch is told after so many."""
+"""Subscriptions between two calls of the watch."""
 
 
 class WatchedSubscriptions(list[tuple[Any, Any, str]]):
@@ -54,10 +54,8 @@ def iterate_subscriptions(subscriptions: Any) -> Iterator[tuple[Any, Any, str]]:
 
 
 def _triple(entry: Any) -> tuple[Any, Any, str]:
-    if isinstance(entry, tuple | list) and len(entry) == 2:
-        return entry[0], entry[1], "text"
-    if isinstance(entry, tuple | list) and len(entry) == 3:
-        return entry[0], entry[1], entry[2] or "text"
+    if isinstance(entry, tuple | list) and len(entry) in (2, 3):
+        return entry[0], entry[1], (entry[2] if len(entry) == 3 else None) or "text"
     msg = f"a subscription is a pair of id and filter, not {entry!r}"
     raise TidingsError(msg)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidings.engine.arrays import expand_ranges
 from tidings.kernels.match import filter_text as kernel
 from tidings.lang.filters.render_text import RESERVED
 from tidings.matcher.loading.bulk_load import Load, WrittenFilters
@@ -36,7 +37,7 @@ COLUMNS = 1_000
 
 
 class ParsedPredicates(NamedTuple):
-    """Predicates and their values as the kernel read them; `long` marks the rows that it leaves to the parser."""
+    """Predicates and their values as the kernel read them; `unparsed` marks the rows that it leaves to the parser."""
 
     row: IntArray
     name: Int32Array
@@ -49,7 +50,7 @@ class ParsedPredicates(NamedTuple):
     floats: FloatArray
     texts: pa.Array
     names: list[str]
-    long: BoolArray
+    unparsed: BoolArray
 
 
 def is_worth_columns(table: Any) -> bool:
@@ -67,7 +68,7 @@ def is_worth_columns(table: Any) -> bool:
         if pc.any(other).as_py():
             return False
     sample = read_texts(_filter_texts(table.slice(0, MANY // 2)))
-    return bool(sample.long.mean() < 0.5)
+    return bool(sample.unparsed.mean() < 0.5)
 
 
 def build_text_table(submissions: list[Any]) -> pa.Table | None:
@@ -141,8 +142,6 @@ def _build_strings(data: ByteArray, kind: ByteArray, place: IntArray, length: In
     """Return the text of each value that is text, and null for the others."""
     import pyarrow as pa
 
-    from tidings.engine.arrays import expand_ranges
-
     is_text = kind == kernel.TEXT
     sizes = np.where(is_text, length, 0).astype(np.int64)
     ends = np.zeros(len(kind) + 1, np.int64)
@@ -160,16 +159,16 @@ class ParameterLayout(NamedTuple):
     """Columns of parameters, the rows that are not in them, and those whose tests stand in another order."""
 
     columns: dict[str, pa.Array]
-    long: BoolArray
+    unparsed: BoolArray
     reordered: BoolArray
 
 
 def lay_out(parsed: ParsedPredicates) -> ParameterLayout:
     """Lay the predicates out as columns of parameters."""
-    long = parsed.long.copy()
-    long[parsed.row[~_find_usable(parsed)]] = True
-    long[_find_repeated(parsed)] = True
-    keep = ~long[parsed.row]
+    unparsed = parsed.unparsed.copy()
+    unparsed[parsed.row[~_find_usable(parsed)]] = True
+    unparsed[_find_repeated(parsed)] = True
+    keep = ~unparsed[parsed.row]
     parts = ("row", "name", "op", "flags", "first", "size")
     parsed = parsed._replace(**{part: getattr(parsed, part)[keep] for part in parts})
     equal = (parsed.op == kernel.EQ) | (parsed.op == kernel.SET)
@@ -180,14 +179,14 @@ def lay_out(parsed: ParsedPredicates) -> ParameterLayout:
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     backwards = (np.diff(rank[test]) < 0) & (np.diff(parsed.row) == 0)
-    reordered = np.zeros(len(long), bool)
+    reordered = np.zeros(len(unparsed), bool)
     reordered[parsed.row[1:][backwards]] = True
     columns: dict[str, pa.Array] = {}
     for number in order.tolist():
         mine = np.flatnonzero(test == number) if len(test) else np.zeros(0, np.int64)
         if len(mine):
-            columns |= (_build_equality if number % 2 else _build_ends)(parsed, mine, len(long))
-    return ParameterLayout(columns, long, reordered)
+            columns |= (_build_equality if number % 2 else _build_ends)(parsed, mine, len(unparsed))
+    return ParameterLayout(columns, unparsed, reordered)
 
 
 def _find_usable(parsed: ParsedPredicates) -> BoolArray:
@@ -263,8 +262,6 @@ def _build_equality(parsed: ParsedPredicates, mine: IntArray, rows: int) -> dict
     """Return the column of the values that a name must equal: one each, or a list where some row has a set."""
     import pyarrow as pa
 
-    from tidings.engine.arrays import expand_ranges
-
     name, row = parsed.names[parsed.name[mine[0]]], parsed.row[mine]
     sizes = np.zeros(rows, np.int64)
     sizes[row] = parsed.size[mine]
@@ -292,11 +289,11 @@ def build_text_load(
     import pyarrow as pa
 
     texts = _filter_texts(table)
-    columns, long, reordered = lay_out(read_texts(texts))
+    columns, unparsed, reordered = lay_out(read_texts(texts))
     schema = admission.vocabulary.schema or ()
     endings = tuple(role for role in ColumnRole if role)
     if any(name in schema and name.endswith(endings) for name in columns):
         # The column of an end of a range would be taken for the declared attribute of that name.
-        columns, long = {}, np.ones(len(texts), bool)
+        columns, unparsed = {}, np.ones(len(texts), bool)
     parameters = pa.table({"id": table.column("id"), **columns})
-    return Load(parameters, admission, backend, bulk_rows=bulk_rows, written=WrittenFilters(texts, long, reordered))
+    return Load(parameters, admission, backend, bulk_rows=bulk_rows, written=WrittenFilters(texts, unparsed, reordered))

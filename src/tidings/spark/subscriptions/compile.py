@@ -223,9 +223,7 @@ def collect_subscriptions(frame: DataFrame) -> pa.Table:
 
 def _refuse_mistakes(reports: Mapping[int, dict[str, Any]]) -> None:
     """Raise the nulls or the bad filters that the tasks reported, if there are any."""
-    nulls = Counter[str]()
-    for report in reports.values():
-        nulls.update(report.get("nulls", {}))
+    nulls = sum((Counter(report.get("nulls", {})) for report in reports.values()), Counter[str]())
     if nulls:
         lines = [
             f"`{name}` is null in {number:,} rows; leave them out: .where('{name} is not null')"

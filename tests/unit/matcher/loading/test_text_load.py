@@ -105,7 +105,7 @@ def test_filters_of_every_kind_go_in_the_same_way(case):
 def test_typical_searches_are_read_by_the_kernel():
     given = ["make = 'ford' and price in [1000 .. 9000]", "fuel in ('gas', 'diesel')", "a<5", "year >= 2015.5"]
     laid = lay_out(read_texts(pa.array(given)))
-    assert not laid.long.any()
+    assert not laid.unparsed.any()
     assert laid.columns["price_from"].to_pylist() == [1000, None, None, None]
     assert laid.columns["fuel"].to_pylist() == [None, ["gas", "diesel"], None, None]
     assert laid.columns["a_below"].to_pylist() == [None, None, 5, None]
@@ -118,7 +118,7 @@ def test_typical_searches_are_read_by_the_kernel():
      "a = 1234567890123456", "in = 1", "a.b = 1", "x_from = 1", "a = 1 and", "a = 1and b = 2", "a = 1 and b", "a in 5"],
 )  # fmt: skip
 def test_what_is_not_plain_is_left_to_the_parser(text):
-    assert lay_out(read_texts(pa.array([text]))).long.tolist() == [True]
+    assert lay_out(read_texts(pa.array([text]))).unparsed.tolist() == [True]
 
 
 def test_rows_whose_tests_stand_in_another_order_keep_their_text():
@@ -144,7 +144,7 @@ def test_texts_that_begin_in_the_middle_of_a_buffer_are_read_there():
     laid = lay_out(read_texts(whole.slice(1)))
     assert laid.columns["a"].to_pylist() == [1, None, None]
     assert laid.columns["b"].to_pylist() == [None, "y", None]
-    assert laid.long.tolist() == [False, False, True]
+    assert laid.unparsed.tolist() == [False, False, True]
 
 
 def test_many_pairs_go_this_way_and_refusals_name_their_own_ids():

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
 
 _MEASURE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
-_LARGEST_PORT = 65535
 
 MAX_EVENT_BYTES = 10**9
 """Upper bound of `largest`; Java's arrays end at twice as many bytes."""
@@ -184,7 +183,7 @@ def _convert_chance(value: Any, _: FileContext) -> float:
 
 
 COUNT = _make_count_kind()
-PORT = _make_count_kind(_LARGEST_PORT)
+PORT = _make_count_kind(65535)
 CHANCE = ValueKind("a probability from 0 to 1", _convert_chance, {"type": "number", "minimum": 0, "maximum": 1})
 
 

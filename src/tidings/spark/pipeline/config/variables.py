@@ -76,7 +76,8 @@ class Variables:
                 mistakes.append(f"{mistake}; `$${{` stands for a plain `${{`")
                 return ""
             replaced = True
-            return self._look_up(reference[1])
+            self._names[self._environ[reference[1]]] = reference[1]
+            return self._environ[reference[1]]
 
         value = _REFERENCE.sub(replace, text)
         return (ExpandedText(value, text) if replaced else value), mistakes
@@ -105,9 +106,3 @@ class Variables:
         if not _NAME.fullmatch(name):
             return f"`${{{name}}}` names no variable"
         return None if name in self._environ else f"the variable `{name}` is not set"
-
-    def _look_up(self, name: str) -> str:
-        value = self._environ[name]
-        if value:
-            self._names[value] = name
-        return value

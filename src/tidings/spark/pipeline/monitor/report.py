@@ -56,7 +56,9 @@ class BatchReport:
     beside: bool = False
     patterns: int = 0
     detections: int = 0
-    mismatches: tuple[Mapping[str, Any], ...] = ()  # values that filters could not read, since the start, with who asks
+    mismatches: tuple[
+        Mapping[str, Any], ...
+    ] = ()  # values that filters could not read, since the start, with the subscriptions
 
     @property
     def events_per_second(self) -> float:

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import tidings as td
 from tidings.engine.persist.mapped_arrays import write_atomically
@@ -72,7 +72,13 @@ class Checkpoint:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other processes out, which would remove what this one writes; the lock ends with the process."""
-        with self._open_mark() as mark:
+        try:
+            mark = (self.folder / MARK).open("rb+")
+        except OSError as problem:
+            way_out = diagnose_folder(self.folder, "") or f"{problem.strerror or problem}; see to it"
+            msg = f"the checkpoint `{self.folder}` cannot be written to: {way_out}, then start the pipeline again"
+            raise CheckpointError(msg) from problem
+        with mark:
             try:
                 fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as problem:
@@ -80,14 +86,6 @@ class Checkpoint:
                 msg = f"the checkpoint `{self.folder}` is in use by another `tidings run`; {way_out}"
                 raise CheckpointError(msg) from problem
             yield
-
-    def _open_mark(self) -> IO[bytes]:
-        try:
-            return (self.folder / MARK).open("rb+")
-        except OSError as problem:
-            way_out = diagnose_folder(self.folder, "") or f"{problem.strerror or problem}; see to it"
-            msg = f"the checkpoint `{self.folder}` cannot be written to: {way_out}, then start the pipeline again"
-            raise CheckpointError(msg) from problem
 
     def query_uri(self, name: str = "query") -> str:
         """Return the URI of Spark's own checkpoint: on this file system, whatever Spark's default is."""

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline.config.reading import FileMistake
     from tidings.spark.pipeline.run.queries import BatchHandler, RunningQuery
 
+TOTAL_FIELDS = ("batches", *SUMMED_FIELDS, "refused_subscriptions")
+"""The counts of a handler that make up the totals of a run."""
+
 MASTER = "local[*,4]"
 """All cores of this machine; a task whose worker dies is retried, which `local[*]` alone does not do."""
 
@@ -66,15 +69,11 @@ class RunTotals:
 
 
 def run(
-    pipeline: Pipeline,
-    *,
-    console: Console | None = None,
-    started: Callable[[SparkSession], object] | None = None,
+    pipeline: Pipeline, *, console: Console | None = None, started: Callable[[SparkSession], object] | None = None
 ) -> RunTotals:
     """Run a pipeline until all is read or a stop is requested; `started` is called with the Spark session."""
     console = console or Console(highlight=False)
-    with ExitStack() as stack:
-        stopping = stack.enter_context(StopSignal())
+    with StopSignal() as stopping, ExitStack() as stack:
         _refuse(find_missing_source(pipeline.source))
         checkpoint = Checkpoint.open(pipeline.checkpoint)
         stack.enter_context(checkpoint.lock())
@@ -82,8 +81,7 @@ def run(
         stack.callback(watch.close)
         log = stack.enter_context(redirect_spark_log(checkpoint.folder))
         watch.status("starting Spark" if log is None else f"starting Spark; its own words go to {log}")
-        trouble = FailureReport(checkpoint.folder, log)
-        stack.enter_context(_translate_errors(trouble))
+        trouble = stack.enter_context(_translate_errors(FailureReport(checkpoint.folder, log)))
         session = _open_session(pipeline, log)
         stopping.install_handlers()  # Spark has just installed its own handler
         if started is not None:
@@ -92,16 +90,14 @@ def run(
         require_brokers(pipeline)
         # A query takes the session's settings when it starts, so later queries of the session are not concerned.
         with using_state_store(session, _choose_state_store(session, pipeline)):
-            made = _QueryBuilder(session, pipeline, checkpoint, watch, console).build()
-            to_start = [] if stopping.requested.is_set() else made
-            running = [_start(*parts, pipeline, checkpoint, stack) for parts in to_start]
-        if running:
-            follow_queries(running, watch, stopping, trouble)
-        totals = sum((turns.totals for _, turns in made), Counter())
+            queries = _QueryBuilder(session, pipeline, checkpoint, watch, console).build()
+            stopped = stopping.requested.is_set()
+            running = [] if stopped else [_start(*query, pipeline, checkpoint, stack) for query in queries]
+        follow_queries(running, watch, stopping, trouble)
+        totals = sum((handler.totals for _, handler in queries), Counter())
         if refused := totals["refused_subscriptions"]:
             watch.status(f"{refused:,} changes of subscriptions were refused: {checkpoint.refusals}")
-        counts = {name: totals[name] for name in ("batches", *SUMMED_FIELDS, "refused_subscriptions")}
-        return RunTotals(**counts, stopped=stopping.requested.is_set())
+        return RunTotals(**{name: totals[name] for name in TOTAL_FIELDS}, stopped=stopping.requested.is_set())
 
 
 def _choose_state_store(session: SparkSession, pipeline: Pipeline) -> str:
@@ -148,18 +144,18 @@ class _QueryBuilder:
     def build(self) -> list[tuple[DataFrame, BatchHandler]]:
         """Return the streams of the pipeline with their batch handlers; errors are raised before any starts."""
         events = stream_events(self.session, self.pipeline.source, self.pipeline.derived)
-        made: list[tuple[DataFrame, BatchHandler]] = []
+        queries: list[tuple[DataFrame, BatchHandler]] = []
         if self.pipeline.subscriptions is not None:
-            made.append((_drop_duplicates(events, self.pipeline), self._build_matching()))
+            queries.append((_drop_duplicates(events, self.pipeline), self._build_matching()))
         if self.pipeline.patterns is not None:
-            made.append(self._build_detection(events, self.pipeline.patterns))
-        return made
+            queries.append(self._build_detection(events, self.pipeline.patterns))
+        return queries
 
     def _build_matching(self) -> MatchBatches:
         pipeline = self.pipeline
-        made = "event" if pipeline.source.id is not None else None
-        key = [name for name in (None if pipeline.matching.per == "event" else "subscription", made) if name]
-        sinks = self._open_sinks(pipeline.sinks, key, pipeline.dead_letters, [made] if made else [])
+        id_columns = ["event"] if pipeline.source.id is not None else []
+        key = id_columns if pipeline.matching.per == "event" else ["subscription", *id_columns]
+        sinks = self._open_sinks(pipeline.sinks, key, pipeline.dead_letters, id_columns)
         self.watch.status("reading the subscriptions")
         live = open_live(self.session, pipeline, self.checkpoint)
         batches = MatchBatches(pipeline, live=live, checkpoint=self.checkpoint, sinks=sinks, watch=self.watch)
@@ -173,9 +169,9 @@ class _QueryBuilder:
         # An event may be a dead letter of both queries, so the reason is part of the key.
         key = KEY if settings.model is None else DETECTION
         sinks = self._open_sinks(self.pipeline.detections, key, letters, ["event", "reason"])
-        turns = DetectBatches(self.pipeline, patterns=len(patterns), checkpoint=self.checkpoint, sinks=sinks)
+        batches = DetectBatches(self.pipeline, patterns=len(patterns), checkpoint=self.checkpoint, sinks=sinks)
         self.watch.status(f"{len(patterns):,} patterns; waiting for events")
-        return detect_stream(events, self.pipeline, patterns), turns
+        return detect_stream(events, self.pipeline, patterns), batches
 
     def _open_sinks(
         self, sinks: Sequence[SinkSettings], key: Sequence[str], letters: SinkSettings, letters_key: Sequence[str]
@@ -198,8 +194,8 @@ def _drop_duplicates(events: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 
 @contextmanager
-def _translate_errors(trouble: FailureReport) -> Iterator[None]:
+def _translate_errors(trouble: FailureReport) -> Iterator[FailureReport]:
     try:
-        yield
+        yield trouble
     except (*SPARK_ERRORS, OSError) as problem:
         raise trouble.explain(problem) from problem

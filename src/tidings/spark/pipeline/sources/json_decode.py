@@ -57,12 +57,9 @@ def decode_json(frame: DataFrame, columns: StructType, *, keep: Sequence[str], o
     frame = frame.withColumn("_again", F.when(~F.col("_whole"), _parse(F.col("_text"), texts, parser_options)))
     read = [_build_value(field, first, again).alias(field.name) for field in columns]
     frame = frame.select(*keep, "_text", "_whole", "_again", *read)
-    return frame.select(
-        *keep,
-        *map(to_column, columns.names),
-        _build_reason(columns, again, parser_options).alias("_refused"),
-        "_text",
-    ).select(*keep, *map(to_column, columns.names), "_refused", build_raw().alias("_raw"))
+    reason = _build_reason(columns, again, parser_options).alias("_refused")
+    frame = frame.select(*keep, *map(to_column, columns.names), reason, "_text")
+    return frame.select(*keep, *map(to_column, columns.names), "_refused", build_raw().alias("_raw"))
 
 
 def decode_plain_text(frame: DataFrame, *, keep: Sequence[str]) -> DataFrame:
