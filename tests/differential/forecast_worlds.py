@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import comb
 
 import numpy as np
-from pattern_worlds import micros, stream_of
+from pattern_worlds import micros, number_symbol, stream_of
 
 import tidings as td
 from tidings import lang
@@ -114,7 +114,7 @@ class Chain:
         self.within = lru_cache(None)(self._within)
 
     def label(self, kind):
-        return self.automaton.minterms.number({kind} & self.names)
+        return number_symbol(self.automaton.minterms, {kind} & self.names)
 
     def after(self, word):
         """Return the state after a word."""

@@ -29,6 +29,20 @@ def stream_of(word, attributes=None):
     return [{"id": place, "time": moment(at), "kind": kind} | given for place, ((kind, at), given) in enumerate(rows)]
 
 
+def number_symbol(minterms, satisfied):
+    """Return the number of the minterm of an event; names that are none of the pattern's do not count."""
+    return minterms.symbols.index(frozenset(satisfied).intersection(minterms.names))
+
+
+def walk_automaton(automaton, word):
+    """Read events, each as the names it satisfies, and tell of each whether it reports."""
+    state = 0
+    for satisfied in word:
+        symbol = number_symbol(automaton.minterms, satisfied)
+        yield bool(automaton.reports[state, symbol])
+        state = int(automaton.table[state, symbol])
+
+
 def detector_of(pattern, *modes, **options):
     """Watch one pattern in several modes, each under the mode's name."""
     made = td.Detector(**options)

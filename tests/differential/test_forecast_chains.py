@@ -24,6 +24,7 @@ from forecast_worlds import (
 )
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from pattern_worlds import walk_automaton
 from tests.examples import examples
 
 import tidings as td
@@ -288,7 +289,7 @@ def test_or_and_and_are_those_of_all_words(one, other, weights):
         total = Fraction(0)
         for word in product("abcde", repeat=4):
             symbols = [{name} & chain.names for name in word]
-            if any(chain.automaton.walk(symbols)):
+            if any(walk_automaton(chain.automaton, symbols)):
                 total += law[word[0]] * law[word[1]] * law[word[2]] * law[word[3]]
         assert watch.forecast("p", horizon=4)[0].probability == pytest.approx(float(total), abs=1e-12)
 

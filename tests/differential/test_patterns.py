@@ -11,7 +11,19 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pattern_worlds import PLENTY, S, alike, detector_of, end_of, hold, micros, moment, same, stream_of
+from pattern_worlds import (
+    PLENTY,
+    S,
+    alike,
+    detector_of,
+    end_of,
+    hold,
+    micros,
+    moment,
+    same,
+    stream_of,
+    walk_automaton,
+)
 from tests.examples import examples
 
 import tidings as td
@@ -227,7 +239,7 @@ def test_an_automaton_reports_where_the_detector_does(pattern, word, mode):
     automaton = determinise(pattern, mode, schema=td.Schema({"kind": "text"}))
     if isinstance(automaton, PatternAutomaton):
         events = stream_of(word)
-        walked = automaton.walk([event.names for event in seen(pattern, events)])
+        walked = walk_automaton(automaton, [event.names for event in seen(pattern, events)])
         found = [max(one.events) for one in detector_of(pattern, mode).detect_many(events)]
         assert found == [place for place, reported in enumerate(walked) if reported]
 

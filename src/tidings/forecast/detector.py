@@ -23,7 +23,7 @@ from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.matcher.admission import check_on_error
 from tidings.model.patterns import Pattern
 from tidings.patterns import Detection, Detections, PatternCatalog, PatternSet, Run, StreamSettings
-from tidings.patterns.pattern_set import check_pattern
+from tidings.patterns.pattern_set import check_pattern, parse_lateness
 from tidings.patterns.run.event_times import datetime_of, moment_of
 from tidings.patterns.run.graph_run import MOST_PARTIALS
 from tidings.patterns.state.graph_bytes import pack_state, unpack_state
@@ -98,8 +98,9 @@ class Detector:
     ) -> None:
         """Start without patterns; with `parts`, of a fork or a state, the other arguments are ignored."""
         if parts is None:
-            settings = StreamSettings(time, event_id, tuple(keep), 0, partials, tuning or DetectorTuning())
-            catalog = PatternCatalog(Vocabulary.of(schema, ontology, regions), settings.with_lateness(lateness))
+            waits, tuning = parse_lateness(lateness), tuning or DetectorTuning()
+            settings = StreamSettings(time, event_id, tuple(keep), waits, partials, tuning)
+            catalog = PatternCatalog(Vocabulary.of(schema, ontology, regions), settings)
             forecast_tuning = forecast_tuning or ForecastTuning()
             parts = DetectorParts(catalog, open_observer(model, learn, forecast_tuning), forecast_tuning)
         self._catalog, self._forecasting = parts.catalog, parts.forecasting
@@ -209,7 +210,7 @@ class Detector:
     def run(self) -> Run:
         """The run over the patterns that are there now."""
         # Here, not in `add`: patterns that are added one by one are compiled together.
-        self._run.change_patterns(self._catalog.compile())
+        self._run.patterns = self._catalog.compile()
         return self._run
 
     def on_event(self, event: EventLike) -> list[Detection]:

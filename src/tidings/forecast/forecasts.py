@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import merge
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from tidings.forecast.predicting.following import ForecastRows
 from tidings.forecast.predicting.probability_table import ProbabilityTable
@@ -17,9 +18,6 @@ from tidings.kernels.array_types import FloatArray, IntArray
 from tidings.patterns.run.event_archive import EventRecords
 from tidings.patterns.run.event_times import datetime_of
 from tidings.patterns.run.portions import key_text
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,26 +72,12 @@ class Forecasts:
         return sum(len(batch.rows) for batch in self._batches)
 
     def __iter__(self) -> Iterator[EventForecast]:
-        pieces = [self._of(batch) for batch in self._batches]  # each in order; groups of patterns lie side by side
+        pieces = [
+            _iterate_batch(batch) for batch in self._batches
+        ]  # each in order; groups of patterns lie side by side
         return (forecast for _, forecast in merge(*pieces, key=itemgetter(0)))
 
-    @staticmethod
-    def _of(batch: ForecastBatch) -> Iterator[tuple[int, EventForecast]]:
-        if len(batch.rows):
-            rows, records = batch.rows, batch.records.take(batch.rows.event).to_lists()
-            numbers = zip(rows.member.tolist(), rows.key.tolist(), rows.cell.tolist(), strict=True)
-            chances = rows.probability.tolist()
-            for place, (member, key, cell) in enumerate(numbers):
-                table = batch.tables[member]
-                assert table is not None
-                value = batch.values[key] if batch.keyed else None
-                shown = Forecast(
-                    batch.names[member], value, chances[place], table.horizon.value, table.name_estimator(cell)
-                )
-                event = int(rows.event[place])
-                yield batch.base + event, EventForecast(records.ids[place], datetime_of(int(batch.times[event])), shown)
-
-    def _order(self) -> IntArray:
+    def _sort_rows(self) -> IntArray:
         """Return where each row lies among those of all batches, by its event."""
         numbers = [batch.base + batch.rows.event for batch in self._batches]
         return np.argsort(np.concatenate(numbers), kind="stable")
@@ -105,12 +89,10 @@ class Forecasts:
     def probabilities(self) -> FloatArray:
         """Return the probabilities alone, in the order of the rows."""
         chances = [batch.rows.probability for batch in self._batches]
-        return np.concatenate(chances)[self._order()] if chances else np.empty(0)
+        return np.concatenate(chances)[self._sort_rows()] if chances else np.empty(0)
 
     def to_arrow(self) -> pa.Table:
         """Return a table `pattern, key, at, event, probability, horizon, estimator`; keys and horizons are text."""
-        import pyarrow as pa
-
         fields = [
             ("pattern", pa.string()),
             ("key", pa.string()),
@@ -120,32 +102,38 @@ class Forecasts:
             ("horizon", pa.string()),
             ("estimator", pa.string()),
         ]
-        columns = [_columns(batch) for batch in self._batches]
-        tables = [pa.table(list(of), names=[name for name, _ in fields]) for of in columns]
+        names = [name for name, _ in fields]
+        tables = [pa.table(_list_columns(batch), names=names) for batch in self._batches]
         if tables:
-            return pa.concat_tables(tables, promote_options="permissive").take(self._order())
+            return pa.concat_tables(tables, promote_options="permissive").take(self._sort_rows())
         return pa.table({name: pa.array([], kind or pa.null()) for name, kind in fields})
 
 
-def _columns(batch: ForecastBatch) -> tuple[Any, ...]:
-    import pyarrow as pa
+def _iterate_batch(batch: ForecastBatch) -> Iterator[tuple[int, EventForecast]]:
+    """Yield forecasts with the numbers of their events."""
+    rows, records = batch.rows, batch.records.take(batch.rows.event).to_lists()
+    numbers = zip(rows.member.tolist(), rows.event.tolist(), rows.key.tolist(), rows.cell.tolist(), strict=True)
+    for place, (member, event, key, cell) in enumerate(numbers):
+        table, value = batch.tables[member], batch.values[key] if batch.keyed else None
+        assert table is not None
+        chance, at = float(rows.probability[place]), datetime_of(int(batch.times[event]))
+        forecast = Forecast(batch.names[member], value, chance, table.horizon.value, table.name_estimator(cell))
+        yield batch.base + event, EventForecast(records.ids[place], at, forecast)
 
-    rows = batch.rows
-    ids = batch.records.take(rows.event).ids
-    names = pa.array(batch.names, pa.string()).take(rows.member)
+
+def _list_columns(batch: ForecastBatch) -> list[Any]:
+    rows, ids = batch.rows, batch.records.take(batch.rows.event).ids
     horizons = pa.array([None if table is None else str(table.horizon) for table in batch.tables], pa.string())
     pairs, places = np.unique(np.column_stack([rows.member, rows.cell]), axis=0, return_inverse=True)
-    tables = [batch.tables[member] for member in pairs[:, 0].tolist()]
-    estimators = [
-        own.name_estimator(cell) for own, cell in zip(tables, pairs[:, 1].tolist(), strict=True) if own is not None
-    ]
+    tables = [(batch.tables[member], cell) for member, cell in pairs.tolist()]
+    estimators = [table.name_estimator(cell) for table, cell in tables if table is not None]
     keys = [key_text(batch.values[key]) if batch.keyed else None for key in rows.key.tolist()]
-    return (
-        names,
-        pa.array(keys, pa.string()) if batch.keyed else pa.nulls(len(rows), pa.string()),
+    return [
+        pa.array(batch.names, pa.string()).take(rows.member),
+        pa.array(keys, pa.string()),
         pa.array(batch.times[rows.event]).cast(pa.timestamp("us", "UTC")),
         pa.array(ids) if isinstance(ids, list) else ids,
         pa.array(rows.probability),
         horizons.take(rows.member),
         pa.array(estimators, pa.string()).take(places.reshape(-1)),
-    )
+    ]

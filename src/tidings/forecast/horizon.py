@@ -32,35 +32,27 @@ class Horizon:
         >>> Horizon.of("10 own events"), Horizon.of("5 min").amount
         (Horizon(amount=10, unit='own'), 300000000)
         """
-        horizon = value if isinstance(value, Horizon) else _read(value)
+        horizon = value if isinstance(value, Horizon) else _parse(value)
         if horizon is None or horizon.amount < 1 or (horizon.unit != "time" and horizon.amount > MOST_EVENTS):
-            ways = (
-                f"a number of events from 1 to {MOST_EVENTS:,}, `10 own events` (of the key), or a span such as `5 min`"
-            )
-            msg = f"a horizon is {ways}; not `{value}`"
+            events = f"a number of events from 1 to {MOST_EVENTS:,}, `10 own events` (of the key)"
+            msg = f"a horizon is {events}, or a span such as `5 min`; not `{value}`"
             raise TidingsError(msg)
         return horizon
 
     @property
     def value(self) -> int | str | timedelta:
         """Return it as a forecast shows it: events as a number, a span as a timedelta."""
-        match self.unit:
-            case "events":
-                return self.amount
-            case "own":
-                return str(self)
-        return timedelta(microseconds=self.amount)
+        if self.unit == "time":
+            return timedelta(microseconds=self.amount)
+        return self.amount if self.unit == "events" else str(self)
 
     def __str__(self) -> str:
-        match self.unit:
-            case "events":
-                return str(self.amount)
-            case "own":
-                return f"{self.amount} own events"
-        return format_duration(self.amount)
+        if self.unit == "time":
+            return format_duration(self.amount)
+        return str(self.amount) if self.unit == "events" else f"{self.amount} own events"
 
 
-def _read(value: Any) -> Horizon | None:
+def _parse(value: Any) -> Horizon | None:
     if isinstance(value, Integral) and not isinstance(value, bool):  # those of numpy too
         return Horizon(int(value))
     if isinstance(value, timedelta):

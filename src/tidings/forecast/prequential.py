@@ -7,7 +7,7 @@ would otherwise count and its absence not.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,16 +26,13 @@ from tidings.patterns.observer import Observer
 from tidings.patterns.run.machine import is_keyed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from tidings.forecast.detector import Detector
     from tidings.forecast.forecasts import ForecastBatch
     from tidings.patterns.compile.graph import CompiledPattern
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.run.event_reader import EncodedEvents
-
-_Columns: TypeAlias = tuple[IntArray, IntArray, FloatArray]
-"""Events, keys and probabilities of forecasts."""
 
 BASE = "base rate"
 """The forecast that says the same at every event: the share of all that was known by then."""
@@ -101,33 +98,30 @@ def prequential(
     if not len(detector):
         msg = "the detector has no patterns to score; add them first"
         raise TidingsError(msg)
-    begun = model or Model()
     trials: dict[str, Trial] = {}
     for estimator in estimators:
         if progress is not None:
             progress(estimator)
-        for name, (event, key, p), matches in _forecast_all(
-            detector, events, begun.using(estimator=estimator), parsed_horizon, learn=learn
-        ):
-            if name not in trials:
-                trials[name] = _judge_forecasts(name, parsed_horizon, event, key, matches)
-                trials[name].p[BASE] = _compute_base_rate(trials[name], matches.times)
-            trials[name].p[estimator] = p
+        forecasting = ForecastObserver((model or Model()).using(estimator=estimator), learns=learn)
+        run = _forecast_all(detector, events, forecasting, parsed_horizon)
+        batches, times = forecasting.collect(), np.concatenate(run.times)
+        for place, compiled in enumerate(run.patterns):
+            event, key, p = _collect_columns(batches, compiled)
+            if compiled.name not in trials:
+                reports = _select_matches(run.reports, place, times, compiled)
+                trials[compiled.name] = trial = _judge_forecasts(
+                    compiled.name, parsed_horizon, event, key, reports, times
+                )
+                trial.p[BASE] = _compute_base_rate(trial, times)
+            trials[compiled.name].p[estimator] = p
     return [trials[name] for name in detector]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Matches:
-    """Keys, events and times of a pattern's matches; and the times of all events."""
-
-    reports: IntArray
-    times: IntArray
-
-
 class _Recorder(Observer):
-    """Keeps the times of the events that a run takes, and its reports."""
+    """Keeps the patterns of a run, the times of the events that it takes, and its reports."""
 
-    def __init__(self) -> None:
+    def __init__(self, patterns: PatternSet) -> None:
+        self.patterns = patterns.patterns
         self.times: list[IntArray] = [np.empty(0, np.int64)]
         self.reports: list[ReportBatch] = []
 
@@ -136,108 +130,90 @@ class _Recorder(Observer):
         self.reports += reports
 
 
-def _forecast_all(
-    detector: Detector, events: Any, model: Model, horizon: Horizon, *, learn: bool
-) -> Iterator[tuple[str, _Columns, _Matches]]:
-    """Yield, of each pattern, the forecasts at every event of its streams, and its matches."""
-    if not learn:
-        require_times(horizon, model.traffic)
-    patterns = _copy_patterns(detector)
-    plan = ForecastPlan.of(horizon=horizon, threshold=0.5, tell="every", step=0.1)
-    forecasting, recorder = (
-        ForecastObserver(model, learns=learn, plans=dict.fromkeys(patterns.names, plan)),
-        _Recorder(),
-    )
+def _forecast_all(detector: Detector, events: Any, forecasting: ForecastObserver, horizon: Horizon) -> _Recorder:
+    """Let an observer forecast every pattern at every event of its streams, and return what happened.
+
+    The patterns are compiled anew: what is counted of them does not count in the detector.
+    """
+    if not forecasting.learns:
+        require_times(horizon, forecasting.base_model.traffic)
+    catalog = PatternCatalog(detector.vocabulary, replace(detector.compile().settings, keep=()))
+    catalog.add_many(WrittenPattern(pattern.name, pattern.pattern, pattern.mode, None) for pattern in detector.patterns)
+    patterns = catalog.compile()
+    forecasting.plans = dict.fromkeys(patterns.names, ForecastPlan(horizon, tell="every"))
+    recorder = _Recorder(patterns)
     run = Run(patterns, observers=[forecasting, recorder])
     run.detect_many(events)
     run.close()
-    batches, times = forecasting.collect(), np.concatenate(recorder.times)
-    for place, compiled in enumerate(patterns.patterns):
-        yield (
-            compiled.name,
-            _collect_columns(batches, compiled),
-            _select_matches(recorder.reports, place, times, compiled),
-        )
+    return recorder
 
 
-def _copy_patterns(detector: Detector) -> PatternSet:
-    """Return the detector's patterns, compiled anew: what is counted of them does not count in the detector."""
-    settings = replace(detector.compile().settings, keep=())
-    catalog = PatternCatalog(detector.vocabulary, settings)
-    catalog.add_many(WrittenPattern(pattern.name, pattern.pattern, pattern.mode, None) for pattern in detector.patterns)
-    return catalog.compile()
-
-
-def _collect_columns(batches: Sequence[ForecastBatch], watched: CompiledPattern) -> _Columns:
+def _collect_columns(
+    batches: Sequence[ForecastBatch], watched: CompiledPattern
+) -> tuple[IntArray, IntArray, FloatArray]:
     """Return events, keys and probabilities of a pattern's forecasts."""
-    columns: list[_Columns] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    columns = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for batch in batches:
         if watched.name in batch.names:
-            mine = batch.rows.member == batch.names.index(watched.name)
             rows = batch.rows
+            mine = rows.member == batch.names.index(watched.name)
             columns.append((rows.event[mine] + batch.base, rows.key[mine], rows.probability[mine]))
     event, key, probability = zip(*columns, strict=True)
     return np.concatenate(event), np.concatenate(key), np.concatenate(probability)
 
 
-def _select_matches(parts: Sequence[ReportBatch], place: int, times: IntArray, watched: CompiledPattern) -> _Matches:
+def _select_matches(parts: Sequence[ReportBatch], place: int, times: IntArray, watched: CompiledPattern) -> IntArray:
+    """Return keys, events and times of a pattern's matches."""
     reports = select_reports(parts, place)
     if not is_keyed(watched.pattern):
         reports[:, 0] = 0
     if watched.pattern.absence is not None:  # a deadline counts from the first event that comes after it
         reports[:, 1] = np.searchsorted(times, reports[:, 2])
-    return _Matches(reports, times)
+    return reports
 
 
-def _judge_forecasts(name: str, horizon: Horizon, event: IntArray, key: IntArray, matches: _Matches) -> Trial:
+def _judge_forecasts(
+    name: str, horizon: Horizon, event: IntArray, key: IntArray, reports: IntArray, times: IntArray
+) -> Trial:
     y, decided = np.zeros(len(event), bool), np.zeros(len(event), bool)
     ahead = np.full(len(event), -1, np.int64)
-    last = len(matches.times) - 1
-    for key_number in np.unique(key).tolist():
-        mine = np.flatnonzero(key == key_number)
+    last = len(times) - 1
+    for mine in _split_by_key(key):
         at = event[mine]
-        matched = np.unique(matches.reports[matches.reports[:, 0] == key_number, 1])
+        matched = np.unique(reports[reports[:, 0] == key[mine[0]], 1])
         following = np.append(matched, -1)[np.searchsorted(matched, at, side="right")]
         own = np.searchsorted(at, following) - np.arange(len(at))
         some = following >= 0
         ahead[mine[some]] = own[some]
         match horizon.unit:
             case "events":
-                y[mine], decided[mine] = some & (following - at <= horizon.amount), at + horizon.amount <= last
+                waited, is_decided = following - at, at + horizon.amount <= last
             case "own":
-                y[mine] = some & (own <= horizon.amount)
-                decided[mine] = np.arange(len(at)) + horizon.amount < len(at)
+                waited, is_decided = own, np.arange(len(at)) + horizon.amount < len(at)
             case "time":
-                waited = matches.times[np.maximum(following, 0)] - matches.times[at]
-                y[mine] = some & (waited <= horizon.amount)
-                decided[mine] = matches.times[at] + horizon.amount <= matches.times[last]
-    return Trial(name, horizon, event, key, y, decided, ahead, matches=len(np.unique(matches.reports[:, :2], axis=0)))
+                waited = times[np.maximum(following, 0)] - times[at]
+                is_decided = times[at] + horizon.amount <= times[last]
+        y[mine], decided[mine] = some & (waited <= horizon.amount), is_decided
+    return Trial(name, horizon, event, key, y, decided, ahead, matches=len(np.unique(reports[:, :2], axis=0)))
+
+
+def _split_by_key(key: IntArray) -> list[IntArray]:
+    """Return the places of each key, in their order."""
+    order = np.argsort(key, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(key[order])) + 1) if len(key) else []
 
 
 def _compute_base_rate(trial: Trial, times: IntArray) -> FloatArray:
     """Return, for each forecast, the share of matches among those that were decided before its event."""
-    order = np.argsort(trial.event, kind="stable")
-    at = trial.event[order]
-    decided = np.full(len(at), len(times))
+    amount, decided = trial.horizon.amount, np.full(len(trial.event), len(times))
     match trial.horizon.unit:
         case "events":
-            decided = at + trial.horizon.amount
+            decided = trial.event + amount
         case "time":
-            decided = np.searchsorted(times, times[at] + trial.horizon.amount)
-        case "own":
-            decided = _own_later(trial, trial.horizon.amount, len(times))[order]
-    when = np.sort(decided)
-    hits = np.append(0, np.cumsum(trial.y[order][np.argsort(decided, kind="stable")]))
-    count = np.searchsorted(when, at, side="right")
-    rates = np.empty(len(at))
-    rates[order] = (hits[count] + 0.5) / (count + 1)
-    return rates
-
-
-def _own_later(trial: Trial, amount: int, end: int) -> IntArray:
-    """Return the event that is so many of the key's own later; `end` where there is none."""
-    later = np.full(len(trial.event), end)
-    for key_number in np.unique(trial.key).tolist():
-        mine = np.flatnonzero(trial.key == key_number)
-        later[mine[:-amount]] = trial.event[mine[amount:]]
-    return later
+            decided = np.searchsorted(times, times[trial.event] + amount)
+        case "own":  # so many of the key's own events later
+            for mine in _split_by_key(trial.key):
+                decided[mine[:-amount]] = trial.event[mine[amount:]]
+    hits = np.append(0, np.cumsum(trial.y[np.argsort(decided, kind="stable")]))
+    count = np.searchsorted(np.sort(decided), trial.event, side="right")
+    return np.asarray((hits[count] + 0.5) / (count + 1))

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from tidings.kernels.array_types import IntArray
 from tidings.kernels.patterns.reports import O_AT, O_BEGIN, O_END, O_KEY, O_PATTERN, O_SEQ, O_VALUES
@@ -16,8 +17,6 @@ from tidings.patterns.run.event_times import datetime_of
 from tidings.patterns.run.graph_run import Reports
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from tidings.model import DeadLetter
     from tidings.patterns.run.event_archive import EventArchive, EventRecords
 
@@ -126,8 +125,6 @@ class Detections:
 
     def to_arrow(self) -> pa.Table:
         """Return a table `pattern, at, events, bindings`; `fields` too where the detector keeps some."""
-        import pyarrow as pa
-
         (records, ends), table = self._events, self._table[self._order]
         rows = [(part, row) for part in self._parts for row in part.reports.rows.tolist()]
         bound = [[(k, str(v)) for k, v in _read_bindings(*rows[place]).items()] for place in self._order.tolist()]
@@ -180,8 +177,6 @@ class Detections:
 
 def _to_arrow_ids(ids: list[Any]) -> pa.Array:
     """Return ids as Arrow keeps them; as text where they are of several kinds, or of one that it does not know."""
-    import pyarrow as pa
-
     try:
         return pa.array(ids)
     except pa.ArrowException:

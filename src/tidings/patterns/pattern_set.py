@@ -82,10 +82,6 @@ class StreamSettings:
             msg = f"partials is how many partial matches are kept, not `{self.partials}`"
             raise TidingsError(msg)
 
-    def with_lateness(self, lateness: timedelta | str | None) -> StreamSettings:
-        """Return the settings with a lateness as users write it."""
-        return replace(self, lateness=parse_lateness(lateness))
-
 
 @dataclass(frozen=True, eq=False)
 class PatternSet:

@@ -20,7 +20,7 @@ from tidings.forecast.courses.streams import EventKinds, build_entries
 from tidings.forecast.forecasts import Forecast, ForecastBatch
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learning.counting import select_reports
-from tidings.forecast.learning.counts import MOST, CountedPattern
+from tidings.forecast.learning.counts import MOST
 from tidings.forecast.learning.learner import Learner
 from tidings.forecast.model import Model, pattern_key
 from tidings.forecast.predicting.following import POLICIES, AlarmRule, GroupFollower
@@ -63,10 +63,6 @@ class ForecastPlan:
             raise TidingsError(msg)
         return cls(None if horizon is None else Horizon.of(horizon), float(threshold), tell, float(step))
 
-    def to_tuple(self) -> tuple[str | None, float, str, float]:
-        """Return the plan as states write it."""
-        return None if self.horizon is None else str(self.horizon), self.threshold, self.tell, self.step
-
     def to_alarm_rule(self) -> AlarmRule:
         """Return the plan as kernels read it."""
         if self.horizon is None:
@@ -92,15 +88,10 @@ class Forecaster:
         self._share = share
         self.kinds = EventKinds()
         compiled, keywords = pattern_set.patterns, pattern_set.vocabulary.to_keywords()
-        self.patterns: dict[str, CountedPattern] = {
-            pattern.name: model.recall_pattern(pattern, **keywords) for pattern in compiled
-        }
+        self.patterns = {pattern.name: model.recall_pattern(pattern, **keywords) for pattern in compiled}
         members = [CourseMember(name, pattern.pattern, pattern.course) for name, pattern in self.patterns.items()]
         self.followers = [GroupFollower(group) for group in build_groups(members, pattern_set.filters)]
         self._places = {name: place for place, name in enumerate(pattern_set.names)}
-        self._keys = (
-            {pattern.name: pattern_key(pattern.pattern, pattern.mode) for pattern in compiled} if learns else {}
-        )
         spans = {plan.horizon.amount for plan in plans.values() if plan.horizon and plan.horizon.unit == "time"}
         self.learner = Learner(model, pattern_set, spans=spans, tuning=tuning) if learns else None
         self._tables: dict[tuple[str, Horizon], ProbabilityTable] = {}
@@ -115,7 +106,8 @@ class Forecaster:
         self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, names: ValueNumbers
     ) -> list[ForecastBatch]:
         """Take events with the reports that they completed; return forecasts, each made before its event is learned."""
-        reports = [self._select_reports(follower, parts) for follower in self.followers]
+        tracked = [[self._places[member.name] for member in follower.group.tracked] for follower in self.followers]
+        reports = [[select_reports(parts, place) for place in places] for places in tracked]
         batches: list[ForecastBatch] = []
         if self.learner is None:
             return self._follow(events, reports, base, names)
@@ -124,9 +116,8 @@ class Forecaster:
         while begin < len(events):
             end = min(len(events), begin + max(1, self.next_refresh - self.learner.now[0]))
             piece = events if end - begin == len(events) else events.take(np.arange(begin, end))
-            batches += self._follow(
-                piece, _split_reports(reports, base + end, int(piece.times[-1])), base + begin, names
-            )
+            completed = _split_reports(reports, base + end, int(piece.times[-1]))
+            batches += self._follow(piece, completed, base + begin, names)
             self.learner.take(piece, (), base + begin, names)
             begin = end
             if self.learner.now[0] >= self.next_refresh:
@@ -137,15 +128,14 @@ class Forecaster:
         """Compute the probabilities anew from the counts so far."""
         assert self.learner is not None
         self.model = self.learner.model()
-        self.patterns = {name: replace(self.model.patterns[self._keys[name]], name=name) for name in self.patterns}
+        compiled, counted = self.pattern_set.patterns, self.model.patterns
+        keys = {pattern.name: pattern_key(pattern.pattern, pattern.mode) for pattern in compiled}
+        self.patterns = {name: replace(counted[key], name=name) for name, key in keys.items()}
         self._tables.clear()
         self._curves.clear()
         self._arrange()
         now = self.model.now[0]
         self.next_refresh = now + max(SOON, (now - self.first_event) // 10)
-
-    def _select_reports(self, follower: GroupFollower, parts: Sequence[ReportBatch]) -> list[IntArray]:
-        return [select_reports(parts, self._places[member.name]) for member in follower.group.tracked]
 
     def _follow(
         self, events: EncodedEvents, reports: list[list[IntArray]], base: int, names: ValueNumbers
@@ -156,12 +146,9 @@ class Forecaster:
             entries = build_entries(events, kinds, follower.group.partitioning, names)
             rows = follower.take(entries, events.times, base, own_reports, self.kinds)
             if rows is not None:
-                group = follower.group
-                members = tuple(member.name for member in group.members)
-                tables = tuple(follower.tables)
-                batches.append(
-                    ForecastBatch(rows, members, tables, group.keyed, events.records, events.times, names.values, base)
-                )
+                members, tables = tuple(member.name for member in follower.group.members), tuple(follower.tables)
+                seen = follower.group.keyed, events.records, events.times, names.values, base
+                batches.append(ForecastBatch(rows, members, tables, *seen))
         return batches
 
     # Probabilities -----------------------------------------------------------------------------
@@ -194,39 +181,32 @@ class Forecaster:
         if self.learner is None:
             require_times(horizon, self.model.traffic)
         follower, number = self.find_member(name)
-        table = self.table(name, horizon)
-        if not follower.group.keyed:
-            cell = follower.cell(number, 0, now)
-            return [self._forecast(name, None, table, cell, *follower.place(None, now))]
-        start = follower.group.members[number].course.start
+        table, keyed = self.table(name, horizon), follower.group.keyed
         forecasts = []
-        for key in [*follower.live(number, now), None]:
-            cell = start if key is None else follower.cell(number, key, now)
-            value = None if key is None else names.values[key]
-            forecasts.append(self._forecast(name, value, table, cell, *follower.place(key, now)))
+        for key in [*follower.live(number, now), None] if keyed else [None]:
+            # What has begun nothing is at the start; without keys there is one stream, numbered 0.
+            is_idle = keyed and key is None
+            cell = follower.group.members[number].course.start if is_idle else follower.cell(number, key or 0, now)
+            places, silence = follower.place(key, now)
+            probability, waiting = table.at(cell, places, silence), self._find_quantiles(table, cell, places)
+            value, ahead = None if key is None else names.values[key], horizon.value
+            forecasts.append(Forecast(name, value, probability, ahead, table.name_estimator(cell), waiting))
         return forecasts
 
-    def _forecast(
-        self, name: str, key: Any, table: ProbabilityTable, cell: int, places: FloatArray, silence: IntArray
-    ) -> Forecast:
-        waiting = self._waiting(table, cell, places)
-        return Forecast(
-            name, key, table.at(cell, places, silence), table.horizon.value, table.name_estimator(cell), waiting
-        )
-
-    def _waiting(self, table: ProbabilityTable, cell: int, places: FloatArray) -> dict[float, int | timedelta | None]:
+    def _find_quantiles(
+        self, table: ProbabilityTable, cell: int, places: FloatArray
+    ) -> dict[float, int | timedelta | None]:
         """Return quantiles of the waiting time: the first of some horizons at which they are reached."""
         horizon, quantiles = table.horizon, dict[float, int | timedelta | None]()
         if table not in self._curves:
             self._curves[table] = table.estimates.curve(MOST)[0]
-        curve = self._curves[table][:, cell]
         each = 1.0  # of the horizon's measure, for one of the own events
         if table.grid > 1:
             each = float(2 ** (places[int(horizon.unit == "time")] / 2))
         elif horizon.unit == "time":
             each = 1 / (self.model.traffic.rate or 1.0)
         for share in QUANTILES:
-            own = int(np.searchsorted(curve, share))
+            own = int(np.searchsorted(self._curves[table][:, cell], share))
             if own > MOST:
                 quantiles[share] = None
             elif horizon.unit == "time":

@@ -75,7 +75,10 @@ class ForecastObserver(Observer):
 
     def dump_model(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return model and plans, which `load_observer` reads."""
-        plans = [[name, *plan.to_tuple()] for name, plan in self.plans.items()]
+        plans = [
+            [name, None if plan.horizon is None else str(plan.horizon), plan.threshold, plan.tell, plan.step]
+            for name, plan in self.plans.items()
+        ]
         has_patterns = self.run is not None and len(self.run.patterns) > 0
         # A learner's counts are in the observer's state: the model is the one that probabilities were computed from.
         model = self.forecaster.model if self.forecaster is not None and has_patterns else self.base_model

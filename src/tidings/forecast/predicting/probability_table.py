@@ -76,7 +76,7 @@ class ProbabilityTable:
 
 def build_table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic: Traffic) -> ProbabilityTable:
     """Return the probabilities of all cells for a horizon."""
-    weights = mixing(horizon, keyed=keyed, traffic=traffic)
+    weights = mix_counts(horizon, keyed=keyed, traffic=traffic)
     most = horizon.amount if weights is None else weights.shape[1] - 1
     curve, part = estimates.curve(most)
     if weights is None:
@@ -85,7 +85,7 @@ def build_table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic:
     if estimates.estimator != "printed":
         chances = np.minimum(chances, 1)  # a law's parts add up to one only nearly
     counted, gap = _count_directly(estimates, horizon, traffic)
-    offset = offset_of(horizon) if keyed else 0.0
+    offset = find_offset(horizon) if keyed else 0.0
     if counted is None or estimates.estimator not in ("both", "direct"):
         return ProbabilityTable(horizon, estimates, np.ascontiguousarray(chances), part, offset=offset)
     share, seen = counted
@@ -124,7 +124,7 @@ def require_times(horizon: Horizon, traffic: Traffic) -> None:
         raise TidingsError(msg)
 
 
-def mixing(horizon: Horizon, *, keyed: bool, traffic: Traffic) -> FloatArray | None:
+def mix_counts(horizon: Horizon, *, keyed: bool, traffic: Traffic) -> FloatArray | None:
     """Return, for each share of the grid, how likely 0, 1, 2, ... of the key's own events lie within the horizon."""
     if horizon.unit == "own" or (horizon.unit == "events" and not keyed):
         return None
@@ -178,6 +178,6 @@ def places_of(gaps: FloatArray, *, pace: tuple[float, float], part: float = 1.0)
     return np.asarray(2 * logs)
 
 
-def offset_of(horizon: Horizon) -> float:
+def find_offset(horizon: Horizon) -> float:
     """Return the offset from the grid place of a gap to that of the number of gaps in a span; never 0."""
     return 0.0 if horizon.unit != "time" else 16.0 - 2 * float(np.log2(horizon.amount)) or 1e-9

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from itertools import cycle
-from math import copysign, inf, nan, sqrt
+from math import nan, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -60,14 +60,6 @@ class Bin:
     error: float
     lower: float
     upper: float
-
-    @property
-    def off(self) -> float:
-        """How many standard errors the observed share lies from the diagonal; signed, above it is positive."""
-        gap = self.observed - self.mean
-        if self.error:
-            return gap / self.error
-        return copysign(inf, gap) if gap else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from tidings.patterns.compile.derivatives import Configurations, configurations
 from tidings.patterns.compile.minterms import Minterms, minterms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 BUDGET = 4096
 """The most states before equal ones are merged."""
@@ -67,14 +67,6 @@ class PatternAutomaton:
                     words[target] = (*words[state], name)
                     queue.append(target)
         return [words[state] for state in range(len(self.states))]
-
-    def walk(self, word: Iterable[Iterable[str]]) -> Iterator[bool]:
-        """Read events, each as the names it satisfies, and tell of each whether it reports."""
-        state = 0
-        for satisfied in word:
-            symbol = self.minterms.number(satisfied)
-            yield bool(self.reports[state, symbol])
-            state = int(self.table[state, symbol])
 
 
 def determinise(

@@ -8,15 +8,15 @@ Cost: a comparison for each pair of filters, then at most `budget` combinations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import covers, overlaps
-from tidings.errors import PatternError, TooLarge
+from tidings.errors import TooLarge
 from tidings.model import Not, all_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from tidings.model.patterns import NamedFilter
 
@@ -33,23 +33,9 @@ class Minterms:
 
     names: tuple[str, ...]
     symbols: tuple[frozenset[str], ...]
-    _numbers: dict[frozenset[str], int] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_numbers", {symbol: number for number, symbol in enumerate(self.symbols)})
 
     def __len__(self) -> int:
         return len(self.symbols)
-
-    def number(self, satisfied: Iterable[str]) -> int:
-        """Return the number of the combination; names that are none of the pattern's do not count."""
-        wanted = frozenset(satisfied).intersection(self.names)
-        number = self._numbers.get(wanted)
-        if number is None:
-            names = ", ".join(sorted(wanted))
-            msg = f"no event satisfies exactly `{names}` under the automaton's schema; build it anew"
-            raise PatternError(msg)
-        return number
 
     def describe(self, numbers: Sequence[int]) -> str:
         """Describe some of the minterms as a short formula that holds for them and for no other minterm.

@@ -45,18 +45,17 @@ def concat_records(pieces: list[EventRecords]) -> EventRecords:
     """Return pieces end to end; as lists unless all are Arrow's and of one type."""
     if len(pieces) == 1:
         return pieces[0]
-    kinds = {_type(piece) for piece in pieces}
+    kinds = {_find_type(piece) for piece in pieces}
     if len(kinds) == 1 and None not in kinds:
         tables = [piece.fields for piece in pieces if piece.fields is not None]
-        return EventRecords(
-            pa.concat_arrays([piece.ids for piece in pieces]), pa.concat_tables(tables) if tables else None
-        )
+        ids = pa.concat_arrays([piece.ids for piece in pieces])
+        return EventRecords(ids, pa.concat_tables(tables) if tables else None)
     lists = [piece.to_lists() for piece in pieces]
     fields = [row for piece in lists for row in piece.fields or ()]
     return EventRecords([id_ for piece in lists for id_ in piece.ids], None if lists[0].fields is None else fields)
 
 
-def _type(records: EventRecords) -> tuple[Any, Any] | None:
+def _find_type(records: EventRecords) -> tuple[Any, Any] | None:
     """Return the Arrow types of ids and fields; `None` for lists."""
     if isinstance(records.ids, list) or isinstance(records.fields, list):
         return None
@@ -87,15 +86,14 @@ class EventArchive:
             return self.chunks[-1][1].take(seqs) if self.chunks else EventRecords([])
         starts = np.array([chunk[0] for chunk, _ in self.chunks])
         of = np.searchsorted(starts, seqs, side="right") - 1
-        order = np.argsort(of, kind="stable")
         pieces: list[EventRecords] = []
         for number in np.unique(of):
             chunk, records = self.chunks[number]
             pieces.append(records.take(np.searchsorted(chunk, seqs[of == number])))
         if len(pieces) == 1:
             return pieces[0]
-        back = np.empty(len(order), np.int64)
-        back[order] = np.arange(len(order))
+        back = np.empty(len(of), np.int64)
+        back[np.argsort(of, kind="stable")] = np.arange(len(of))
         return concat_records(pieces).take(back)
 
     def keep(self, numbers: IntArray) -> EventArchive:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.types as t
 
 from tidings.algebra import AttributeReader, Requirements
 from tidings.algebra.law.mismatches import MismatchCounts
@@ -32,8 +34,6 @@ from tidings.patterns.run.variables import VariableReader, heads_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import pyarrow as pa
 
     from tidings.patterns.run.value_numbers import ValueNumbers
 
@@ -101,11 +101,6 @@ class EventReader:
     keep: tuple[str, ...]
     counts: PatternMismatchCounts
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The attributes that give variables their values."""
-        return self.variables.names
-
     def read(
         self, events: Any, names: ValueNumbers, first: int, *, collect: bool = False
     ) -> tuple[EncodedEvents, list[DeadLetter]]:
@@ -118,7 +113,8 @@ class EventReader:
             prepared, dead = self._read_table(batch.table, names, first, collect=collect)
         else:
             prepared, dead = self._read_rows(list(batch), names, first, collect=collect)
-        self.counts.count_times(len(prepared), int((prepared.times == NO_TIME).sum()))
+        self.counts.events += len(prepared)
+        self.counts.untimed += int((prepared.times == NO_TIME).sum())
         return prepared, dead
 
     # Arrow -------------------------------------------------------------------------------------
@@ -126,25 +122,18 @@ class EventReader:
     def _read_table(
         self, table: pa.Table | pa.RecordBatch, names: ValueNumbers, first: int, *, collect: bool
     ) -> tuple[EncodedEvents, list[DeadLetter]]:
-        import pyarrow as pa
-
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
-        symbols_at, symbols, dead = self._match_table(table, collect=collect)
-        records, ends = self._read_records(table, first), symbols_at
+        ends, symbols, dead = self._match_table(table, collect=collect)
+        records = EventRecords(self._read_ids(table, first), _select_fields(table, self.keep) if self.keep else None)
         if dead:
             places = np.setdiff1d(np.arange(table.num_rows), [letter.index for letter in dead])
             table, records = table.take(places), records.take(places)
-            ends, symbols = take_lists(symbols_at, symbols, places)
-        values = self.variables.of_table(table, names, self.counts)
+            ends, symbols = take_lists(ends, symbols, places)
+        values = self.variables.read_table(table, names, self.counts)
         return EncodedEvents(times_of(table, self.time), records, ends, symbols, values), dead
 
-    def _read_records(self, table: pa.Table, first: int) -> EventRecords:
-        return EventRecords(self._read_ids(table, first), _select_fields(table, self.keep) if self.keep else None)
-
     def _read_ids(self, table: pa.Table, first: int) -> pa.Array | list[Any]:
-        import pyarrow as pa
-
         if self.event_id not in table.column_names:
             return pa.array(np.arange(first, first + table.num_rows))
         column = table.column(self.event_id)
@@ -195,8 +184,6 @@ class EventReader:
 
     def _find_kinds(self, table: pa.Table) -> tuple[pa.Table, IntArray] | None:
         """Return the distinct rows of the columns that filters read, and the row of each event; `None` if too many."""
-        import pyarrow as pa
-
         asked = [name for name in self.matcher.needs() if name in table.column_names]
         if self._reaches_further() or len(asked) > 3 or table.num_rows < 256:
             return None
@@ -233,18 +220,13 @@ class EventReader:
     ) -> tuple[EncodedEvents, list[DeadLetter]]:
         matches = self.matcher.match_many(events, on_error="collect" if collect else "raise")
         dead = {letter.index: letter for letter in matches.dead_letters}
-        rows: list[tuple[int, Any, dict[str, Any], list[int]]] = []
-        places = []
-        for place, event in enumerate(events):
-            if place not in dead:
-                rows.append(self._read_row(event, first + place, names))
-                places.append(place)
+        places = [place for place in range(len(events)) if place not in dead]
+        rows = [self._read_row(events[place], first + place, names) for place in places]
         ends, symbols = group_by_event(matches.event_index, _filter_numbers(matches), len(events))
-        if len(places) < len(events):
+        if dead:
             ends, symbols = take_lists(ends, symbols, np.array(places, np.int64))
-        values = [row[3] for row in rows]
-        table = np.array(values, np.int64).reshape(len(rows), len(self.attributes))
-        columns = {name: np.ascontiguousarray(table[:, at]) for at, name in enumerate(self.attributes)}
+        table = np.array([row[3] for row in rows], np.int64).reshape(len(rows), len(self.variables.names))
+        columns = {name: np.ascontiguousarray(table[:, at]) for at, name in enumerate(self.variables.names)}
         records = EventRecords([row[1] for row in rows], [row[2] for row in rows] if self.keep else None)
         times = np.array([row[0] for row in rows], np.int64)
         return EncodedEvents(times, records, ends, symbols, columns), [dead[place] for place in sorted(dead)]
@@ -254,7 +236,7 @@ class EventReader:
         time = event.time if isinstance(event, Event) and event.time is not None else look_up(values, self.time)
         id_ = event.id if isinstance(event, Event) and event.id is not None else values.get(self.event_id)
         fields = {name: look_up(values, name) for name in self.keep}
-        numbers = self.variables.of_row(values, names, self.counts)
+        numbers = self.variables.read_row(values, names, self.counts)
         return time_of(time), number if id_ is None else id_, fields, numbers
 
 
@@ -270,8 +252,6 @@ def fill_times(prepared: EncodedEvents, latest: int) -> EncodedEvents:
 
 def _select_fields(table: pa.Table, names: Iterable[str]) -> pa.Table:
     """Return the kept fields as a table; a field that is absent is null."""
-    import pyarrow as pa
-
     columns: dict[str, Any] = {}
     for name in names:
         head = name.partition(".")[0]
@@ -285,8 +265,6 @@ def _select_fields(table: pa.Table, names: Iterable[str]) -> pa.Table:
 
 
 def _filter_numbers(matches: Any) -> IntArray:
-    import pyarrow as pa
-
     if not len(matches):
         return np.empty(0, np.int64)
     return np.asarray(matches.id_array().cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64)
@@ -294,21 +272,12 @@ def _filter_numbers(matches: Any) -> IntArray:
 
 def _encode_few(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
     """Dictionary-encode a column; `None` for types that seldom have few distinct values."""
-    import pyarrow as pa
-    import pyarrow.types as t
-
     if t.is_dictionary(column.type):
         unified = column.unify_dictionaries()
         return pa.concat_arrays(unified.chunks) if unified.num_chunks else None
-    if not (
-        t.is_string(column.type)
-        or t.is_large_string(column.type)
-        or t.is_boolean(column.type)
-        or t.is_integer(column.type)
-    ):
+    if not any(is_kind(column.type) for is_kind in (t.is_string, t.is_large_string, t.is_boolean, t.is_integer)):
         return None
-    some = column.slice(0, SOME)
-    if len(column) > SOME and len(some.unique()) > SOME // 2:  # a look at a few, before all are coded
+    if len(column) > SOME and len(column.slice(0, SOME).unique()) > SOME // 2:  # a look at a few, before all are coded
         return None
     coded = column.dictionary_encode()
     return coded.combine_chunks() if coded.num_chunks == 1 else pa.concat_arrays(coded.unify_dictionaries().chunks)

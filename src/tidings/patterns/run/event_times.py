@@ -11,14 +11,14 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.types as t
 
 from tidings.algebra.law.event_reading import is_missing
 from tidings.errors import BadEvent
 from tidings.model.arrow_types import to_rows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from tidings.kernels.array_types import IntArray
 
 MICROSECONDS = 1_000_000
@@ -50,8 +50,7 @@ def moment_of(time: Any) -> int:
     """Return a time in microseconds: a datetime (without a zone: UTC), a date, ISO text, or seconds since 1970."""
     match time:
         case datetime():
-            aware = time if time.tzinfo else time.replace(tzinfo=UTC)
-            apart = aware - EPOCH
+            apart = (time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH
             return (apart.days * 86_400 + apart.seconds) * MICROSECONDS + apart.microseconds
         case date():
             return moment_of(datetime(time.year, time.month, time.day, tzinfo=UTC))
@@ -80,15 +79,15 @@ def datetime_of(moment: int) -> datetime:
 
 def times_of(table: pa.Table, name: str) -> IntArray:
     """Return the times of a table's events in microseconds; `NO_TIME` where there is none that can be read."""
-    import pyarrow as pa
-    import pyarrow.types as t
-
     head = name if name in table.column_names else name.partition(".")[0]
     if head not in table.column_names:
         return np.full(table.num_rows, NO_TIME, np.int64)
     column = table.column(head)
     if t.is_integer(column.type):
-        return _from_seconds(column)
+        seconds = column.fill_null(0).to_numpy()
+        sound = (seconds >= EARLIEST // MICROSECONDS) & (seconds <= LATEST // MICROSECONDS)
+        sound &= ~np.asarray(column.is_null())
+        return np.where(sound, np.where(sound, seconds, 0).astype(np.int64) * MICROSECONDS, NO_TIME)
     if t.is_timestamp(column.type) or t.is_date(column.type):
         kind = pa.timestamp("us", column.type.tz if t.is_timestamp(column.type) else None)
         finer = t.is_timestamp(column.type) and column.type.unit == "ns"  # what is finer is cut off
@@ -99,12 +98,6 @@ def times_of(table: pa.Table, name: str) -> IntArray:
             pass  # one by one: some lie beyond what microseconds can tell
     rows = to_rows(table.select([head]))
     return np.array([time_of(look_up(row, name)) for row in rows])
-
-
-def _from_seconds(column: pa.ChunkedArray) -> IntArray:
-    seconds = column.fill_null(0).to_numpy()
-    sound = (seconds >= EARLIEST // MICROSECONDS) & (seconds <= LATEST // MICROSECONDS) & ~np.asarray(column.is_null())
-    return np.where(sound, np.where(sound, seconds, 0).astype(np.int64) * MICROSECONDS, NO_TIME)
 
 
 def look_up(values: Mapping[str, Any], name: str) -> Any:

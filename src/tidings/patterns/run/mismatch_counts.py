@@ -29,7 +29,10 @@ VARIABLE, TIME = "a variable", "the time"
 
 @dataclass(slots=True)
 class PatternMismatchCounts:
-    """How many events had a value for an attribute, and of how many it could not be used; kept while events come."""
+    """How many events had a value for an attribute, and of how many it could not be used; kept while events come.
+
+    `untimed` are the events that have no time that can be read.
+    """
 
     value_counts: Counter[str] = field(default_factory=Counter)
     sorts: dict[str, Counter[str]] = field(default_factory=dict)
@@ -42,11 +45,6 @@ class PatternMismatchCounts:
             self.value_counts[name] += events
         if instead:
             self.sorts.setdefault(name, Counter())[instead] += events
-
-    def count_times(self, events: int, untimed: int) -> None:
-        """Count events, and those of them that have no time that can be read."""
-        self.events += events
-        self.untimed += untimed
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def describe_pattern_mismatches(
 ) -> Iterator[PatternMismatch]:
     """Yield what patterns could not use: by filters first, then by variables, then for want of a time."""
     watched = list(watched)
-    yield from _of_filters(matcher, watched)
+    yield from _describe_filter_mismatches(matcher, watched)
     for name, sorts in counts.sorts.items():
         names = tuple(pattern.name for pattern in watched if name in pattern.pattern.variable_attributes())
         if names:
@@ -93,7 +91,7 @@ def describe_pattern_mismatches(
         yield PatternMismatch(time, TIME, counts.events, counts.untimed, (("none", counts.untimed),), names)
 
 
-def _of_filters(matcher: Matcher, watched: list[CompiledPattern]) -> Iterator[PatternMismatch]:
+def _describe_filter_mismatches(matcher: Matcher, watched: list[CompiledPattern]) -> Iterator[PatternMismatch]:
     """Yield the matcher's counts with the names of patterns; the matcher has only the numbers of their filters."""
     bind = matcher.admission.bind_filter
     for key, count in matcher.mismatch_counts:

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 class Run:
     """The patterns of a set over one stream.
 
-    `names` numbers the values of variables, `archive` has the events that reports may name. `position` is how many
-    events were taken, so the number of the next; `arrived` counts those that wait, came late or were bad too. `latest`
-    is the latest time so far, `waiting` the events not older than that by the lateness.
+    `patterns` may be set anew: those that are in both sets keep their partial matches. `names` numbers the values of
+    variables, `archive` has the events that reports may name. `position` is how many events were taken, so the number
+    of the next; `arrived` counts those that wait, came late or were bad too. `latest` is the latest time so far,
+    `waiting` the events not older than that by the lateness.
     """
 
     def __init__(self, patterns: PatternSet, *, observers: Sequence[Observer] = (), detects: bool = True) -> None:
@@ -52,10 +53,6 @@ class Run:
         self._observed: PatternSet | None = None
 
     # Patterns ----------------------------------------------------------------------------------
-
-    def change_patterns(self, patterns: PatternSet) -> None:
-        """Go on with other patterns: those that are in both sets keep their partial matches."""
-        self.patterns = patterns
 
     @property
     def visible_after(self) -> int:
@@ -103,9 +100,8 @@ class Run:
         self.graph_runs()
         self.arrived += len(events)
         ready, late = self._sort_events(events)
-        detections = Detections(
-            self.feed(ready), self.patterns.names, self.archive, late=late, dead_letters=dead_letters
-        )
+        batches = self.feed(ready)
+        detections = Detections(batches, self.patterns.names, self.archive, late=late, dead_letters=dead_letters)
         self.tidy()
         return detections
 
@@ -170,7 +166,9 @@ class Run:
         self.latest = int(before[-1])
         late: tuple[LateEvent, ...] = ()
         if is_late.any():
-            late = _list_late(events.take(np.flatnonzero(is_late)))
+            too_late = events.take(np.flatnonzero(is_late))
+            times = map(datetime_of, too_late.times.tolist())
+            late = tuple(map(LateEvent, too_late.records.to_lists().ids, times))
             self.late_count += len(late)
             events = events.take(np.flatnonzero(~is_late))
         if not lateness:
@@ -255,8 +253,3 @@ class Run:
     def transitions(self) -> int:
         """How many steps events have served so far."""
         return sum(run.transitions for _, run in self.graph_runs())
-
-
-def _list_late(events: EncodedEvents) -> tuple[LateEvent, ...]:
-    ids, times = events.records.to_lists().ids, events.times.tolist()
-    return tuple(LateEvent(id_, datetime_of(time)) for id_, time in zip(ids, times, strict=True))

@@ -13,13 +13,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.types as t
 
 from tidings.algebra.law.event_reading import is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import pyarrow as pa
 
     from tidings.kernels.array_types import IntArray
 
@@ -112,9 +112,6 @@ def _is_written(text: str) -> bool:
 
 def dictionary_encode(column: pa.Array | pa.ChunkedArray) -> pa.DictionaryArray:
     """Return an Arrow column by its distinct values."""
-    import pyarrow as pa
-    import pyarrow.types as t
-
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
         column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column

@@ -7,6 +7,7 @@ on declarations and the event alone, never on the patterns; so one number for ea
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,6 +15,8 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.types as t
 
 from tidings.algebra import AttributeReader, ReadSpec, Requirements, RequirementTracker
 from tidings.algebra.law.coerce import coerce
@@ -26,9 +29,7 @@ from tidings.model.arrow_types import to_rows
 from tidings.patterns.run.value_numbers import ABSENT, ValueNumbers, dictionary_encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    import pyarrow as pa
+    from collections.abc import Callable, Iterable, Mapping
 
     from tidings.kernels.array_types import IntArray
     from tidings.patterns.run.mismatch_counts import PatternMismatchCounts
@@ -69,9 +70,6 @@ class VariableSource:
                 return ABSENT, ""
             if type(raw) in self.direct:
                 return _number_value(raw, names)
-        return self._read(fields, names)
-
-    def _read(self, fields: Mapping[str, Any], names: ValueNumbers) -> tuple[int, str]:
         try:
             values = self.reader.read(fields, datetime.now(UTC)).values.get(self.key, ())
         except BadEvent:  # by a declaration: filters have told of it
@@ -80,27 +78,49 @@ class VariableSource:
             return ABSENT, "several values" if values else ""
         value: Any = values[0]
         if self.parsed and isinstance(value, str):
-            value = _number(value)
+            try:
+                value = coerce(value, Kind.NUMBER)
+            except ValueError:
+                value = Mismatch(value)
         return _number_value(str(value) if isinstance(value, IPv4Address | IPv6Address) else value, names)
+
+    def read_table(self, table: pa.Table, names: ValueNumbers, counts: PatternMismatchCounts) -> IntArray:
+        """Return the numbers of a whole table; what is there once is read once."""
+        fed = [name for name in table.column_names if self.fed is None or name in self.fed]
+        if not fed:
+            return np.full(table.num_rows, ABSENT, np.int64)
+        coded = None
+        if self.field is not None and not t.is_nested(table.column(fed[0]).type):
+            with suppress(pa.ArrowNotImplementedError):
+                coded = dictionary_encode(table.column(self.field))
+        if coded is None:
+            return self._read_rows(table.select(fed), np.ones(table.num_rows, np.int64), names, counts)
+        codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
+        if _find_python_type(coded.type) in self.direct - {float, datetime}:  # all are taken: a column of its own kind
+            numbers = names.numbers(coded)
+            counts.count(self.name, "", has_value=True, events=int((numbers >= 0).sum()))
+            return numbers
+        often = np.bincount(codes, minlength=len(coded.dictionary) + 1)
+        by_code = self._read_rows(pa.table({self.field: coded.dictionary}), often, names, counts)
+        return np.asarray(np.append(by_code, ABSENT)[codes])
+
+    def _read_rows(
+        self, table: pa.Table, often: IntArray, names: ValueNumbers, counts: PatternMismatchCounts
+    ) -> IntArray:
+        """Return the numbers of rows, where row `i` occurs in `often[i]` events."""
+        numbers = np.full(table.num_rows, ABSENT, np.int64)
+        for place, row in enumerate(to_rows(table)):
+            numbers[place], instead = self.read(row, names)
+            counts.count(self.name, instead, has_value=numbers[place] != ABSENT, events=int(often[place]))
+        return numbers
 
 
 def _number_value(value: Any, names: ValueNumbers) -> tuple[int, str]:
     number = names.number(value)
     if number != ABSENT or is_missing(value):
         return number, ""
-    return ABSENT, _sort_of(value.raw if type(value) is Mismatch else value)
-
-
-def _sort_of(raw: Any) -> str:
-    """Return a word for a value that no variable can take."""
-    return "infinite" if isinstance(raw, float) else describe_type(raw)
-
-
-def _number(text: str) -> Any:
-    try:
-        return coerce(text, Kind.NUMBER)
-    except ValueError:
-        return Mismatch(text)
+    raw = value.raw if type(value) is Mismatch else value
+    return ABSENT, "infinite" if isinstance(raw, float) else describe_type(raw)
 
 
 class VariableReader:
@@ -109,33 +129,32 @@ class VariableReader:
     def __init__(self, names: Iterable[str], schema: Schema | None, ontology: Ontology | None) -> None:
         used = ontology or Ontology()
         needs = RequirementTracker(schema, used)
-        self._givers = {name: _giver(name, needs, used) for name in names}
+        self._sources = {name: _find_source(name, needs, used) for name in names}
 
     @property
     def names(self) -> tuple[str, ...]:
         """The attributes, as patterns write them."""
-        return tuple(self._givers)
+        return tuple(self._sources)
 
-    def of_row(self, fields: Mapping[str, Any], names: ValueNumbers, counts: PatternMismatchCounts) -> list[int]:
+    def read_row(self, fields: Mapping[str, Any], names: ValueNumbers, counts: PatternMismatchCounts) -> list[int]:
         """Return the number of each attribute's value in one event."""
         numbers = []
-        for giver in self._givers.values():
-            number, instead = giver.read(fields, names)
-            counts.count(giver.name, instead, has_value=number != ABSENT)
+        for source in self._sources.values():
+            number, instead = source.read(fields, names)
+            counts.count(source.name, instead, has_value=number != ABSENT)
             numbers.append(number)
         return numbers
 
-    def of_table(self, table: pa.Table, names: ValueNumbers, counts: PatternMismatchCounts) -> dict[str, IntArray]:
-        """Return the same of a whole table, by attribute; what is there once is read once."""
-        return {name: _of_table(giver, table, names, counts) for name, giver in self._givers.items()}
+    def read_table(self, table: pa.Table, names: ValueNumbers, counts: PatternMismatchCounts) -> dict[str, IntArray]:
+        """Return the same of a whole table, by attribute."""
+        return {name: source.read_table(table, names, counts) for name, source in self._sources.items()}
 
     def takes_as_is(self, name: str, kind: pa.DataType) -> bool:
         """Tell whether values of a column of this type are taken without conversion."""
-        giver = self._givers[name]
-        return giver.field == name and _python_type(kind) in giver.direct
+        return self._sources[name].field == name and _find_python_type(kind) in self._sources[name].direct
 
 
-def _giver(name: str, needs: RequirementTracker, ontology: Ontology) -> VariableSource:
+def _find_source(name: str, needs: RequirementTracker, ontology: Ontology) -> VariableSource:
     own = ontology.attribute(name)
     declared = next((need for need in needs.read_specs(own) if need.kind is not None), _RAW)
     kind = declared.kind
@@ -160,54 +179,18 @@ def heads_of(sources: Iterable[str]) -> frozenset[str]:
     return frozenset(".".join(path[:count]) for path in paths for count in range(1, len(path) + 1))
 
 
-def _of_table(giver: VariableSource, table: pa.Table, names: ValueNumbers, counts: PatternMismatchCounts) -> IntArray:
-    import pyarrow as pa
-    import pyarrow.types as t
-
-    fed = [name for name in table.column_names if giver.fed is None or name in giver.fed]
-    if not fed:
-        return np.full(table.num_rows, ABSENT, np.int64)
-    if giver.field is None or t.is_nested(table.column(fed[0]).type):
-        return _of_rows(giver, table.select(fed), np.ones(table.num_rows, np.int64), names, counts)
-    try:
-        coded = dictionary_encode(table.column(giver.field))
-    except pa.ArrowNotImplementedError:
-        return _of_rows(giver, table.select(fed), np.ones(table.num_rows, np.int64), names, counts)
-    codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
-    if _python_type(coded.type) in giver.direct - {float, datetime}:  # all of them are taken: a column of its own kind
-        numbers = names.numbers(coded)
-        counts.count(giver.name, "", has_value=True, events=int((numbers >= 0).sum()))
-        return numbers
-    often = np.bincount(codes, minlength=len(coded.dictionary) + 1)
-    by_code = _of_rows(giver, pa.table({giver.field: coded.dictionary}), often, names, counts)
-    return np.asarray(np.append(by_code, ABSENT)[codes])
+_PYTHON_TYPES: tuple[tuple[Callable[[pa.DataType], bool], type], ...] = (
+    (t.is_string, str),
+    (t.is_large_string, str),
+    (t.is_integer, int),
+    (t.is_floating, float),
+    (t.is_decimal, Decimal),
+    (t.is_boolean, bool),
+    (t.is_timestamp, datetime),
+    (t.is_date, datetime),
+)
 
 
-def _of_rows(
-    giver: VariableSource, table: pa.Table, often: IntArray, names: ValueNumbers, counts: PatternMismatchCounts
-) -> IntArray:
-    """Return the numbers of rows, where row `i` occurs in `often[i]` events."""
-    numbers = np.full(table.num_rows, ABSENT, np.int64)
-    for place, row in enumerate(to_rows(table)):
-        number, instead = giver.read(row, names)
-        counts.count(giver.name, instead, has_value=number != ABSENT, events=int(often[place]))
-        numbers[place] = number
-    return numbers
-
-
-def _python_type(kind: pa.DataType) -> type | None:
-    import pyarrow.types as t
-
-    if t.is_dictionary(kind):
-        kind = kind.value_type
-    if t.is_string(kind) or t.is_large_string(kind):
-        return str
-    if t.is_integer(kind):
-        return int
-    if t.is_floating(kind):
-        return float
-    if t.is_decimal(kind):
-        return Decimal
-    if t.is_boolean(kind):
-        return bool
-    return datetime if t.is_timestamp(kind) or t.is_date(kind) else None
+def _find_python_type(kind: pa.DataType) -> type | None:
+    kind = kind.value_type if t.is_dictionary(kind) else kind
+    return next((python_type for is_kind, python_type in _PYTHON_TYPES if is_kind(kind)), None)
