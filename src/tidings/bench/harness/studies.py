@@ -105,10 +105,7 @@ class StudyFolder:
             return ""
         for statement in tree.body:
             match statement:
-                case (
-                    ast.Assign(targets=[ast.Name("TITLE")], value=ast.Constant(str(title)))
-                    | ast.AnnAssign(target=ast.Name("TITLE"), value=ast.Constant(str(title)))
-                ):
+                case ast.Assign(targets=[ast.Name("TITLE")], value=ast.Constant(str(title))):
                     return title
         return ""
 

@@ -15,7 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from tidings.bench.workloads.cars import CITIES, COLORS, FUELS, MODELS, TAGS, Car, City
-from tidings.bench.workloads.drawn_areas import render_ring
+from tidings.bench.workloads.columns import render_ring
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -158,14 +158,8 @@ def _draw_details(rng: Random, car: Car) -> list[str]:
 def _draw_price_wish(rng: Random, car: Car) -> str:
     top = max(500, round(car.price * 0.87 ** rng.uniform(1, 14), -2))
     low = round(top * rng.uniform(0.3, 0.7), -2)
-    return rng.choice(
-        (
-            f"price < {top:.0f}",
-            f"price <= {top:.0f}",
-            f"price in [{low:.0f} .. {top:.0f})",
-            f"price between {low:.0f} and {top:.0f}",
-        )
-    )
+    ends = (f"price < {top:.0f}", f"price <= {top:.0f}")
+    return rng.choice((*ends, f"price in [{low:.0f} .. {top:.0f})", f"price between {low:.0f} and {top:.0f}"))
 
 
 _DETAILS = ("year", "odometer", "fuel", "color", "tags", "seller", "posted")

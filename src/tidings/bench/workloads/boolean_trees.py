@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.bench.workloads.base import Baseline, Workload, split_in_chunks
-from tidings.bench.workloads.parameter_forms import draw_sparse, draw_subsets, draw_zipf
+from tidings.bench.workloads.columns import draw_sparse, draw_subsets, draw_zipf
 from tidings.model import And, Filter, In, Is, Not, Or, Range, Test
 
 if TYPE_CHECKING:

@@ -71,27 +71,14 @@ MODELS: Final = _sort_by_popularity()
 """Every model, the most popular first."""
 
 CITIES: Final = (
-    City("london", -0.1276, 51.5072),
-    City("berlin", 13.405, 52.52),
-    City("madrid", -3.7038, 40.4168),
-    City("rome", 12.4964, 41.9028),
-    City("paris", 2.3522, 48.8566),
-    City("vienna", 16.3738, 48.2082),
-    City("hamburg", 9.9937, 53.5511),
-    City("warsaw", 21.0122, 52.2297),
-    City("budapest", 19.0402, 47.4979),
-    City("barcelona", 2.1734, 41.3851),
-    City("munich", 11.582, 48.1351),
-    City("milan", 9.19, 45.4642),
-    City("prague", 14.4378, 50.0755),
-    City("cologne", 6.9603, 50.9375),
-    City("stockholm", 18.0686, 59.3293),
-    City("amsterdam", 4.9041, 52.3676),
-    City("zagreb", 15.9819, 45.815),
-    City("oslo", 10.7522, 59.9139),
-    City("lisbon", -9.1393, 38.7223),
-    City("helsinki", 24.9384, 60.1699),
-)
+    City("london", -0.1276, 51.5072), City("berlin", 13.405, 52.52), City("madrid", -3.7038, 40.4168),
+    City("rome", 12.4964, 41.9028), City("paris", 2.3522, 48.8566), City("vienna", 16.3738, 48.2082),
+    City("hamburg", 9.9937, 53.5511), City("warsaw", 21.0122, 52.2297), City("budapest", 19.0402, 47.4979),
+    City("barcelona", 2.1734, 41.3851), City("munich", 11.582, 48.1351), City("milan", 9.19, 45.4642),
+    City("prague", 14.4378, 50.0755), City("cologne", 6.9603, 50.9375), City("stockholm", 18.0686, 59.3293),
+    City("amsterdam", 4.9041, 52.3676), City("zagreb", 15.9819, 45.815), City("oslo", 10.7522, 59.9139),
+    City("lisbon", -9.1393, 38.7223), City("helsinki", 24.9384, 60.1699),
+)  # fmt: skip
 """Where ads are posted from, the most populous first."""
 
 COLORS: Final = ("black", "grey", "white", "silver", "blue", "red", "green", "brown", "orange", "yellow")

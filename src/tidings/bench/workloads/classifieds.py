@@ -14,8 +14,15 @@ import numpy as np
 from tidings.bench.workloads.ads import NOW
 from tidings.bench.workloads.base import Workload
 from tidings.bench.workloads.cars import COLORS, FUELS, MODELS
-from tidings.bench.workloads.drawn_areas import draw_areas, draw_places
-from tidings.bench.workloads.parameter_forms import decode_dictionary, decode_sets, decode_words, draw_zipf, mask_column
+from tidings.bench.workloads.columns import (
+    decode_dictionary,
+    decode_sets,
+    decode_words,
+    draw_areas,
+    draw_places,
+    draw_zipf,
+    mask_column,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

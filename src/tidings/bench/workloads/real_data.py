@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import shapely
 
 from tidings.bench.workloads.base import Workload
-from tidings.bench.workloads.parameter_forms import decode_dictionary, make_places, mask_column, to_floats
+from tidings.bench.workloads.columns import decode_dictionary, make_places, mask_column, to_floats
 from tidings.errors import FileError
 
 if TYPE_CHECKING:

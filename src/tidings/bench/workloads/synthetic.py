@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.bench.workloads.base import Workload
-from tidings.bench.workloads.parameter_forms import draw_sparse, draw_subsets, mask_column
+from tidings.bench.workloads.columns import draw_sparse, draw_subsets, mask_column
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from tidings.bench.workloads.base import Baseline, Workload, split_in_chunks
-from tidings.bench.workloads.parameter_forms import decode_words, draw_zipf
+from tidings.bench.workloads.columns import decode_words, draw_zipf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

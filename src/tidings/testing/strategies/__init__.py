@@ -13,8 +13,7 @@ events drawn for one world fit together, and events aim at the very values that 
 from tidings.testing.strategies.areas import areas
 from tidings.testing.strategies.cases import Case, cases, events, filters, worlds
 from tidings.testing.strategies.concepts import ontologies, regions, schemas
-from tidings.testing.strategies.conditions import conditions
-from tidings.testing.strategies.filters import tests
+from tidings.testing.strategies.conditions import conditions, tests
 from tidings.testing.strategies.mixed import mixed_cases, mixed_events, mixed_filters, mixed_world
 from tidings.testing.strategies.values import NOW, attributes, bad_values, points, scalars
 from tidings.testing.strategies.world import Lore, Slot, World

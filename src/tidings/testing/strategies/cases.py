@@ -16,8 +16,8 @@ from tidings.concepts import Ontology
 from tidings.model import Attribute, Filter, Kind, Schema
 from tidings.testing.hypothesis_import import evenly, st
 from tidings.testing.strategies.concepts import CURRENCIES, FORESTS, SYNONYMS, regions, tree_table, trees
+from tidings.testing.strategies.conditions import trees as filter_trees
 from tidings.testing.strategies.events import bad_events, events_of
-from tidings.testing.strategies.filters import trees as filter_trees
 from tidings.testing.strategies.values import attributes
 from tidings.testing.strategies.world import Lore, Slot, World
 

@@ -1,7 +1,11 @@
-"""Conditions of every kind: equality, sets, ranges with all four boundary types, text, places, and the rest."""
+"""Filter trees: tests under `and`, `or` and `not`, nested and repeated, with conditions of every kind.
+
+Conditions are equality, sets, ranges with all four boundary types, text, places, and the rest.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +17,8 @@ from tidings.testing.strategies.world import Slot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from tidings.testing.strategies.world import World
 
 _NO_OTHERS: Mapping[str, bool] = {}
 
@@ -144,3 +150,69 @@ def _place_conditions(regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
     # Few worlds have regions, so they are frequent in those.
     named = [st.sampled_from(regions).map(model.WithinRegion)] * 3 if regions else []
     return [near, areas().map(model.Within), several, points().map(model.Is), *named]
+
+
+# Filters -------------------------------------------------------------------------------------------
+
+_ARITIES = (2, 2, 2, 3, 4, 0)
+_SHAPES = ("test", "and", "or", "not", "test", "not not")
+QUANTIFIERS = (model.Quantifier.ANY, model.Quantifier.ANY, model.Quantifier.ALL, model.Quantifier.NONE)
+
+
+@st.composite
+def trees(draw: st.DrawFn, world: World, depth: int = 3) -> model.Filter:
+    """Return filters over the attributes of a world, at most so many connectives deep."""
+    shape = draw(st.sampled_from(_SHAPES)) if depth else "test"
+    match shape:
+        case "not":
+            return model.Not(draw(trees(world, depth - 1)))
+        case "not not":
+            return model.Not(model.Not(draw(trees(world, depth - 1))))
+        case "and" | "or":
+            arity = draw(st.sampled_from(_ARITIES))
+            parts = tuple(draw(trees(world, depth - 1)) for _ in range(arity))
+            return model.And(parts) if shape == "and" else model.Or(parts)
+    return draw(tests(world, depth))
+
+
+@st.composite
+def tests(draw: st.DrawFn, world: World, depth: int = 1) -> model.Test:
+    """Return single tests, with every quantifier."""
+    attribute = draw(st.sampled_from(sorted(world.slots)))
+    slot = world.slots[attribute]
+    name = draw(st.sampled_from((attribute, *slot.spellings)))
+    beside = {other: world.has_order(attribute, other) for other in world.alike(attribute)}
+    slot = draw(_read_as(slot, world))
+    if slot.kind is model.Kind.RECORD and slot.fields and draw(st.integers(0, 3)):
+        inner = trees(replace(world, slots=slot.fields), max(0, depth - 1))
+        return model.Test(name, model.Has(draw(inner)), draw(st.sampled_from(model.Quantifier)))
+    regions = tuple(world.regions or ())
+    condition = draw(conditions(slot.kind, slot=slot, regions=regions, beside=beside))
+    if isinstance(condition, model.Exists | model.IsNull):
+        return model.Test(name, condition)
+    return model.Test(name, condition, draw(st.sampled_from(QUANTIFIERS)))
+
+
+_KINDS = (model.Kind.NUMBER, model.Kind.TEXT, model.Kind.BOOL, model.Kind.TIME, model.Kind.PLACE, model.Kind.IP)
+_OTHERS = (
+    *map(Slot, _KINDS),
+    Slot(model.Kind.NUMBER, units=("GB", "MB"), bare=False),
+    Slot(model.Kind.NUMBER, units=("m", "km", "cm"), bare=False),
+    Slot(model.Kind.NUMBER, units=("USD", "EUR", "JPY"), bare=False),
+    Slot(model.Kind.RECORD, fields={"b": Slot(model.Kind.NUMBER), "sku": Slot(model.Kind.TEXT)}),
+)
+"""Kinds that a test may read an undeclared attribute as."""
+
+
+@st.composite
+def _read_as(draw: st.DrawFn, slot: Slot, world: World) -> Slot:
+    """Return the slot that a test reads the attribute as: its own or, unless it is declared, another one."""
+    if slot.declared and not slot.refinable:
+        return slot
+    if not (world.mixed or slot.refinable) or draw(st.integers(0, 2)):
+        return slot
+    words = tuple(word for tree in world.lore.parents.values() for word in tree)
+    concept = [Slot(model.Kind.CONCEPT, words=words)] if words else []
+    # A closed schema lacks the fields of such a record.
+    others = _OTHERS[:-1] if world.schema is not None and world.schema.closed else _OTHERS
+    return draw(st.sampled_from([*concept, Slot(model.Kind.IP)] if slot.refinable else [*concept, *others]))

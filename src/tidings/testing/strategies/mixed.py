@@ -17,9 +17,8 @@ from tidings.testing.hypothesis_import import evenly, st
 from tidings.testing.strategies.boundary_values import find_boundary_values
 from tidings.testing.strategies.cases import Case
 from tidings.testing.strategies.concepts import FORESTS, tree_table
-from tidings.testing.strategies.conditions import conditions
+from tidings.testing.strategies.conditions import QUANTIFIERS, conditions
 from tidings.testing.strategies.events import forms
-from tidings.testing.strategies.filters import QUANTIFIERS
 from tidings.testing.strategies.values import bad_values, odd_values, scalars
 from tidings.testing.strategies.world import Slot, World
 

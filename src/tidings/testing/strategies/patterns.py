@@ -80,21 +80,6 @@ def _accumulate_times(steps: list[tuple[str, int]]) -> Word:
     return [(symbol, at) for (symbol, _), at in zip(steps, times, strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
-class _PatternOptions:
-    """Which parts of the language patterns may have."""
-
-    names: tuple[str, ...]
-    conditions: bool
-    guards: bool
-    absence: bool
-    repeats: bool
-    most_steps: int
-    overlapping: bool
-    mixed: bool
-    variables: bool | Literal["joins"]
-
-
 @st.composite
 def patterns(  # noqa: PLR0913 - a public strategy; each is a keyword
     draw: st.DrawFn,
@@ -116,52 +101,59 @@ def patterns(  # noqa: PLR0913 - a public strategy; each is a keyword
     for numbers or for truth, side by side with those that ask for text. With `variables`, every filter gives
     `key = $x`; with `variables="joins"`, some give it, some give it from `other`, and some give `$y`.
     """
-    options = _PatternOptions(names, conditions, guards, absence, repeats, most_steps, overlapping, mixed, variables)
-    filters = {name: _draw_named_filter(draw, name, options) for name in options.names}
-    grower = _Grower(draw, options, {name: {v for _, v in named.variables} for name, named in filters.items()})
+    grower = _Grower(draw, names, conditions, guards, absence, repeats, most_steps, overlapping, mixed, variables)
+    filters = {name: grower.draw_filter(name) for name in names}
     root = grower.draw_root()
     ending = grower.draw_absence(root)
     used = nodes.Pattern(tuple(filters.values()), root, ending).list_filters()
     return nodes.Pattern(tuple(named for name, named in filters.items() if name in used), root, ending)
 
 
-def _draw_named_filter(draw: st.DrawFn, name: str, options: _PatternOptions) -> nodes.NamedFilter:
-    variables = _KEYED if options.variables else _NO_VARIABLE
-    if options.variables == "joins":
-        variables = draw(st.sampled_from(_JOINING))
-    return nodes.NamedFilter(name, _draw_filter(draw, name, options), variables)
-
-
-def _draw_filter(draw: st.DrawFn, name: str, options: _PatternOptions) -> Filter:
-    if options.mixed and draw(st.integers(0, 2)) == 0:  # reads an attribute as another kind than most do
-        attribute = draw(st.sampled_from(("kind", "key", "other")))
-        conditions: tuple[Condition, ...] = (Range(low=1), Is(7), Is(True), Is("1"), Is(name))
-        return Test(attribute, draw(st.sampled_from(conditions)))
-    if not options.overlapping:
-        return Test("kind", Is(name))
-    also = draw(st.sets(st.sampled_from(options.names), max_size=len(options.names) - 1))
-    kinds = [kind for kind in options.names if kind == name or kind in also]
-    return TRUE if draw(st.integers(0, 9)) == 9 else Test("kind", one_of(kinds))
-
-
 @dataclass(slots=True)
 class _Grower:
-    """Grows one tree from left to right, so that the variables bound before a `not` are known."""
+    """Draws filters, then one tree from left to right, so that the variables bound before a `not` are known."""
 
     draw: st.DrawFn
-    options: _PatternOptions
-    variables_of: dict[str, set[str]]
+    names: tuple[str, ...]
+    conditions: bool
+    guards: bool
+    absence: bool
+    repeats: bool
+    most_steps: int
+    overlapping: bool
+    mixed: bool
+    variables: bool | Literal["joins"]
+    variables_of: dict[str, set[str]] = field(default_factory=dict)
     repeated: dict[str, bool] = field(default_factory=dict)
+
+    def draw_filter(self, name: str) -> nodes.NamedFilter:
+        """Return the filter of this name."""
+        variables = _KEYED if self.variables else _NO_VARIABLE
+        if self.variables == "joins":
+            variables = self.draw(st.sampled_from(_JOINING))
+        self.variables_of[name] = {variable for _, variable in variables}
+        return nodes.NamedFilter(name, self._draw_tree(name), variables)
+
+    def _draw_tree(self, name: str) -> Filter:
+        if self.mixed and self.draw(st.integers(0, 2)) == 0:  # reads an attribute as another kind than most do
+            attribute = self.draw(st.sampled_from(("kind", "key", "other")))
+            conditions: tuple[Condition, ...] = (Range(low=1), Is(7), Is(True), Is("1"), Is(name))
+            return Test(attribute, self.draw(st.sampled_from(conditions)))
+        if not self.overlapping:
+            return Test("kind", Is(name))
+        also = self.draw(st.sets(st.sampled_from(self.names), max_size=len(self.names) - 1))
+        kinds = [kind for kind in self.names if kind == name or kind in also]
+        return TRUE if self.draw(st.integers(0, 9)) == 9 else Test("kind", one_of(kinds))
 
     def draw_root(self) -> nodes.Node:
         """Return the root; conditions come last, when all labels are known."""
-        count = self.draw(st.integers(1, self.options.most_steps))
+        count = self.draw(st.integers(1, self.most_steps))
         node = self._grow(count, set())
-        return self._add_times(node) if self.options.conditions else node
+        return self._add_times(node) if self.conditions else node
 
     def draw_absence(self, root: nodes.Node) -> nodes.Absence | None:
         """Return an absence at the end of the pattern, or None."""
-        names = self._draw_negated(find_bound_variables(root, self.variables_of), allowed=self.options.absence)
+        names = self._draw_negated(find_bound_variables(root, self.variables_of), allowed=self.absence)
         return nodes.Absence(names, self.draw(st.integers(1, 3)) * SECOND) if names else None
 
     def _grow(self, count: int, before: set[str]) -> nodes.Node:
@@ -183,8 +175,8 @@ class _Grower:
         return [high - low for low, high in pairwise(marks)]
 
     def _draw_step(self) -> nodes.Node:
-        step = nodes.Step(self.draw(st.sampled_from(self.options.names)), self._draw_label())
-        if not (self.options.repeats and self.draw(st.integers(0, 4)) == 4):
+        step = nodes.Step(self.draw(st.sampled_from(self.names)), self._draw_label())
+        if not (self.repeats and self.draw(st.integers(0, 4)) == 4):
             return step
         if step.label is not None:
             self.repeated[step.label] = True
@@ -211,13 +203,13 @@ class _Grower:
 
     def _draw_joint(self, before: set[str]) -> nodes.Joint:
         gap = self.draw(st.sampled_from((nodes.Gap.LATER, nodes.Gap.LATER, nodes.Gap.NEXT)))
-        names = self._draw_negated(before, allowed=self.options.guards and gap is nodes.Gap.LATER)
+        names = self._draw_negated(before, allowed=self.guards and gap is nodes.Gap.LATER)
         return nodes.Joint(gap, names)
 
     def _draw_negated(self, before: set[str], *, allowed: bool) -> tuple[str, ...]:
         """Return names to stand under `not` where these variables are bound; mostly none."""
-        every = self.options.variables is True
-        names = [name for name in self.options.names if every or self.variables_of[name] <= before]
+        every = self.variables is True
+        names = [name for name in self.names if every or self.variables_of[name] <= before]
         if not (allowed and names and self.draw(st.integers(0, 3)) == 3):
             return ()
         return tuple(self.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True)))

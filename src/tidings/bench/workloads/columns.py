@@ -1,4 +1,4 @@
-"""Subscriptions in columns: reading the columns' names, making columns in bulk, and writing them as text in bulk.
+"""Subscriptions in columns: reading the columns' names, making and drawing columns in bulk, and writing them as text.
 
 Everything works on whole Arrow columns or NumPy arrays, so a million subscriptions take seconds.
 """
@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as t
 
+from tidings.bench.workloads.cars import CITIES
 from tidings.model.arrow_types import is_text_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.random import Generator
     from numpy.typing import NDArray
 
     from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
@@ -26,6 +28,12 @@ SIGNS = {"from": ">=", "above": ">", "to": "<=", "below": "<"}
 
 OPERATORS = (*SIGNS, "within")
 """The last words of columns' names that are not part of the attribute; columns of `spot_within` hold areas."""
+
+CORNERS = (6, 9)
+"""Least and greatest number of corners of an area."""
+
+_LON = np.array([city.lon for city in CITIES])
+_LAT = np.array([city.lat for city in CITIES])
 
 
 def group_by_attribute(names: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -86,13 +94,22 @@ def _make_lists(sizes: NDArray[Any], values: pa.Array, *, mask: pa.Array) -> pa.
     return pa.ListArray.from_arrays(pa.array(starts), values, mask=mask)
 
 
-def draw_zipf(rng: np.random.Generator, size: int | tuple[int, ...], count: int, exponent: float) -> IntArray:
+def to_floats(column: Any) -> FloatArray:
+    """Return a column of numbers or truth values as floats, NaN for null."""
+    floats: FloatArray = np.asarray(pc.fill_null(pc.cast(column, pa.float64()), float("nan")).to_numpy())
+    return floats
+
+
+# Drawing columns -------------------------------------------------------------------------------
+
+
+def draw_zipf(rng: Generator, size: int | tuple[int, ...], count: int, exponent: float) -> IntArray:
     """Draw numbers below `count`, the n-th of them n ** -exponent times as often as the first."""
     shares = np.cumsum(np.arange(1, count + 1, dtype=np.float64) ** -exponent)
     return np.asarray(np.searchsorted(shares, rng.random(size) * shares[-1]), np.int64)
 
 
-def draw_subsets(rng: np.random.Generator, n: int, *, wanted: int, among: int) -> IntArray:
+def draw_subsets(rng: Generator, n: int, *, wanted: int, among: int) -> IntArray:
     """Draw for each of `n` rows `wanted` different numbers below `among`, ascending."""
     if wanted * 8 > among:
         keys = rng.random((n, among), dtype=np.float32)
@@ -104,7 +121,7 @@ def draw_subsets(rng: np.random.Generator, n: int, *, wanted: int, among: int) -
 
 
 def draw_sparse(
-    rng: np.random.Generator, n: int, names: Sequence[str], *, wanted: int, values: int, dtype: type = np.int64
+    rng: Generator, n: int, names: Sequence[str], *, wanted: int, values: int, dtype: type = np.int64
 ) -> dict[str, pa.Array]:
     """Draw columns of these names with numbers below `values`; each of `n` rows has one in `wanted` of the columns."""
     chosen = draw_subsets(rng, n, wanted=wanted, among=len(names))
@@ -119,10 +136,31 @@ def draw_sparse(
     return columns
 
 
-def to_floats(column: Any) -> FloatArray:
-    """Return a column of numbers or truth values as floats, NaN for null."""
-    floats: FloatArray = np.asarray(pc.fill_null(pc.cast(column, pa.float64()), float("nan")).to_numpy())
-    return floats
+def draw_places(rng: Generator, count: int, *, valid: BoolArray | None = None) -> pa.Array:
+    """Return places scattered around cities, the larger ones more often; null where `valid` is false."""
+    city = draw_zipf(rng, count, len(CITIES), 1.0)
+    lon = np.round(rng.normal(_LON[city], 0.15), 5)
+    lat = np.round(rng.normal(_LAT[city], 0.1), 5)
+    return make_places(lon, lat, valid=valid)
+
+
+def draw_areas(rng: Generator, count: int, *, reach: tuple[float, float]) -> list[str]:
+    """Return areas around cities as WKT; corners are as far from the centre as `reach` says, in degrees."""
+    most = CORNERS[1]
+    city = draw_zipf(rng, count, len(CITIES), 1.0)
+    corners = rng.integers(CORNERS[0], most, count, endpoint=True)
+    steps = np.arange(most) + rng.uniform(-0.3, 0.3, (count, most))
+    turns = steps * (2 * np.pi) / corners[:, None]
+    radii = rng.uniform(*reach, (count, most))
+    lon = np.round(_LON[city][:, None] + radii * np.cos(turns), 4)
+    lat = np.round(_LAT[city][:, None] + 0.7 * radii * np.sin(turns), 4)
+    rings = zip(lon.tolist(), lat.tolist(), corners.tolist(), strict=True)
+    return [render_ring(list(zip(xs, ys, strict=True))[:size]) for xs, ys, size in rings]
+
+
+def render_ring(corners: list[tuple[float, float]]) -> str:
+    """Write a polygon of these corners, which need not be closed, as WKT."""
+    return f"POLYGON(({', '.join(f'{lon} {lat}' for lon, lat in [*corners, corners[0]])}))"
 
 
 # Writing text ----------------------------------------------------------------------------------
