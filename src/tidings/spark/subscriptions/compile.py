@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +78,10 @@ def compile_into(
     _check_target(folder)
     parts = shards * min(count_tasks_per_shard(subscriptions.sparkSession, shards), MOST_PARTS)
     wide = context.with_columns(events)
-    reports = _compile_parts(subscriptions, CompileStep(str(folder.resolve()), wide), parts)
+    part = build_part_column("id", parts).alias("part")
+    rows = subscriptions.select(*_select_columns(subscriptions.schema), part).repartitionById(parts, F.col("part"))
+    results = rows.mapInArrow(partial(compile_batches, folder=folder.resolve(), context=wide), REPORT).collect()
+    reports = {row.part: json.loads(row.report) for row in results}
     _refuse_mistakes(reports)
     attributes = {name for report in reports.values() for name, *_ in report["needs"]["demands"]}
     matcher = context.with_columns(events, attributes).build_matcher()
@@ -96,14 +99,6 @@ def count_tasks_per_shard(session: SparkSession, shards: int) -> int:
     """Return how many tasks a shard gets so that all cores are busy."""
     cores = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     return max(1, -(-cores // shards))
-
-
-def _compile_parts(subscriptions: DataFrame, step: CompileStep, parts: int) -> dict[int, dict[str, Any]]:
-    """Compile the rows of each part in a task of its own, and return the reports by part."""
-    part = build_part_column("id", parts).alias("part")
-    rows = subscriptions.select(*_select_columns(subscriptions.schema), part)
-    results = rows.repartitionById(parts, F.col("part")).mapInArrow(step, REPORT).collect()
-    return {row.part: json.loads(row.report) for row in results}
 
 
 def check_subscriptions(frame: DataFrame) -> None:
@@ -146,32 +141,27 @@ def _check_target(folder: Path) -> None:
 # On the executors ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class CompileStep:
-    """The function that Spark runs over the rows of a part: it writes segments to the folder and yields a report."""
+def compile_batches(
+    batches: Iterator[pa.RecordBatch], *, folder: Path, context: QueryContext
+) -> Iterator[pa.RecordBatch]:
+    """Compile all rows of a task into segments in the folder, and yield a report; they are of one part, or none."""
+    rows = [batch for batch in batches if batch.num_rows]
+    if rows:
+        table = pa.Table.from_batches(rows)
+        for part in table.column("part").unique().sort().to_pylist():
+            yield _to_row(part, _compile_part(table.filter(pc.equal(table.column("part"), part)), folder, context))
 
-    folder: str
-    context: QueryContext
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Compile all rows; they are of one part, or there are none."""
-        rows = [batch for batch in batches if batch.num_rows]
-        if rows:
-            table = pa.Table.from_batches(rows)
-            for part in table.column("part").unique().sort().to_pylist():
-                yield _to_row(part, self._compile_part(table.filter(pc.equal(table.column("part"), part))))
-
-    def _compile_part(self, table: pa.Table) -> dict[str, Any]:
-        """Write the segments of a part, unless something is wrong with it, and return the report."""
-        matcher = self.context.build_matcher()
-        table, nulls, errors = _clean_rows(table)
-        errors += [(id, str(error)) for id, error in matcher.add_many(table, on_error="collect")]
-        if errors or nulls:
-            return {"refused": len(errors), "listed": errors[:LISTED], "nulls": nulls}
-        matcher.compact()
-        ids = "integer" if pa.types.is_integer(table.schema.field("id").type) else "text"
-        shard = versions.write_shard(Path(self.folder), matcher)
-        return {"shard": shard, "needs": matcher.admission.needs.to_dict(), "ids": ids}
+def _compile_part(table: pa.Table, folder: Path, context: QueryContext) -> dict[str, Any]:
+    """Write the segments of a part, unless something is wrong with it, and return the report."""
+    matcher = context.build_matcher()
+    table, nulls, errors = _clean_rows(table)
+    errors += [(id, str(error)) for id, error in matcher.add_many(table, on_error="collect")]
+    if errors or nulls:
+        return {"refused": len(errors), "listed": errors[:LISTED], "nulls": nulls}
+    matcher.compact()
+    ids = "integer" if pa.types.is_integer(table.schema.field("id").type) else "text"
+    return {"shard": versions.write_shard(folder, matcher), "needs": matcher.admission.needs.to_dict(), "ids": ids}
 
 
 def _clean_rows(table: pa.Table) -> tuple[pa.Table, dict[str, int], list[tuple[Any, str]]]:
@@ -190,20 +180,14 @@ def _clean_rows(table: pa.Table) -> tuple[pa.Table, dict[str, int], list[tuple[A
     return table, nulls, [(id, "it has several filters, and an id has one") for id in several]
 
 
-@dataclass(frozen=True, slots=True)
-class MergeStep:
-    """The function that Spark runs to merge the parts of a shard into one segment."""
-
-    folder: str
-    context: QueryContext
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Merge the parts of each shard that comes along."""
-        for batch in batches:
-            for row in batch.to_pylist():
-                entries = json.loads(row["report"])
-                shard = versions.merge_shard(Path(self.folder), entries, self.context.build_matcher())
-                yield _to_row(row["part"], shard)
+def merge_batches(
+    batches: Iterator[pa.RecordBatch], *, folder: Path, context: QueryContext
+) -> Iterator[pa.RecordBatch]:
+    """Merge the parts of each shard into one segment, and yield its entry."""
+    for batch in batches:
+        for row in batch.to_pylist():
+            shard = versions.merge_shard(folder, json.loads(row["report"]), context.build_matcher())
+            yield _to_row(row["part"], shard)
 
 
 def _to_row(part: int, report: dict[str, Any]) -> pa.RecordBatch:
@@ -257,6 +241,7 @@ def _merge_parts(
     split = [(shard, json.dumps(own)) for shard, own in enumerate(parts) if shard not in entries]
     if split:
         rows = frame.sparkSession.createDataFrame(split, REPORT).repartitionById(len(parts), F.col("part"))
-        results = rows.mapInArrow(MergeStep(str(folder.resolve()), context), REPORT).collect()
+        step = partial(merge_batches, folder=folder.resolve(), context=context)
+        results = rows.mapInArrow(step, REPORT).collect()
         entries |= {row.part: json.loads(row.report) for row in results}
     return [entries[shard] for shard in range(len(parts))]

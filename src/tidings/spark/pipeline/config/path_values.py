@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidings.concepts import Ontology, Regions
 from tidings.errors import TidingsError
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidings.spark.pipeline.config.values import FileContext
+
+Loaded = TypeVar("Loaded")
 
 
 def resolve_path(text: str, context: FileContext) -> str:
@@ -60,7 +62,7 @@ def _convert_jars(text: str, context: FileContext) -> str:
     return path
 
 
-def load_or_reject(load: Callable[[], Any], context: FileContext) -> Any:
+def load_or_reject(load: Callable[[], Loaded], context: FileContext) -> Loaded:
     """Return the result of loading a file; an error of ours becomes a `WrongValue` in its own words."""
     try:
         return load()
@@ -82,10 +84,11 @@ def _make_loaded_kind(load: Callable[[str], Any], words: str = "a path") -> Valu
 
 def _convert_schema(value: Any, context: FileContext) -> Schema:
     if not isinstance(value, dict):
-        return _SCHEMA_FILE.convert(value, context)  # type: ignore[no-any-return]
+        schema: Schema = _SCHEMA_FILE.convert(value, context)
+        return schema
     attributes = value.get("attributes", value)
     flat = dict(flatten(attributes)) if isinstance(attributes, dict) else attributes
-    return load_or_reject(lambda: Schema(flat), context)  # type: ignore[no-any-return]
+    return load_or_reject(lambda: Schema(flat), context)
 
 
 PATH = make_text_kind("a path", resolve_path)

@@ -7,7 +7,6 @@ of them inside `mapInArrow`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
@@ -54,19 +53,12 @@ CSV_OPTIONS = {"header", "sep", "delimiter", "quote", "escape", "nullValue", "en
 """Options of Spark's CSV reader that ours knows too; all others go to the listing."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileStep:
-    """Runs in workers: paths in, rows out; further columns are keyword arguments of `read`, such as a range."""
-
-    table: TargetTable
-    read: FileReader
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of every file."""
-        for batch in batches:
-            for row in batch.to_pylist():
-                path = row.pop("path")
-                yield from table_files.read_safely(path, self.table, partial(self.read, **row))
+def read_files(batches: Iterator[pa.RecordBatch], *, table: TargetTable, read: FileReader) -> Iterator[pa.RecordBatch]:
+    """Read, in a worker, the files of the column `path`; other columns are keyword arguments of `read`: a range."""
+    for batch in batches:
+        for row in batch.to_pylist():
+            path = row.pop("path")
+            yield from table_files.read_safely(path, table, partial(read, **row))
 
 
 def stream_rows(session: SparkSession, source: SourceSettings, columns: StructType) -> DataFrame:
@@ -78,7 +70,7 @@ def stream_rows(session: SparkSession, source: SourceSettings, columns: StructTy
     listing = {name: value for name, value in source.options.items() if name not in own}
     listed = session.readStream.format("binaryFile").schema(LISTING_COLUMNS).options(**{**LISTING_OPTIONS, **listing})
     hidden = [StructField(name, StringType()) for name in ("_refused", "_raw")]
-    step = FileStep(to_target_table(columns, nested=source.kind != "csv"), read)
+    step = partial(read_files, table=to_target_table(columns, nested=source.kind != "csv"), read=read)
     return listed.load(source.path).select("path").mapInArrow(step, StructType([*columns, *hidden]))
 
 
@@ -94,7 +86,7 @@ def stream_lines(
     listed = session.readStream.format("binaryFile").schema(LISTING_COLUMNS).options(**options)
     listed = listed.option("pathGlobFilter", pattern) if pattern is not None else listed
     ranges = _spread_ranges(session, listed.load(source.path).select("path", "length"), tuning.range_bytes)
-    step = FileStep(LINE_TABLE, partial(table_files.read_lines, largest=source.largest))
+    step = partial(read_files, table=LINE_TABLE, read=partial(table_files.read_lines, largest=source.largest))
     return ranges.mapInArrow(step, "_text BINARY, _broken STRING, _file STRING")
 
 

@@ -79,8 +79,8 @@ def format_type(kind: DataType) -> str:
     return kind.simpleString() if isinstance(kind, _NESTED) else kind.simpleString().upper()
 
 
-def _parse(text: Column, columns: StructType, options: Mapping[str, str]) -> Column:
-    schema = StructType([StructField("r", columns), StructField(_CORRUPT, StringType())])
+def _parse(text: Column, kind: DataType, options: Mapping[str, str]) -> Column:
+    schema = StructType([StructField("r", kind), StructField(_CORRUPT, StringType())])
     return F.from_json(F.concat(F.lit('{"r":'), text, F.lit("}")), schema, dict(options))
 
 
@@ -110,7 +110,7 @@ def _build_fault(field: StructField, text: Column, options: Mapping[str, str]) -
         return F.lit(None).cast("string")
     bad = to_column(field.name).isNull()
     if isinstance(field.dataType, _NESTED):
-        bad |= _parse(text, field.dataType, options)[_CORRUPT].isNotNull()  # type: ignore[arg-type]
+        bad |= _parse(text, field.dataType, options)[_CORRUPT].isNotNull()
     words = F.concat(F.lit(f"`{field.name}`: "), _quote(text), F.lit(f" does not fit {format_type(field.dataType)}"))
     return F.when(text.isNotNull() & bad, words)
 
