@@ -9,7 +9,6 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 import tidings as td
 from tidings.engine.persist import checksums
 from tidings.errors import SnapshotError
-from tidings.spark.open_cache import OpenCache
 from tidings.spark.subscriptions import worker_store
 from tidings.spark.subscriptions.worker_store import PackedStore, SnapshotStore, VersionStore
 
@@ -23,7 +22,7 @@ def searches(*filters):
 @pytest.fixture
 def fresh_worker(monkeypatch):
     """A process that has opened nothing yet."""
-    monkeypatch.setattr(worker_store, "MATCHERS", OpenCache(worker_store.MATCHERS.size))
+    worker_store.MATCHERS.clear()
     monkeypatch.setattr(checksums, "compared_files", checksums.ComparedFiles())
 
 
@@ -73,8 +72,8 @@ def test_packed_bytes_do_not_follow_later_changes():
     assert list(packed.open(0)) == [0]
 
 
-def test_a_worker_keeps_a_few_matchers_and_forgets_the_longest_unused(monkeypatch):
-    monkeypatch.setattr(worker_store, "MATCHERS", OpenCache(worker_store.MATCHERS.size))
+def test_a_worker_keeps_a_few_matchers_and_forgets_the_longest_unused():
+    worker_store.MATCHERS.clear()
     packed = [PackedStore.of(searches(f"a = {n}")) for n in range(worker_store.MATCHERS.size + 1)]
     opened = [one.open(0) for one in packed]
     assert packed[1].open(0) is opened[1]

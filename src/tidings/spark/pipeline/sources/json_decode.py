@@ -11,16 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    MapType,
-    NumericType,
-    StringType,
-    StructField,
-    StructType,
-    VariantType,
-)
+from pyspark.sql import types
+from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from tidings.spark.pipeline.sources.size_limits import QUOTED_LENGTH
 from tidings.spark.schema import to_column
@@ -43,7 +35,7 @@ FORMATS = ("dateFormat", "timestampFormat", "timestampNTZFormat", "timeZone", "l
 _NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 """Text that is a number; Spark's cast would take `5d` and `NaN` too."""
 
-_NESTED = (StructType, ArrayType, MapType, VariantType)
+_NESTED = (StructType, types.ArrayType, types.MapType, types.VariantType)
 
 
 def decode_json(frame: DataFrame, columns: StructType, *, keep: Sequence[str], options: Mapping[str, str]) -> DataFrame:
@@ -86,7 +78,7 @@ def _parse(text: Column, kind: DataType, options: Mapping[str, str]) -> Column:
 
 def _build_value(field: StructField, first: Column, again: Column) -> Column:
     read = first["r"].getField(field.name)
-    if not isinstance(field.dataType, NumericType):
+    if not isinstance(field.dataType, types.NumericType):
         return read
     text = again["r"].getField(field.name)
     return F.coalesce(read, F.when(text.rlike(_NUMBER), text.try_cast(field.dataType)))

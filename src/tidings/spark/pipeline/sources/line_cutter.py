@@ -16,12 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.matcher.loading.row_readers import BYTE_ORDER_MARK, SHOWN_BYTES, PartialLine
-from tidings.spark.pipeline.sources.size_limits import (
-    DEFAULT_TUNING,
-    ReadTuning,
-    decode_first_bytes,
-    describe_too_large,
-)
+from tidings.spark.pipeline.sources.size_limits import DEFAULT_TUNING, ReadTuning, describe_too_large
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,7 +117,7 @@ def find_large(partial: PartialLine, whole: ByteArray, starts: IntArray, ends: I
 def take_refusals(partial: PartialLine) -> list[Refusal]:
     """Return the lines that were refused since the last call; another thread may be adding some."""
     refused = [partial.refused.pop(0) for _ in range(len(partial.refused))]
-    return [(describe_too_large(size, partial.largest), decode_first_bytes(start)) for size, start in refused]
+    return [(describe_too_large(size, partial.largest), start.decode("utf-8", "replace")) for size, start in refused]
 
 
 def find_starts(ends: IntArray) -> IntArray:

@@ -66,11 +66,6 @@ def describe_too_large(size: int, largest: int) -> str:
     return f"{size:,}{describe_bound(largest)}"
 
 
-def decode_first_bytes(start: bytes) -> str:
-    """Return the first bytes of an event as text, for its dead letter; invalid UTF-8 is replaced."""
-    return start[:SHOWN_BYTES].decode("utf-8", "replace")
-
-
 def cut_large_texts(texts: DataFrame, largest: int = DEFAULT_MAX_BYTES) -> DataFrame:
     """Replace texts in `_text` that are too large by null; `_broken` has the reason, `_file` the first bytes."""
     from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it

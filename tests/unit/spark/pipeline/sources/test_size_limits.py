@@ -18,8 +18,14 @@ from tests.unit.spark.pipeline.sources.test_table_files import ADS, rows_of
 from tidings.spark.pipeline.sources import line_cutter
 from tidings.spark.pipeline.sources.csv_stream import CsvFormat, WholeRowReader
 from tidings.spark.pipeline.sources.line_cutter import BYTE_ORDER_MARK, END_OF_FILE, cut_lines, take_refusals
-from tidings.spark.pipeline.sources.size_limits import ReadTuning, decode_first_bytes, describe_too_large
+from tidings.spark.pipeline.sources.size_limits import ReadTuning, describe_too_large
 from tidings.spark.pipeline.sources.table_files import read_csv, read_parquet
+
+
+def decode_first_bytes(text):
+    """What a dead letter shows of an event that is too large."""
+    return text[:200].decode("utf-8", "replace")
+
 
 PARTS = st.lists(
     st.tuples(
