@@ -23,7 +23,7 @@ WORDS = [f"word{number}" for number in range(2000)]
 
 
 def filter_text(rng: random.Random) -> str:
-    """Return a filter: half of them plain, the others of every kind that keeps a list of its own."""
+    """Return a filter: half of them plain, the others of the kinds for which the engine keeps lists of their own."""
     price = rng.randint(1, 10**6)
     if rng.random() < 0.5:
         return f"make = '{rng.choice(WORDS)}' and price < {price}"

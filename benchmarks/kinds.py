@@ -1,4 +1,4 @@
-"""What types by declaration cost: `python -m benchmarks.kinds [--against OTHER/src]`.
+"""Cost of reading attributes by declared kinds: `python -m benchmarks.kinds [--against OTHER/src]`.
 
 Subscriptions of three ranges, asked in batches of 1,024 events: `numbers` are Arrow columns of numbers, `rows` are
 mappings, `texts` are Arrow columns of text that hold numbers. Each is declared, or nothing is. Rows and texts are also

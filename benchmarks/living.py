@@ -80,7 +80,7 @@ def main() -> None:
 def time_calls(
     matcher: Matcher, events: list[dict[str, object]], names: list[str], *, calls: int, merging: bool = False
 ) -> list[float]:
-    """Add, remove and match in turn; return the seconds of each call, of those made while merging if so asked."""
+    """Add, remove and match in turn; return the seconds of each call, with `merging` of those made during a merge."""
     seconds: list[float] = []
     for call in itertools.cycle(range(3 * calls)):
         if len(seconds) >= calls or (merging and not matcher.merging):

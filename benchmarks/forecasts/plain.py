@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class PlainForecastLoop:
-    """Where each pattern stands; `told` counts the forecasts that crossed the threshold."""
+    """The state of each pattern; `told` counts the forecasts that crossed the threshold."""
 
     tables: list[list[list[int]]]
     labels: list[dict[str, int]]
@@ -28,7 +28,7 @@ class PlainForecastLoop:
 
     @classmethod
     def of(cls, detector: Detector, horizon: int, threshold: float) -> PlainForecastLoop:
-        """Take courses and probabilities from a detector with a model."""
+        """Build the loop from the courses and probabilities of a detector with a model."""
         forecaster = detector.prepare_forecasting().forecaster
         patterns = list(forecaster.patterns.values())
         chances = [
@@ -41,7 +41,7 @@ class PlainForecastLoop:
         return cls([pattern.course.table.tolist() for pattern in patterns], labels, chances, cells, threshold)
 
     def take(self, types: Sequence[str], *, every: list[float] | None = None) -> None:
-        """Take events; `every` gathers the probability of the first pattern at each."""
+        """Process events; the probability of the first pattern after each is appended to `every`."""
         above = [self.chances[number][cell] > self.threshold for number, cell in enumerate(self.cells)]
         for kind in types:
             for number, table in enumerate(self.tables):

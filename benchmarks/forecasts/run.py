@@ -37,7 +37,7 @@ LOOPED = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class ForecastCase:
-    """A row: how many patterns, what is told of them, on which stream, and what must be reached."""
+    """A row: the number of patterns, what is forecast of them, the stream, and the rate that must be reached."""
 
     key: str
     called: str
@@ -138,12 +138,12 @@ def measure_case(case: ForecastCase, *, repeat: int, quick: bool) -> None:
 
 
 def take_events(detector: td.Detector, events: object, results: list[td.Detections]) -> None:
-    """Let a detector take events, and keep what it found."""
+    """Feed events to a detector, and keep what it finds."""
     results.append(detector.detect_many(events))
 
 
 def agree(case: ForecastCase, patterns: list[Pattern], detector: td.Detector, table: object, names: list[str]) -> None:
-    """Stop unless the loop and the detector say the same of the first pattern at every event."""
+    """Raise an error unless the loop and the detector forecast the same of the first pattern at every event."""
     model = detector.model
     assert model is not None
     single = watching(patterns[:1], model, ForecastCase("", "", 1, "every", 0, 0, 0))

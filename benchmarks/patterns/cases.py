@@ -1,4 +1,4 @@
-"""The rows of the speed table: which patterns, which events, and what they are held to.
+"""The rows of the speed table: patterns, events, and the rates that must be reached.
 
 `a;b;c` patterns take three different types out of a pool, within five minutes, and events come one a second. Patterns
 of the paper are those of `tidings.bench.workloads.composites`: ten steps, two of the joints `;`, the rest `,`.
@@ -74,7 +74,7 @@ def _uniform(pool: int) -> Callable[[int], pa.Table]:
 
 
 def _publish(n: int) -> pa.Table:
-    """Return the paper's publications, as many rounds of them as it takes."""
+    """Return the paper's publications, repeated until there are enough."""
     patterns = composites(seed=SEED)
     parts, have = [], 0
     while have < n:

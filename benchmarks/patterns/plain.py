@@ -22,7 +22,7 @@ FOREVER = 1 << 62
 
 
 class PlainPatternLoop:
-    """Where all patterns stand, for every key; a type is the name of the one filter it satisfies."""
+    """The state of all patterns for every key; a type is the name of the one filter it satisfies."""
 
     def __init__(self, patterns: Iterable[Pattern], *, mode: str) -> None:
         """Lay the patterns out by type."""
@@ -45,7 +45,7 @@ class PlainPatternLoop:
         self._take = self._next if mode == "next" else self._restart
 
     def take(self, types: list[str], times: list[int], keys: list[Any] | None = None) -> Counter[int]:
-        """Take events, and return how often each pattern was completed."""
+        """Process events, and return how often each pattern was completed."""
         return self._take(types, times, keys or [None] * len(types))
 
     def _restart(self, types: list[str], times: list[int], keys: list[Any]) -> Counter[int]:

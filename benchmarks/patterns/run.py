@@ -47,7 +47,7 @@ MOST = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a row took: microseconds an event of each, and what the detector found on the way."""
+    """The figures of a row: microseconds an event of each, and detections an event."""
 
     case: PatternCase
     ours: Figure
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def heading(title: str = "patterns") -> str:
-    """Say on what, when, with which code and by which command."""
+    """Return a line with machine, date, commit and command."""
     git = ["git", "describe", "--always", "--dirty"]
     done = subprocess.run(git, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)  # noqa: S603 - ours
     command = " ".join([f"python -m benchmarks.{title}.run", *sys.argv[1:]])
@@ -90,7 +90,7 @@ def heading(title: str = "patterns") -> str:
 
 
 def table(keys: Iterable[str], *, repeat: int, quick: bool) -> list[Measured]:
-    """Measure rows and print each when it is there."""
+    """Measure rows, and print each as soon as it is measured."""
     print("| patterns | events/s | spread | must | aim | plain loop | paper's machine | detections an event |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     rows = []
@@ -101,7 +101,7 @@ def table(keys: Iterable[str], *, repeat: int, quick: bool) -> list[Measured]:
 
 
 def measure_case(case: PatternCase, *, repeat: int) -> Measured:
-    """Hold both to each other, warm up, and measure by turns."""
+    """Check that detector and loop agree, warm up, and measure them in turn."""
     patterns = case.patterns()
     events = case.events((repeat + 1) * case.many + case.few)
     detector, plain = detector_of(patterns, case.mode), PlainPatternLoop(patterns, mode=case.mode)
@@ -184,7 +184,7 @@ def line(row: Measured) -> str:
 
 
 def format_comparison(rows: list[Measured]) -> str:
-    """Say how many times longer an event takes with a hundred times the patterns."""
+    """Return how many times longer an event takes with a hundred times the patterns, as a line."""
     by = {row.case.key: row.ours.median for row in rows}
     if not by.keys() >= set(RATIO):
         return ""
@@ -196,7 +196,7 @@ def format_comparison(rows: list[Measured]) -> str:
 
 
 def compiling(n: int) -> None:
-    """Measure what adding patterns takes: from text, as trees, and what stays in memory, trees included."""
+    """Measure the time of adding patterns, as text and as trees, and the memory they keep, trees included."""
     print("\n| added | text parsed | compiled | memory a pattern | of that, what kernels read |")
     print("|---|---|---|---|---|")
     for title, mode, patterns in (
@@ -216,7 +216,7 @@ def compiling(n: int) -> None:
 
 
 def _bytes(texts: list[str], mode: str) -> tuple[int, int]:
-    """Return what Python and NumPy hold for patterns given as text, and the bytes of the arrays."""
+    """Return the bytes that Python and NumPy allocate for patterns as text, and the bytes of the arrays."""
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     made = detector_of([parse_pattern(text) for text in texts], mode)

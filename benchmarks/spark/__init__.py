@@ -1,1 +1,1 @@
-"""What the pipeline on Spark costs; each module is a program: `python -m benchmarks.spark.join`. See README.md."""
+"""Costs of the pipeline on Spark; each module is a program: `python -m benchmarks.spark.join`. See README.md."""

@@ -44,7 +44,7 @@ class Rate:
 
     @property
     def count(self) -> int:
-        """Files in all, the first one included, which only says that everything is up."""
+        """Number of files, including the first, which only shows that the pipeline is up."""
         return 1 + round((self.warm_up_s + self.measured_s) * self.files)
 
 
@@ -58,7 +58,7 @@ class Late:
     cpu_s: float = 0.0
 
     def __str__(self) -> str:
-        """Say the middle, the worst of a hundred, and the worst."""
+        """Return the median, the 99th percentile and the maximum."""
         p50, p99, most = np.percentile(self.seconds, [50, 99, 100])
         text = f"p50 {p50:.2f} s, p99 {p99:.2f} s, most {most:.2f} s"
         came = f"{len(self.seconds):,} events; {self.pairs:,} rows in {self.batches} micro-batches"
@@ -84,7 +84,7 @@ class Watch:
     ended: threading.Event = field(default_factory=threading.Event)
 
     def __call__(self) -> None:
-        """Look until told to end."""
+        """Watch the folder until the end is signalled."""
         while not self.ended.wait(LOOK_S):
             now = time.time()
             for entry in os.scandir(self.out):

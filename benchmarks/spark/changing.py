@@ -50,7 +50,7 @@ def fill_live(folder: Path, count: int) -> float:
 
 
 def change_live(live: td.Live, number: int) -> float:
-    """Add some and remove some; return the seconds until the version is there."""
+    """Add and remove subscriptions; return the seconds until the version is published."""
     texts = workload("ranges").texts(ADDED, seed=100 + number).column("filter").to_pylist()
     added = [(f"n{number}-{at}", text) for at, text in enumerate(texts)]
     removed = [f"s{number * REMOVED + at}" for at in range(REMOVED)]

@@ -1,4 +1,4 @@
-"""What it takes to compile subscriptions on Spark from a DataFrame of text: `python -m benchmarks.spark.compiling`.
+"""Time and memory of compiling subscriptions on Spark from a DataFrame of text: `python -m benchmarks.spark.compiling`.
 
 The subscriptions are Parquet files of `id` and `filter`; `ts.compile` reads them on the executors and leaves a folder
 that can be matched. The baseline is `add_many` of some of them in this process, as one Arrow table of the same text:
@@ -35,7 +35,7 @@ CHECKED = 64
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What compiling took, the memory meanwhile, and processor seconds that plain code takes for a subscription."""
+    """Time of compiling, the memory meanwhile, and processor seconds of plain code for a subscription."""
 
     spent: Spent
     memory: Memory
@@ -128,7 +128,7 @@ def agree(session: SparkSession, key: str, compiled: Path, some: pa.Table) -> in
 
 
 def report(result: Compiled, count: int) -> None:
-    """Print what it took, and what plain code would."""
+    """Print the time on Spark, and that of plain code."""
     print(f"  ts.compile    {result.spent}, {result.spent.cpu_s / count * 1e6:.1f} us of a processor a subscription")
     plain = result.plain_s * count / ground.CORES
     print(f"  add_many      {plain:8.2f} s on {ground.CORES} cores, {result.plain_s * 1e6:.1f} us  (baseline)")

@@ -17,7 +17,7 @@ TESTS = ("tests/spark/test_crash.py", "tests/spark/test_local_cluster.py")
 
 
 def main() -> int:
-    """Run them, tell each result, and fail with the first that fails."""
+    """Run them, print each result, and stop at the first failure."""
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--times", type=int, default=10)
     made.add_argument("--keep", type=Path, default=None, help="folder for what each run said")

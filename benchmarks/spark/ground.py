@@ -32,7 +32,7 @@ SUBSCRIPTIONS_SEED, EVENTS_SEED = 1, 2
 
 
 def options(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser with what every benchmark here takes."""
+    """Return a parser with the options that all benchmarks here share."""
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--repeat", type=int, default=5)
     made.add_argument("--folder", type=Path, default=None, help="for what is made on the way; else one that is removed")
@@ -42,7 +42,7 @@ def options(description: str | None) -> argparse.ArgumentParser:
 
 @contextmanager
 def folder_of(folder: Path | None) -> Iterator[Path]:
-    """Make the folder that was asked for, or one that goes away."""
+    """Return the folder of the options, or a temporary one."""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         yield folder
@@ -87,12 +87,12 @@ def with_ids(table: pa.Table) -> pa.Table:
 
 
 def drain(frame: DataFrame) -> None:
-    """Run the query and keep nothing of it."""
+    """Run the query into the sink that keeps nothing."""
     frame.write.format("noop").mode("overwrite").save()
 
 
 def heading(title: str) -> str:
-    """Say what was measured, on what, when, with which code and by which command."""
+    """Return a line with title, machine, date, commit and command."""
     called = Path(sys.argv[0])
     command = " ".join([f"python -m benchmarks.spark.{called.stem}", *sys.argv[1:]])
     return f"{title}; {describe_machine()}, {CORES} cores, {datetime.now(UTC):%Y-%m-%d}, {_commit()}\n  {command}"

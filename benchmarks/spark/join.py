@@ -48,7 +48,7 @@ NESTED_LOOP = "BroadcastNestedLoopJoin"
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What is on disk: the snapshot, the same subscriptions as columns, many events, a few, and none."""
+    """Files on disk: the snapshot, the same subscriptions as columns, many events, a few, and none."""
 
     snapshot: Path
     columns: Path
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def prepare_files(subscriptions: int, many: int, few: int, *, folder: Path) -> Made:
-    """Write what is read."""
+    """Write the files that the measurements read."""
     columns = folder / f"columns-{subscriptions}.parquet"
     if not columns.exists():
         pq.write_table(close_ranges(workload("ranges").columns(subscriptions, ground.SUBSCRIPTIONS_SEED)), columns)
@@ -111,7 +111,7 @@ def engine(session: SparkSession, made: Made, events: Path) -> DataFrame:
 
 
 class Duck:
-    """DuckDB's join, on as many threads, over tables that lie in its memory."""
+    """DuckDB's join, on the same number of threads, over tables in its memory."""
 
     def __init__(self, made: Made, events: Path) -> None:
         """Load both tables."""
@@ -162,7 +162,7 @@ def measure_joins(session: SparkSession, made: Made, *, repeat: int, warm_up: in
 
 
 def report(results: dict[str, Spent], *, many: int, few: int) -> None:
-    """Print each, for an event too, and how many times longer the joins take."""
+    """Print each time, in all and for an event, and how many times longer the joins take."""
     counts = {"ts.match": many, "nested loop": few, "DuckDB": few}
     for name, spent in results.items():
         print(f"  {name:<12} {counts.get(name, 0):8,} events  {spent}")

@@ -31,7 +31,7 @@ KEY = "classifieds"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step of it: what it took, and the memory meanwhile."""
+    """One step: its time, and the memory meanwhile."""
 
     name: str
     spent: Spent
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def subscriptions(session: SparkSession, count: int) -> DataFrame:
-    """Return a DataFrame of which a task makes a chunk for each seed it is given."""
+    """Return a DataFrame of subscriptions; its tasks make a chunk for each of their seeds."""
     each = min(CHUNK, -(-count // ground.CORES))
     seeds = session.range(0, -(-count // each), 1, numPartitions=-(-count // each))
     return seeds.mapInArrow(partial(_make_batches, count=count, each=each), "id STRING, filter STRING")
@@ -100,7 +100,7 @@ def _stage(name: str, work: Callable[[], object]) -> Stage:
 
 
 def report(result: Large, count: int, events: int) -> None:
-    """Print what is left to say; the stages were told as they ended."""
+    """Print the summary; the stages were printed as they ended."""
     took = {stage.name: stage.spent for stage in result.stages}
     made, compiled, warm = took["make the text"], took["compile"], took["match, warm"]
     print(f"  {result.disk / count:.0f} bytes on disk a subscription, {result.disk / 2**20:,.0f} MiB in all")

@@ -146,7 +146,7 @@ view = "off"
 
 @contextlib.contextmanager
 def running(command: list[str], folder: Path) -> Iterator[int]:
-    """Run a program while the block runs, and give its number; then it is told to end, and made to if it does not."""
+    """Run a program while the block runs, and yield its process id; then terminate it, and kill it if it stays."""
     log = folder / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT, start_new_session=True)  # noqa: S603

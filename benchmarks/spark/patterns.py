@@ -78,7 +78,7 @@ def _table(count: int, keys: int, kinds: int) -> pa.Table:
 
 
 def measure_patterns(session: SparkSession, path: Path, *, repeat: int, parts: bool = False) -> dict[str, Spent]:
-    """Measure Spark and the plain process in turn; they must find as many."""
+    """Measure Spark and the plain process in turn; their numbers of matches must be equal."""
     frame = session.read.parquet(str(path))
     detections = ts.detect(frame, {"abc": PATTERN})
     table = pq.read_table(path)

@@ -1,4 +1,4 @@
-"""What this process and all below it take: processor time and memory, as Linux tells them.
+"""Processor time and memory of this process and all its descendants, as Linux reports them.
 
 Spark's work is spread over this process, a JVM and its Python workers. On a machine that others use as well the
 clock on the wall says little, but processor time holds still, so both are measured.
@@ -43,7 +43,7 @@ class Spent:
         return statistics.median(self.cpu)
 
     def __str__(self) -> str:
-        """Say both with their spread."""
+        """Return both with their spread, as text."""
         return (
             f"{self.wall_s:8.2f} s +-{_spread(self.wall):.0%}, processors {self.cpu_s:8.2f} s +-{_spread(self.cpu):.0%}"
         )
@@ -92,7 +92,7 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 
 def _stat(pid: int) -> list[str]:
-    """Return what stands behind the name in `/proc/PID/stat`; zeros when the process is gone."""
+    """Return the fields after the name in `/proc/PID/stat`; zeros when the process has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -132,7 +132,7 @@ class Memory:
                 self.most[name] = max(size, self.most.get(name, 0))
 
     def __str__(self) -> str:
-        """Say what was seen, in MiB."""
+        """Return the peaks in MiB, as text."""
         return ", ".join(f"{name} {size / 2**20:,.0f} MiB" for name, size in self.most.items())
 
 

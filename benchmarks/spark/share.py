@@ -41,7 +41,7 @@ class Shared:
 
     @property
     def cpu(self) -> float:
-        """The share that is left, by processor time: what the wall says when nobody else is there."""
+        """The share that is left, by processor time, which equals the wall clock on an idle machine."""
         return self.plain.cpu_s / self.spark.cpu_s
 
 
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def measure_shares(session: SparkSession, snapshot: Path, events: Path, *, repeat: int, batch: int = BATCH) -> Shared:
-    """Measure both in turn; they must find as many pairs."""
+    """Measure both in turn; their numbers of pairs must be equal."""
     frame = ts.match(session.read.parquet(str(events)), str(snapshot), event_id="id")
     with PlainProcesses(snapshot, events, batch=batch) as plain:
         pairs, counted = plain(), frame.count()
@@ -90,7 +90,7 @@ def report(result: Shared, events: int) -> None:
 
 
 def report_parts(session: SparkSession, events: Path, *, repeat: int) -> None:
-    """Print what Spark takes for the same events without the engine."""
+    """Print the time of Spark for the same events without the engine."""
     frame = session.read.parquet(str(events))
     parts: dict[str, DataFrame] = {
         "scan": frame,

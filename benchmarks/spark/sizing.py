@@ -1,4 +1,4 @@
-"""What a subscription weighs and what an event costs, for the sizing table: `python -m benchmarks.spark.sizing`.
+"""Bytes of a subscription and time of an event, for the sizing table: `python -m benchmarks.spark.sizing`.
 
 Subscriptions are loaded in columns, saved, opened again from the snapshot, and asked in batches of 10,000 events, as a
 worker on Spark asks them. Times are of one core's processor, the median of several batches; what Spark adds to them
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def row(key: str, count: int, *, repeat: int) -> str:
-    """Return what a workload weighs and costs."""
+    """Return the bytes of a subscription and the time of an event of a workload."""
     work = workload(key)
     with tempfile.TemporaryDirectory() as folder:
         load, size = save_snapshot(key, count, Path(folder) / "snapshot")

@@ -55,7 +55,7 @@ class Cluster:
             node.join()
 
     def ask(self, events: list[dict[str, Any]]) -> list[list[str]]:
-        """Replicate events to all instances, and join what they answer."""
+        """Send events to all instances, and join their answers."""
         answers = self._send_all("ask", events)
         return (
             answers[0]
@@ -64,7 +64,7 @@ class Cluster:
         )
 
     def change(self, *, on: bool) -> list[Any]:
-        """Let subscriptions come and go in every instance, or stop that; then each tells how many it was."""
+        """Start or stop changing subscriptions in every instance; when stopped, each returns its number of changes."""
         return self._send_all("change", on)
 
     def read_spent(self) -> list[float]:
@@ -79,7 +79,7 @@ class Cluster:
 
 
 def serve(end: Connection, kind: str, place: tuple[int, int], subscriptions: int, seed: int) -> None:
-    """Be an instance: load the share, then answer until told to stop."""
+    """Run one instance: load its share of the subscriptions, then answer until a message says stop."""
     matcher = CARS.matcher(kind)
     matcher.add_many(share(CARS.columns(subscriptions, seed), *place))
     matcher.settle()
@@ -120,7 +120,7 @@ class Changes:
         return 0
 
     def end(self) -> int:
-        """Stop, take the last ones out, and return how many changes there were."""
+        """Stop, remove the last subscriptions added, and return the number of changes."""
         assert self._thread is not None
         self._over.set()
         self._thread.join()

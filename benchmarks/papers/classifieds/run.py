@@ -30,7 +30,7 @@ OURS = "candidates-tree"
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """What one cluster did in the three phases."""
+    """The measurements of one cluster in the three phases."""
 
     kind: str
     shards: int
@@ -121,7 +121,7 @@ def _at_rest(cluster: Cluster, events: list[dict[str, Any]]) -> list[tuple[int, 
 
 
 def _wrong(answers: list[tuple[int, list[str]]], reference: dict[int, set[str]]) -> int:
-    """Count the answers that differ from the first ones that were given to the same event, or have an id twice."""
+    """Count the answers that differ from the first answer to the same event, or have an id twice."""
     wrong = 0
     for at, ids in answers:
         answer = set(ids)

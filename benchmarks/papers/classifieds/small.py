@@ -56,7 +56,7 @@ def with_polygons(sizes: tuple[int, ...], *, seed: int, say: Callable[[str], Non
 
 
 def time_events(matcher: Matcher, events: list[dict[str, Any]]) -> Figure:
-    """Return the microseconds of processor time that an event takes in a batch, several times over."""
+    """Return the processor time of an event in a batch, in microseconds, of each repeat."""
     matcher.settle()
     matcher.match_many(events)
     seconds = []
@@ -87,7 +87,7 @@ def chart(points: Points, *, key: str, title: str, note: str = "") -> Chart:
 
 
 def worst(names: tuple[int, ...], say: Callable[[str], None]) -> tuple[Chart, dict[str, float]]:
-    """Count what an event visits where it goes both ways at each step: as printed, and as corrected."""
+    """Count the nodes that an event visits where it descends both ways at each step: as printed, and as corrected."""
     printed, ours = [], []
     for count in names:
         say(f"worst case: {count} names, {2**count - 1:,} filters")

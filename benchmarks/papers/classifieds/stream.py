@@ -41,14 +41,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Able:
-    """What a cluster can do: events a second, and processor time of an event on its busiest instance."""
+    """The capacity of a cluster: events a second, and processor time of an event on its busiest instance."""
 
     rate: float
     busiest_us: float
 
 
 def capacity(cluster: Cluster, events: list[dict[str, Any]], seconds: float) -> Able:
-    """Measure what is answered when events never wait to come."""
+    """Measure the rate of answers when the next event is always waiting."""
     before, begin, count = cluster.read_spent(), time.perf_counter(), 0
     while time.perf_counter() - begin < seconds or count < len(events):
         at = count % len(events)

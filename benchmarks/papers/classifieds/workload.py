@@ -1,4 +1,4 @@
-"""What the study feeds: saved searches by token, searches with an area, and the worst case of the filter tree."""
+"""The inputs of the study: saved searches by token, searches with an area, and the worst case of the filter tree."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ def token(id: str) -> int:
 
 
 def shard_of(id: str, shards: int) -> int:
-    """Return who holds a subscription: tokens are dealt out evenly."""
+    """Return the shard of a subscription: tokens are spread evenly over the shards."""
     return token(id) % shards
 
 
 def share(table: pa.Table, shard: int, shards: int) -> pa.Table:
-    """Return the subscriptions that a shard holds."""
+    """Return the subscriptions of a shard."""
     if shards == 1:
         return table
     mine = [at for at, id in enumerate(table.column("id").to_pylist()) if shard_of(id, shards) == shard]

@@ -1,4 +1,4 @@
-"""What one matcher takes on one setting: memory, and time for a thousand events.
+"""Memory of one matcher in one setting, and its time for a thousand events.
 
 The four algorithms are measured by themselves: filters are parsed and bound, events are read beforehand. The engine is
 measured in three ways: with the same readings, with the columns that it makes of them, and as a user calls it.
@@ -40,8 +40,8 @@ EVENTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """Subscriptions, and events as read and as given."""
+class BoundConcepts:
+    """Bound subscriptions over the trees, and events as mappings and as readings."""
 
     ontology: Ontology
     pairs: list[tuple[str, Filter]]
@@ -50,8 +50,8 @@ class World:
     setting: Setting
 
 
-def world(n: int, *, height: int, events: int, seed: int, pairs: list[tuple[str, Any]] | None = None) -> World:
-    """Return `n` subscriptions of the workload `concepts` at a height, or the given ones, and events for them."""
+def world(n: int, *, height: int, events: int, seed: int, pairs: list[tuple[str, Any]] | None = None) -> BoundConcepts:
+    """Return `n` subscriptions of the workload `concepts` at a height, or these `pairs`, and events for them."""
     chosen = workload(f"concepts:height={height}")
     assert chosen.make_ontology is not None
     ontology = chosen.make_ontology()
@@ -60,7 +60,7 @@ def world(n: int, *, height: int, events: int, seed: int, pairs: list[tuple[str,
         collect_requirements([tree for _, tree in subscriptions], schema=None, ontology=ontology), ontology
     )
     rows = chosen.event_rows(events, seed)
-    return World(ontology, subscriptions, [reader.read(row, NOW) for row in rows], rows, Setting(ontology, NOW))
+    return BoundConcepts(ontology, subscriptions, [reader.read(row, NOW) for row in rows], rows, Setting(ontology, NOW))
 
 
 def own_seconds(work: Callable[[], object], *, repeat: int, budget_s: float = 10.0) -> list[float]:
@@ -68,16 +68,16 @@ def own_seconds(work: Callable[[], object], *, repeat: int, budget_s: float = 10
     return time_repeats(work, repeat=repeat, budget_s=budget_s, warm_up=False, clock=time.process_time)
 
 
-def build_from(kind: str, made: World) -> Algorithm:
+def build_from(kind: str, made: BoundConcepts) -> Algorithm:
     """Return the algorithm with the world's subscriptions; it may refuse them."""
     algorithm = build_algorithm(kind, made.ontology)
     algorithm.add_many((id, algorithm.compile_filter(tree)) for id, tree in made.pairs)
     return algorithm
 
 
-def megabytes(kind: str, made: World) -> Figure | None:
-    """Return what the algorithm keeps, beside filters and ids, or nothing where it refuses."""
-    build_from(kind, World(made.ontology, made.pairs[:50], (), [], made.setting)).match_many(
+def megabytes(kind: str, made: BoundConcepts) -> Figure | None:
+    """Return the memory of the algorithm without filters and ids; None where it refuses them."""
+    build_from(kind, BoundConcepts(made.ontology, made.pairs[:50], (), [], made.setting)).match_many(
         made.readings[:2], made.setting
     )
     gc.collect()
@@ -95,15 +95,15 @@ def megabytes(kind: str, made: World) -> Figure | None:
     return Figure("MB", ((after - before) / 1e6,))
 
 
-def milliseconds(kept: Algorithm, made: World, *, repeat: int) -> Figure:
+def milliseconds(kept: Algorithm, made: BoundConcepts, *, repeat: int) -> Figure:
     """Return the time of a thousand events, read beforehand, with the ids of all matches."""
     kept.match_many(made.readings[:5], made.setting)
     seconds = own_seconds(lambda: kept.match_many(made.readings, made.setting), repeat=repeat)
     return to_figure(seconds, "ms", by=1e3 * EVENTS / len(made.readings))
 
 
-def in_turn(all_kept: Iterable[tuple[float, Algorithm, World]], *, repeat: int) -> dict[float, Figure]:
-    """Measure several settings by turns, so that what else the machine does falls on all alike."""
+def in_turn(all_kept: Iterable[tuple[float, Algorithm, BoundConcepts]], *, repeat: int) -> dict[float, Figure]:
+    """Measure several settings in turn, so that other load of the machine affects all alike."""
     settings = [*all_kept]
     medians: dict[float, list[float]] = {x: [] for x, _, _ in settings}
     for _ in range(repeat):
@@ -112,8 +112,8 @@ def in_turn(all_kept: Iterable[tuple[float, Algorithm, World]], *, repeat: int) 
     return {x: Figure("ms", tuple(times)) for x, times in medians.items()}
 
 
-def answers_agree(algorithm: Algorithm, other: Algorithm, made: World) -> bool:
-    """Tell whether two give the same answers to the first events."""
+def answers_agree(algorithm: Algorithm, other: Algorithm, made: BoundConcepts) -> bool:
+    """Tell whether two algorithms answer the first events alike."""
     some = made.readings[:CHECKED]
     answers = [[set(ids) for ids in each.match_many(some, made.setting)] for each in (algorithm, other)]
     return answers[0] == answers[1]
@@ -142,7 +142,7 @@ class _Ready(ReadEvents):
         return self._made[key]
 
 
-def engine_taken(made: World, *, repeat: int) -> EngineTaken:
+def engine_taken(made: BoundConcepts, *, repeat: int) -> EngineTaken:
     """Measure the engine in its three ways."""
     engine = Matcher(ontology=made.ontology, now=NOW)
     engine.add_many(made.pairs)
@@ -160,7 +160,7 @@ def engine_taken(made: World, *, repeat: int) -> EngineTaken:
     return EngineTaken(ways[0], ways[1], public_taken(engine, made, repeat=1))
 
 
-def public_taken(matcher: Matcher, made: World, *, repeat: int) -> Figure:
+def public_taken(matcher: Matcher, made: BoundConcepts, *, repeat: int) -> Figure:
     """Return the time of `match_many`, which reads the events."""
     seconds = own_seconds(lambda: matcher.match_many(made.events), repeat=repeat)
     return to_figure(seconds, "ms", by=1e3 * EVENTS / len(made.events))

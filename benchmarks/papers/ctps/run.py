@@ -26,7 +26,7 @@ from tidings.matcher import Matcher
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from benchmarks.papers.ctps.measured import World
+    from benchmarks.papers.ctps.measured import BoundConcepts
 
 TITLE = "CTPS: concept trees in publish/subscribe (Zhang, Wang, Huang, Yung 2022), Figures 7 and 8"
 
@@ -42,7 +42,7 @@ STEADY_RATE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class CtpsSizes:
-    """What one scale measures: `most` subscriptions where only something else varies, `mic` at most for MIC high up."""
+    """The sizes of one scale: `most` subscriptions where only something else varies, `mic` at most for MIC high up."""
 
     ns: tuple[int, ...]
     most: int
@@ -110,7 +110,7 @@ def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
     return Study(TITLE, _charts(results, sizes), results.facts, NOTES)
 
 
-def _over_subscriptions(results: _Results, made: World, height: int, sizes: CtpsSizes, *, seed: int) -> None:
+def _over_subscriptions(results: _Results, made: BoundConcepts, height: int, sizes: CtpsSizes, *, seed: int) -> None:
     n = len(made.pairs)
     ours = build_from(CTPS, made)
     for kind in KINDS:
@@ -140,7 +140,7 @@ def _over_subscriptions(results: _Results, made: World, height: int, sizes: Ctps
 
 
 def _note_sizes(results: _Results, kind: str, explanation: dict[str, Any], *, n: int, height: int) -> None:
-    """Keep what an index tells of itself."""
+    """Keep the sizes that an index reports of itself."""
     if kind == "mic":
         results.facts[f"mic_entries_{height}"] = float(explanation["entries for each constraint"])
     if kind == "ops":
@@ -170,7 +170,7 @@ def _engine_facts(results: _Results, sizes: CtpsSizes, *, seed: int, say: Callab
 
 
 def _over_height(results: _Results, sizes: CtpsSizes, *, seed: int, say: Callable[[str], None]) -> None:
-    """Measure CTPS at all heights by turns, once with equal numbers of answers, once as Table 1 has it."""
+    """Measure CTPS at all heights in turn, once with equal numbers of answers, once as in Table 1."""
     steady, table, rivals = [], [], []
     for height in HEIGHTS:
         say(f"time over height: height {height}, {sizes.most:,} subscriptions")
@@ -198,7 +198,7 @@ def _spread(results: _Results, name: str) -> float:
     return (max(medians) - min(medians)) / fmean(medians)
 
 
-def _ops_index(made: World) -> float:
+def _ops_index(made: BoundConcepts) -> float:
     return float(build_from("ops", made).explain()["bytes of possible edges"])  # type: ignore[arg-type]
 
 

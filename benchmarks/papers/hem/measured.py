@@ -1,4 +1,4 @@
-"""What one index takes on one setting: to insert, to match, to delete; and the engine beside it.
+"""Time of one index in one setting to insert, to match and to delete, and the engine beside it.
 
 Indexes are measured by themselves: the subscriptions lie in a table, the event is a vector. The engine is measured
 as a user calls it, with an Arrow batch of the same events; its time includes reading them and writing the matches.
@@ -61,7 +61,7 @@ class IndexCost:
 
 
 def measure_index(name: str, ranges: Ranges, *, repeat: int) -> IndexCost | None:
-    """Measure an index; nothing, if it refuses so many subscriptions."""
+    """Measure an index; return None if it refuses this number of subscriptions."""
     table = RangeTable.from_ends(ranges.lows, ranges.highs, ranges.ends)
     rows = np.arange(ranges.count, dtype=np.int32)
     _warm(name, ranges)
@@ -94,7 +94,7 @@ def _warm(name: str, ranges: Ranges) -> None:
 
 
 def _check_answers(name: str, core: RangeIndex, table: RangeTable, ranges: Ranges) -> float:
-    """Hold answers to the scan; return the false positives of an approximate index as a share of what it found."""
+    """Compare answers with the scan's; return the share of false positives in an approximate index's answers."""
     total = extra = 0
     for event in ranges.events[:CHECKED]:
         mine, right = set(core.match(table, event).tolist()), set(find_accepted(ranges, event).tolist())

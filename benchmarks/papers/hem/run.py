@@ -35,7 +35,7 @@ M, DELTA = 10, 0.5
 
 @dataclass(frozen=True, slots=True)
 class HemSizes:
-    """What one scale measures; `fixed` is the number of subscriptions of Figures 6, 7 and 10."""
+    """The sizes of one scale; `fixed` is the number of subscriptions of Figures 6, 7 and 10."""
 
     ns: tuple[int, ...]
     fixed: int
@@ -63,7 +63,7 @@ SIZES = {
 
 
 class _Sweep:
-    """Figures of everybody over one parameter."""
+    """Figures of all indexes over one parameter."""
 
     def __init__(self, repeat: int) -> None:
         self._repeat = repeat
@@ -71,7 +71,7 @@ class _Sweep:
         self.engine: dict[float, Figure] = {}
 
     def at(self, x: float, *, n: int, m: int, delta: float, events: int, seed: int) -> None:
-        """Measure everybody at one point."""
+        """Measure all indexes at one point."""
         ranges = draw_ranges(n, m=m, delta=delta, events=events, seed=seed)
         for name in INDEXES:
             cost = measure_index(name, ranges, repeat=self._repeat)
@@ -91,7 +91,7 @@ class _Sweep:
         return {x: getattr(cost, field).median for x, cost in self.costs[name].items()}
 
     def share(self, numerator: str, denominator: str) -> float:
-        """Return the mean share that one takes of another's time, where both were measured."""
+        """Return the mean ratio of one index's time to another's, where both were measured."""
         mine, other = self.medians(numerator), self.medians(denominator)
         return fmean(mine[x] / other[x] for x in mine if x in other)
 
@@ -142,7 +142,7 @@ def _charts(
 
 
 def _facts(by_n: _Sweep, by_m: _Sweep, by_delta: _Sweep) -> dict[str, float]:
-    """Return what the claims of Figures 5-9 are held to."""
+    """Return the facts that decide the claims of Figures 5-9."""
     facts: dict[str, float] = {}
     for word, hem in (("hem", HEM), ("linked", LINKED)):
         for other in (TAMA, HTREE, REIN):

@@ -55,7 +55,7 @@ def measure_swapped(delta: float, *, draws: int, seed: int) -> float:
 
 
 def find_accepted(ranges: Ranges, event: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the subscriptions that accept an event, by comparing every one: what all answers are held to."""
+    """Return the subscriptions that accept an event, by comparing every one: the reference for all answers."""
     alive = np.ones(ranges.count, np.bool_)
     for value, low, high, ends in zip(event, ranges.lows, ranges.highs, ranges.ends, strict=True):
         above = (value > low) | ((value == low) & ((ends & 1) == 0))

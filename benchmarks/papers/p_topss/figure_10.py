@@ -60,7 +60,7 @@ FACTS = (
 
 
 class Tested:
-    """Alarms and squared errors of one who forecasts, on one test stream."""
+    """Alarms and squared errors of one forecaster on one test stream."""
 
     def __init__(self) -> None:
         """Start with none."""
@@ -68,7 +68,7 @@ class Tested:
         self.errors, self.base = np.zeros((2, len(LOOKAHEADS)))
 
     def note(self, p: NDArray[np.float64], states: NDArray[np.int32], space: Space) -> None:
-        """Add what one subscription's forecasts were worth."""
+        """Add the alarms and errors of one subscription's forecasts."""
         outcomes = count_outcomes(states, space.final[states], len(space))
         self.alarms = self.alarms + alarms(p, outcomes)
         self.errors += square_errors(p, outcomes)
@@ -80,7 +80,7 @@ Results: TypeAlias = dict[tuple[str, str], Tested]
 
 
 def measure_figure_10(n: int, *, seed: int, say: Callable[[str], None]) -> Study:
-    """Return charts, facts and notes for so many subscriptions."""
+    """Return charts, facts and notes for this number of subscriptions."""
     patterns = composites(n, pool=POOL, seed=seed)
     say(f"figure 10: streams of {n} subscriptions")
     train: dict[str, Stream] = {shape: _stream(patterns, shape, 1, seed + 1) for shape in ("uniform", "gaussian")}

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.papers.p_topss import heat
 from benchmarks.papers.p_topss.chains import dense
-from benchmarks.papers.p_topss.folds import FORMULAS, GROUPS, MODES, Result, deal_cities, models, validate_model
+from benchmarks.papers.p_topss.folds import FORMULAS, GROUPS, MODES, FoldResult, deal_cities, models, validate_model
 from benchmarks.papers.p_topss.ours import ENTRANTS, OURS, follow_cities
 from benchmarks.papers.p_topss.predicting import LOOKAHEADS, THRESHOLDS, over_thresholds, skill
 from tidings.bench.harness.studies import Chart, Line, Study
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from benchmarks.papers.p_topss.predicting import Alarms
     from tidings.model.patterns import Mode
 
-Results: TypeAlias = dict[tuple[str, str], list[Result]]
+Results: TypeAlias = dict[tuple[str, str], list[FoldResult]]
 """The five folds of an entrant in a group of cities."""
 
 TITLE = "P-ToPSS, Figure 11"
@@ -56,7 +56,7 @@ FACTS = (*(f"heat_{mode}_{name}" for mode in MODES for name in CLAIMED), "heat_s
 
 
 def measure_figure_11(*, seed: int, say: Callable[[str], None], real: bool = True) -> Study:
-    """Return what was found; without the archive, or when real data are not asked for, facts that are no numbers."""
+    """Return charts, facts and notes; without the archive, or without real data, the facts are NaN."""
     if not real or not heat.present():
         facts = dict.fromkeys(FACTS, float("nan"))
         return Study(TITLE, (), facts, ("no temperatures here (set TIDINGS_DATA): Figure 11 was left out",))
@@ -88,7 +88,7 @@ def _paper(paper: dict[str, Walked]) -> Results:
 
 
 def _facts(results: Results) -> dict[str, float]:
-    """Return what is held to the claims; of several folds and groups, the one that keeps them least."""
+    """Return the facts that decide the claims; of several folds and groups, the least favourable."""
     generated, made = (pool_alarms(results, name) for name in (GENERATED, HAND_MADE))
     powers = [pool_alarms(results, f"{model}, n-th power alone") for model in ("generated", "hand-made")]
     return {
@@ -111,17 +111,17 @@ def pool_alarms(results: Results, name: str) -> Alarms:
     return reduce(add, (fold.alarms for fold in results[name, "together"]))
 
 
-def _folds(results: Results, name: str) -> Iterator[Result]:
+def _folds(results: Results, name: str) -> Iterator[FoldResult]:
     for group in GROUPS:
         yield from results[name, group]
 
 
-def against_printed(results: Results, name: str) -> Iterator[tuple[Result, Result]]:
+def against_printed(results: Results, name: str) -> Iterator[tuple[FoldResult, FoldResult]]:
     """Yield each fold of an entrant beside that of the generated model with the formulas as printed."""
     yield from zip(_folds(results, name), _folds(results, GENERATED), strict=True)
 
 
-def over_lookaheads(mine: Result, other: Result) -> float:
+def over_lookaheads(mine: FoldResult, other: FoldResult) -> float:
     """Return the skill of one against another, the errors of all lookaheads added up."""
     return float(skill(mine.errors.sum(), other.errors.sum()))
 
@@ -132,7 +132,7 @@ def _ratio(mine: NDArray[np.int64], other: NDArray[np.int64]) -> float:
 
 
 def _silent(alarms: Alarms) -> float:
-    """Return the mean threshold from which nothing is told, over the longer lookaheads; 1 where something always is."""
+    """Return the mean threshold from which no alarm is raised, over the longer lookaheads; 1 where one always is."""
     steps = np.append(THRESHOLDS, 1.0)
     return float(np.mean([steps[np.flatnonzero(np.append(row, 0) == 0)[0]] for row in alarms.all[FAR]]))
 

@@ -35,7 +35,7 @@ from benchmarks.papers.p_topss.predicting import (
 from tidings.model.patterns import Mode
 
 if TYPE_CHECKING:
-    from benchmarks.papers.p_topss.heat import City
+    from benchmarks.papers.p_topss.heat import CityTemperatures
 
 FOLDS = 5
 GROUPS = {"US": ("US",), "INTL": ("INTL",), "together": ("US", "INTL")}
@@ -52,7 +52,7 @@ MODES = (Mode.OVERLAP, Mode.RESTART)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Walked:
-    """A model followed through the cities of each part: its counts there, and what was seen in its states."""
+    """A model run through the cities of each part: its counts there, and the outcomes observed in its states."""
 
     space: Space
     counts: dict[Part, Any]
@@ -67,7 +67,7 @@ class Walked:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Result:
+class FoldResult:
     """One fold's forecasts: alarms, and sums of squared errors by lookahead, also those of two base rates."""
 
     alarms: Alarms
@@ -77,8 +77,8 @@ class Result:
     decided: NDArray[np.int64]
 
 
-def deal_cities(cities: Sequence[City], *, seed: int) -> dict[Part, list[City]]:
-    """Deal the cities of each group into folds."""
+def deal_cities(cities: Sequence[CityTemperatures], *, seed: int) -> dict[Part, list[CityTemperatures]]:
+    """Split the cities of each group into folds."""
     rng, parts = np.random.default_rng(seed), {}
     for (group,) in (GROUPS["US"], GROUPS["INTL"]):
         mine = [city for city in cities if city.group == group]
@@ -88,7 +88,9 @@ def deal_cities(cities: Sequence[City], *, seed: int) -> dict[Part, list[City]]:
     return parts
 
 
-def walk_cities(space: Space, symbols_of: Callable[[City], NDArray[np.int64]], parts: dict[Part, list[City]]) -> Walked:
+def walk_cities(
+    space: Space, symbols_of: Callable[[CityTemperatures], NDArray[np.int64]], parts: dict[Part, list[CityTemperatures]]
+) -> Walked:
     """Follow a space through every city and count."""
     counts, outcomes = {}, {}
     for part, cities in parts.items():
@@ -99,18 +101,18 @@ def walk_cities(space: Space, symbols_of: Callable[[City], NDArray[np.int64]], p
     return Walked(space, counts, outcomes)
 
 
-def validate_model(model: Walked, estimate: Estimate, group: str) -> list[Result]:
+def validate_model(model: Walked, estimate: Estimate, group: str) -> list[FoldResult]:
     """Return the result of each fold of a group."""
     return [_fold(model, estimate, GROUPS[group], fold) for fold in range(FOLDS)]
 
 
-def _fold(model: Walked, estimate: Estimate, groups: tuple[str, ...], fold: int) -> Result:
+def _fold(model: Walked, estimate: Estimate, groups: tuple[str, ...], fold: int) -> FoldResult:
     parts = [part for part in model.seen if part[0] in groups]
     rest = [part for part in parts if part[1] != fold]
     test = together(model.seen[part] for part in parts if part[1] == fold)
     trained = together(model.seen[part] for part in rest)
     p = estimate(model.space, model.training(rest), len(LOOKAHEADS))
-    return Result(
+    return FoldResult(
         alarms(p, test),
         square_errors(p, test),
         square_errors(constant(trained.base, test), test),
@@ -122,12 +124,12 @@ def _fold(model: Walked, estimate: Estimate, groups: tuple[str, ...], fold: int)
 # The chains in numpy ---------------------------------------------------------------------------
 
 
-def hot_of(city: City) -> NDArray[np.int64]:
+def hot_of(city: CityTemperatures) -> NDArray[np.int64]:
     """Return 1 for hot days."""
     return city.hot.astype(np.int64)
 
 
-def models(parts: dict[Part, list[City]], mode: Mode) -> dict[str, Walked]:
+def models(parts: dict[Part, list[CityTemperatures]], mode: Mode) -> dict[str, Walked]:
     """Return the paper's two models, followed through the cities."""
     return {
         "generated": walk_cities(generate_space(mode), hot_of, parts),

@@ -42,7 +42,7 @@ TEXT = "hot = temp > 30\nhot, hot, hot, hot, hot"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class City:
+class CityTemperatures:
     """One city's days in order, without gaps: Celsius, not a number where there is no reading."""
 
     code: str
@@ -94,12 +94,12 @@ class Cleaning:
 
 
 def present() -> bool:
-    """Tell whether the archive is here."""
+    """Tell whether the archive is available."""
     folder = data_folder()
     return folder is not None and (folder / FOLDER / READINGS).exists()
 
 
-def read() -> tuple[list[City], Cleaning]:
+def read() -> tuple[list[CityTemperatures], Cleaning]:
     """Return the cities, in the order of their codes, and what cleaning did."""
     folder = data_folder()
     if folder is None or not present():
@@ -109,7 +109,7 @@ def read() -> tuple[list[City], Cleaning]:
     return clean_rows(rows, _groups(folder / FOLDER / STATIONS))
 
 
-def clean_rows(rows: pa.Table, groups: dict[str, str]) -> tuple[list[City], Cleaning]:
+def clean_rows(rows: pa.Table, groups: dict[str, str]) -> tuple[list[CityTemperatures], Cleaning]:
     """Clean rows of `code`, `date` and `avg_f`; `groups` are `US` or `INTL`, by code."""
     dated = rows.filter(pc.is_valid(rows["date"]))
     codes = pc.cast(dated["code"], pa.string()).combine_chunks().dictionary_encode()
@@ -149,11 +149,13 @@ def _runs(owner: NDArray[np.int64]) -> list[tuple[int, slice]]:
     return [(int(owner[start]), slice(start, end)) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
-def _city(code: str, groups: dict[str, str], days: NDArray[np.datetime64], celsius: NDArray[np.float64]) -> City:
+def _city(
+    code: str, groups: dict[str, str], days: NDArray[np.datetime64], celsius: NDArray[np.float64]
+) -> CityTemperatures:
     places = (days - days[0]).astype(np.int64)
     whole = np.full(int(places[-1]) + 1, np.nan)
     whole[places] = celsius
-    return City(code, groups.get(code, "INTL"), days[0], whole)
+    return CityTemperatures(code, groups.get(code, "INTL"), days[0], whole)
 
 
 def _groups(path: Path) -> dict[str, str]:
@@ -181,7 +183,7 @@ def lengths(hot: NDArray[np.bool_]) -> NDArray[np.int64]:
     return places - np.maximum.accumulate(np.where(hot, 0, places))
 
 
-def count_hot(cities: Sequence[City]) -> Hot:
+def count_hot(cities: Sequence[CityTemperatures]) -> Hot:
     """Count hot days and matches by the lengths of runs: a check that knows no pattern."""
     totals = np.zeros(5, np.int64)
     for city in cities:
@@ -194,7 +196,7 @@ def count_hot(cities: Sequence[City]) -> Hot:
 
 
 def main() -> None:
-    """Print what was cleaned and what is hot."""
+    """Print the numbers of cleaned rows and of hot days."""
     cities, cleaning = read()
     print("\n".join(cleaning.format_lines()))
     us = sum(city.group == "US" for city in cities)

@@ -64,7 +64,7 @@ PLANT = 25
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A line that says who came, from where, and what became of it; `at` in seconds."""
+    """One login of a log: user, address and outcome; `at` in seconds."""
 
     at: int
     status: str
@@ -134,7 +134,7 @@ def detector() -> td.Detector:
 
 
 def count_attacks(logins: Iterable[Login]) -> dict[str, int]:
-    """Count what the patterns find in the mode `restart`, by a loop over the logins for each address."""
+    """Count the matches of the patterns in the mode `restart`, by a loop over the logins of each address."""
     counts = dict.fromkeys(PATTERNS, 0)
     failures: dict[str, list[int]] = {}  # since the last intrusion
     armed: set[str] = set()
@@ -168,7 +168,7 @@ def count_attacks(logins: Iterable[Login]) -> dict[str, int]:
 
 
 def format_report(most: int) -> list[str]:
-    """Return a line for each log: what was found, whether the loop agrees, and the rate on about `most` events."""
+    """Return a line for each log: the matches, whether the loop agrees, and the rate on about `most` events."""
     lines = []
     for name in LOGS:
         logins = read(name)

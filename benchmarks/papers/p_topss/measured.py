@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """Places that partial matches stand at, without the initial one: shared by two, after merging, and before it."""
+    """Numbers of states without the initial one: shared by two subscriptions, after merging, and before it."""
 
     shared: int
     merged: int

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from benchmarks.papers.p_topss.folds import Part, Result
-    from benchmarks.papers.p_topss.heat import City
+    from benchmarks.papers.p_topss.folds import FoldResult, Part
+    from benchmarks.papers.p_topss.heat import CityTemperatures
     from tidings.model.patterns import Mode, Pattern
 
 OURS = "ours"
@@ -71,14 +71,14 @@ def _heat() -> Pattern:
     return parse_pattern(HEAT)
 
 
-def stream_of(cities: Sequence[City]) -> pa.Table:
+def stream_of(cities: Sequence[CityTemperatures]) -> pa.Table:
     """Return the days of several cities as one stream, in the order of their dates."""
     whole = pa.concat_tables([city.table() for city in cities]).unify_dictionaries().combine_chunks()
     ordered = whole.take(np.argsort(whole["time"].to_numpy(), kind="stable"))
     return ordered.set_column(0, "id", pa.array(np.arange(ordered.num_rows)))
 
 
-def follow_cities(parts: dict[Part, list[City]], mode: Mode) -> dict[tuple[str, str], list[Result]]:
+def follow_cities(parts: dict[Part, list[CityTemperatures]], mode: Mode) -> dict[tuple[str, str], list[FoldResult]]:
     """Train on each part once for every context, follow the cells through the cities, and validate by folds."""
     results = {}
     streams = {part: stream_of(cities) for part, cities in parts.items()}

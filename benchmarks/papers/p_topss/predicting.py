@@ -116,7 +116,7 @@ def brier(p: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
 
 
 def constant(base: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
-    """Return forecasts that say the same in every state: the base rate, of this part or of another."""
+    """Return forecasts that are the same in every state: the base rate, of this part or of another."""
     return np.repeat(base[:, None], outcomes.decided.shape[1], axis=1)
 
 

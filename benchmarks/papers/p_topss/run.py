@@ -46,7 +46,7 @@ SHAPES: tuple[Shape, ...] = get_args(Shape)
 
 @dataclass(frozen=True, slots=True)
 class PTopssSizes:
-    """What one scale measures; the axes of the paper's figures are not in its text, so that the ranges are chosen."""
+    """The sizes of one scale; the axes of the paper's figures are not in its text, so that the ranges are chosen."""
 
     ns: tuple[int, ...]
     n: int
@@ -119,7 +119,7 @@ class _Sweep:
             self.states.setdefault((who, workload), {})[x] = states
 
     def note(self, who: str, workload: str, x: float, cost: MachineCost) -> None:
-        """Keep what events cost."""
+        """Keep the time of an event."""
         self.costs.setdefault((who, workload), {})[x] = cost
 
     def map_merged(self, who: str, workload: str) -> dict[float, float]:
@@ -244,7 +244,7 @@ def _pair(shape: str, published: str) -> str:
 
 
 def _facts_n(sweep: _Sweep, sizes: PTopssSizes) -> dict[str, float]:
-    """Return what is held to the claims of Figures 9 a and b; of several workloads the one that keeps them least."""
+    """Return the facts that decide the claims of Figures 9 a and b; of several workloads, the least favourable."""
     facts: dict[str, float] = {}
     small, large = sizes.small, sizes.large
     for who in WHO:

@@ -116,7 +116,7 @@ def count_by_hand(events: pa.Table) -> dict[str, int]:
 
 
 def format_report(most: int | None) -> list[str]:
-    """Return lines: how many share their time, what was found in every batching, and how fast."""
+    """Return lines: how many trades share their time, the matches in every batching, and the rates."""
     events = trades(most)
     whole = detect_all(events, events.num_rows)
     for size in (*BATCHES, None):

@@ -136,7 +136,7 @@ def times_of(filled: Market) -> dict[str, Figure]:
 
 
 def tests_of(filled: Market) -> dict[str, Figure]:
-    """Count the tests that each event takes."""
+    """Count the tests made for each event."""
     count = len(filled.trees)
     figures = {"brute force": Figure("tests an event", (float(count),))}
     for name in ("forest", "poset"):
@@ -268,7 +268,7 @@ class Tests:
         self.looks = -1
 
     def __call__(self) -> float:
-        """Tell the tests made so far."""
+        """Return the number of tests made so far."""
         self.looks += 1
         return self.looks
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tidings as td
 from benchmarks.papers.p_topss import chains, figure_10, figure_11, folds, forecasts_logins, heat, ours, predicting
-from benchmarks.papers.p_topss.heat import City
+from benchmarks.papers.p_topss.heat import CityTemperatures
 from benchmarks.papers.p_topss.logins import Login
 from tidings.model.patterns import Mode
 
@@ -23,7 +23,7 @@ hot_often = st.lists(st.sampled_from([35.0, 35.0, 35.0, 35.0, 30.0, math.nan]), 
 
 
 def _city(celsius, code="A", group="US"):
-    return City(code, group, np.datetime64("2000-01-01"), np.array(celsius, np.float64))
+    return CityTemperatures(code, group, np.datetime64("2000-01-01"), np.array(celsius, np.float64))
 
 
 # Cleaning --------------------------------------------------------------------------------------
