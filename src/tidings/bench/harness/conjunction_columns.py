@@ -142,8 +142,6 @@ def _encode_equality(place: int, name: str, column: Any, vocabularies: dict[str,
         values = column.values
     else:
         sizes, values = np.ones(len(rows), np.int64), column.drop_null().combine_chunks()
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
     if is_text_type(values.type):
         coded = values.dictionary_encode()
         vocabularies[name] = {word: float(at) for at, word in enumerate(coded.dictionary.to_pylist())}
@@ -173,7 +171,6 @@ def _encode_ranges(place: int, table: pa.Table, operators: dict[str, str]) -> _L
 
 def _encode_areas(name: str, column: Any) -> AreaConditions:
     coded = column.combine_chunks()
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
     coded = coded if isinstance(coded, pa.DictionaryArray) else coded.dictionary_encode()
     shapes = np.asarray(shapely.from_wkt(coded.dictionary.to_pylist()))
     shapely.prepare(shapes)

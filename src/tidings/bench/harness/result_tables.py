@@ -85,8 +85,7 @@ def format_ratio(ratio: float) -> str:
 def format_plain(rows: list[list[str]]) -> str:
     """Lay out a table with spaces."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join(lines)
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 def format_headline(results: Sequence[Result]) -> str:
