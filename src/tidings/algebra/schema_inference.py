@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tidings.algebra.law.bind import fold_names
 from tidings.algebra.law.requirements import UNDECLARED, RequirementTracker
 from tidings.concepts import Ontology
-from tidings.model import Compare, Comparison, Schema, compared_name, require_filter, tests
+from tidings.model import Compare, Comparison, Schema, get_other_name, require_filter, tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,25 +31,22 @@ def infer_schema(filters: Iterable[Filter], *, ontology: Ontology | None = None)
     trees = [fold_names(require_filter(tree), used) for tree in filters]
     for number, tree in enumerate(trees, 1):
         tracker.add(tree, f"filter {number}")
-    attributes = {name: _infer_attribute(name, tracker) for name in tracker.to_requirements().attributes}
+    attributes: dict[str, Attribute] = {}
+    for name in tracker.to_requirements().attributes:
+        attribute, kinds = tracker.find_attribute(name), tracker.find_kinds(name)
+        if attribute.kind is None and len(kinds) == 1:  # not declared, and the only kind that filters use it as
+            attribute = replace(attribute, kind=kinds.pop())
+        attributes[name] = attribute
     for name, other in _find_incomparable(trees, attributes):
         attributes.update({side: UNDECLARED for side in (name, other) if tracker.find_attribute(side).kind is None})
     return Schema(attributes)
-
-
-def _infer_attribute(name: str, tracker: RequirementTracker) -> Attribute:
-    """Return the declaration of an attribute or, without one, the only kind that filters use it as."""
-    attribute, kinds = tracker.find_attribute(name), tracker.find_kinds(name)
-    if attribute.kind is not None or len(kinds) != 1:
-        return attribute
-    return replace(attribute, kind=kinds.pop())
 
 
 def _find_incomparable(trees: list[Filter], attributes: dict[str, Attribute]) -> Iterator[tuple[str, str]]:
     """Yield pairs of attributes that a filter compares although other filters use them as incomparable kinds."""
     for name, test in (each for tree in trees for each in tests(tree)):
         if isinstance(test.condition, Compare):
-            other = compared_name(name, test)
+            other = get_other_name(name, test)
             left, right = attributes[name].kind, attributes[other].kind
             kind = left or right
             ordered = kind is None or kind.has_order or test.condition.op is Comparison.EQ

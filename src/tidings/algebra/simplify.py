@@ -145,14 +145,13 @@ class _Simplifier:
         kept = list(parts)
         for part in reversed(parts):  # of two equivalent parts the first stays
             others = [other for other in kept if other is not part]
-            if any(self._is_redundant(part, other, conjunctive=conjunctive) for other in others):
-                kept = others
+            for other in others:
+                wide, narrow = (part, other) if conjunctive else (other, part)
+                self._budget -= self._judge.estimate_cost(wide, narrow)
+                if self._budget >= 0 and self._judge.covers(wide, narrow):
+                    kept = others
+                    break
         return kept
-
-    def _is_redundant(self, part: Filter, other: Filter, *, conjunctive: bool) -> bool:
-        wide, narrow = (part, other) if conjunctive else (other, part)
-        self._budget -= self._judge.estimate_cost(wide, narrow)
-        return self._budget >= 0 and self._judge.covers(wide, narrow)
 
 
 def accepts_nothing(tree: Filter) -> bool:

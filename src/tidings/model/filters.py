@@ -66,6 +66,11 @@ class Comparison(StrEnum):
     GT = ">"
     GE = ">="
 
+    @property
+    def mirror(self) -> Comparison:
+        """The comparison that says the same with its two sides exchanged."""
+        return Comparison(self.translate({ord("<"): ">", ord(">"): "<"}))
+
 
 @dataclass(frozen=True, slots=True)
 class Is:
@@ -235,22 +240,9 @@ class IsNull:
     """An explicit null."""
 
 
+PlaceCondition: TypeAlias = Within | WithinRegion | Near
 Condition: TypeAlias = (
-    Is
-    | In
-    | Range
-    | SameText
-    | TextTest
-    | IsA
-    | Within
-    | WithinRegion
-    | Near
-    | InNetworks
-    | Age
-    | Compare
-    | Has
-    | Exists
-    | IsNull
+    Is | In | Range | SameText | TextTest | IsA | PlaceCondition | InNetworks | Age | Compare | Has | Exists | IsNull
 )
 
 
@@ -324,9 +316,7 @@ def negate(tree: Filter) -> Filter:
     """Return the negation without a double `not`."""
     if isinstance(tree, Not):
         return tree.part
-    if tree in (TRUE, FALSE):
-        return FALSE if tree == TRUE else TRUE
-    return Not(tree)
+    return FALSE if tree == TRUE else TRUE if tree == FALSE else Not(tree)
 
 
 def one_of(values: Iterable[Scalar]) -> Is | In:
@@ -346,17 +336,14 @@ def require_filter(tree: Any) -> Filter:
 
 def tests(tree: Filter, prefix: str = "") -> Iterator[tuple[str, Test]]:
     """Yield every test with its full attribute name; inside `has` the array's name goes before."""
-    match tree:
-        case And(parts) | Or(parts):
-            for part in parts:
-                yield from tests(part, prefix)
-        case Not(part):
+    if not isinstance(tree, Test):
+        for part in (tree.part,) if isinstance(tree, Not) else tree.parts:
             yield from tests(part, prefix)
-        case Test(attribute, condition):
-            name = prefix + attribute
-            yield name, tree
-            if isinstance(condition, Has):
-                yield from tests(condition.filter, f"{name}.")
+        return
+    name = prefix + tree.attribute
+    yield name, tree
+    if isinstance(tree.condition, Has):
+        yield from tests(tree.condition.filter, f"{name}.")
 
 
 def change_parts(tree: And | Or | Not, change: Callable[[Filter], Filter]) -> Filter:
@@ -368,7 +355,7 @@ def change_parts(tree: And | Or | Not, change: Callable[[Filter], Filter]) -> Fi
     return tree if all(map(is_, parts, tree.parts)) else type(tree)(tuple(parts))
 
 
-def compared_name(name: str, test: Test) -> str:
+def get_other_name(name: str, test: Test) -> str:
     """Return the full name of a comparison's other attribute, which lies in the same record as `name`, the test's."""
     assert isinstance(test.condition, Compare)
     return name.removesuffix(test.attribute) + test.condition.other

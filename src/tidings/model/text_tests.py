@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from tidings.model.filters import TextOp, TextTest
@@ -19,23 +20,20 @@ if TYPE_CHECKING:
 @lru_cache(maxsize=16384)
 def text_test(test: TextTest) -> Callable[[str], bool]:
     """Return the test as a function of text; a `ValueError` when RE2 refuses the expression."""
+    if test.op is TextOp.MATCHES:
+        expression = _compile(test.pattern, ignoring_case=test.ignoring_case)
+        return lambda value: expression.search(value) is not None
     pattern = test.pattern.casefold() if test.ignoring_case else test.pattern
-    match test.op:
-        case TextOp.STARTS_WITH:
-            accepts: Callable[[str], bool] = lambda value: value.startswith(pattern)  # noqa: E731
-        case TextOp.ENDS_WITH:
-            accepts = lambda value: value.endswith(pattern)  # noqa: E731
-        case TextOp.CONTAINS:
-            accepts = lambda value: pattern in value  # noqa: E731
-        case TextOp.LIKE:
-            wildcard = _compile(like_expression(pattern), ignoring_case=False)
-            accepts = lambda value: wildcard.fullmatch(value) is not None  # noqa: E731
-        case TextOp.MATCHES:
-            expression = _compile(test.pattern, ignoring_case=test.ignoring_case)
-            return lambda value: expression.search(value) is not None
-    if test.ignoring_case:
-        return lambda value: accepts(value.casefold())
-    return accepts
+    accepts = _test_wildcard(pattern) if test.op is TextOp.LIKE else methodcaller(_METHODS[test.op], pattern)
+    return (lambda value: accepts(value.casefold())) if test.ignoring_case else accepts
+
+
+_METHODS = {TextOp.STARTS_WITH: "startswith", TextOp.ENDS_WITH: "endswith", TextOp.CONTAINS: "__contains__"}
+
+
+def _test_wildcard(pattern: str) -> Callable[[str], bool]:
+    wildcard = _compile(like_expression(pattern), ignoring_case=False)
+    return lambda value: wildcard.fullmatch(value) is not None
 
 
 def canonical_expression(expression: str) -> str:

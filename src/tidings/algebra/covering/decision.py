@@ -183,12 +183,10 @@ class Comparer:
                 return all(self.covers(self._prepare_part(part), inner) for part in parts)
             case _, Or(parts):
                 return all(self.covers(outer, self._prepare_part(part)) for part in parts)
-        if isinstance(outer.tree, Or) and any(
-            self.covers(self._prepare_part(part), inner) for part in outer.tree.parts
-        ):
-            return True
-        return isinstance(inner.tree, And) and any(
-            self.covers(outer, self._prepare_part(part)) for part in inner.tree.parts
+        wide = outer.tree.parts if isinstance(outer.tree, Or) else ()
+        narrow = inner.tree.parts if isinstance(inner.tree, And) else ()
+        return any(self.covers(self._prepare_part(part), inner) for part in wide) or any(
+            self.covers(outer, self._prepare_part(part)) for part in narrow
         )
 
     def _overlaps_by_parts(self, left: PreparedFilter, right: PreparedFilter) -> bool:

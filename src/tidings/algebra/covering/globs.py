@@ -50,21 +50,9 @@ class Glob:
         return (before, "".join(char for char, _ in middle), after) if all(plain for _, plain in middle) else None
 
     @property
-    def literal(self) -> str | None:
-        """The only text it accepts, or `None` if it has wildcards."""
-        return "".join(char for char, plain in self.signs) if all(plain for _, plain in self.signs) else None
-
-    @property
     def head(self) -> str:
         """The characters before the first wildcard; empty for patterns on folded text."""
         return "" if self.ignores_case else "".join(char for char, _ in takewhile(lambda sign: sign[1], self.signs))
-
-    @property
-    def prefix(self) -> str | None:
-        """The prefix, if the pattern is a prefix followed by `*`."""
-        if not self.signs or self.signs[-1] != STAR:
-            return None
-        return Glob(self.signs[:-1]).literal
 
 
 @lru_cache(maxsize=16_384)

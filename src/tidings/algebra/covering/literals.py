@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tidings.algebra.covering.value_sets import ValueSet, to_value_set
 from tidings.algebra.law.typed_attribute import AS_IS, Label, resolve_attribute, strip_unit
 from tidings.errors import UnknownUnit
-from tidings.model import Compare, Comparison, Condition, Exists, IsNull, Not, Quantifier, Quantity, Test, scalars_of
+from tidings.model import Compare, Condition, Exists, IsNull, Not, Quantifier, Quantity, Test, scalars_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,14 +34,6 @@ Name: TypeAlias = "str | tuple[str, str]"
 
 _QUANTIFIER_MEANING = {Quantifier.ANY: (False, True), Quantifier.ALL: (True, True), Quantifier.NONE: (True, False)}
 """For each quantifier: whether it is about every value, and whether values must satisfy the condition."""
-
-_MIRRORED = {
-    Comparison.EQ: Comparison.EQ,
-    Comparison.LT: Comparison.GT,
-    Comparison.LE: Comparison.GE,
-    Comparison.GT: Comparison.LT,
-    Comparison.GE: Comparison.LE,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,5 +93,5 @@ def _name_comparison(test: Test) -> tuple[Name, Condition]:
         return test.attribute, test.condition
     left, right, op = test.attribute, test.condition.other, test.condition.op
     if right < left and test.quantifier is not Quantifier.ALL:
-        return (right, left), replace(test.condition, op=_MIRRORED[op], other=left)
+        return (right, left), replace(test.condition, op=op.mirror, other=left)
     return (left, right), test.condition

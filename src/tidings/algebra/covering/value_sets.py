@@ -170,13 +170,12 @@ def _range_spans(span: Range) -> Spans:
 
 def _text_value_set(test: TextTest) -> ValueSet | None:
     glob = to_glob(test)
-    if glob is None or glob.ignores_case:
+    if glob is None or glob.ignores_case or glob.split_at_stars is None:
         return None
-    if glob.literal is not None:
-        return ValueSet(Space.TEXT, (_point_span(glob.literal),))
-    if glob.prefix is not None:
-        return ValueSet(Space.TEXT, (to_prefix_span(glob.prefix),))
-    return None
+    free_start, text, free_end = glob.split_at_stars
+    if free_start and text:  # without text it is `*` alone, the prefix of every text
+        return None
+    return ValueSet(Space.TEXT, (to_prefix_span(text) if free_end else _point_span(text),))
 
 
 def _age_value_set(seconds: Range, now: datetime | None) -> ValueSet | None:

@@ -66,14 +66,12 @@ def _read_plain_text(raw: Any) -> Any:
     return UNSURE if raw != raw else UNFIT  # noqa: PLR0124 - NaN is nothing
 
 
-def _read_plain_truth(raw: Any) -> Any:
-    if type(raw) is bool:
-        return raw
-    return UNSURE if type(raw) is str or raw != raw else UNFIT  # noqa: PLR0124 - NaN is nothing
-
-
 def _read_plain_time(raw: Any) -> Any:
     return UNSURE if type(raw) is str or raw != raw else UNFIT  # noqa: PLR0124 - NaN is nothing
+
+
+def _read_plain_truth(raw: Any) -> Any:
+    return raw if type(raw) is bool else _read_plain_time(raw)
 
 
 def _read_unsure(raw: Any) -> Any:  # noqa: ARG001 - one of a family

@@ -80,8 +80,8 @@ def prepare_filter(
 def holds(tree: model.Filter, reading: Reading, setting: Setting) -> bool:
     """Tell whether a bound filter accepts a reading."""
     match tree:
-        case model.Test(attribute, condition, quantifier):
-            return _evaluate_test(attribute, condition, quantifier, reading, setting)
+        case model.Test():
+            return _evaluate_test(tree, reading, setting)
         case model.And(parts):
             return all(holds(part, reading, setting) for part in parts)
         case model.Or(parts):
@@ -94,35 +94,26 @@ _SPECIAL = frozenset((model.Exists, model.IsNull, model.Has, model.Compare))
 """Conditions that are not decided value by value; most tests have others, so they are told apart by type."""
 
 
-def _evaluate_test(
-    name: str, condition: model.Condition, quantifier: model.Quantifier, reading: Reading, setting: Setting
-) -> bool:
-    values = reading.values.get(resolve_attribute(name, condition), ())
+def _evaluate_test(test: model.Test, reading: Reading, setting: Setting) -> bool:
+    condition = test.condition
+    values = reading.values.get(resolve_attribute(test.attribute, condition), ())
     if type(condition) in _SPECIAL:
-        return _evaluate_special(name, condition, quantifier, values, reading, setting)
-    return _quantify(quantifier, values, lambda value: satisfies(value, condition, setting))
+        return _evaluate_special(test, values, reading, setting)
+    return _quantify(test.quantifier, values, lambda value: satisfies(value, condition, setting))
 
 
-def _evaluate_special(
-    name: str,
-    condition: model.Condition,
-    quantifier: model.Quantifier,
-    values: tuple[Any, ...],
-    reading: Reading,
-    setting: Setting,
-) -> bool:
+def _evaluate_special(test: model.Test, values: tuple[Any, ...], reading: Reading, setting: Setting) -> bool:
+    name, condition, quantifier = test.attribute, test.condition, test.quantifier
     match condition:
         case model.IsNull():
             return name in reading.nulls
         case model.Has(inner):
-            return _quantify(
-                quantifier, reading.elements.get(name, ()), lambda part: _record_satisfies(part, inner, setting)
-            )
+            elements = reading.elements.get(name, ())
+            return _quantify(quantifier, elements, lambda part: _record_satisfies(part, inner, setting))
         case model.Compare(op):
             others = reading.values.get(resolve_compared(condition), ())
-            return bool(others) and _quantify(
-                quantifier, values, lambda value: any(compares(op, value, right) for right in others)
-            )
+            satisfied = _quantify(quantifier, values, lambda left: any(compares(op, left, right) for right in others))
+            return bool(others) and satisfied
     return bool(values) or bool(reading.elements.get(name))  # `exists`
 
 

@@ -16,12 +16,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tidings.algebra.law.coerce import PLAIN, UNFIT, UNSURE, coerce, select_plain_reader, to_number
-from tidings.algebra.law.requirements import ReadSpec, Requirements
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute
 from tidings.errors import BadEvent, OntologyError, TidingsError
 from tidings.model import Address, Kind, Point, Quantity, Range, values_of
 
 if TYPE_CHECKING:
+    from tidings.algebra.law.requirements import ReadSpec, Requirements
     from tidings.concepts import Ontology
     from tidings.model import EventLike
 
@@ -67,7 +67,7 @@ class AttributeReader:
         self._paths: dict[str, list[tuple[str, ...]]] = {}
         self._field_index: dict[str, list[int]] | None = None
         self._records = {
-            name: AttributeReader(Requirements(_select_below(f"{name}.", needs)), ontology)
+            name: AttributeReader(requirements.enter(name), ontology)
             for name, specs in needs.items()
             if any(need.kind is Kind.RECORD for need in specs)
         }
@@ -150,7 +150,8 @@ class AttributeReader:
         """Return the normalized values; where the specification is strict, an unreadable one raises `BadEvent`."""
         name = key.name
         try:
-            raws = [raw for leaf in leaves for raw in _split_values(leaf, need) if not is_missing(raw)]
+            split = _split_places if need.kind is Kind.PLACE else flatten
+            raws = [raw for leaf in leaves for raw in split(leaf) if _is_value(raw)]
         except RecursionError:
             return (_reject_deep_nesting(name, need, leaves),)
         values = tuple(self._read_value(name, need, raw, fields) for raw in raws)
@@ -174,7 +175,10 @@ class AttributeReader:
 
     def _read_amount(self, name: str, need: ReadSpec, raw: Any, fields: Mapping[str, Any]) -> EventValue:
         if isinstance(raw, Range) and Quantity in (type(raw.low), type(raw.high)):
-            return self._read_amount_range(name, need, raw, fields)
+            bounds = (raw.low, raw.high)  # each brings its unit
+            ends: list[Any] = [None if end is None else self._read_amount(name, need, end, fields) for end in bounds]
+            amounts: Range = coerce(replace(raw, low=ends[0], high=ends[1]), Kind.NUMBER)
+            return amounts
         amount, unit = raw, self._find_unit(need, fields)
         if isinstance(raw, Quantity):
             amount, unit = raw.amount, raw.unit
@@ -191,14 +195,6 @@ class AttributeReader:
             return replace(number, low=low, high=high)
         converted: int | float = self._convert(number, unit, need.unit)
         return converted
-
-    def _read_amount_range(self, name: str, need: ReadSpec, raw: Range, fields: Mapping[str, Any]) -> Range:
-        """Read a range whose ends bring their units."""
-        ends: list[Any] = [
-            None if end is None else self._read_amount(name, need, end, fields) for end in (raw.low, raw.high)
-        ]
-        amounts: Range = coerce(replace(raw, low=ends[0], high=ends[1]), Kind.NUMBER)
-        return amounts
 
     def _convert(self, amount: Any, unit: str | None, to: str | None) -> Any:
         if amount is None or unit is None or to is None:
@@ -316,7 +312,7 @@ def is_missing(raw: Any) -> bool:
 
 
 def _is_value(part: Any) -> bool:
-    """Tell whether an element counts as a value; nulls and empty records do not."""
+    """Tell whether an element counts as a value; nulls and empty records say nothing, as empty lists do."""
     return not is_missing(part) and not (isinstance(part, Mapping) and not part)
 
 
@@ -382,12 +378,6 @@ def is_array(leaf: Any) -> bool:
     return isinstance(leaf, Iterable) and getattr(leaf, "ndim", 1) != 0  # NumPy's arrays of no dimension are scalars
 
 
-def _split_values(leaf: Any, need: ReadSpec) -> Iterator[Any]:
-    # An empty record says nothing, as an empty list does.
-    parts = _split_places(leaf) if need.kind is Kind.PLACE else flatten(leaf)
-    yield from (part for part in parts if not (isinstance(part, Mapping) and not part))
-
-
 def _split_places(leaf: Any) -> Iterator[Any]:
     """Yield places: a pair of numbers is one place, any other array holds several."""
     if is_array(leaf):
@@ -407,7 +397,3 @@ def _refuse_several(name: str, leaves: list[Any], values: tuple[EventValue, ...]
         form = "a list" if is_list else "a range"
         msg = f"`{name}` has one value by the schema; this event gives {form} (declare it `several ...` to allow that)"
         raise BadEvent(msg, attribute=name)
-
-
-def _select_below(prefix: str, needs: Mapping[str, tuple[ReadSpec, ...]]) -> dict[str, tuple[ReadSpec, ...]]:
-    return {name.removeprefix(prefix): specs for name, specs in needs.items() if name.startswith(prefix)}

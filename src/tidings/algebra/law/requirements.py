@@ -26,8 +26,8 @@ from tidings.model import (
     Kind,
     Quantity,
     Test,
-    compared_name,
     condition_kind,
+    get_other_name,
     scalars_of,
     tests,
 )
@@ -72,6 +72,12 @@ class Requirements:
 
     attributes: Mapping[str, tuple[ReadSpec, ...]] = field(default_factory=dict)
     wildcards: tuple[tuple[str, ReadSpec], ...] = ()
+
+    def enter(self, array: str) -> Requirements:
+        """Return the requirements of an array's elements, by names below its own."""
+        prefix = f"{array}."
+        below = {name.removeprefix(prefix): needs for name, needs in self.attributes.items() if name.startswith(prefix)}
+        return Requirements(below)
 
     def find_lenient(self) -> frozenset[TypedAttribute]:
         """Return the typed attributes whose unreadable values are mismatches instead of making the event bad."""
@@ -259,7 +265,7 @@ class RequirementTracker:
 
     def _add(self, tests: list[tuple[str, Test]], witness: str) -> None:
         comparisons = [(name, test) for name, test in tests if isinstance(test.condition, Compare)]
-        others = [compared_name(name, test) for name, test in comparisons]
+        others = [get_other_name(name, test) for name, test in comparisons]
         self._refuse_unknown([*(name for name, _ in tests), *others])
         for (name, test), other in zip(comparisons, others, strict=True):
             self._check_comparison(name, test, other, witness)
@@ -273,7 +279,7 @@ class RequirementTracker:
     def _iterate_demands(self, tests: list[tuple[str, Test]]) -> Iterator[tuple[str, Demand]]:
         for name, test in tests:
             if isinstance(test.condition, Compare):
-                other = compared_name(name, test)
+                other = get_other_name(name, test)
                 demand = self.derive_comparison_demand(name, other)
                 yield name, demand
                 yield other, demand

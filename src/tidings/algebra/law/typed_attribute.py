@@ -127,7 +127,7 @@ def collect_attributes(tree: model.Filter) -> set[TypedAttribute]:
     for name, test in model.tests(tree):
         attributes.add(resolve_attribute(name, test.condition))
         if isinstance(test.condition, model.Compare):
-            attributes.add(resolve_compared(test.condition)._replace(name=model.compared_name(name, test)))
+            attributes.add(resolve_compared(test.condition)._replace(name=model.get_other_name(name, test)))
     return attributes
 
 

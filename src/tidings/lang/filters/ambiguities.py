@@ -16,7 +16,7 @@ from tidings.concepts import Vocabulary
 from tidings.errors import FilterWarning
 from tidings.lang.diagnostics import format_excerpt
 from tidings.lang.source_map import VALUE
-from tidings.model import Compare, compared_name, tests
+from tidings.model import Compare, get_other_name, tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,7 +36,7 @@ def find_ambiguous_words(
     vocabulary = vocabulary or Vocabulary()
     filter_warnings = []
     for name, test in tests(tree):
-        if id(test) not in bare or vocabulary.has_attribute(compared_name(name, test)):
+        if id(test) not in bare or vocabulary.has_attribute(get_other_name(name, test)):
             continue
         assert isinstance(test.condition, Compare)
         word, span = test.condition.other, source_map.locate(test, VALUE)
@@ -70,10 +70,8 @@ class WarningCollector:
         for warning in filter_warnings:
             self._count += 1
             if len(self._first) < MAX_WARNINGS:
-                prefix = "" if subscription is None else f"subscription `{subscription}`: "
-                self._first.append(
-                    FilterWarning(f"{prefix}{warning}", start=warning.start, end=warning.end, text=warning.text)
-                )
+                message = str(warning) if subscription is None else f"subscription `{subscription}`: {warning}"
+                self._first.append(FilterWarning(message, start=warning.start, end=warning.end, text=warning.text))
 
     def issue(self) -> None:
         """Issue the warnings at the line outside this package that led here."""

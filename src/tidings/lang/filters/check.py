@@ -87,7 +87,8 @@ class FilterChecker:
             self._regions[condition.region]
         if self._ontology is None:
             return
-        tree = self._find_tree(name)
+        attribute = self._vocabulary.find_attribute(name)
+        tree = attribute.tree if attribute is not None else None
         if isinstance(condition, model.IsA):
             self._ontology.require(condition.concept, tree=tree)
         elif self._find_declaration(name).kind is model.Kind.CONCEPT and isinstance(condition, model.Is | model.In):
@@ -95,15 +96,11 @@ class FilterChecker:
                 self._ontology.require(value, tree=tree)
         for value in model.scalars_of(condition):
             if isinstance(value, model.Quantity):
-                self._check_unit(name, value)
-
-    def _check_unit(self, name: str, value: model.Quantity) -> None:
-        assert self._ontology is not None
-        unit = self._ontology.unit(name)
-        if unit is None:
-            self._ontology.base_unit(value.unit)
-        else:
-            self._ontology.convert(value.amount, value.unit, to=unit.unit)
+                unit = self._ontology.unit(name)
+                if unit is None:
+                    self._ontology.base_unit(value.unit)
+                else:
+                    self._ontology.convert(value.amount, value.unit, to=unit.unit)
 
     def _is_known(self, name: str) -> bool:
         return self._schema is None or not self._schema.closed or self._vocabulary.has_attribute(name)
@@ -113,10 +110,6 @@ class FilterChecker:
 
     def _find_declaration(self, name: str) -> model.Attribute:
         return self._vocabulary.find_attribute(self._vocabulary.concepts.attribute(name)) or model.Attribute()
-
-    def _find_tree(self, name: str) -> str | None:
-        attribute = self._vocabulary.find_attribute(name)
-        return attribute.tree if attribute is not None else None
 
     def _add_mistake(self, test: model.Test, message: str, part: int) -> None:
         assert self._source_map is not None

@@ -76,8 +76,13 @@ class FastParser:
             return None
         try:
             return self._parse_alternatives(text, 0)
+        except _NotPlain:  # it may have line breaks instead of spaces, or no spaces around its parentheses
+            pass
+        try:
+            tree, at, closing = self._parse_disjunction(text, 0, 0)
         except _NotPlain:
-            return self._parse_from_start(text)
+            return None
+        return None if closing or at != len(text) else tree
 
     # --- cut into pieces ------------------------------------------------------------------------------
     # Invariant: a piece is one predicate to its last character, or `not` or parentheses around such pieces. No
@@ -150,14 +155,6 @@ class FastParser:
         self.cache[text] = part
 
     # --- from the beginning to the end ----------------------------------------------------------------
-
-    def _parse_from_start(self, text: str) -> model.Filter | None:
-        """Read a filter with line breaks instead of spaces, or without spaces around its parentheses."""
-        try:
-            tree, at, closing = self._parse_disjunction(text, 0, 0)
-        except _NotPlain:
-            return None
-        return None if closing or at != len(text) else tree
 
     def _parse_disjunction(self, text: str, at: int, depth: int) -> tuple[model.Filter, int, bool]:
         """Read up to the end or a closing parenthesis; return the filter, where it ends, and whether by parenthesis."""

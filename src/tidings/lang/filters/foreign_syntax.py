@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tidings.model import Comparison
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -18,10 +20,11 @@ _NAME = r"(?:`[^`\n]+`|(?!(?:and|or|not|in|has|like|matches|is|between)\b)[^\W\d
 _TEXT = r"(?:'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")"
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _LITERAL = rf"(?:{_TEXT}|{_NUMBER})"
+_SUBJECT, _QUOTED = rf"(?P<name>{_NAME})", rf"(?P<text>{_TEXT})"
+_TEXT_WORD = r"(?P<word>(?:starts|begins|ends)_?with|contains|includes)"
 _QUOTES, _SAMPLE = "'\"", "'x'"
 _CURRENCIES = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₽": "RUB", "₹": "INR"}
 _WORDS = {"s": "starts with", "b": "starts with", "e": "ends with", "c": "contains", "i": "contains", "h": "contains"}
-_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def _advise_set(match: re.Match[str]) -> str:
@@ -33,7 +36,7 @@ def _advise_set(match: re.Match[str]) -> str:
 
 def _advise_age(match: re.Match[str]) -> str:
     if match["span"]:
-        op = _TURNED[match["op"]]
+        op = Comparison(match["op"]).mirror
         return f"the time now is no value; an age is compared: `age({match['name']}) {op} {match['span']}`"
     return (
         f"the time now is no value; `age({match['name']}) > 0 s` is the past, `age({match['name']}) < 7 days` is recent"
@@ -65,86 +68,68 @@ def _advise_equality(match: re.Match[str]) -> str:
 _HABITS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     # sets and ranges
     (
-        rf"(?P<name>{_NAME})\s+(?P<no>not\s+)?in\s*[\[{{](?P<items>[^\][{{}}\n.]*(?:,[^\][{{}}\n]*)+)[\]}}]",
+        rf"{_SUBJECT}\s+(?P<no>not\s+)?in\s*[\[{{](?P<items>[^\][{{}}\n.]*(?:,[^\][{{}}\n]*)+)[\]}}]",
         "a set stands in parentheses: `{name} {no}in ({items})`",
     ),
-    (rf"(?P<name>{_NAME})\s+(?:not\s+)?in\s+(?P<text>{_TEXT})", _advise_set),
+    (rf"{_SUBJECT}\s+(?:not\s+)?in\s+{_QUOTED}", _advise_set),
     (
-        rf"(?P<name>{_NAME})\s+(?P<no>not\s+)?in\s+(?P<low>{_NUMBER})\s*\.\.\s*(?P<high>{_NUMBER})",
+        rf"{_SUBJECT}\s+(?P<no>not\s+)?in\s+(?P<low>{_NUMBER})\s*\.\.\s*(?P<high>{_NUMBER})",
         "a range stands in brackets: `{name} {no}in [{low} .. {high}]`",
     ),
     (
-        rf"(?P<name>{_NAME})\s+(?P<no>not\s+)?in\s+(?P<items>{_LITERAL}(?:\s*,\s*{_LITERAL})*)",
+        rf"{_SUBJECT}\s+(?P<no>not\s+)?in\s+(?P<items>{_LITERAL}(?:\s*,\s*{_LITERAL})*)",
         "a set stands in parentheses: `{name} {no}in ({items})`",
     ),
+    (rf"{_SUBJECT}\s*=\s*\((?P<items>[^()\n]*,[^()\n]*)\)", "a set is written `{name} in ({items})`"),
     (
-        rf"(?P<name>{_NAME})\s*=\s*\((?P<items>[^()\n]*,[^()\n]*)\)",
-        "a set is written `{name} in ({items})`",
-    ),
-    (
-        rf"(?P<name>{_NAME})\s*=\s*(?P<left>{_LITERAL})\s+or\s+(?P<right>{_LITERAL})",
+        rf"{_SUBJECT}\s*=\s*(?P<left>{_LITERAL})\s+or\s+(?P<right>{_LITERAL})",
         "both sides of `or` are whole tests; write `{name} in ({left}, {right})`",
     ),
     # operators with another word behind them
+    (rf"matches\s*{_QUOTED}", lambda match: f"an expression stands between slashes: /{match['text'][1:-1]}/"),
     (
-        rf"matches\s*(?P<text>{_TEXT})",
-        lambda match: f"an expression stands between slashes: /{match['text'][1:-1]}/",
-    ),
-    (
-        rf"(?P<name>{_NAME})\s+has\s+(?P<value>{_LITERAL})",
+        rf"{_SUBJECT}\s+has\s+(?P<value>{_LITERAL})",
         "`has` takes a filter over the fields of a record; for one of several values write `{name} = {value}`",
     ),
     (
-        rf"(?P<name>{_NAME})\s+has\s+(?P<inner>{_NAME}\s*[=<>][^\n]*)",
+        rf"{_SUBJECT}\s+has\s+(?P<inner>{_NAME}\s*[=<>][^\n]*)",
         "`has` takes a filter in parentheses: `{name} has ({inner})`",
     ),
     (
-        rf"(?P<name>{_NAME})\s+(?:not\s+)?ilike\b(?:\s*(?P<text>{_TEXT}))?",
+        rf"{_SUBJECT}\s+(?:not\s+)?ilike\b(?:\s*{_QUOTED})?",
         "write `{name} like 'x*' ignoring case`; `*` is any text, `?` one character",
     ),
     (
-        rf"(?P<name>{_NAME})\s*(?:rlike\b|regexp\b|regex\b|=~|~\*?|similar\s+to\b)",
+        rf"{_SUBJECT}\s*(?:rlike\b|regexp\b|regex\b|=~|~\*?|similar\s+to\b)",
         "an expression is written `{name} matches /x.*/`",
     ),
+    (rf"\b{_TEXT_WORD}\s*\(\s*{_SUBJECT}\s*,\s*{_QUOTED}", _advise_text_operator),
+    (rf"(?P<name>{_NAME}?)\.{_TEXT_WORD}\s*\(\s*{_QUOTED}?", _advise_text_operator),
     (
-        rf"\b(?P<word>(?:starts|begins|ends)_?with|contains|includes)\s*\(\s*(?P<name>{_NAME})\s*,\s*(?P<text>{_TEXT})",
+        rf"{_SUBJECT}\s+(?P<word>(?:starts|begins|ends)_?with|begins\s+with|includes)\b\s*{_QUOTED}?",
         _advise_text_operator,
     ),
-    (
-        rf"(?P<name>{_NAME}?)\.(?P<word>(?:starts|begins|ends)_?with|contains|includes)\s*\(\s*(?P<text>{_TEXT})?",
-        _advise_text_operator,
-    ),
-    (
-        rf"(?P<name>{_NAME})\s+(?P<word>(?:starts|begins|ends)_?with|begins\s+with|includes)\b\s*(?P<text>{_TEXT})?",
-        _advise_text_operator,
-    ),
-    (
-        rf"(?P<name>{_NAME})\s+within\s+(?P<far>{_NUMBER}\s*[a-z]+)",
-        "a distance is written `{name} near (8.5, 47.4) {far}`",
-    ),
+    (rf"{_SUBJECT}\s+within\s+(?P<far>{_NUMBER}\s*[a-z]+)", "a distance is written `{name} near (8.5, 47.4) {far}`"),
     # functions, dates, times
     (
-        rf"(?P<name>{_NAME})\s*(?P<op>[<>]=?)\s*(?:now|today|current_timestamp|current_date|getdate)\b\s*(?:\(\s*\))?"
+        rf"{_SUBJECT}\s*(?P<op>[<>]=?)\s*(?:now|today|current_timestamp|current_date|getdate)\b\s*(?:\(\s*\))?"
         rf"\s*(?:-\s*(?:interval\s*)?'?(?P<span>\d+\s*[a-z]+)'?)?",
         _advise_age,
     ),
+    (rf"\b(?:date|timestamp|datetime)\s*\(?\s*{_QUOTED}", lambda match: f"a date stands alone: {match['text'][1:-1]}"),
     (
-        rf"\b(?:date|timestamp|datetime)\s*\(?\s*(?P<text>{_TEXT})",
-        lambda match: f"a date stands alone: {match['text'][1:-1]}",
-    ),
-    (
-        rf"\b(?:lower|upper|lcase|ucase|casefold)\s*\(\s*(?P<name>{_NAME})\s*\)",
+        rf"\b(?:lower|upper|lcase|ucase|casefold)\s*\(\s*{_SUBJECT}\s*\)",
         "case is left out with `ignoring case`: `{name} = 'x' ignoring case`",
     ),
     (r"(?P<date>\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})(?![\w.])", _advise_date),
     # nulls and truth
-    (rf"(?P<name>{_NAME})\s*(?:!=|<>)\s*null\b", "write `{name} exists`"),
-    (rf"(?P<name>{_NAME})\s*==?\s*null\b", "write `{name} is null`"),
-    (rf"(?P<name>{_NAME})\s+is\s+not\s+null\b", "write `{name} exists`, or `not ({name} is null)`"),
-    (rf"(?P<name>{_NAME})\s+not\s+null\b", "write `{name} exists`, or `not ({name} is null)`"),
-    (rf"(?P<name>{_NAME})\s+is\s+(?P<no>not\s+)?(?P<value>true\b|false\b|{_LITERAL})", _advise_equality),
-    (rf"(?P<name>{_NAME})\s+is\s+(?:missing|none|empty|absent)\b", "write `not ({name} exists)`"),
-    (rf"\bexists\s+(?P<name>{_NAME})", "the attribute comes first: `{name} exists`"),
+    (rf"{_SUBJECT}\s*(?:!=|<>)\s*null\b", "write `{name} exists`"),
+    (rf"{_SUBJECT}\s*==?\s*null\b", "write `{name} is null`"),
+    (rf"{_SUBJECT}\s+is\s+not\s+null\b", "write `{name} exists`, or `not ({name} is null)`"),
+    (rf"{_SUBJECT}\s+not\s+null\b", "write `{name} exists`, or `not ({name} is null)`"),
+    (rf"{_SUBJECT}\s+is\s+(?P<no>not\s+)?(?P<value>true\b|false\b|{_LITERAL})", _advise_equality),
+    (rf"{_SUBJECT}\s+is\s+(?:missing|none|empty|absent)\b", "write `not ({name} exists)`"),
+    (rf"\bexists\s+{_SUBJECT}", "the attribute comes first: `{name} exists`"),
     (r"not\s+exists\b", "write `not (a exists)`"),
     (r"is\s+not\b", "write `!=`, or `not (a is a 'b')`"),
     # amounts

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.errors import FilterError
 from tidings.lang.diagnostics import build_error, check_notation
 from tidings.lang.filters.fast_text import BARE_WORD, parse_fast
+from tidings.lang.filters.render_text import render_text
 from tidings.model import Test, Within, change_parts, require_filter
 
 if TYPE_CHECKING:
@@ -204,6 +205,4 @@ def render(tree: Filter, *, notation: str = "text", schema: Schema | None = None
         from tidings.lang.filters.url import render_url
 
         return render_url(tree, schema)
-    from tidings.lang.filters.render_text import render_text
-
     return render_text(tree)

@@ -52,7 +52,11 @@ def _to_fields(condition: model.Condition) -> dict[str, Any]:
         case model.IsA(concept):
             return {"op": "is a", "value": concept}
         case model.Within(area):
-            return {"op": "within", "geometry": _to_geometry(area)}
+            polygons = [[[list(place) for place in ring] for ring in rings] for rings in area.polygons]
+            geometry: dict[str, Any] = {"type": "MultiPolygon", "coordinates": polygons}
+            if len(polygons) == 1:
+                geometry = {"type": "Polygon", "coordinates": polygons[0]}
+            return {"op": "within", "geometry": geometry}
         case model.WithinRegion(region):
             return {"op": "within", "region": region}
         case model.Near(center, metres):
@@ -88,10 +92,3 @@ def _to_json_value(value: Any) -> Any:
         case model.Point(lon, lat):
             return {"lon": lon, "lat": lat}
     return {"time": value.isoformat().replace("+00:00", "Z")}
-
-
-def _to_geometry(area: model.Area) -> dict[str, Any]:
-    coordinates = [[[list(place) for place in ring] for ring in rings] for rings in area.polygons]
-    if len(coordinates) == 1:
-        return {"type": "Polygon", "coordinates": coordinates[0]}
-    return {"type": "MultiPolygon", "coordinates": coordinates}

@@ -14,7 +14,7 @@ from urllib.parse import quote_plus, unquote_to_bytes
 from tidings.errors import FilterError, NotExpressible
 from tidings.lang.diagnostics import check_length
 from tidings.lang.filters import literals
-from tidings.lang.filters.render_text import render_text
+from tidings.lang.filters.render_text import render_literal, render_text
 from tidings.lang.source_map import SourceMap, SourceSpan
 from tidings.model import And, In, InNetworks, Is, Kind, Quantifier, Range, Test, all_of, one_of
 
@@ -76,7 +76,8 @@ class _UrlReader:
     def _build_test(self, name: str, ranged: bool, parameters: list[tuple[str, str, SourceSpan]]) -> Filter | None:
         span = SourceSpan(parameters[0][2].start, parameters[-1][2].end)
         try:
-            kind = self._find_kind(name)
+            declared = self._schema.get(name) if self._schema is not None else None
+            kind = declared.kind if declared is not None else None
             values = [(end, _read_value(value, kind)) for end, value, _ in parameters]
             test = Test(name, _build_range(name, values, kind) if ranged else _build_set(values))
         except ValueError as problem:
@@ -84,10 +85,6 @@ class _UrlReader:
             return None
         self.source_map.record(test, span, span)
         return test
-
-    def _find_kind(self, name: str) -> Kind | None:
-        declared = self._schema.get(name) if self._schema is not None else None
-        return declared.kind if declared is not None else None
 
 
 def _decode(text: str) -> str:
@@ -154,15 +151,14 @@ def render_url(tree: Filter, schema: Schema | None) -> str:
         if not isinstance(part, Test) or part.attribute in seen:
             raise _make_error(part, "two tests of one attribute" if isinstance(part, Test) else "this connective")
         seen.add(part.attribute)
-        parameters += [f"{quote_plus(name)}={quote_plus(value)}" for name, value in _to_parameters(part, schema)]
+        parameters += _to_parameters(part, schema)
     text = "&".join(parameters)
-    back, source_map = parse_url(text, schema)
-    if back != tree or source_map.mistakes:
+    if not _reads_back(text, tree, schema):
         raise _make_error(tree, "what would be read back differs")
     return text
 
 
-def _to_parameters(test: Test, schema: Schema | None) -> list[tuple[str, str]]:
+def _to_parameters(test: Test, schema: Schema | None) -> list[str]:
     name, condition = test.attribute, test.condition
     if test.quantifier is not Quantifier.ANY:
         raise _make_error(test, f"the quantifier `{test.quantifier}`")
@@ -179,29 +175,17 @@ def _to_parameters(test: Test, schema: Schema | None) -> list[tuple[str, str]]:
             raise _make_error(test, "an open end")
         case _:
             raise _make_error(test, "this operator")
-    texts = [(key, _format_value(value)) for key, value in parameters]
-    _refuse_misread(test, texts, schema)
+    written = [(key, value if isinstance(value, str) else render_literal(value)) for key, value in parameters]
+    texts = [f"{quote_plus(key)}={quote_plus(value)}" for key, value in written]
+    if not _reads_back("&".join(texts), test, schema):
+        hint = "" if schema is not None else "; with schema= the value would take the attribute's kind"
+        raise _make_error(test, f"it would be read back as something else{hint}")
     return texts
 
 
-def _format_value(value: Any) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return literals.format_number(value)
-        case str():
-            return value
-    return literals.format_moment(value) if hasattr(value, "tzinfo") else str(value)
-
-
-def _refuse_misread(test: Test, parameters: list[tuple[str, str]], schema: Schema | None) -> None:
-    """Raise `NotExpressible` for a test that would be parsed to another one."""
-    text = "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in parameters)
-    reader = _UrlReader(schema)
-    if reader.read_filter(text) != test or reader.source_map.mistakes:
-        hint = "" if schema is not None else "; with schema= the value would take the attribute's kind"
-        raise _make_error(test, f"it would be read back as something else{hint}")
+def _reads_back(text: str, tree: Filter, schema: Schema | None) -> bool:
+    back, source_map = parse_url(text, schema)
+    return back == tree and not source_map.mistakes
 
 
 def _make_error(part: Filter, why: str) -> NotExpressible:

@@ -42,19 +42,29 @@ class PatternDraft:
 
 def find_mistakes(draft: PatternDraft) -> list[Mistake]:
     """Return the mistakes of a draft that reading it did not find."""
+    mistakes = [*_find_repeated_names(draft)]
     if draft.root is None:
-        return [*_find_repeated_names(draft)]
+        return mistakes
     steps = [step for step in patterns.steps_of(draft.root) if step.filter != HOLE]
-    unknown = [*_find_unknown_filters(draft, steps)]
-    mistakes = [
-        *_find_repeated_names(draft),
-        *unknown,
-        *_find_repeated_labels(draft, steps),
-        *_find_condition_mistakes(draft, steps),
-    ]
+    variables = {named.name: {variable for _, variable in named.variables} for named in draft.filters}
+    guards = [*_list_guards(draft, draft.root, variables)]
+    used = [(step.filter, draft.source_map.locate(step)) for step in steps] + [(name, span) for name, span, _ in guards]
+    mistakes += _find_unknown_filters(used, [*variables])
+    mistakes += _find_repeated_labels(draft, steps)
+    mistakes += _find_condition_mistakes(draft, draft.root, steps)
     # A misspelt name or a part that was not read would make other names look unused or unbound.
-    if not mistakes and not draft.source_map.mistakes:
-        mistakes += [*_find_unused(draft), *_find_unbound(draft)]
+    if mistakes or draft.source_map.mistakes:
+        return mistakes
+    used_names = {name for name, _ in used}
+    unused = [named for named in draft.filters if named.name not in used_names]
+    for named in unused:
+        message = f"`{named.name}` is never used; take it out, or use it in a step"
+        mistakes.append(draft.source_map.locate(named).make_mistake(message))
+    keys = set(patterns.Pattern(draft.filters, draft.root, draft.absence).key_variables())
+    for name, span, before in guards:
+        for variable in sorted(variables[name] - keys - before):
+            reason = f"`${variable}` of `{name}` has no value yet: no step that surely comes before gives it one"
+            mistakes.append(span.make_mistake(reason))
     return mistakes
 
 
@@ -66,33 +76,27 @@ def _find_repeated_names(draft: PatternDraft) -> Iterator[Mistake]:
         seen.add(named.name)
 
 
-def _find_unknown_filters(draft: PatternDraft, steps: list[patterns.Step]) -> Iterator[Mistake]:
-    names = [named.name for named in draft.filters]
-    used = [(step.filter, draft.source_map.locate(step)) for step in steps]
-    used += [(name, place) for name, place, _ in _list_guards(draft)]
-    for name, place in used:
+def _find_unknown_filters(used: list[tuple[str, SourceSpan]], names: list[str]) -> Iterator[Mistake]:
+    for name, span in used:
         if name not in names:
             near = did_you_mean(name, names) or f"; name it first, on a line of its own: `{name} = status = 'denied'`"
-            yield place.make_mistake(f"no filter is called `{name}`{near}")
+            yield span.make_mistake(f"no filter is called `{name}`{near}")
 
 
 def _find_repeated_labels(draft: PatternDraft, steps: list[patterns.Step]) -> Iterator[Mistake]:
     seen: set[str] = set()
     for step in steps:
-        if step.label is None:
-            continue
         if step.label in seen:
-            yield draft.source_map.locate(step, 1).make_mistake(
-                f"two steps are labelled `{step.label}`; a label means one step"
-            )
-        seen.add(step.label)
+            message = f"two steps are labelled `{step.label}`; a label means one step"
+            yield draft.source_map.locate(step, 1).make_mistake(message)
+        if step.label is not None:
+            seen.add(step.label)
 
 
-def _find_condition_mistakes(draft: PatternDraft, steps: list[patterns.Step]) -> Iterator[Mistake]:
-    assert draft.root is not None
+def _find_condition_mistakes(draft: PatternDraft, root: patterns.Node, steps: list[patterns.Step]) -> Iterator[Mistake]:
     called = Counter(step.name for step in steps)
     whole = not draft.source_map.mistakes  # a part that was not read may have the label
-    for condition in patterns.conditions_of(draft.root):
+    for condition in patterns.conditions_of(root):
         for index, moment in enumerate((condition.late, condition.early), start=1):
             count = called[moment.label]
             if count > 1:
@@ -107,37 +111,16 @@ def _find_condition_mistakes(draft: PatternDraft, steps: list[patterns.Step]) ->
             yield draft.source_map.locate(condition, index).make_mistake(reason)
 
 
-def _find_unused(draft: PatternDraft) -> Iterator[Mistake]:
-    assert draft.root is not None
-    used = {step.filter for step in patterns.steps_of(draft.root)} | {name for name, _, _ in _list_guards(draft)}
-    for named in draft.filters:
-        if named.name not in used:
-            yield draft.source_map.locate(named).make_mistake(
-                f"`{named.name}` is never used; take it out, or use it in a step"
-            )
-
-
 # Variables under `not` -----------------------------------------------------------------------------
 
 
-def _find_unbound(draft: PatternDraft) -> Iterator[Mistake]:
-    assert draft.root is not None
-    variables = {named.name: {variable for _, variable in named.variables} for named in draft.filters}
-    keys = set(patterns.Pattern(draft.filters, draft.root, draft.absence).key_variables())
-    for name, place, before in _list_guards(draft):
-        for variable in sorted(variables[name] - keys - (before or set())):
-            yield place.make_mistake(
-                f"`${variable}` of `{name}` has no value yet: no step that surely comes before gives it one"
-            )
-
-
-def _list_guards(draft: PatternDraft) -> Iterator[tuple[str, SourceSpan, set[str] | None]]:
+def _list_guards(
+    draft: PatternDraft, root: patterns.Node, variables: Mapping[str, set[str]]
+) -> Iterator[tuple[str, SourceSpan, set[str]]]:
     """Yield each name under `not`, its position, and the variables that surely have a value before it."""
-    assert draft.root is not None
-    variables = {named.name: {variable for _, variable in named.variables} for named in draft.filters}
-    guards: list[tuple[patterns.Joint | patterns.Absence, set[str]]] = [*_list_joints(draft.root, set(), variables)]
+    guards: list[tuple[patterns.Joint | patterns.Absence, set[str]]] = [*_list_joints(root, set(), variables)]
     if draft.absence is not None:
-        guards.append((draft.absence, find_bound_variables(draft.root, variables)))
+        guards.append((draft.absence, find_bound_variables(root, variables)))
     for guard, before in guards:
         for index, name in enumerate(guard.without):
             yield name, draft.source_map.locate(guard, index), before

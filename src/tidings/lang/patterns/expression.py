@@ -54,9 +54,9 @@ _HEADER = "`pattern NAME` begins a pattern in a file; here the pattern has no su
 class ExpressionParser:
     """Parses one expression; positions and mistakes go to `source_map`."""
 
-    def __init__(self, tokens: tuple[Token, ...], end: int, source_map: SourceMap) -> None:
+    def __init__(self, tokens: list[Token], end: int, source_map: SourceMap) -> None:
         """Start before the first token; `end` is the offset after the last."""
-        self._cursor, self._source_map = TokenCursor(list(tokens), end), source_map
+        self._cursor, self._source_map = TokenCursor(tokens, end), source_map
         self._levels = _count_levels(tokens)
         self._absence: Absence | None = None
         self._absence_token: Token | None = None
@@ -280,7 +280,7 @@ class ExpressionParser:
         return SourceSpan(token.start, self._cursor.tokens[self._cursor.at - 1].end)
 
 
-def _count_levels(tokens: tuple[Token, ...]) -> list[int]:
+def _count_levels(tokens: list[Token]) -> list[int]:
     """Return how many parentheses and braces are open at each token, and after the last."""
     levels, level = [], 0
     for token in tokens:

@@ -9,7 +9,7 @@ from tidings.lang.diagnostics import build_error, check_notation
 from tidings.model.patterns import Pattern
 
 if TYPE_CHECKING:
-    from tidings.concepts import Ontology, Regions, Vocabulary
+    from tidings.concepts import Ontology, Regions
     from tidings.errors import FilterWarning
     from tidings.lang.patterns.check import PatternDraft
     from tidings.model import Schema
@@ -47,7 +47,15 @@ def parse_pattern(
     if notation == "text" and not isinstance(source, str):
         msg = f"a pattern in text notation is text, not {type(source).__name__}"
         raise PatternError(msg)
-    draft = _read_notation(source, notation, Vocabulary.of(schema, ontology, regions))
+    vocabulary = Vocabulary.of(schema, ontology, regions)
+    if notation == "json":
+        from tidings.lang.patterns.parse_json import read_json_draft
+
+        draft = read_json_draft(source, vocabulary)
+    else:
+        from tidings.lang.patterns.parse_text import read_text_draft
+
+        draft = read_text_draft(source, vocabulary)
     pattern = build_pattern(draft, source)
     if warnings is not None:
         warnings += draft.source_map.filter_warnings
@@ -56,16 +64,6 @@ def parse_pattern(
 
         issue_warnings(draft.source_map.filter_warnings)
     return pattern
-
-
-def _read_notation(source: Any, notation: str, vocabulary: Vocabulary) -> PatternDraft:
-    if notation == "json":
-        from tidings.lang.patterns.parse_json import read_json_draft
-
-        return read_json_draft(source, vocabulary)
-    from tidings.lang.patterns.parse_text import read_text_draft
-
-    return read_text_draft(source, vocabulary)
 
 
 def build_pattern(draft: PatternDraft, source: Any) -> Pattern:

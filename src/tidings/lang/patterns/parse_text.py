@@ -23,26 +23,31 @@ def read_text_draft(text: str, vocabulary: Vocabulary) -> PatternDraft:
     """Return the draft of a pattern's text; its `source_map.mistakes` are the mistakes of reading it."""
     check_length(text, PatternError)
     source_map = SourceMap()
-    sections = split_sections(text, source_map)
+    definitions, expression = split_sections(text, source_map)
     filters: list[NamedFilter] = []
-    for definition in sections.definitions:
-        filters += _read_named_filters(definition, text, vocabulary, source_map)
-    if not sections.expression:
+    for definition in definitions:
+        tree, variables = read_definition(definition, text, vocabulary, source_map)
+        for token in definition.names:
+            named = NamedFilter(read_defined_name(token, source_map), tree, variables)
+            source_map.record(named, token.span)
+            filters.append(named)
+    end = len(text.rstrip())
+    if not expression:
         if not source_map.mistakes:
-            source_map.refuse(_MISSING, SourceSpan(sections.end, sections.end + 1))
+            source_map.refuse(_MISSING, SourceSpan(end, end + 1))
         return PatternDraft(tuple(filters), None, None, source_map)
-    root, absence = ExpressionParser(sections.expression, sections.end, source_map).parse()
+    root, absence = ExpressionParser(expression, end, source_map).parse()
     names = {named.name for named in filters}
     if root is not None:
         names |= {step.label for step in steps_of(root) if step.label}
-    _refuse_other_events(sections.definitions, names, source_map)
+    _refuse_other_events(definitions, names, source_map)
     return PatternDraft(tuple(filters), root, absence, source_map)
 
 
 _MISSING = "the pattern expression is missing: behind the named filters comes what must happen, such as `a ; b`"
 
 
-def _refuse_other_events(definitions: tuple[Definition, ...], names: set[str], source_map: SourceMap) -> None:
+def _refuse_other_events(definitions: list[Definition], names: set[str], source_map: SourceMap) -> None:
     """Refuse `b.price > a.price` where `a` is a filter or a label: it reads as a comparison of two events."""
     for definition in definitions:
         for token in find_step_attributes(list(definition.body), names):
@@ -52,15 +57,3 @@ def _refuse_other_events(definitions: tuple[Definition, ...], names: set[str], s
                 f" where the event itself has an attribute of that name, it goes in backticks",
                 token.span,
             )
-
-
-def _read_named_filters(
-    definition: Definition, text: str, vocabulary: Vocabulary, source_map: SourceMap
-) -> list[NamedFilter]:
-    tree, variables = read_definition(definition, text, vocabulary, source_map)
-    filters = []
-    for token in definition.names:
-        named = NamedFilter(read_defined_name(token, source_map), tree, variables)
-        source_map.record(named, token.span)
-        filters.append(named)
-    return filters

@@ -56,11 +56,7 @@ class WrittenPattern:
 
 
 def read_patterns(
-    text: str,
-    *,
-    schema: Schema | None = None,
-    ontology: Ontology | None = None,
-    regions: Regions | None = None,
+    text: str, *, schema: Schema | None = None, ontology: Ontology | None = None, regions: Regions | None = None
 ) -> list[WrittenPattern]:
     r"""Read a file's text: blocks, or JSON lines; `PatternError` reports every mistake with its line.
 

@@ -38,16 +38,7 @@ class Definition:
     closed: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class PatternSections:
-    """The parts of a pattern's text."""
-
-    definitions: tuple[Definition, ...]
-    expression: tuple[Token, ...]
-    end: int
-
-
-def split_sections(text: str, source_map: SourceMap) -> PatternSections:
+def split_sections(text: str, source_map: SourceMap) -> tuple[list[Definition], list[Token]]:
     """Return the named filters and the tokens of the expression; mistakes in their order go to `source_map`."""
     tokens, at = tokenize_filters(text), 0
     definitions: list[Definition] = []
@@ -69,7 +60,7 @@ def split_sections(text: str, source_map: SourceMap) -> PatternSections:
         names = tuple(tokens[at : head - 1 : 2])
         definitions.append(Definition(names, body, start, body[-1].end if body else start, parenthesis is None))
         at = stop
-    return PatternSections(tuple(definitions), tuple(expression), len(text.rstrip()))
+    return definitions, expression
 
 
 def _find_header_end(tokens: list[Token], at: int) -> int | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidings.errors import PatternError
 from tidings.lang.filters.render_text import render_name
 from tidings.lang.patterns.durations import format_duration, read_duration
 from tidings.lang.patterns.tokens import PatternReadError, TokenKind
 from tidings.lang.source_map import SourceSpan
+from tidings.model import Comparison
 from tidings.model.patterns import Elapsed, Moment, Which
 
 if TYPE_CHECKING:
@@ -19,24 +19,12 @@ if TYPE_CHECKING:
 _OPERATORS = ("<", "<=", ">", ">=")
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """The bounds of a time difference, collected from its two sides."""
-
-    low: int | None = None
-    high: int | None = None
-    low_open: bool = False
-    high_open: bool = False
-
-    def add(self, op: str, span: int, place: SourceSpan) -> _Bounds:
-        """Return these bounds and one more: that of `difference op span`."""
-        below, is_open = op[0] == "<", len(op) == 1
-        if (self.high if below else self.low) is not None:
-            msg = f"this condition has two {'upper' if below else 'lower'} ends; turn one of its signs around"
-            raise PatternReadError(place, msg)
-        if below:
-            return replace(self, high=span, high_open=is_open)
-        return replace(self, low=span, low_open=is_open)
+def _add_bound(bounds: dict[str, Any], op: str, span: int, place: SourceSpan) -> None:
+    """Add the bound of `difference op span` to the fields of a condition."""
+    end, word = ("high", "upper") if op[0] == "<" else ("low", "lower")
+    if end in bounds:
+        raise PatternReadError(place, f"this condition has two {word} ends; turn one of its signs around")
+    bounds |= {end: span, f"{end}_open": len(op) == 1}
 
 
 def read_conditions(cursor: TokenCursor, source_map: SourceMap) -> tuple[Elapsed, ...]:
@@ -54,24 +42,25 @@ def read_conditions(cursor: TokenCursor, source_map: SourceMap) -> tuple[Elapsed
 
 
 def _read_condition(cursor: TokenCursor, source_map: SourceMap) -> Elapsed:
-    start, bounds = cursor.peek().start, _Bounds()
+    start = cursor.peek().start
+    bounds: dict[str, Any] = {}
     if cursor.peek().kind is TokenKind.NUMBER or cursor.peek().is_one_of("-"):
         span, place = read_duration(cursor)
         op = cursor.expect("`<`, `<=`, `>` or `>=`", *_OPERATORS).text
-        bounds = bounds.add({"<": ">", ">": "<"}[op[0]] + op[1:], span, place)
+        _add_bound(bounds, Comparison(op).mirror, span, place)
     absolute = cursor.take_if("|") is not None
     late, first = _read_moment(cursor)
     cursor.expect("`-` and another moment: `t(b) - t(a)`", "-")
     early, second = _read_moment(cursor)
     if absolute:
         cursor.expect("`|`", "|")
-    if bounds == _Bounds() or cursor.peek().is_one_of(*_OPERATORS):
+    if not bounds or cursor.peek().is_one_of(*_OPERATORS):
         op = cursor.expect("`<`, `<=`, `>` or `>=`", *_OPERATORS).text
         span, place = read_duration(cursor)
-        bounds = bounds.add(op, span, place)
+        _add_bound(bounds, op, span, place)
     whole = SourceSpan(start, cursor.tokens[cursor.at - 1].end)
     try:
-        condition = Elapsed(late, early, bounds.low, bounds.high, bounds.low_open, bounds.high_open, absolute)
+        condition = Elapsed(late, early, absolute=absolute, **bounds)
     except PatternError as problem:
         raise PatternReadError(whole, str(problem)) from None
     if never_holds(condition):

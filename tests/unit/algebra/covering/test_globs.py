@@ -32,9 +32,9 @@ def test_having_nothing_in_common_is_told_exactly(accepted):
 
 def test_a_backslash_makes_a_wildcard_plain():
     starred = to_glob(TextTest(TextOp.LIKE, r"a\*"))
-    assert starred.literal == "a*"
-    assert to_glob(TextTest(TextOp.LIKE, "a\\")).literal == "a\\"
-    assert to_glob(TextTest(TextOp.LIKE, "a*")).prefix == "a"
+    assert starred.split_at_stars == (False, "a*", False)
+    assert to_glob(TextTest(TextOp.LIKE, "a\\")).split_at_stars == (False, "a\\", False)
+    assert to_glob(TextTest(TextOp.LIKE, "a*")).split_at_stars == (False, "a", True)
 
 
 def test_folded_patterns_widen_what_they_are_compared_with():
