@@ -13,17 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    DateType,
-    DoubleType,
-    FloatType,
-    StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T  # noqa: N812 - likewise
 
 from tidings.spark.schema import to_column
 
@@ -39,7 +29,7 @@ NOT_UTF8 = "not UTF-8"
 """The reason for bad text."""
 
 
-def build_bad_value_reason(frame: StructType, declared: Collection[str], checked: Collection[str]) -> Column | None:
+def build_bad_value_reason(frame: T.StructType, declared: Collection[str], checked: Collection[str]) -> Column | None:
     """Return a column with the reason why a row breaks the types of its `declared` columns, null where it does not.
 
     Attributes in `checked` are left out: the matcher checks them itself.
@@ -55,28 +45,28 @@ def build_bad_value_reason(frame: StructType, declared: Collection[str], checked
     return F.coalesce(*reasons) if reasons else None
 
 
-def find_breakable(frame: StructType) -> set[str]:
+def find_breakable(frame: T.StructType) -> set[str]:
     """Return the attributes of a frame whose numbers, times and places may break their types."""
     tests = (test for field in frame for test in _list_tests(field.dataType, field.name))
     return {name for name, _, reason in tests if reason != NOT_UTF8}
 
 
-def _list_tests(kind: DataType, name: str) -> Iterator[tuple[str, ColumnTest, str]]:
+def _list_tests(kind: T.DataType, name: str) -> Iterator[tuple[str, ColumnTest, str]]:
     """Yield the attributes of a type, each with a test for bad values and the words for what is wrong."""
-    if isinstance(kind, FloatType | DoubleType):
+    if isinstance(kind, T.FloatType | T.DoubleType):
         yield name, lambda value: F.abs(value) == float("inf"), "not a finite number"
-    elif isinstance(kind, DateType | TimestampType | TimestampNTZType):
+    elif isinstance(kind, T.DateType | T.TimestampType | T.TimestampNTZType):
         yield name, lambda value: ~F.year(value).between(1, 9999), "outside the years 1 to 9999"
-    elif isinstance(kind, StringType):
+    elif isinstance(kind, T.StringType):
         yield name, lambda value: ~F.is_valid_utf8(value), NOT_UTF8
-    elif isinstance(kind, StructType):
+    elif isinstance(kind, T.StructType):
         yield from _list_field_tests(kind, name)
-    elif isinstance(kind, ArrayType):
+    elif isinstance(kind, T.ArrayType):
         for inner, is_broken, reason in _list_tests(kind.elementType, name):
             yield inner, partial(_is_any_broken, is_broken), reason
 
 
-def _list_field_tests(kind: StructType, name: str) -> Iterator[tuple[str, ColumnTest, str]]:
+def _list_field_tests(kind: T.StructType, name: str) -> Iterator[tuple[str, ColumnTest, str]]:
     is_place = {"lon", "lat"} <= set(kind.names)
     if is_place:
         yield name, _is_nowhere, "not a place (lon, lat)"

@@ -40,7 +40,8 @@ def build_kafka_settings(jars: str | None = None, config: Mapping[str, str] | No
     if folder:
         files = _list_jars(folder, "`jars`" if jars else "TIDINGS_JARS")
         return {"spark.jars": _join(config.get("spark.jars"), *files)}
-    if not find_missing_jars(find_spark_jars()) or _is_named(config):
+    is_named = any(JARS[0] in config.get(key, "") for key in ("spark.jars", "spark.jars.packages"))
+    if is_named or not find_missing_jars(find_spark_jars()):
         return {}
     coordinates = f"{KAFKA}:{pyspark.__version__}"
     return {"spark.jars.packages": _join(config.get("spark.jars.packages"), coordinates)}
@@ -69,16 +70,11 @@ def explain_failed_start(settings: Mapping[str, str], log: str | Path | None = N
     """Return why Spark's Java process ended, and where its own output is: in the log, or on the screen."""
     where = "above" if log is None else f"in `{log}`"
     wanted = [part for part in settings.get("spark.jars.packages", "").split(",") if part.startswith(f"{KAFKA}:")]
-    if not wanted or _is_fetched(wanted[0], settings):
+    # Ivy puts what it has fetched into the folder that Spark loads it from.
+    folder = Path(settings.get("spark.jars.ivy") or Path.home() / _IVY) / "jars"
+    if not wanted or (folder / "{}_{}-{}.jar".format(*wanted[0].split(":"))).exists():
         return f"Spark's Java process ended before it was ready; its own words are {where}"
     return f"Spark could not fetch its Kafka connector `{wanted[0]}`, what it tried is {where}; {describe_jars()}"
-
-
-def _is_fetched(coordinates: str, settings: Mapping[str, str]) -> bool:
-    """Tell whether Ivy put the connector into the folder that Spark loads it from."""
-    folder = Path(settings.get("spark.jars.ivy") or Path.home() / _IVY)
-    group, name, version = coordinates.split(":")
-    return (folder / "jars" / f"{group}_{name}-{version}.jar").exists()
 
 
 def _list_jars(folder: str, origin: str) -> list[str]:
@@ -92,10 +88,6 @@ def _list_jars(folder: str, origin: str) -> list[str]:
         msg = f"{origin} names `{folder}`, which {holds}; {describe_jars()}"
         raise SparkUnavailable(msg)
     return jars
-
-
-def _is_named(config: Mapping[str, str]) -> bool:
-    return any(JARS[0] in config.get(key, "") for key in ("spark.jars", "spark.jars.packages"))
 
 
 def _join(before: str | None, *more: str) -> str:

@@ -19,7 +19,6 @@ class OpenCache(Generic[Item]):
     """A cache of the `size` most recently used items."""
 
     def __init__(self, size: int) -> None:
-        """Start empty."""
         self.size = size
         self._items: OrderedDict[Any, Item] = OrderedDict()
 

@@ -14,17 +14,8 @@ import pyarrow as pa
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import types as T  # noqa: N812 - likewise
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import (
-    CharType,
-    DataType,
-    GeographyType,
-    GeometryType,
-    StructField,
-    StructType,
-    VarcharType,
-    VariantType,
-)
 
 from tidings.concepts import Vocabulary, did_you_mean
 from tidings.errors import BadFrame, KindConflict
@@ -39,39 +30,34 @@ if TYPE_CHECKING:
     from tidings.algebra import ReadSpec
     from tidings.concepts import Ontology
 
-_PACKED = (VariantType, GeometryType, GeographyType)
+_PACKED = (T.VariantType, T.GeometryType, T.GeographyType)
 """Arrow carries these as structs of bytes, whose fields are no attributes."""
 
 _FIXED = (Kind.NUMBER, Kind.BOOL, Kind.TIME, Kind.OPAQUE)
 """Kinds of columns whose values can be read as no other kind."""
 
 
-def schema_of(frame: StructType | DataFrame) -> Schema:
+def schema_of(frame: T.StructType | DataFrame) -> Schema:
     """Return the attributes of a frame as an open schema: a filter may name other attributes, which are absent."""
     frame = frame.schema if isinstance(frame, DataFrame) else frame
-    if not isinstance(frame, StructType):
+    if not isinstance(frame, T.StructType):
         others = "td.Schema takes a mapping, td.Schema.from_arrow an Arrow schema"
         msg = f"schema_of takes a DataFrame or Spark's StructType, not `{type(frame).__name__}`; {others}"
         raise BadFrame(msg)
     attributes: dict[str, Attribute] = {}
     for field in frame:
-        attributes.update(_attributes_of(field))
+        arrow = None if isinstance(field.dataType, _PACKED) else arrow_type_of(field.dataType)
+        opaque = {field.name: Attribute(Kind.OPAQUE)}
+        attributes.update(opaque if arrow is None else find_attributes(pa.schema([(field.name, arrow)])))
     return Schema(attributes).to_open()
 
 
-def _attributes_of(field: StructField) -> Mapping[str, Attribute]:
-    arrow = None if isinstance(field.dataType, _PACKED) else arrow_type_of(field.dataType)
-    if arrow is None:
-        return {field.name: Attribute(Kind.OPAQUE)}
-    return find_attributes(pa.schema([(field.name, arrow)]))
-
-
-def arrow_type_of(kind: DataType) -> pa.DataType | None:
+def arrow_type_of(kind: T.DataType) -> pa.DataType | None:
     """Return the Arrow type of a column's values, or nothing where Arrow has none."""
-    if isinstance(kind, CharType | VarcharType):  # PySpark's own conversion does not know them
+    if isinstance(kind, T.CharType | T.VarcharType):  # PySpark's own conversion does not know them
         return pa.string()
     # Nullable throughout: PySpark's own conversion refuses the element type of `array()` otherwise.
-    nullable = StructType([StructField("c", kind)]).toNullable()["c"].dataType
+    nullable = T.StructType([T.StructField("c", kind)]).toNullable()["c"].dataType
     try:
         return to_arrow_type(nullable, timezone="UTC")
     except PySparkTypeError:
@@ -171,14 +157,14 @@ def check_counts(**counts: int | None) -> None:
             raise BadFrame(msg)
 
 
-def require_columns(wanted: Iterable[str], frame: StructType, *, why: str) -> None:
+def require_columns(wanted: Iterable[str], frame: T.StructType, *, why: str) -> None:
     """Refuse names that are not columns, are several columns, or that Arrow cannot carry; all of them together."""
     mistakes = [mistake for name in wanted if (mistake := _find_mistake(name, frame, why))]
     if mistakes:
         raise BadFrame("\n".join(mistakes))
 
 
-def _find_mistake(name: str, frame: StructType, why: str) -> str | None:
+def _find_mistake(name: str, frame: T.StructType, why: str) -> str | None:
     fields = [field for field in frame if field.name == name]
     if not fields:
         near = did_you_mean(name, frame.names) or "; the columns are " + ", ".join(f"`{n}`" for n in frame.names)

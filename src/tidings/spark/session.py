@@ -102,13 +102,10 @@ def _build_start_settings(master: str | None) -> dict[str, str]:
         settings["spark.master"] = master
     if master is None or not master.startswith("local"):
         return settings
-    return {**settings, **_LOCAL, "spark.sql.shuffle.partitions": _count_cores(master)}
-
-
-def _count_cores(master: str) -> str:
-    """Return the number of cores of a local master; so many partitions a shuffle gets (Spark's 200 suit a cluster)."""
+    # A shuffle gets as many partitions as there are cores; Spark's 200 suit a cluster.
     number = re.match(r"local\[(\d+)", master)
-    return number[1] if number else "1" if master == "local" else str(os.cpu_count() or 1)
+    cores = number[1] if number else "1" if master == "local" else str(os.cpu_count() or 1)
+    return {**settings, **_LOCAL, "spark.sql.shuffle.partitions": cores}
 
 
 def _start(name: str, settings: Mapping[str, str], log: str | Path | None) -> SparkSession:

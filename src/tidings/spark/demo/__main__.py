@@ -148,7 +148,6 @@ class Player:
     """Runs the world in a thread of its own, and stops the query when everything is read."""
 
     def __init__(self, console: Console, world: DemoWorld, folder: Path) -> None:
-        """Prepare the thread; `begin` starts it."""
         self._console, self._world, self._folder = console, world, folder
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -172,16 +171,13 @@ class Player:
                 self._folder,
                 wait=lambda: not self._stop.wait(PAUSE),
                 read=lambda: self._wait_until_read(session),
-                report=self._print,
+                report=lambda text: self._console.print(Text(text), soft_wrap=True),
             )
         except Exception as problem:  # noqa: BLE001 - raised again by the thread that waits
             self.problem = problem
         with suppress(*SPARK_ERRORS):
             if (query := self._wait_for_query(session)) is not None:
                 query.stop()
-
-    def _print(self, text: str) -> None:
-        self._console.print(Text(text), soft_wrap=True)
 
     def _wait_until_read(self, session: SparkSession) -> bool:
         """Wait until every file is read and every sink has its rows; return whether the query still runs."""
@@ -194,7 +190,7 @@ class Player:
         return False
 
     def _wait_for_query(self, session: SparkSession) -> StreamingQuery | None:
-        """Return the running query once it has started, or nothing when the thread is told to stop."""
+        """Return the running query once it has started, or nothing when the thread is to stop."""
         while not self._stop.wait(0.05):
             for query in session.streams.active:
                 if query.name == NAME:
@@ -202,12 +198,5 @@ class Player:
         return None
 
 
-def main() -> None:
-    """Run the demo; Ctrl-C ends it without a trace."""
-    app = typer.Typer(add_completion=False)
-    app.command()(demo)
-    app()
-
-
 if __name__ == "__main__":
-    main()
+    typer.run(demo)  # Ctrl-C ends it without a trace

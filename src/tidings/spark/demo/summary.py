@@ -30,42 +30,33 @@ ADDED, REMOVED = 1, 3
 
 @dataclass(frozen=True, slots=True)
 class DemoResults:
-    """The rows in the pipeline's folders."""
+    """The rows in the pipeline's folders; matches also by ad, and the ads of each search."""
 
     matches: list[dict[str, Any]]
     letters: list[dict[str, Any]]
     batches: list[dict[str, Any]]
+    by_ad: dict[int, list[dict[str, Any]]]
+    by_search: dict[str, list[int]]
 
     @classmethod
     def read(cls, folder: Path) -> DemoResults:
         """Read the sinks, and the pipeline's reports on its batches."""
         batches = [line for line in _read_rows(folder, "progress.jsonl") if line["kind"] == "batch"]
-        return cls(
-            sorted(_read_rows(folder, "matches/batch=*/*.json"), key=lambda row: (row["event"], row["subscription"])),
-            sorted(_read_rows(folder, "dead_letters/batch=*/*.json"), key=lambda row: row.get("event") or -1),
-            batches,
+        matches = sorted(
+            _read_rows(folder, "matches/batch=*/*.json"), key=lambda row: (row["event"], row["subscription"])
         )
-
-    def group_by_ad(self) -> dict[int, list[dict[str, Any]]]:
-        """Return the matches of each ad."""
-        return _group_rows(self.matches, "event")
-
-    def group_by_search(self) -> dict[str, list[int]]:
-        """Return the ads of each search."""
-        return {id: [row["event"] for row in rows] for id, rows in _group_rows(self.matches, "subscription").items()}
+        letters = sorted(_read_rows(folder, "dead_letters/batch=*/*.json"), key=lambda row: row.get("event") or -1)
+        by_ad: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        by_search: dict[str, list[int]] = defaultdict(list)
+        for row in matches:
+            by_ad[row["event"]].append(row)
+            by_search[row["subscription"]].append(row["event"])
+        return cls(matches, letters, batches, by_ad, by_search)
 
 
 def _read_rows(folder: Path, pattern: str) -> Iterator[dict[str, Any]]:
     for path in sorted(folder.glob(pattern)):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            yield json.loads(line)
-
-
-def _group_rows(rows: list[dict[str, Any]], key: str) -> dict[Any, list[dict[str, Any]]]:
-    groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        groups[row[key]].append(row)
-    return groups
+        yield from map(json.loads, path.read_text(encoding="utf-8").splitlines())
 
 
 def print_summary(console: Console, world: DemoWorld, folder: Path, *, seconds: float) -> None:
@@ -95,7 +86,7 @@ def _build_table(world: DemoWorld, results: DemoResults, seconds: float) -> Tabl
         "saved searches": f"{searches:,}, then {added:,} added, {changed:,} changed, {removed:,} removed",
         "versions of them used": ", ".join(map(str, versions)),
         "matches": f"{len(results.matches):,}",
-        "ads that somebody wants": f"{len(results.group_by_ad()):,}",
+        "ads that somebody wants": f"{len(results.by_ad):,}",
         "dead letters": f"{len(results.letters):,}",
         "time": f"{seconds:.0f} s, Spark's start included",
     }.items():
@@ -105,20 +96,20 @@ def _build_table(world: DemoWorld, results: DemoResults, seconds: float) -> Tabl
 
 def _show_caught(world: DemoWorld, results: DemoResults) -> Iterator[str]:
     """Show ads that few searches match, each with the filters that were in force then."""
-    few = [rows for rows in results.group_by_ad().values() if len(rows) <= 2]
+    few = [rows for rows in results.by_ad.values() if len(rows) <= 2]
     step = max(1, len(few) // SHOWN)
     for rows in few[::step][:SHOWN]:
         ad = rows[0]
         price = f"for {ad['price']}" if ad.get("price") else "without a price"
         yield f"ad {ad['event']}: {ad['make']} {ad['model']}, {ad['year']}, {price}"
-        in_force = world.searches_before(_find_act(world, ad["event"]) + 1)
+        act = max(act for act in range(len(world.acts)) if world.first_ad(act) <= ad["event"])
+        in_force = world.searches_before(act + 1)
         for row in rows:
             yield f"  {row['subscription']}: {in_force[row['subscription']]}"
 
 
 def _show_added(world: DemoWorld, results: DemoResults) -> Iterator[str]:
-    hits = results.group_by_search()
-    added = world.acts[ADDED].changes
+    hits, added = results.by_search, world.acts[ADDED].changes
     id = _choose_typical({id: len(hits[id]) for id in added if id in hits})
     if id is None:
         yield "none of them has caught an ad yet"
@@ -136,7 +127,7 @@ def _show_removed(world: DemoWorld, results: DemoResults) -> Iterator[str]:
     missed: dict[str, list[int]] = defaultdict(list)
     for at, search in searches.match_many(later):
         missed[str(search)].append(later[at]["id"])
-    hits = results.group_by_search()
+    hits = results.by_search
     id = _choose_typical({id: len(ads) for id, ads in missed.items() if id in hits})
     if id is None:
         yield "none of them would have caught an ad since"
@@ -176,10 +167,6 @@ def _print_places(console: Console, folder: Path) -> None:
         console.print(Text(f"{name + ':':<14} {folder}/{place}"), soft_wrap=True)
     onward = f"\nTo go on: tidings run {folder}/pipeline.toml, then drop files into ads/ and searches/."
     console.print(Text(onward), soft_wrap=True)
-
-
-def _find_act(world: DemoWorld, ad: int) -> int:
-    return max(act for act in range(len(world.acts)) if world.first_ad(act) <= ad)
 
 
 def _format_ads(numbers: list[int]) -> str:

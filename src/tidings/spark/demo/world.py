@@ -91,13 +91,11 @@ class DemoWorld:
         """Yield the files of an act, each as its lines."""
         size = max(1, -(-len(act.ads) // FILES))
         for start in range(0, len(act.ads), size):
-            yield [self._to_line(ad) for ad in act.ads[start : start + size]]
-
-    def _to_line(self, ad: dict[str, Any]) -> str:
-        if ad["id"] not in self.damages:
-            return json.dumps(ad, default=str)
-        damage = self.damages[ad["id"]]
-        return json.dumps({**ad, **(damage or {})}, default=str)[: None if damage else 40]
+            damaged = [(ad, self.damages.get(ad["id"], {})) for ad in act.ads[start : start + size]]
+            yield [
+                json.dumps({**ad, **(damage or {})}, default=str)[: 40 if damage is None else None]
+                for ad, damage in damaged
+            ]
 
 
 def publish_changes(world: DemoWorld, number: int, folder: Path) -> None:
@@ -107,12 +105,7 @@ def publish_changes(world: DemoWorld, number: int, folder: Path) -> None:
 
 
 def run_acts(
-    world: DemoWorld,
-    folder: Path,
-    *,
-    wait: Callable[[], bool],
-    read: Callable[[], bool],
-    report: Callable[[str], None],
+    world: DemoWorld, folder: Path, *, wait: Callable[[], bool], read: Callable[[], bool], report: Callable[[str], None]
 ) -> None:
     """Run the acts; `wait` pauses and `read` waits until all ads are read, and both return whether to go on."""
     for number, act in enumerate(world.acts):

@@ -21,7 +21,7 @@ from tidings.patterns.run.graph_run import LONG_AGO
 from tidings.patterns.run.portions import key_text
 from tidings.patterns.state.graph_bytes import pack_state, unpack_state
 from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
-from tidings.spark.detect.bucket_forecasts import find_owned, place_events
+from tidings.spark.detect.bucket_forecasts import PlacedGaps, find_owned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,16 +70,18 @@ def sort_rows(rows: pa.Table, arrival: IntArray | None = None) -> pa.Table:
 
 
 class Bucket:
-    """The run of a portion's patterns over one bucket, and the rows of events that reports may still name."""
+    """The run of a portion's patterns over one bucket, and the rows of events that reports may still name.
 
-    def __init__(self, portion: Portion, number: int, plan: DetectPlan) -> None:
-        """Start before the first event."""
+    `arrived` is how many rows came to this bucket, `seen` how many events to the stream, waiting ones included.
+    """
+
+    def __init__(self, portion: Portion, number: int, plan: DetectPlan, *, arrived: int = 0, seen: int = 0) -> None:
         self._portion, self._number, self._plan = portion, number, plan
         self._forecasting = plan.open().build_observer(portion)
         self._run = Run(portion.patterns, observers=[self._forecasting] if self._forecasting else ())
         self._rows: pa.Table | None = None
         self._seqs = np.empty(0, np.int64)
-        self._arrived = self._seen = self._place = 0
+        self._arrived, self._seen, self._place = arrived, seen, 0
 
     def resume(self, state: bytes) -> None:
         """Resume from a state of `to_state`; patterns may have been added or removed since."""
@@ -96,10 +98,6 @@ class Bucket:
         rows = b"" if self._rows is None else to_bytes(self._rows)
         header = {"held": self._rows is not None, "place": self._place}
         return pack_state(header, {"where": at, "rows": rows, "seqs": self._seqs})
-
-    def note_counts(self, arrived: int, seen: int) -> None:
-        """Set how many rows came to this bucket and how many events to the stream, waiting ones included."""
-        self._arrived, self._seen = arrived, seen
 
     @property
     def deadline(self) -> int | None:
@@ -120,7 +118,10 @@ class Bucket:
             events = encode_rows(rows, base, self._portion, self._run.names)
         if rows is not None and self._forecasting and self._plan.open().needs_positions(self._portion):
             self._run.prepare()
-            place_events(self._forecasting, self._locate_rows(rows))
+            assert self._forecasting.forecaster is not None
+            places = self._locate_rows(rows)
+            for follower in self._forecasting.forecaster.followers:
+                follower.silences = PlacedGaps(places, follower.seen, follower.silences)
         reports = self._run.advance(events, until)
         pieces = [table for table in (self._rows, reported) if table is not None]
         records = concat_rows(pieces) if pieces else None
@@ -156,7 +157,11 @@ class Bucket:
         if not len(reports.patterns) or records is None:
             return None
         names = pa.array(self._portion.patterns.names, pa.string())
-        keys = _render_keys(reports) if self._portion.has_keys else pa.nulls(len(reports.keys), pa.string())
+        keys = pa.nulls(len(reports.keys), pa.string())
+        if self._portion.has_keys:
+            numbers, places = np.unique(reports.keys, return_inverse=True)
+            texts = [key_text(reports.values[number]) for number in numbers.tolist()]
+            keys = pa.array(texts, pa.string()).take(places.reshape(-1))
         events = records.take(np.searchsorted(seqs, reports.events))
         return build_rows(
             "match", names.take(reports.patterns), keys, reports.at, build_event_lists(events, reports.ends, self._plan)
@@ -253,11 +258,6 @@ def build_event_lists(rows: pa.Table, ends: IntArray, plan: DetectPlan) -> pa.Ar
     columns = [_combine(rows.column(REPORTED + name)) for name in plan.reported_columns]
     inner = pa.StructArray.from_arrays(columns, list(plan.reported_columns)) if plan.keep else columns[0]
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), inner)
-
-
-def _render_keys(reports: ReportColumns) -> pa.Array:
-    keys, places = np.unique(reports.keys, return_inverse=True)
-    return pa.array([key_text(reports.values[key]) for key in keys.tolist()], pa.string()).take(places.reshape(-1))
 
 
 def _combine(column: pa.ChunkedArray) -> pa.Array:

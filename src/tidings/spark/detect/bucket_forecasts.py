@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tidings.forecast.courses.streams import StreamEntries
-    from tidings.forecast.predicting.observer import ForecastObserver
     from tidings.kernels.array_types import FloatArray, IntArray
     from tidings.patterns.run.portions import Portion
 
@@ -63,12 +62,9 @@ class ForecastRequest:
 
     def needs_places(self, detector: Detector) -> bool:
         """Tell whether a forecast depends on how often a key occurs in the whole stream."""
-        plans = [
-            self.plans[compiled.name]
-            for compiled in detector.patterns
-            if is_keyed(compiled.pattern) and compiled.name in self.plans
-        ]
-        return any(plan.horizon is not None and plan.horizon.unit != "own" for plan in plans)
+        keyed = {compiled.name for compiled in detector.patterns if is_keyed(compiled.pattern)}
+        horizons = [plan.horizon for name, plan in self.plans.items() if name in keyed]
+        return any(horizon is not None and horizon.unit != "own" for horizon in horizons)
 
     def _check(self, *, explicit: bool) -> None:
         horizons = [plan.horizon for plan in self.plans.values() if plan.horizon is not None]
@@ -97,13 +93,6 @@ class PlacedGaps(KeyGaps):
     def take(self, entries: StreamEntries, times: IntArray, position: int) -> FloatArray:
         """Return the mean gaps at entries; `position` is that of their first event among those of the bucket."""
         return self.update_gaps(entries, self._places[position - self._first + entries.event], times[entries.event])
-
-
-def place_events(forecasting: ForecastObserver, places: IntArray) -> None:
-    """Set the places of the next events in the whole stream."""
-    assert forecasting.forecaster is not None
-    for follower in forecasting.forecaster.followers:
-        follower.silences = PlacedGaps(places, follower.seen, follower.silences)
 
 
 def find_owned(portion: Portion, number: int, keys: IntArray, values: Sequence[Any]) -> IntArray:

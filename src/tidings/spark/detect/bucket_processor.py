@@ -9,7 +9,7 @@ sorted: Spark hands them over in any order and in several pieces.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,7 +88,7 @@ def make_unpacker() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBa
 # Streams ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BucketStatus:
     """What is known of a bucket without its packed state; stored as a JSON list, so the order of fields is fixed."""
 
@@ -98,11 +98,6 @@ class BucketStatus:
     expiry: int | None = None
     timer: int | None = None
     seen: int = 0  # events of the whole stream, where forecasts need it
-
-    def find_next_due(self) -> int | None:
-        """Return the earliest time at which a row, a deadline or an expiry is due, in microseconds."""
-        times = [*self.chunks.values(), *(time for time in (self.deadline, self.expiry) if time is not None)]
-        return min(times, default=None)
 
     def to_json(self) -> str:
         """Return the fields as JSON."""
@@ -153,22 +148,21 @@ class BucketProcessor(StatefulProcessor):
             self._waiting.clear()
             return
         until = watermark * MILLISECOND if watermark > 0 else LONG_AGO
-        standing, state = self._read_status()
-        standing = replace(standing, seen=standing.seen + seen)
-        late, fresh, standing = _split_late(fresh, until, standing)
-        ready, standing = self._take_due_rows(fresh, until, standing, address[0])
+        status, state = self._read_status()
+        status.seen += seen
+        late, fresh = _split_late(fresh, until, status)
+        ready = self._take_due_rows(fresh, until, status, address[0])
         answers = [] if late is None else [build_late_rows(late, self._plan)]
-        if ready is not None or _is_due(standing, until):
-            bucket = Bucket(*address, self._plan)
+        if ready is not None or any(time is not None and time <= until for time in (status.deadline, status.expiry)):
+            bucket = Bucket(*address, self._plan, arrived=status.arrived, seen=status.seen)
             if state is not None:
                 bucket.resume(state)
-            bucket.note_counts(standing.arrived, standing.seen)
             answer = bucket.advance(ready, until)
             answers += [] if answer is None else [answer]
             state = bucket.to_state()
-            standing = _update_status(standing, bucket, address[0], until, idle=ready is None)
-        standing = self._set_timer(standing, fired)
-        self._state.update((standing.to_json(), state))
+            _update_status(status, bucket, address[0], until, idle=ready is None)
+        self._set_timer(status, fired)
+        self._state.update((status.to_json(), state))
         for answer in answers:
             for start in range(0, answer.num_rows, CHUNK):
                 yield Row(rows=to_bytes(answer.slice(start, CHUNK)))
@@ -181,75 +175,61 @@ class BucketProcessor(StatefulProcessor):
         return BucketStatus(*json.loads(written)), None if state is None else bytes(state)
 
     def _take_due_rows(
-        self, fresh: pa.Table | None, until: int, standing: BucketStatus, portion: Portion
-    ) -> tuple[pa.Table | None, BucketStatus]:
+        self, fresh: pa.Table | None, until: int, status: BucketStatus, portion: Portion
+    ) -> pa.Table | None:
         """Return the rows that the watermark has passed, sorted, and store the others."""
-        chunks = dict(standing.chunks)
+        next_number = max(map(int, status.chunks), default=0) + 1
         tables = [] if fresh is None else [fresh]
-        for number in [number for number, least in chunks.items() if least <= until]:
-            tables.append(_renumber_symbols(self._pop_chunk(int(number)), portion))
-            del chunks[number]
+        for number in [number for number, least in status.chunks.items() if least <= until]:
+            stored = self._waiting.getValue((int(number),))
+            assert stored is not None
+            tables.append(_renumber_symbols(from_bytes(bytes(stored[0])), portion))
+            self._waiting.removeKey((int(number),))
+            del status.chunks[number]
         if not tables:
-            return None, standing
+            return None
         rows = concat_rows(tables)
         times = rows.column(TIME).to_numpy()
         if (times > until).any():
-            next_number = max(map(int, standing.chunks), default=0) + 1
             waiting = rows.take(np.flatnonzero(times > until))
             self._waiting.updateValue((next_number,), (to_bytes(_name_symbols(waiting, portion)),))
-            chunks[str(next_number)] = int(times[times > until].min())
+            status.chunks[str(next_number)] = int(times[times > until].min())
             rows = rows.take(np.flatnonzero(times <= until))
-        standing = replace(standing, chunks=chunks)
-        if not rows.num_rows:
-            return None, standing
-        return sort_rows(rows, rows.column(ARRIVAL).to_numpy()), standing
+        return sort_rows(rows, rows.column(ARRIVAL).to_numpy()) if rows.num_rows else None
 
-    def _pop_chunk(self, number: int) -> pa.Table:
-        """Return a chunk of waiting rows and remove it from the state."""
-        stored = self._waiting.getValue((number,))
-        assert stored is not None
-        self._waiting.removeKey((number,))
-        return from_bytes(bytes(stored[0]))
-
-    def _set_timer(self, standing: BucketStatus, fired: int | None) -> BucketStatus:
-        """Set the timer to the next due time."""
-        due = standing.find_next_due()
-        timer = None if due is None else -(-due // MILLISECOND)  # it fires when the watermark reaches it
-        if timer != standing.timer:
-            if standing.timer is not None and standing.timer != fired:
-                self._handle.deleteTimer(standing.timer)
+    def _set_timer(self, status: BucketStatus, fired: int | None) -> None:
+        """Set the timer to the earliest time at which a row, a deadline or an expiry is due."""
+        times = [*status.chunks.values(), *(time for time in (status.deadline, status.expiry) if time is not None)]
+        # In milliseconds; it fires when the watermark reaches it.
+        timer = -(-min(times) // MILLISECOND) if times else None
+        if timer != status.timer:
+            if status.timer is not None and status.timer != fired:
+                self._handle.deleteTimer(status.timer)
             if timer is not None:
                 self._handle.registerTimer(timer)
-        return replace(standing, timer=timer)
+        status.timer = timer
 
 
-def _split_late(
-    fresh: pa.Table | None, until: int, standing: BucketStatus
-) -> tuple[pa.Table | None, pa.Table | None, BucketStatus]:
+def _split_late(fresh: pa.Table | None, until: int, status: BucketStatus) -> tuple[pa.Table | None, pa.Table | None]:
     """Return the late rows that this bucket reports, and the others with their order of arrival."""
     if fresh is None:
-        return None, None, standing
-    numbers = np.arange(standing.arrived, standing.arrived + fresh.num_rows)
+        return None, None
+    numbers = np.arange(status.arrived, status.arrived + fresh.num_rows)
     fresh = fresh.append_column(ARRIVAL, pa.array(numbers))
-    standing = replace(standing, arrived=standing.arrived + fresh.num_rows)
+    status.arrived += fresh.num_rows
     behind = fresh.column(TIME).to_numpy() < until
     if not behind.any():
-        return None, fresh, standing
+        return None, fresh
     reported = behind & np.asarray(fresh.column(REPORTS_LATE))
     late = fresh.take(np.flatnonzero(reported)) if reported.any() else None
-    return late, fresh.take(np.flatnonzero(~behind)) if not behind.all() else None, standing
+    return late, fresh.take(np.flatnonzero(~behind)) if not behind.all() else None
 
 
-def _is_due(standing: BucketStatus, until: int) -> bool:
-    return any(time is not None and time <= until for time in (standing.deadline, standing.expiry))
-
-
-def _update_status(standing: BucketStatus, bucket: Bucket, portion: Portion, until: int, *, idle: bool) -> BucketStatus:
-    """Return the status of a bucket after `advance`."""
+def _update_status(status: BucketStatus, bucket: Bucket, portion: Portion, until: int, *, idle: bool) -> None:
     # Unbounded partial matches stay for ever: after a call without rows, another expiry would change nothing.
-    again = idle and (standing.expiry is None or standing.expiry <= until)
-    expiry = None if again or not portion.span or not bucket.held_events else until + portion.span + MILLISECOND
-    return replace(standing, deadline=bucket.deadline, expiry=expiry)
+    again = idle and (status.expiry is None or status.expiry <= until)
+    expires = portion.span and bucket.held_events and not again
+    status.deadline, status.expiry = bucket.deadline, until + portion.span + MILLISECOND if expires else None
 
 
 # Waiting rows: patterns may have changed when they are read again -- ----------------------------------

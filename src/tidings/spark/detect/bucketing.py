@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from tidings.kernels.patterns.symbol_lists import rename_symbols
 from tidings.model import DeadLetter
@@ -21,13 +22,23 @@ from tidings.patterns.run.event_times import NO_TIME, times_of
 from tidings.patterns.run.value_numbers import ValueNumbers
 from tidings.spark.detect.bucket import PLACE, REPORTED, REPORTS_LATE, SYMBOLS, TIME, VALUE, to_bytes
 from tidings.spark.detect.worker_plan import DetectPlan
+from tidings.spark.schema import find_columns, find_names_read, require_columns, to_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from pyspark.sql import DataFrame
+
+    from tidings.forecast import Detector
     from tidings.kernels.array_types import BoolArray, IntArray
     from tidings.patterns.run.portions import Portion
     from tidings.spark.detect.worker_plan import OpenPatterns
+
+BUCKETS, BATCH_BUCKETS, SHARDS = 32, 64, 8
+"""Default numbers of key buckets of a stream and of a batch, and of shards of patterns without a key.
+
+Those of a stream do not depend on the cluster: its checkpoint does on them.
+"""
 
 PIECE = 1 << 17
 """Events that are processed at once: many rows for each value, in little memory."""
@@ -40,7 +51,6 @@ BUCKET_VALUES = "bucket STRING, arrived BIGINT, newest BIGINT, seen BIGINT, rows
 
 A value without rows closes a task: it has the newest time of all, and the number of events `seen`.
 """
-
 
 TallyBuilder: TypeAlias = "Callable[[OpenPatterns, EncodedEvents], tuple[str, bytes]]"
 """Counts a piece of the stream for training, and returns the name of the bucket of such counts and a value for it."""
@@ -143,12 +153,13 @@ class EventBucketer:
         self._step, self._open = step, step.plan.open()
         self._arrived = (task.partitionId() if task is not None else 0) << 32
         self._newest, self._seen = -(1 << 62), 0
-        self._names, self._buckets = ValueNumbers(), _BucketNumbers()
+        self._names = ValueNumbers()
+        self._buckets: dict[str, IntArray] = {}  # of all values so far, for each portion: a value is hashed once
 
     def bucket_table(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """Yield the values for the buckets of all portions."""
         if len(self._names) > MANY:
-            self._names, self._buckets = ValueNumbers(), _BucketNumbers()
+            self._names, self._buckets = ValueNumbers(), {}
         readable = read_events(self._open, table, self._step.read, self._names)
         if not len(readable.events):
             return
@@ -215,13 +226,20 @@ class EventBucketer:
             columns = [events.values[name] for name in way]
             keys = columns[0] if len(columns) == 1 else self._names.tuples(columns)
             rows = np.flatnonzero(wanted & (keys >= 0))
-            pairs.append((self._buckets.of(portion, self._names)[keys[rows]], rows))
+            pairs.append((self._find_buckets(portion)[keys[rows]], rows))
         buckets, rows = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
         if len(pairs) > 1:
             both = np.unique(buckets * len(events) + rows)
             return both % len(events), both // len(events)
         order = np.argsort(buckets.astype(np.uint16 if portion.buckets < 1 << 16 else np.int64), kind="stable")
         return rows[order], buckets[order]
+
+    def _find_buckets(self, portion: Portion) -> IntArray:
+        """Return the bucket of each value by its number."""
+        buckets = self._buckets.get(portion.name, np.empty(0, np.int64))
+        fresh = [portion.bucket_of(value) for value in self._names.values[len(buckets) :]]
+        self._buckets[portion.name] = np.concatenate([buckets, np.array(fresh, np.int64)]) if fresh else buckets
+        return self._buckets[portion.name]
 
     def _read_variable(self, name: str, readable: ReadableEvents) -> Any:
         """Return a variable's values: the column itself where its type allows that, else the values that were read."""
@@ -232,19 +250,6 @@ class EventBucketer:
         numbers, places = np.unique(readable.events.values[name], return_inverse=True)
         values = [None if number < 0 else self._names.values[number] for number in numbers.tolist()]
         return pa.array(values).take(places.reshape(-1))
-
-
-class _BucketNumbers:
-    """The buckets of all values so far, for each portion: a value is hashed once."""
-
-    def __init__(self) -> None:
-        self._buckets: dict[str, IntArray] = {}
-
-    def of(self, portion: Portion, names: ValueNumbers) -> IntArray:
-        buckets = self._buckets.get(portion.name, np.empty(0, np.int64))
-        fresh = [portion.bucket_of(value) for value in names.values[len(buckets) :]]
-        self._buckets[portion.name] = np.concatenate([buckets, np.array(fresh, np.int64)]) if fresh else buckets
-        return self._buckets[portion.name]
 
 
 def _mark_first(rows: IntArray, sent: BoolArray) -> BoolArray:
@@ -265,3 +270,46 @@ def _build_values(names: Sequence[str], arrived: int, newest: int, rows: Any, *,
         pa.array(rows, pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(columns, ["bucket", "arrived", "newest", "seen", "rows"])
+
+
+# In the driver ----------------------------------------------------------------------------------
+
+
+def find_columns_read(events: DataFrame, detector: Detector) -> tuple[str, ...]:
+    """Return the columns that filters read, those that give variables their values, and the time."""
+    compiled = detector.compile()
+    names = find_names_read(compiled.matcher.needs(), compiled.vocabulary.ontology)
+    names |= {detector.time, *compiled.attributes}
+    read = tuple(find_columns(names, events.columns))
+    require_columns(read, events.schema, why="the patterns")
+    return read
+
+
+def select_by_place(events: DataFrame, names: Sequence[str], *, time: str | None = None) -> DataFrame:
+    """Return these columns, renamed `_0`, `_1`, ...; with `time`, rows in the order of that column.
+
+    Rows of equal time keep their order in the DataFrame.
+    """
+    # mapInArrow would take a dot in a column's name for a field of a struct.
+    columns = [to_column(name).alias(f"_{place}") for place, name in enumerate(names)]
+    if time is None:
+        return events.select(*columns)
+    row = "row"  # the name of no place
+    rows = events.select(*columns, F.monotonically_increasing_id().alias(row))
+    return rows.orderBy(f"_{list(names).index(time)}", row).drop(row)
+
+
+def send_to_buckets(
+    events: DataFrame,
+    plan: DetectPlan,
+    detector: Detector,
+    *,
+    clock: bool,
+    in_order: bool,
+    tally: TallyBuilder | None = None,
+) -> DataFrame:
+    """Return the values for buckets; only columns that are read or reported cross into Python."""
+    read = find_columns_read(events, detector)
+    names = tuple(dict.fromkeys([*read, *plan.reported_columns]))
+    rows = select_by_place(events, names, time=plan.time if in_order else None)
+    return rows.mapInArrow(BucketStep(plan, names, read, clock, in_order, tally), BUCKET_VALUES)

@@ -14,24 +14,14 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from tidings.errors import BadFrame
 from tidings.forecast.predicting.forecaster import ForecastPlan
-from tidings.spark.detect import event_rows
+from tidings.spark import schema as frames
+from tidings.spark.detect import bucketing
 from tidings.spark.detect.bucket_forecasts import ForecastRequest
 from tidings.spark.detect.bucket_processor import PACKED, BucketProcessor, make_batch_processor, make_unpacker
-from tidings.spark.detect.bucketing import BadEventStep
-from tidings.spark.detect.event_rows import find_columns_read, select_by_place, send_to_buckets
+from tidings.spark.detect.bucketing import BadEventStep, find_columns_read, select_by_place, send_to_buckets
 from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.detect.worker_plan import DetectPlan, build_output_schema
 from tidings.spark.query_context import QueryContext
-from tidings.spark.schema import (
-    arrow_type_of,
-    cast_for_arrow,
-    check_counts,
-    make_unused_name,
-    require_columns,
-    require_frame,
-    to_column,
-    to_json_row,
-)
 from tidings.spark.state_store import require_rocksdb
 
 if TYPE_CHECKING:
@@ -80,7 +70,7 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     A batch is put in order of time, and time passes to its newest event: an absence whose deadline lies later is not
     reported. A stream needs `withWatermark` on the time column: events wait until the watermark has passed them. One
     that comes behind the watermark of its micro-batch is a row of kind `late`: `at` its time, `events` its id alone.
-    Events of one time are in the order of the DataFrame. Events that cannot be read take no part; `bad_events` tells.
+    Events of one time keep the DataFrame's order. Events that cannot be read are left out; `bad_events` lists them.
 
     With a `model` (`train`, or the path of one) and a `horizon` (`10` events, `"10 own events"` of the key, `"5 min"`)
     there are rows of kind `forecast`: `events` is the one event that gave rise to it, `at` its time, and `probability`,
@@ -94,28 +84,31 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     others. A pattern that names what no column has is refused, with the nearest names; `unknown="absent"` lets those be
     absent.
     """
-    require_frame(events, "the events")
+    frames.require_frame(events, "the events")
     context = QueryContext.of(schema, ontology, regions, unknown=unknown)
     detector = build_detector(events, patterns, context, time=time, key=key)
     _check_columns(events.schema, event_id, keep)
     forecast = ForecastPlan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
-    foresight = ForecastRequest.of(patterns, detector, model=model, plan=forecast)
-    check_counts(buckets=buckets, shards=shards)
+    request = ForecastRequest.of(patterns, detector, model=model, plan=forecast)
+    frames.check_counts(buckets=buckets, shards=shards)
     plan = DetectPlan.of(
         detector,
-        buckets=buckets or (event_rows.BUCKETS if events.isStreaming else event_rows.BATCH_BUCKETS),
-        shards=shards or event_rows.SHARDS,
+        buckets=buckets or (bucketing.BUCKETS if events.isStreaming else bucketing.BATCH_BUCKETS),
+        shards=shards or bucketing.SHARDS,
         event_id=event_id,
         keep=keep or (),
-        model=foresight.model if foresight.plans else None,
-        forecasts=foresight.plans,
+        model=request.model if request.plans else None,
+        forecasts=request.plans,
     )
     columns = build_output_schema(events.schema, plan)
     if not events.isStreaming:
-        rows = send_to_buckets(events, plan, detector, clock=True, in_order=foresight.needs_places(detector))
-        arrow_columns = pa.schema([(field.name, arrow_type_of(field.dataType)) for field in columns])
+        rows = send_to_buckets(events, plan, detector, clock=True, in_order=request.needs_places(detector))
+        arrow_columns = pa.schema([(field.name, frames.arrow_type_of(field.dataType)) for field in columns])
         return rows.groupBy("bucket").applyInArrow(make_batch_processor(plan, arrow_columns), columns)
-    _require_watermark(events, time)
+    if "spark.watermarkDelayMs" not in events.schema[time].metadata:
+        way_out = f"events.withWatermark({time!r}, '10 minutes') says how long events may come late"
+        msg = f"a stream of events needs a watermark on `{time}`: {way_out}"
+        raise BadFrame(msg)
     require_rocksdb(events.sparkSession)
     rows = send_to_buckets(events, plan, detector, clock=False, in_order=False)
     packed = rows.groupBy("bucket").transformWithState(BucketProcessor(plan), PACKED, "append", "eventTime")
@@ -140,25 +133,22 @@ def bad_events(  # noqa: PLR0913 - the public face: keywords, each of its own me
     are among them: nothing else puts the rows of a DataFrame in order. Which events are bad depends on the columns,
     the schema and the ontology, never on the patterns. Without `event_id` there is no column `event`.
     """
-    require_frame(events, "the events")
+    frames.require_frame(events, "the events")
     context = QueryContext.of(schema, ontology, regions, unknown=unknown)
     detector = build_detector(events, patterns, context, time=time, key=key)
     if event_id is not None:
-        require_columns([event_id], events.schema, why="event_id")
-    frame = cast_for_arrow(events)
+        frames.require_columns([event_id], events.schema, why="event_id")
+    frame = frames.cast_for_arrow(events)
     names = tuple(dict.fromkeys(events.columns))
-    require_columns(names, frame.schema, why="the events")
-    reason = StructField(make_unused_name("reason", names), StringType(), nullable=False)
+    frames.require_columns(names, frame.schema, why="the events")
+    reason = StructField(frames.make_unused_name("reason", names), StringType(), nullable=False)
     plan = DetectPlan.of(detector, buckets=1, shards=1, event_id=event_id or time, keep=())
     fields = [StructField(f"_{place}", frame.schema[name].dataType) for place, name in enumerate(names)]
     letters = BadEventStep(plan, names, find_columns_read(events, detector))
     bad = select_by_place(frame, names).mapInArrow(letters, StructType([*fields, reason]))
-    bad = bad.select(*(to_column(f"_{place}").alias(name) for place, name in enumerate(names)), reason.name)
-    event = [] if event_id is None else [to_column(event_id).alias("event")]
-    return bad.select(*event, to_column(reason.name).alias("reason"), to_json_row(names).alias("row"))
-
-
-# Checks ---------------------------------------------------------------------------------------------------
+    bad = bad.select(*(frames.to_column(f"_{place}").alias(name) for place, name in enumerate(names)), reason.name)
+    event = [] if event_id is None else [frames.to_column(event_id).alias("event")]
+    return bad.select(*event, frames.to_column(reason.name).alias("reason"), frames.to_json_row(names).alias("row"))
 
 
 def _check_columns(frame: StructType, event_id: str, keep: Sequence[str] | None) -> None:
@@ -170,12 +160,5 @@ def _check_columns(frame: StructType, event_id: str, keep: Sequence[str] | None)
     if repeated:
         msg = f"keep: `{repeated[0]}` is told twice; the id comes along by itself"
         raise BadFrame(msg)
-    require_columns([event_id], frame, why="event_id")
-    require_columns(keep or (), frame, why="keep")
-
-
-def _require_watermark(events: DataFrame, time: str) -> None:
-    if "spark.watermarkDelayMs" not in events.schema[time].metadata:
-        way_out = f"events.withWatermark({time!r}, '10 minutes') says how long events may come late"
-        msg = f"a stream of events needs a watermark on `{time}`: {way_out}"
-        raise BadFrame(msg)
+    frames.require_columns([event_id], frame, why="event_id")
+    frames.require_columns(keep or (), frame, why="keep")

@@ -27,7 +27,7 @@ from tidings.spark.query_context import WAY_OUT, QueryContext
 from tidings.spark.schema import arrow_type_of, refuse_conflicts, require_columns, schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from pyspark.sql import DataFrame
 
@@ -50,18 +50,19 @@ def build_detector(
     else:
         wide = context.with_columns(columns)
         written = _read_all(patterns, wide.vocabulary)
-        attributes = {time, *([key] if key else ()), *_find_attributes(written, wide.vocabulary)}
+        trial = Detector(**wide.vocabulary.to_keywords())
+        trial.add_many(written)
         # Columns that may break their types are read in any case: whether an event is bad must not depend on patterns.
-        attributes |= find_breakable(events.schema)
+        attributes = {time, *([key] if key else ()), *find_breakable(events.schema)}
+        attributes.update(trial.compile().matcher.admission.list_demands())
+        attributes.update(*(pattern.pattern.variable_attributes() for pattern in written))
         narrow = context.with_columns(columns, attributes)
         detector = Detector(**narrow.vocabulary.to_keywords(), time=time)
     if not written:
         msg = "there are no patterns to detect; name one at least"
         raise PatternError(msg)
     detector.add_many(pattern if key is None else _add_key(pattern, key) for pattern in written)
-    _check_variables(detector, events.schema)
-    if context.unknown == "error":
-        _refuse_unknown_variables(detector, columns)
+    _check_variables(detector, events.schema, columns, context)
     return detector
 
 
@@ -75,14 +76,6 @@ def _copy_detector(
     context.refuse_unknown(compiled.matcher, columns, subject="patterns")
     empty = Detector(**compiled.vocabulary.to_keywords(), time=time, partials=detector.partials)
     return [pattern.to_written() for pattern in detector.patterns], empty
-
-
-def _find_attributes(patterns: Sequence[WrittenPattern], vocabulary: Vocabulary) -> set[str]:
-    """Return the attributes that filters read and those that give variables their values."""
-    trial = Detector(**vocabulary.to_keywords())
-    trial.add_many(patterns)
-    filters = set(trial.compile().matcher.admission.list_demands())
-    return filters.union(*(pattern.pattern.variable_attributes() for pattern in patterns))
 
 
 def _read_all(patterns: Patterns, vocabulary: Vocabulary) -> list[WrittenPattern]:
@@ -127,11 +120,6 @@ def _add_key(written: WrittenPattern, key: str) -> WrittenPattern:
     return replace(written, pattern=replace(pattern, filters=filters))
 
 
-def find_variable_attributes(detector: Detector) -> set[str]:
-    """Return the attributes that give variables their values."""
-    return set(detector.compile().attributes)
-
-
 def _check_time(frame: StructType, time: str) -> None:
     require_columns([time], frame, why="time")
     kind = frame[time].dataType
@@ -140,21 +128,21 @@ def _check_time(frame: StructType, time: str) -> None:
         raise BadFrame(msg)
 
 
-def _refuse_unknown_variables(detector: Detector, columns: Schema) -> None:
-    """Refuse variables whose values no column gives; unknown names in filters are refused when they are parsed."""
-    own = detector.compile().vocabulary
-    schema = columns.merge(own.schema or Schema({}))
-    vocabulary = Vocabulary(schema, own.ontology)
-    unknown = [name for name in sorted(find_variable_attributes(detector)) if not vocabulary.has_attribute(name)]
-    if unknown:
-        raise BadFrame("\n".join([*(describe_unknown_attribute(name, schema) for name in unknown), WAY_OUT]))
+def _check_variables(detector: Detector, frame: StructType, columns: Schema, context: QueryContext) -> None:
+    """Refuse columns that cannot give a variable its value, and variables whose values no column gives.
 
-
-def _check_variables(detector: Detector, frame: StructType) -> None:
-    """Refuse columns that cannot give a variable its value; a name that is no column is absent, as in filters."""
-    for name in sorted(find_variable_attributes(detector)):
+    Unknown names in filters are refused when they are parsed; where unknown names are absent, those of variables are.
+    """
+    names = sorted(set(detector.compile().attributes))
+    for name in names:
         kind = arrow_type_of(frame[name].dataType) if name in frame.names else None
         if kind is not None and (pa.types.is_nested(kind) or pa.types.is_binary(kind)):
             msg = f"`{name}` gives a variable its value, and is {frame[name].dataType.simpleString()}; "
             msg += "a variable takes one text, number, truth value or time"
             raise BadFrame(msg)
+    own = detector.compile().vocabulary
+    schema = columns.merge(own.schema or Schema({}))
+    vocabulary = Vocabulary(schema, own.ontology)
+    unknown = [name for name in names if not vocabulary.has_attribute(name)]
+    if unknown and context.unknown == "error":
+        raise BadFrame("\n".join([*(describe_unknown_attribute(name, schema) for name in unknown), WAY_OUT]))

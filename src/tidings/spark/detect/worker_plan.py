@@ -12,14 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import (
-    ArrayType,
-    DoubleType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType, TimestampType
 
 from tidings.errors import CheckpointError
 from tidings.forecast import Model

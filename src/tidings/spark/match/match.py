@@ -15,22 +15,13 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from tidings.errors import BadFrame
 from tidings.matcher import Live
+from tidings.spark import schema as frames
 from tidings.spark.match.output_columns import choose_columns
 from tidings.spark.match.shard_gathering import MatchQuery
 from tidings.spark.match.shard_plan import ShardPlan
 from tidings.spark.match.worker_matcher import build_letters
 from tidings.spark.match.worker_stage import WorkerStage, match_in_workers
 from tidings.spark.query_context import QueryContext, check_unknown
-from tidings.spark.schema import (
-    cast_for_arrow,
-    check_counts,
-    make_unused_name,
-    require_columns,
-    require_frame,
-    schema_of,
-    to_column,
-    to_json_row,
-)
 from tidings.spark.subscriptions.subscription_source import list_refused, open_subscriptions
 
 if TYPE_CHECKING:
@@ -78,16 +69,18 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     has are absent. `schema` wins over the DataFrame's own types, and may be Spark's `StructType` or an Arrow schema
     too; `now` is the time that `age` is measured against, by default the time of the query or micro-batch.
     """
-    require_frame(events, "the events")
+    frames.require_frame(events, "the events")
     columns = choose_columns(events.schema, event_id=event_id, keep=keep, grouped=grouped)
     context = QueryContext.of(schema, ontology, regions, now=now, unknown=unknown)
-    check_counts(spread=spread, limit=limit)
-    handle = open_subscriptions(events.sparkSession, subscriptions, schema_of(events.schema), context, shards=shards)
+    frames.check_counts(spread=spread, limit=limit)
+    handle = open_subscriptions(
+        events.sparkSession, subscriptions, frames.schema_of(events.schema), context, shards=shards
+    )
     plan = ShardPlan(handle.store.shards, grouped=grouped, limit=limit, spread=spread)
     ids = plan.id_field(columns.id_column, handle.spark_id_type, nullable=False)
     stage = WorkerStage(columns.kept, columns.names, plan.row_builder, (ids,), plan)
     matches = MatchQuery(handle, stage, columns, now).match_events(events)
-    return matches.select(*map(to_column, columns.output))
+    return matches.select(*map(frames.to_column, columns.output))
 
 
 def dead_letters(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -107,25 +100,27 @@ def dead_letters(  # noqa: PLR0913 - the public face: keywords, each of its own 
     Pass the same subscriptions as to `match`: their vocabulary decides what is readable. With a `limit`, events that
     more subscriptions match are among them. Without `event_id` there is no column `event`.
     """
-    require_frame(events, "the events")
+    frames.require_frame(events, "the events")
     names = tuple(dict.fromkeys(events.columns))
     if event_id is not None:
-        require_columns([event_id], events.schema, why="event_id")
-    check_counts(limit=limit)
+        frames.require_columns([event_id], events.schema, why="event_id")
+    frames.check_counts(limit=limit)
     context = QueryContext.of(schema, ontology, regions, now=now, unknown=unknown)
-    handle = open_subscriptions(events.sparkSession, subscriptions, schema_of(events.schema), context, shards=None)
+    handle = open_subscriptions(
+        events.sparkSession, subscriptions, frames.schema_of(events.schema), context, shards=None
+    )
     if limit is not None and handle.store.shards > 1:
         msg = "dead_letters(limit=) counts the matches of an event in one place, and these subscriptions are in shards"
         raise BadFrame(msg)
-    reason = StructField(make_unused_name("reason", events.columns), StringType(), nullable=False)
-    frame = cast_for_arrow(events)
-    require_columns(names, frame.schema, why="the events")
+    reason = StructField(frames.make_unused_name("reason", events.columns), StringType(), nullable=False)
+    frame = frames.cast_for_arrow(events)
+    frames.require_columns(names, frame.schema, why="the events")
     # With a limit, events must be matched to count their subscriptions; without one, reading them is enough.
     plan = ShardPlan(handle.store.shards, limit=limit, judge=limit is None)
     letters = match_in_workers(frame, handle, WorkerStage(names, names, build_letters, (reason,), plan), now)
     # JSON is made after the workers, where only the bad rows are left.
-    event = [] if event_id is None else [to_column(event_id).alias("event")]
-    return letters.select(*event, to_column(reason.name).alias("reason"), to_json_row(names).alias("row"))
+    event = [] if event_id is None else [frames.to_column(event_id).alias("event")]
+    return letters.select(*event, frames.to_column(reason.name).alias("reason"), frames.to_json_row(names).alias("row"))
 
 
 def refused(events: DataFrame, subscriptions: Live, *, unknown: Unknown = "error") -> DataFrame:
@@ -134,12 +129,12 @@ def refused(events: DataFrame, subscriptions: Live, *, unknown: Unknown = "error
     They read a column as another kind than it has or, unless `unknown` is `"absent"`, name what no column has. The
     newest version counts. Of subscriptions in any other form a bad one is an error of `match` itself.
     """
-    require_frame(events, "the events")
+    frames.require_frame(events, "the events")
     if not isinstance(subscriptions, Live):
         msg = f"ts.refused takes a td.Live, not `{type(subscriptions).__name__}`; of others ts.match tells itself"
         raise BadFrame(msg)
     context = QueryContext(unknown=check_unknown(unknown))
-    refusals, ids = list_refused(subscriptions, context.close_schema(schema_of(events.schema)))
+    refusals, ids = list_refused(subscriptions, context.close_schema(frames.schema_of(events.schema)))
     id_type = LongType() if pa.types.is_integer(ids) else StringType()
     fields = [StructField("subscription", id_type, nullable=False), StructField("reason", StringType(), nullable=False)]
     rows = [(id, str(problem)) for id, problem in refusals]

@@ -37,35 +37,28 @@ def choose_columns(
     frame: StructType, *, event_id: str | None, keep: Sequence[str] | None, grouped: bool
 ) -> OutputColumns:
     """Return the output columns for these arguments; arguments that do not fit the frame raise `BadFrame`."""
-    _refuse_misuse(event_id, keep, grouped)
-    id_column = "subscriptions" if grouped else "subscription"
-    if event_id is not None:
-        require_columns([event_id], frame, why="event_id")
-        kept = tuple(keep or ())
-        _check_kept(kept, frame, reserved=("event", id_column))
-        return OutputColumns((event_id, *kept), ("event", *kept), id_column, ("event", id_column, *kept))
-    if keep is None:
-        return _choose_all(frame, id_column)
-    _check_kept(tuple(keep), frame, reserved=(id_column,))
-    return OutputColumns(tuple(keep), tuple(keep), id_column, (*keep, id_column))
-
-
-def _choose_all(frame: StructType, id_column: str) -> OutputColumns:
-    if id_column in map(str.lower, frame.names):
-        way_out = "say event_id= or keep= to choose the columns that come back"
-        msg = f"the events have a column `{id_column}` themselves; {way_out}"
-        raise BadFrame(msg)
-    require_columns(dict.fromkeys(frame.names), frame, why="the events")
-    return OutputColumns(tuple(frame.names), tuple(frame.names), id_column, (*frame.names, id_column))
-
-
-def _refuse_misuse(event_id: str | None, keep: Sequence[str] | None, grouped: bool) -> None:
     if grouped and event_id is None:
         msg = "grouped=True gives a row for each event, so it needs event_id: name the column that tells events apart"
         raise BadFrame(msg)
     if isinstance(keep, str):
         msg = f"keep is a list of columns: keep=[{keep!r}]"
         raise BadFrame(msg)
+    id_column = "subscriptions" if grouped else "subscription"
+    if event_id is not None:
+        require_columns([event_id], frame, why="event_id")
+        kept = tuple(keep or ())
+        _check_kept(kept, frame, reserved=("event", id_column))
+        return OutputColumns((event_id, *kept), ("event", *kept), id_column, ("event", id_column, *kept))
+    kept = tuple(frame.names if keep is None else keep)
+    if keep is not None:
+        _check_kept(kept, frame, reserved=(id_column,))
+    elif id_column in map(str.lower, kept):
+        way_out = "say event_id= or keep= to choose the columns that come back"
+        msg = f"the events have a column `{id_column}` themselves; {way_out}"
+        raise BadFrame(msg)
+    else:
+        require_columns(dict.fromkeys(kept), frame, why="the events")
+    return OutputColumns(kept, kept, id_column, (*kept, id_column))
 
 
 def _check_kept(kept: tuple[str, ...], frame: StructType, *, reserved: tuple[str, ...]) -> None:

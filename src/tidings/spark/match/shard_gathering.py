@@ -44,7 +44,9 @@ class MatchQuery:
         events, number = number_rows(events, "grouped=True or limit=")
         matches = match_in_workers(events, self.subscriptions, self.stage.with_column(number), self.now)
         if plan.limit is not None:
-            matches = _drop_crowded(matches, number, plan.limit)
+            name = make_unused_name("count", matches.columns)
+            count = F.count(F.lit(1)).over(Window.partitionBy(to_column(number)))
+            matches = matches.withColumn(name, count).where(to_column(name) <= plan.limit)
         return _group_by_row(matches, number, self.columns) if plan.grouped else matches
 
     def match_tagged_events(
@@ -66,7 +68,8 @@ class MatchQuery:
         others = tagged.where(id_column.isNull()).drop(self.columns.id_column)
         if plan.limit is not None:
             count = make_unused_name("count", events.columns)
-            crowded = _count_crowded(matches, number, plan.limit, count=count)
+            counts = matches.groupBy(to_column(number)).agg(F.count(F.lit(1)).alias(count))
+            crowded = counts.where(to_column(count) > plan.limit)
             shown = [name for name in events.columns if name not in (*hidden, number)]
             letters = self._report_crowded(events.join(crowded, number), plan.limit, count=count, shown=shown)
             matches = matches.join(crowded.select(to_column(number)), number, "left_anti")
@@ -92,19 +95,6 @@ def number_rows(events: DataFrame, option: str) -> tuple[DataFrame, str]:
         raise BadFrame(msg)
     name = make_unused_name("row", events.columns)
     return events.withColumn(name, F.monotonically_increasing_id()), name
-
-
-def _drop_crowded(matches: DataFrame, number: str, limit: int) -> DataFrame:
-    """Leave out the events that more than `limit` subscriptions match."""
-    name = make_unused_name("count", matches.columns)
-    count = F.count(F.lit(1)).over(Window.partitionBy(to_column(number)))
-    return matches.withColumn(name, count).where(to_column(name) <= limit)
-
-
-def _count_crowded(matches: DataFrame, number: str, limit: int, *, count: str) -> DataFrame:
-    """Return the row numbers of events that more than `limit` subscriptions match, each with its `count`."""
-    counts = matches.groupBy(to_column(number)).agg(F.count(F.lit(1)).alias(count))
-    return counts.where(to_column(count) > limit)
 
 
 def _group_by_row(matches: DataFrame, number: str, columns: OutputColumns) -> DataFrame:

@@ -12,7 +12,7 @@ lie in shards each task matches its rows against all of them in turn.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 from pyspark.sql.functions import udtf
@@ -76,17 +76,10 @@ class TableFunction:
         """Yield the output of a batch of events; the constant arguments are already in the plan."""
         step, names = self._plan.step, self._plan.schema.names
         assert step is not None
-        for rows in step(_copy_events(events, 1 if step.columns.shard is None else step.store.shards)):
+        shards = [] if step.columns.shard is None else range(step.store.shards)
+        copies = [events.append_column("shard", pa.repeat(pa.scalar(at, pa.int32()), len(events))) for at in shards]
+        for rows in step(iter(copies or [events])):
             yield pa.RecordBatch.from_arrays([rows.column(at) for at in self._plan.order], names)
-
-
-def _copy_events(events: pa.RecordBatch, shards: int) -> Iterator[pa.RecordBatch]:
-    """Yield the events once for each shard, with a column that says which."""
-    if shards == 1:
-        yield events
-        return
-    for shard in range(shards):
-        yield events.append_column("shard", pa.repeat(pa.scalar(shard, pa.int32()), events.num_rows))
 
 
 class MatchFunction(TableFunction):
@@ -143,24 +136,18 @@ class CallArguments:
 def _check_arguments(
     events: AnalyzeArgument, snapshot: AnalyzeArgument, event_id: AnalyzeArgument | None, keep: AnalyzeArgument | None
 ) -> CallArguments:
-    path, id_, kept = _constant_of(snapshot), _constant_of(event_id), _constant_of(keep)
+    path = snapshot.value
+    id_, kept = (None if argument is None else argument.value for argument in (event_id, keep))
+    is_names = kept is None or (isinstance(kept, list) and all(isinstance(name, str) for name in kept))
     mistakes = [
         *([] if events.isTable else ["events: it is a table that is wanted: TABLE(events), or TABLE(SELECT ...)"]),
         *_find_mistakes("snapshot", snapshot, isinstance(path, str), "the path of a snapshot, as text"),
         *_find_mistakes("event_id", event_id, isinstance(id_, str | None), "the name of a column, as text"),
-        *_find_mistakes("keep", keep, _is_names(kept), "names of columns: array('url', 'price')"),
+        *_find_mistakes("keep", keep, is_names, "names of columns: array('url', 'price')"),
     ]
     if mistakes or not isinstance(events.dataType, StructType):
         raise BadFrame("\n".join(mistakes))
-    return CallArguments(events.dataType, path, id_, None if kept is None else tuple(kept))
-
-
-def _constant_of(argument: AnalyzeArgument | None) -> Any:
-    return None if argument is None else argument.value
-
-
-def _is_names(value: object) -> bool:
-    return value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value))
+    return CallArguments(events.dataType, str(path), id_, None if kept is None else tuple(kept))
 
 
 def _find_mistakes(name: str, argument: AnalyzeArgument | None, fits: bool, wanted: str) -> list[str]:
@@ -182,8 +169,7 @@ def _plan_matching(call: CallArguments) -> CallPlan:
     plan = ShardPlan(handle.store.shards)
     ids = plan.id_field(columns.id_column, handle.spark_id_type, nullable=False)
     stage = WorkerStage(columns.kept, columns.names, plan.row_builder, (ids,), plan)
-    step, inputs = _build_step(call.frame, handle, stage, [quote_name(name) for name in columns.kept])
-    return _build_plan(step, inputs, stage.output_schema(call.frame), columns.output)
+    return _build_plan(call.frame, handle, stage, [*map(quote_name, columns.kept)], columns.output)
 
 
 def _plan_judging(call: CallArguments) -> CallPlan:
@@ -193,19 +179,19 @@ def _plan_judging(call: CallArguments) -> CallPlan:
     added = (StructField("row", StringType()), StructField("reason", StringType(), nullable=False))
     plan = ShardPlan(handle.store.shards, judge=True)
     stage = WorkerStage(kept, ("event",) * len(kept), build_letters, added, plan)
-    step, inputs = _build_step(call.frame, handle, stage, [*map(quote_name, kept), _render_row(call.frame)])
-    return _build_plan(step, inputs, stage.output_schema(call.frame), (*stage.names, "reason", "row"))
+    expressions = [*map(quote_name, kept), _render_row(call.frame)]
+    return _build_plan(call.frame, handle, stage, expressions, (*stage.names, "reason", "row"))
 
 
-def _build_step(
-    frame: StructType, handle: SubscriptionHandle, stage: WorkerStage, kept: Sequence[str]
-) -> tuple[MatchStep, tuple[str, ...]]:
-    """Return the step and the SQL expressions of its input columns: those it keeps, those it reads, the time."""
+def _build_plan(
+    frame: StructType, handle: SubscriptionHandle, stage: WorkerStage, kept: Sequence[str], output: Sequence[str]
+) -> CallPlan:
+    """Return the plan of a stage; its input columns are the SQL expressions `kept`, the columns it reads, the time."""
     read = stage.find_read_columns(frame, handle)
-    inputs = tuple(dict.fromkeys([*kept, *map(quote_name, read)]))
+    inputs = list(dict.fromkeys([*kept, *map(quote_name, read)]))
     moment = handle.now or len(inputs)
     if needs_clock(moment, len(inputs)):
-        inputs = (*inputs, "current_timestamp()")
+        inputs.append("current_timestamp()")
     places = StepColumns(
         read=tuple(inputs.index(quote_name(name)) for name in read),
         names=read,
@@ -213,28 +199,19 @@ def _build_step(
         now=moment,
         shard=len(inputs) if stage.plan.copies > 1 else None,
     )
-    return stage.build_step(handle, places), inputs
-
-
-def _build_plan(step: MatchStep, inputs: Sequence[str], rows: StructType, output: Sequence[str]) -> CallPlan:
     select = [SelectedColumn(text, f"_{at}") for at, text in enumerate(inputs)]
+    rows = stage.output_schema(frame)
     order = tuple(map(rows.names.index, output))
     # Nullable throughout: Spark's worker makes the batch of a call that gave nothing by this schema, and the others by
     # Arrow's default, and cannot write the two into one stream where they differ.
     schema = StructType([rows[name] for name in output]).toNullable()
-    return CallPlan(schema, select=select, step=step, order=order)
+    return CallPlan(schema, select=select, step=stage.build_step(handle, places), order=order)
 
 
 def _render_row(frame: StructType) -> str:
-    """Return the SQL expression of an event as JSON, as `dead_letters` shows it."""
-    names = dict.fromkeys(frame.names)
-    carried = [name for name in names if arrow_type_of(frame[name].dataType) is not None]
-    require_columns(carried, frame, why="the events")
-    columns = ", ".join(_render_column(frame[name]) for name in names)
+    """Return the SQL expression of an event as JSON, as `dead_letters` shows it: what Arrow cannot carry as text."""
+    carried = {name: arrow_type_of(frame[name].dataType) is not None for name in frame.names}
+    require_columns([name for name, fits in carried.items() if fits], frame, why="the events")
+    quoted = [(quote_name(name), fits) for name, fits in carried.items()]
+    columns = ", ".join(name if fits else f"CAST({name} AS STRING) AS {name}" for name, fits in quoted)
     return f"to_json(struct({columns}), map('ignoreNullFields', 'false'))"
-
-
-def _render_column(field: StructField) -> str:
-    """Return the SQL expression of a column; a type that Arrow cannot carry is cast to text, as `dead_letters` does."""
-    name = quote_name(field.name)
-    return name if arrow_type_of(field.dataType) is not None else f"CAST({name} AS STRING) AS {name}"

@@ -75,8 +75,8 @@ class StepColumns:
     """Which columns of an Arrow batch, by place, a `MatchStep` uses.
 
     The columns `read`, called `names`, are the event; each output row takes the columns `kept`. `now` is a time, or the
-    place of a column that holds it, the same in every row of a query. `shard` is the place of the column that tells
-    which shard a row is for, `refused` of the one that tells why the source could not read the row.
+    place of a column that holds it, the same in every row of a query. `shard` is the place of the column that says
+    which shard a row is for, `refused` of the one that says why the source could not read the row.
     """
 
     read: tuple[int, ...]
@@ -143,7 +143,9 @@ class MatchStep:
         return rows.filter(reasons.is_null()), [DeadLetter(at, reasons[at].as_py()) for at in bad.tolist()]
 
     def _match_pieces(self, matcher: Matcher, rows: pa.RecordBatch) -> Iterator[tuple[int, Matches]]:
-        events, now = EventBatch.from_arrow(self._select_events(rows)), self._read_now(rows)
+        events, now = EventBatch.from_arrow(self._select_events(rows)), self.columns.now
+        if not isinstance(now, datetime):
+            now = EPOCH + timedelta(microseconds=rows.column(now)[0].value)
         if self.judge:
             letters = tuple(matcher.dead_letters(events, now=now))
             return iter([(0, Matches(np.zeros(0, np.int64), [], len(events), letters))])
@@ -170,11 +172,6 @@ class MatchStep:
     def _select_events(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         return rows.select(list(self.columns.read)).rename_columns(list(self.columns.names))
 
-    def _read_now(self, rows: pa.RecordBatch) -> datetime:
-        if isinstance(self.columns.now, datetime):
-            return self.columns.now
-        return EPOCH + timedelta(microseconds=rows.column(self.columns.now)[0].value)
-
 
 class Pace:
     """How many events to match at once: few at first, then as many as their number of matches allows.
@@ -183,7 +180,6 @@ class Pace:
     """
 
     def __init__(self, tuning: WorkerTuning) -> None:
-        """Start with few events."""
         self._events, self._pairs = tuning.first_events, tuning.pairs
 
     def cut(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -206,7 +202,7 @@ def describe_excess(count: int, limit: int) -> str:
 
 def build_pairs(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch]:
     """Yield a row for each match: the event's columns and the subscription's id."""
-    ids = _cast_ids(answer.ids, id_type)
+    ids = answer.ids.cast(id_type)
     for start in range(0, len(answer.index), answer.chunk):
         rows = answer.rows.take(pa.array(answer.index[start : start + answer.chunk]))
         yield _add_column(rows, ids.slice(start, answer.chunk))
@@ -216,7 +212,7 @@ def build_lists(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch
     """Yield a row for each event that matched: its columns and the list of all ids that match it."""
     order = np.argsort(answer.index, kind="stable")
     events, counts = np.unique(answer.index, return_counts=True)
-    ids = _cast_ids(answer.ids, id_type).take(pa.array(order))
+    ids = answer.ids.cast(id_type).take(pa.array(order))
     first = 0
     for some in _cut_lists(counts, answer.chunk):
         total = int(counts[some].sum())
@@ -265,19 +261,18 @@ class TaggedRows:
         no_id = pa.list_(id_type) if self.build is build_lists else id_type
         if answer.letters:
             rows = _add_column(answer.rows.take(answer.letter_rows), pa.nulls(len(answer.letters), no_id))
-            yield _add_tags(rows, {"reason": answer.letter_reasons, "row": pa.array(self._render(answer), pa.string())})
+            events = [self._to_json(row) for row in answer.whole.take(answer.letter_rows).to_pylist()]
+            yield _add_tags(rows, {"reason": answer.letter_reasons, "row": pa.array(events, pa.string())})
+        nulls = pa.RecordBatch.from_arrays(
+            [pa.nulls(1, column.type) for column in answer.rows], answer.rows.schema.names
+        )
+        nulls = _add_column(nulls, pa.nulls(1, no_id))
         if answer.is_tally:
             newest = None if self.time is None else pc.max(answer.whole.column(self.time))
             count = pa.array([answer.whole.num_rows], pa.int64())
-            nulls = _add_column(_null_row(answer.rows.schema), pa.nulls(1, no_id))
             yield _add_tags(nulls, {"events": count, "newest": _to_timestamp(newest)})
         if answer.mismatches is not None:
-            nulls = _add_column(_null_row(answer.rows.schema), pa.nulls(1, no_id))
             yield _add_tags(nulls, {"mismatches": pa.array([answer.mismatches])})
-
-    def _render(self, answer: Answer) -> list[str]:
-        """Return the events of the dead letters as JSON."""
-        return [self._to_json(row) for row in answer.whole.take(answer.letter_rows).to_pylist()]
 
     def _to_json(self, row: dict[str, Any]) -> str:
         row = {name: value for name, value in row.items() if name not in self.hidden}
@@ -297,10 +292,6 @@ TAG_TYPES = {
 """The columns that `TaggedRows` adds, in their order."""
 
 
-def _null_row(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(1, field.type) for field in schema], names=schema.names)
-
-
 def _add_tags(rows: pa.RecordBatch, tags: dict[str, pa.Array]) -> pa.RecordBatch:
     """Add all columns of `TAG_TYPES`, null where `tags` has no value."""
     for name, tag_type in TAG_TYPES.items():
@@ -313,8 +304,6 @@ def _to_timestamp(newest: pa.Scalar | None) -> pa.Array:
     target = TAG_TYPES["newest"]
     if newest is None or not newest.is_valid:
         return pa.nulls(1, target)
-    if newest.type == target:
-        return pa.array([newest.as_py()], target)
     return pa.array([newest.as_py()], newest.type).cast(pa.timestamp("us")).cast(pa.int64()).cast(target)
 
 
@@ -322,10 +311,6 @@ def _to_json_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-
-
-def _cast_ids(ids: pa.Array, id_type: pa.DataType) -> pa.Array:
-    return ids if ids.type == id_type else ids.cast(id_type)
 
 
 def _add_column(rows: pa.RecordBatch, column: pa.Array) -> pa.RecordBatch:

@@ -15,7 +15,7 @@ from tidings.errors import BadFrame
 from tidings.forecast import Detector, Horizon, Model
 from tidings.forecast.learning.learner import Learner
 from tidings.forecast.model import pattern_key
-from tidings.spark.detect.event_rows import BATCH_BUCKETS, SHARDS, send_to_buckets
+from tidings.spark.detect.bucketing import BATCH_BUCKETS, SHARDS, send_to_buckets
 from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.detect.worker_plan import DetectPlan
 from tidings.spark.query_context import QueryContext
@@ -57,7 +57,7 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     `patterns`, `time`, `key`, `schema`, `ontology`, `regions`, `buckets`, `shards` and `unknown` are those of `detect`;
     give both the same `key`, and the model knows the patterns again. `context`, `smoothing`, `half_life`, `estimator`
     and `horizons` are those of `td.train`. Events are put in order of time; those that cannot be read take no part, and
-    `bad_events` tells of them. `event_id` may be given, as to `detect`; nothing is done with it.
+    `bad_events` lists them. `event_id` may be given, as to `detect`; nothing is done with it.
     """
     require_frame(events, "the events")
     if events.isStreaming:
