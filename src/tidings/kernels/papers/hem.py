@@ -274,54 +274,34 @@ def filter_rows(closed: FloatArray, column: Int, value: Float, out: Int32Array, 
 
 
 @jit
-def plan_event(
-    vector: FloatArray, domain: DomainScale, counts: EndCounts, total: Int, exhaustive: bool, plan: MatchPlan
-) -> None:
-    """Estimate the rates of an event, and choose its plan."""
-    estimate_unmatched(vector, domain, counts, total, plan.theta)
-    if exhaustive:
-        plan_optimal(plan.theta, plan.order, plan.methods)
-    else:
-        plan_near_optimal(plan.theta, plan.order, plan.methods)
+def match(
+    grids: TriangleGrids, vector: FloatArray, plan: MatchPlan, rows: CandidateSet, work: CandidateSet, linked: bool,
+    out: Int32Array,
+) -> Int:  # fmt: skip
+    """Algorithm 3; `work` is a copy of the candidates that it changes. Write the rows that match, return how many.
 
-
-@jit
-def match_linked(
-    grids: TriangleGrids, vector: FloatArray, plan: MatchPlan, rows: CandidateSet, work: CandidateSet, out: Int32Array
-) -> Int:
-    """Algorithm 3 on a linked list and a set, of which `work` is a copy to change. Return how many rows match."""
-    work.after[:] = rows.after  # line 02: all rows are candidates
+    With `linked`, on a linked list and a set, as printed; else the set is copied to an array before the first direct
+    matching, from which on all is direct.
+    """
+    if linked:
+        work.after[:] = rows.after  # line 02: all rows are candidates
     work.member[:] = rows.member
     drop_absent(grids.lists, vector, work.member)
+    count = np.int64(-1)
     for at in range(len(plan.order)):
         m = plan.order[at]
         if np.isnan(vector[m]):
             continue
-        if plan.methods[at] == DIRECT:
+        if plan.methods[at] == TRIANGLE and count < 0:
+            match_by_triangle(grids, m, vector[m], work.member)
+        elif linked:
             match_directly(grids.closed, m, vector[m], work)
         else:
-            match_by_triangle(grids, m, vector[m], work.member)
-    return collect_list(work, out)
-
-
-@jit
-def match_array(
-    grids: TriangleGrids, vector: FloatArray, plan: MatchPlan, rows: CandidateSet, work: CandidateSet, out: Int32Array
-) -> Int:
-    """The same with the candidates in an array from the first direct matching on."""
-    work.member[:] = rows.member
-    count = np.int64(-1)
-    drop_absent(grids.lists, vector, work.member)
-    for at in range(len(plan.order)):
-        m = plan.order[at]
-        if np.isnan(vector[m]):
-            continue
-        if plan.methods[at] == DIRECT or count >= 0:
             if count < 0:
                 count = collect_set(work.member, out)
             count = filter_rows(grids.closed, m, vector[m], out, count)
-        else:
-            match_by_triangle(grids, m, vector[m], work.member)
+    if linked:
+        return collect_list(work, out)
     return collect_set(work.member, out) if count < 0 else count
 
 

@@ -10,8 +10,5 @@ from tidings.papers.classifieds.filter_tree import FilterTree
 if TYPE_CHECKING:
     from tidings.matcher.registry import Factory
 
-MATCHERS: dict[str, Factory] = {
-    "filter-tree": lambda _: FilterTree(),
-    "candidates-tree": lambda _: CandidatesTree(),
-}
+MATCHERS: dict[str, Factory] = {"filter-tree": lambda _: FilterTree(), "candidates-tree": lambda _: CandidatesTree()}
 """The matchers of this package by the names that `td.Matcher(kind=...)` takes."""

@@ -28,7 +28,7 @@ from tidings.algebra import holds
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute
 from tidings.model import Range
 from tidings.papers.classifieds.path_steps import RANGE, SET, close_ends, is_exact
-from tidings.papers.common.row_owners import RowOwners
+from tidings.papers.common.numbering import RowOwners
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -19,14 +19,14 @@ from tidings.kernels.papers.filter_tree import revise
 from tidings.model import In, Is, Point, Quantifier, Range, Test, Within
 from tidings.model.areas import TURN, bounds
 from tidings.papers.classifieds.path_steps import NUMBERS, close_ends, is_exact
-from tidings.papers.common.arrays import BlockAllocator, grow_rows
-from tidings.papers.common.interner import Interner
+from tidings.papers.common.arrays import BlockAllocator, grow_rows, list_block_items
+from tidings.papers.common.numbering import Interner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tidings.algebra import Reading
-    from tidings.kernels.array_types import FloatArray, Int32Array, IntArray
+    from tidings.kernels.array_types import Int32Array
     from tidings.model import Filter
 
 CODED_TYPES = (str, datetime, Point)
@@ -61,13 +61,23 @@ class FinalRevision:
     def set_many(self, rows: Sequence[int], parts: Iterable[Iterable[Filter]]) -> list[list[Filter]]:
         """Write rows; return, of each, the parts that must still be evaluated."""
         flat: list[float] = []
-        ends: list[int] = []
+        lengths: list[int] = []
         undecided: list[list[Filter]] = []
         for row_parts in parts:
+            begin = len(flat)
             undecided.append([part for part in row_parts if not self._encode_part(part, flat)])
-            ends.append(len(flat) // 3)
+            lengths.append((len(flat) - begin) // 3)
         if rows:
-            self._write(rows, np.array(ends, np.int64), np.array(flat, np.float64).reshape(-1, 3))
+            starts = [self.blocks.take(length) for length in lengths]
+            self._spans = grow_rows(self._spans, max(rows) + 1)
+            self._entries = grow_rows(self._entries, self.blocks.length)
+            entries = np.array(flat, np.float64).reshape(-1, 3)
+            if len(rows) == 1:  # for a row that comes alone, indexing by arrays would cost as much as all the rest
+                self._spans[rows[0]] = starts[0], lengths[0]
+                self._entries[starts[0] : starts[0] + lengths[0]] = entries
+            else:
+                self._spans[rows] = np.array((starts, lengths)).T
+                self._entries[list_block_items(*self._spans[rows].T)] = entries
         return undecided
 
     def clear(self, row: int, parts: Iterable[Filter]) -> None:
@@ -94,14 +104,6 @@ class FinalRevision:
                 low = high = self.codes.take(low)
             entries += (column, low, high)
         return test.is_exact
-
-    def _write(self, rows: Sequence[int], ends: IntArray, entries: FloatArray) -> None:
-        lengths = np.diff(ends, prepend=0)
-        starts = np.array([self.blocks.take(length) for length in lengths.tolist()], np.int64)
-        self._spans = grow_rows(self._spans, max(rows) + 1)
-        self._entries = grow_rows(self._entries, self.blocks.length)
-        self._spans[rows, 0], self._spans[rows, 1] = starts, lengths
-        self._entries[np.repeat(starts - ends + lengths, lengths) + np.arange(len(entries))] = entries
 
     # Events ------------------------------------------------------------------------------------
 

@@ -12,10 +12,5 @@ from tidings.papers.ctps.ops import Ops
 if TYPE_CHECKING:
     from tidings.matcher.registry import Factory
 
-MATCHERS: dict[str, Factory] = {
-    "ctps": Ctps,
-    "g-topss": GTopss,
-    "mic": Mic,
-    "ops": Ops,
-}
+MATCHERS: dict[str, Factory] = {"ctps": Ctps, "g-topss": GTopss, "mic": Mic, "ops": Ops}
 """The matchers of this package by the names that `td.Matcher(kind=...)` takes."""

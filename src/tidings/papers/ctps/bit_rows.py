@@ -1,4 +1,4 @@
-"""Bit arrays of one length in one table, and lists of the subscriptions at a node that turn into one.
+"""Bit arrays of one length in one table, the nodes that have them, and the nodes of each root of an attribute tree.
 
 A node with few subscriptions keeps their numbers in a list; from one number for `WORDS_EACH` words on it has a bit
 array. So a node costs as much as its subscriptions, and a tree or dictionary of many thousand names does not fill the
@@ -14,14 +14,20 @@ import numpy as np
 
 from tidings.kernels.papers.ctps import clear_bits, set_bits
 from tidings.papers.common.arrays import grow
+from tidings.papers.ctps.concept_terms import MEASURED, to_value_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.kernels.array_types import WordArray
+    from tidings.papers.ctps.concept_terms import TermCompiler
 
 WORDS_EACH = 32
 """A list has at most one number for so many words of an array; where arrays are short, all nodes have one."""
+
+MAX_CACHED_OPERANDS = 4096
+"""Values whose operands are cached between events, for each root."""
 
 GROWTH = 1.25
 """Tables grow by this factor at least, so that copying is a constant for each subscription."""
@@ -74,7 +80,7 @@ class BitNode:
 
     __slots__ = ("count", "home", "key", "listed", "number", "pending", "root", "row")
 
-    def __init__(self, root: Any, home: dict[Any, BitNode], key: Any) -> None:
+    def __init__(self, root: RootIndex, home: dict[Any, BitNode], key: Any) -> None:
         """Start empty; `home[key]` is where the node is found."""
         self.root, self.home, self.key = root, home, key
         self.number, self.row, self.count = -1, -1, 0
@@ -144,3 +150,64 @@ class PendingBits:
             self.nodes.append(node)
         node.pending.append(bit)
         return node.number
+
+
+class RootIndex:
+    """Nodes of names (m1), concepts (m2, by tree), texts (m3) and existence; grids (m4) by scale.
+
+    `constrained_row` is the bit array of all subscriptions that constrain this root. One that `has_single_name` has no
+    tree of names.
+    """
+
+    def __init__(
+        self, name: TypedAttribute, constrained_row: int, *, has_single_name: bool, terms: TermCompiler
+    ) -> None:
+        self.name, self.constrained_row, self.has_single_name = name, constrained_row, has_single_name
+        self.at = -1
+        """The root's number among those of the matcher."""
+        self._terms = terms
+        self.names: dict[TypedAttribute, BitNode] = {}
+        self.concepts: dict[str, dict[str, BitNode]] = {}
+        self.texts: dict[Any, BitNode] = {}
+        self.exists: dict[None, BitNode] = {}
+        self.grids: dict[str, int] = {}
+        self._operands: dict[str, array[int]] = {}
+
+    def clear_cache(self) -> None:
+        """Forget the cached operands: nodes have changed."""
+        self._operands.clear()
+
+    def is_empty(self) -> bool:
+        """Tell whether no subscription constrains the root."""
+        return not any((self.names, self.texts, self.exists, self.grids, *self.concepts.values()))
+
+    def get_operand(self, value: Any) -> array[int]:
+        """Return the nodes of a value as the kernel reads them; those of texts are cached."""
+        is_text = type(value) is str
+        code = self._operands.get(value) if is_text else None
+        if code is None:
+            nodes = self._find_nodes(value)
+            code = encode_operand([node.row for node in nodes if node.row >= 0], nodes)
+            if is_text:
+                if len(self._operands) >= MAX_CACHED_OPERANDS:
+                    self._operands.clear()
+                self._operands[value] = code
+        return code
+
+    def _find_nodes(self, value: Any) -> list[BitNode]:
+        """Return the nodes of a text, of a concept and of all above it (Algorithms 7 and 8)."""
+        nodes = [*self.exists.values()]
+        if isinstance(value, str | bool) and value in self.texts:
+            nodes.append(self.texts[value])
+        if isinstance(value, str):
+            nodes += self._terms.list_at_or_above(self.concepts, value)
+        return nodes
+
+    def write_queries(self, value: Any, code: array[int], queries: list[tuple[float, float, int, int]]) -> None:
+        """Append the grids that a number, a time or a range is looked up in, and its intervals (Algorithm 9)."""
+        spans = to_value_spans(value) if self.grids and type(value) in MEASURED else ()
+        indexed = [span for span in spans if span.scale in self.grids]
+        code.append(len(indexed))
+        for span in indexed:
+            code.fromlist([self.grids[span.scale], len(queries)])
+            queries.append((span.low, span.high, span.low_tie, span.high_tie))

@@ -1,11 +1,11 @@
 """Filters and events in the terms of the concept matchers: `ctps` and its rivals `g-topss`, `mic`, `ops`.
 
 A filter is an `or` of rows, a row an `and` of terms, a term an attribute's name with one of four constraints: a
-concept (`is a`), one of some texts or truth values, an interval of numbers or times, or existence. What is none of
-these is refused by name. An event is a list of pairs for each root of an attribute tree: a value, and the names it
-goes by. A reading has every value under each name that filters use, its own and those above, so the reader has already
-walked up the attribute tree. Names and roots are attributes as filters read them: one that is read as text and as a
-number is two names, and the names above it are two as well.
+concept (`is a`), one of some texts or truth values, an interval of numbers or times, or existence. `not`, `!=`, text
+tests, ranges of text, places, ages, comparisons and arrays of records are refused by name. An event is a list of pairs
+for each root of an attribute tree: a value, and the names it goes by. A reading has every value under each name that
+filters use, its own and those above, so the reader has already walked up the attribute tree. Names and roots are
+attributes as filters read them: one that is read as text and as a number is two names, and so are those above it.
 
 Numbers and times are exact: a number is a float and a tie (`to_key`), which order as the numbers do, beyond 2**53 too.
 """
@@ -126,6 +126,8 @@ class TermCompiler:
         for tree in ontology.attribute_trees.values():
             if len(tree) > 1:
                 self._roots.update((name, tree.root(name)) for name in tree.names)
+        # The ontology does not change, and each of these is needed for every term that comes or goes.
+        self.find_root = cache(self._find_root)
         self.list_names_above = cache(self._list_names_above)
         self.list_names_below = cache(self._list_names_below)
         self.list_concepts_below = cache(lambda label, concept: self.get_tree(label).below(concept))
@@ -151,7 +153,7 @@ class TermCompiler:
                 reached += [by_concept[each] for each in above if each in by_concept]
         return reached
 
-    def find_root(self, name: TypedAttribute) -> TypedAttribute:
+    def _find_root(self, name: TypedAttribute) -> TypedAttribute:
         """Return the topmost name above one, read in the same way."""
         top = self._roots.get(name.name)
         return name if top is None else name._replace(name=top)

@@ -12,8 +12,6 @@ operands, which are height + 1 for each name and value, and up to T*T/4 cells fo
 ends of subscriptions that have not failed yet; memory O(n/8) bytes for each node or cell that has more than a few
 subscriptions.
 
-It refuses `not`, `!=`, text tests, ranges of text, places, ages, comparisons and arrays of records.
-
 Corrected (README.md here): roots that an event lacks (Algorithm 6 keeps their subscriptions); several names or
 values under one root (each clears what the other found): the pairs of a root are united before subscriptions fail;
 value trees belong to the root that uses them (m2 is filled by value and read by attribute); ends are kept (Algorithm
@@ -31,10 +29,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.kernels.papers.ctps import EventOperands, clear_bits, match, set_bits
-from tidings.papers.common.interner import Slots
-from tidings.papers.common.row_owners import RowOwners
-from tidings.papers.ctps.bit_rows import BitNode, BitRows, PendingBits, encode_operand
-from tidings.papers.ctps.concept_roots import RootIndex
+from tidings.papers.common.numbering import RowOwners, Slots
+from tidings.papers.ctps.bit_rows import BitNode, BitRows, PendingBits, RootIndex, encode_operand
 from tidings.papers.ctps.concept_terms import TermCompiler, TermKind, group_pairs
 from tidings.papers.ctps.gem import CELLS, IntervalGrids
 

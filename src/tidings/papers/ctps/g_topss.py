@@ -13,8 +13,6 @@ Cost: to add or remove O(constraints) (removal shifts the rest of a list); to ma
 height); memory O(constraints). The processing set is every subscription that has one edge with a name of the event,
 so nearly all of them where every subscription has the same few roots.
 
-It refuses `not`, `!=`, text tests, ranges of text, places, ages, comparisons and arrays of records.
-
 Corrected (README.md here): a set of texts is a variable edge; a constraint may be met by any of several values.
 """
 

@@ -14,8 +14,6 @@ it straddles, which is the common beginning of its ends' bits, and compared exac
 Cost: to add or remove O(names below x concepts below) for each constraint; to match O(constraints found); memory as
 adding, so it grows with the square of the trees' size. Beyond `limit` stored entries adding is refused.
 
-It refuses `not`, `!=`, text tests, ranges of text, places, ages, comparisons and arrays of records.
-
 Corrected (README.md here): a constraint that several values satisfy counts once; of the names a value goes by
 only the lowest are looked up.
 """
@@ -25,16 +23,14 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tidings.errors import Unsupported
-from tidings.kernels.papers.concept_rows import TermCounters, TermEnds, count_terms
+from tidings.kernels.papers.concept_rows import TermCounters, count_terms
 from tidings.matcher.algorithm import Algorithm
-from tidings.papers.common.arrays import concatenate
-from tidings.papers.common.interner import Slots
-from tidings.papers.common.row_owners import RowOwners
+from tidings.papers.common.arrays import concatenate, list_block_items
 from tidings.papers.ctps.concept_terms import (
     OTHER,
     TIME,
@@ -44,6 +40,7 @@ from tidings.papers.ctps.concept_terms import (
     group_pairs,
     to_value_spans,
 )
+from tidings.papers.ctps.term_rows import TermColumns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,14 +56,6 @@ MAX_ENTRIES = 20_000_000
 """Entries the index may have in all; each takes four bytes, and a list for each label and value."""
 
 
-class _StoredRow(NamedTuple):
-    """A row with its terms and their numbers."""
-
-    at: int
-    row: TermRow
-    numbers: list[int]
-
-
 class Mic(Algorithm):
     """A three-level hash of expanded constraints, and counting."""
 
@@ -79,13 +68,10 @@ class Mic(Algorithm):
         # Of each root the trees in use, and by how many constraints.
         self._tree_uses: dict[TypedAttribute, dict[str, int]] = {}
         self._heights = [0] * 65  # of the binary trees' nodes: how many intervals are kept there
-        self._term_rows = Slots()  # the row of each term
-        self._low, self._high, self._low_ties, self._high_ties = array("d"), array("d"), array("h"), array("h")
-        self._owners = RowOwners()
-        self._wanted = array("i")  # the number of each row's terms
+        self._columns = TermColumns(self._terms, self._add_row, self._remove_row)
         self._unconstrained: dict[int, None] = {}
-        self._stored: dict[SubId, list[_StoredRow]] = {}
-        self._arrays: tuple[TermEnds, TermCounters] | None = None
+        self._entries_of: dict[SubId, int] = {}
+        self._counters: TermCounters | None = None
 
     # Changing ----------------------------------------------------------------------------------
 
@@ -112,33 +98,26 @@ class Mic(Algorithm):
     def add_many(self, filters: Iterable[tuple[SubId, TermRows]]) -> None:
         """Take compiled filters in; a known id is replaced. Beyond the limit nothing is taken."""
         latest = dict(filters)
-        replaced = [id for id in latest if id in self._stored]
-        gone = sum(self._count_entries(term) for id in replaced for kept in self._stored[id] for term in kept.row)
-        more = sum(self._count_entries(term) for rows in latest.values() for row in rows for term in row)
-        self._refuse_beyond(self._entries - gone + more)
-        for id in replaced:
-            self.remove(id)
-        self._arrays = None
-        for id, rows in latest.items():
-            self._stored[id] = stored = [self._add_row(id, row) for row in rows]
-            self._owners.assign(id, tuple(row.at for row in stored))
+        more = {id: sum(self._count_entries(term) for row in rows for term in row) for id, rows in latest.items()}
+        entries = self._entries - sum(self._entries_of.get(id, 0) for id in latest) + sum(more.values())
+        self._refuse_beyond(entries)
+        self._counters, self._entries = None, entries
+        self._entries_of.update(more)
+        self._columns.add_many(latest.items())
 
-    def _add_row(self, id: SubId, row: TermRow) -> _StoredRow:
-        at = self._owners.allocate(id)
-        if at == len(self._wanted):
-            self._wanted.append(0)
-        self._wanted[at] = len(row)
+    def remove(self, id: SubId) -> None:
+        """Forget a filter that is there, everywhere it was stored."""
+        self._counters = None
+        self._entries -= self._entries_of.pop(id)
+        self._columns.remove(id)
+
+    def _add_row(self, at: int, row: TermRow) -> None:
         if not row:
             self._unconstrained[at] = None
-        return _StoredRow(at, row, [self._add_term(at, term) for term in row])
+        for number, term in enumerate(row, self._columns.starts[at]):
+            self._add_term(number, term)
 
-    def _add_term(self, row: int, term: Term) -> int:
-        number = self._term_rows.add(row)
-        if number == len(self._low):
-            for column in (self._low, self._high, self._low_ties, self._high_ties):
-                column.append(0)
-        if term.kind is TermKind.NUMBER:
-            _, self._low[number], self._low_ties[number], self._high[number], self._high_ties[number] = term.value
+    def _add_term(self, number: int, term: Term) -> None:
         self._count_use(term, 1)
         for label in self._terms.list_names_below(term.name):
             if label not in self._edges:
@@ -153,11 +132,9 @@ class Mic(Algorithm):
                     numbers.append(number)
                 else:
                     insort(numbers, number)
-        return number
 
     def _count_use(self, term: Term, step: int) -> None:
-        """Count a term that comes (1) or goes (-1): its entries, its interval's height, its concept's tree."""
-        self._entries += step * self._count_entries(term)
+        """Count a term that comes (1) or goes (-1) at its interval's height, or its concept's tree."""
         if term.kind is TermKind.NUMBER:
             self._heights[_find_tree_node(term.value)[1]] += step
         elif term.kind is TermKind.CONCEPT:
@@ -180,17 +157,12 @@ class Mic(Algorithm):
             case TermKind.EXISTS:
                 yield None
 
-    def remove(self, id: SubId) -> None:
-        """Forget a filter that is there, everywhere it was stored."""
-        self._arrays = None
-        self._owners.release(id)
-        for at, row, numbers in self._stored.pop(id):
-            for term, number in zip(row, numbers, strict=True):
-                self._remove_term(term, number)
-            self._unconstrained.pop(at, None)
+    def _remove_row(self, at: int) -> None:
+        self._unconstrained.pop(at, None)
+        for number, term in enumerate(self._columns.iterate_terms(at), self._columns.starts[at]):
+            self._remove_term(number, term)
 
-    def _remove_term(self, term: Term, number: int) -> None:
-        self._term_rows.remove(number)
+    def _remove_term(self, number: int, term: Term) -> None:
         self._count_use(term, -1)
         for label in self._terms.list_names_below(term.name):
             vertices = self._edges[label]
@@ -219,7 +191,7 @@ class Mic(Algorithm):
         rows = list(self._unconstrained)
         if sure or compared:
             rows += self._count_terms(sure, compared)
-        return self._owners.resolve(rows)
+        return self._columns.owners.resolve(rows)
 
     def _list_keys(self, root: TypedAttribute, value: Any) -> list[Any]:
         """Return the keys under which a text or concept is stored, and that of existence."""
@@ -244,27 +216,28 @@ class Mic(Algorithm):
         return intervals
 
     def _count_terms(self, sure: list[array[int]], compared: list[tuple[array[int], OrderedSpan]]) -> list[int]:
-        if self._arrays is None:
-            columns = (self._low, self._high, self._low_ties, self._high_ties)
-            ends = TermEnds(*(np.array(column, column.typecode) for column in columns))
-            row_of = np.array([-1 if row is None else row for row in self._term_rows.items], np.int32)
-            counted, counts = np.zeros(len(row_of), np.bool_), np.zeros(len(self._wanted), np.int32)
-            self._arrays = ends, TermCounters(counted, counts, row_of, np.array(self._wanted, np.int32))
+        columns = self._columns.arrays
+        if self._counters is None:
+            rows = np.flatnonzero(columns.sizes > 0)
+            row_of = np.zeros(len(columns.labels), np.int32)
+            row_of[list_block_items(columns.starts[rows], columns.sizes[rows])] = np.repeat(rows, columns.sizes[rows])
+            counted, counts = np.zeros(len(row_of), np.bool_), np.zeros(len(columns.sizes), np.int32)
+            self._counters = TermCounters(counted, counts, row_of, columns.sizes)
         groups = np.cumsum([len(terms) for terms, _ in compared], dtype=np.int64)
         spans = np.array([end for _, span in compared for end in (span.low, span.high)], np.float64)
         ties = np.array([tie for _, span in compared for tie in (span.low_tie, span.high_tie)], np.int32)
-        out = np.empty(len(self._wanted), np.int32)
+        out = np.empty(len(columns.sizes), np.int32)
         lists = concatenate(sure), concatenate([terms for terms, _ in compared])
-        count = count_terms(*lists, groups, spans, ties, *self._arrays, out)
-        rows: list[int] = out[:count].tolist()
-        return rows
+        count = count_terms(*lists, groups, spans, ties, columns.ends, self._counters, out)
+        matched: list[int] = out[:count].tolist()
+        return matched
 
     def explain(self) -> dict[str, object]:
         """Return how large the index is."""
-        terms = len(self._term_rows)
+        terms = int(np.maximum(self._columns.arrays.sizes, 0).sum())
         return {
             "algorithm": "MIC: expanded constraints, counted",
-            "filters": len(self._stored),
+            "filters": len(self._entries_of),
             "constraints": terms,
             "entries": self._entries,
             "entries for each constraint": self._entries / terms if terms else 0.0,

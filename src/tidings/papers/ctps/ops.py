@@ -12,8 +12,6 @@ Cost: to add or remove O(constraints); to match O(subscriptions x constraints x 
 memory O(constraints), and for each root and value tree (names x height) x (concepts x height), whatever the number of
 subscriptions. An index beyond `limit` entries is refused.
 
-It refuses `not`, `!=`, text tests, ranges of text, places, ages, comparisons and arrays of records.
-
 Corrected (README.md here): two edges of a subscription may be mapped to one edge of the event, since one value
 may satisfy two constraints (a homomorphism, not an isomorphism).
 """
@@ -21,6 +19,9 @@ may satisfy two constraints (a homomorphism, not an isomorphism).
 from __future__ import annotations
 
 from array import array
+from functools import cache
+from itertools import chain
+from math import prod
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
@@ -33,7 +34,7 @@ from tidings.papers.ctps.concept_terms import TermCompiler, TermKind, list_ances
 from tidings.papers.ctps.term_rows import EventPairs, TermColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from tidings.algebra import Reading, Setting
     from tidings.algebra.law.typed_attribute import TypedAttribute
@@ -86,9 +87,8 @@ class Ops(Algorithm):
         self._terms, self._limit = TermCompiler("ops", ontology), limit
         self._columns = TermColumns(self._terms, self._add_row, self._remove_row)
         self._edges = array("i")  # of each term its edge, or -1
-        self._edge_tables: dict[tuple[TypedAttribute, str], _EdgeTable] = {}
-        self._used: dict[TypedAttribute, dict[str, None]] = {}  # of each root the trees with possible edges
-        self._heights: dict[tuple[TypedAttribute, str], int] = {}
+        self._edge_tables: dict[TypedAttribute, dict[str, _EdgeTable]] = {}  # by root and tree
+        self._count_entries = cache(self._count_possible)
         self._next = 0
 
     # Changing ----------------------------------------------------------------------------------
@@ -103,12 +103,8 @@ class Ops(Algorithm):
         return rows
 
     def _refuse_large(self, term: Term) -> None:
-        root, label = self._get_tree_key(term)
-        if (root, label) not in self._heights:
-            names, concepts = self._list_vertices(root, label)
-            sizes = [sum(map(len, vertices.values())) for vertices in (names, concepts)]
-            self._heights[root, label] = sizes[0] * sizes[1]
-        entries = self._heights[root, label]
+        root, label = self._terms.find_root(term.name), term.value[0]
+        entries = self._count_entries(root, label)
         if entries > self._limit:
             msg = (
                 f"`ops` keeps all possible edges: {entries:,} entries for `{root.name}` and `{label}`, and the limit "
@@ -116,8 +112,8 @@ class Ops(Algorithm):
             )
             raise Unsupported(msg, kind="ops", part=f"{term.name.name} is a {term.value[1]}")
 
-    def _get_tree_key(self, term: Term) -> tuple[TypedAttribute, str]:
-        return self._terms.find_root(term.name), term.value[0]
+    def _count_possible(self, root: TypedAttribute, label: str) -> int:
+        return prod(sum(map(len, vertices.values())) for vertices in self._list_vertices(root, label))
 
     def _list_vertices(self, root: TypedAttribute, label: str) -> tuple[Ancestry[TypedAttribute], Ancestry[str]]:
         """Return the names under a root and the concepts of a tree, each with itself and all above."""
@@ -140,22 +136,24 @@ class Ops(Algorithm):
             self._edges[place] = self._number_edge(term) if term.kind is TermKind.CONCEPT else -1
 
     def _number_edge(self, term: Term) -> int:
-        root, label = self._get_tree_key(term)
-        possible = self._edge_tables.get((root, label))
-        if possible is None:
-            possible = self._edge_tables[root, label] = _EdgeTable(*self._list_vertices(root, label), self._next)
-            self._next += possible.size
-            self._used.setdefault(root, {})[label] = None
-        possible.users += 1
-        return possible.number_of(term.name, term.value[1])
+        root, (label, concept) = self._terms.find_root(term.name), term.value
+        tables = self._edge_tables.setdefault(root, {})
+        if label not in tables:
+            tables[label] = _EdgeTable(*self._list_vertices(root, label), self._next)
+            self._next += tables[label].size
+        tables[label].users += 1
+        return tables[label].number_of(term.name, concept)
 
     def _remove_row(self, at: int) -> None:
         for term in self._columns.iterate_terms(at):
             if term.kind is TermKind.CONCEPT:
-                place = self._get_tree_key(term)
-                self._edge_tables[place].users -= 1
-                if not self._edge_tables[place].users:
-                    del self._edge_tables[place], self._used[place[0]][place[1]]
+                root, label = self._terms.find_root(term.name), term.value[0]
+                tables = self._edge_tables[root]
+                tables[label].users -= 1
+                if not tables[label].users:
+                    del tables[label]
+                if not tables:
+                    del self._edge_tables[root]
         if not self._edge_tables:
             self._next = 0
 
@@ -175,25 +173,27 @@ class Ops(Algorithm):
         parts: list[Int32Array] = []
         names, tops = self._columns.names.values, self._columns.tops.values
         for root, value, labels in pairs.pairs:
-            for tree in self._used.get(tops[root], ()) if isinstance(value, str) else ():
+            for tree, table in self._edge_tables.get(tops[root], {}).items() if isinstance(value, str) else ():
                 concept = self._terms.find_concept(tree, value)
                 if concept is not None:
-                    possible = self._edge_tables[tops[root], tree]
-                    edge_names = [names[label] for label in labels]
-                    parts += [possible.list_implied(name, concept) for name in self._terms.select_lowest(edge_names)]
+                    lowest = self._terms.select_lowest([names[label] for label in labels])
+                    parts += [table.list_implied(name, concept) for name in lowest]
         ends = np.cumsum([0, *map(len, parts)], dtype=np.int64)
         return (np.concatenate(parts) if parts else NOTHING), ends
 
     @property
     def index_bytes(self) -> int:
         """The bytes of the index of possible edges, without the subscriptions."""
-        return sum(each.implied.nbytes + each.ends.nbytes for each in self._edge_tables.values())
+        return sum(table.implied.nbytes + table.ends.nbytes for table in self._iterate_tables())
+
+    def _iterate_tables(self) -> Iterator[_EdgeTable]:
+        return chain.from_iterable(tables.values() for tables in self._edge_tables.values())
 
     def explain(self) -> dict[str, object]:
         """Return how large the index is."""
         return {
             "algorithm": "OPS: subgraph matching, one by one",
             "filters": len(self._columns.owners),
-            "possible edges": sum(each.size for each in self._edge_tables.values()),
+            "possible edges": sum(table.size for table in self._iterate_tables()),
             "bytes of possible edges": self.index_bytes,
         }

@@ -1,4 +1,4 @@
-"""Rows of terms in flat columns, for the matchers that check subscriptions one by one (`g-topss`, `ops`).
+"""Rows of terms in flat columns, for matchers that check rows one by one (`g-topss`, `ops`) or count terms (`mic`).
 
 A term is a label (its attribute's name) and a code (its concept, texts or existence), or a label and the ends of an
 interval. Labels and codes are numbers that are used again when no term has them. A row's terms lie side by side; the
@@ -14,9 +14,17 @@ import numpy as np
 
 from tidings.kernels.papers.concept_rows import PairArrays, TermArrays, TermEnds
 from tidings.papers.common.arrays import BlockAllocator, as_numpy, lengthen
-from tidings.papers.common.interner import Interner
-from tidings.papers.common.row_owners import RowOwners
-from tidings.papers.ctps.concept_terms import NUMBER, OTHER, Term, TermKind, group_pairs, to_value_spans
+from tidings.papers.common.numbering import Interner, RowOwners
+from tidings.papers.ctps.concept_terms import (
+    NUMBER,
+    OTHER,
+    TIME,
+    OrderedSpan,
+    Term,
+    TermKind,
+    group_pairs,
+    to_value_spans,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -164,11 +172,16 @@ class TermColumns:
         return range(self.starts[at], self.starts[at] + self._sizes[at])
 
     def iterate_terms(self, at: int) -> Iterable[Term]:
-        """Yield the terms of a row; those that are intervals come without their ends."""
+        """Yield the terms of a row."""
         for place in self._place_range(at):
             name, code = self.names.values[self._labels[place]], self._codes[place]
-            kind, value = self.codes.decode(code) if code >= 0 else (TermKind.NUMBER, None)
-            yield Term(name, kind, value)
+            if code >= 0:
+                yield Term(name, *self.codes.decode(code))
+                continue
+            low, low_tie = self._low[place], self._low_ties[place]
+            high, high_tie = self._high[place], self._high_ties[place]
+            scale = NUMBER if code == ON_NUMBERS else TIME
+            yield Term(name, TermKind.NUMBER, OrderedSpan(scale, low, low_tie, high, high_tie))
 
     @property
     def arrays(self) -> TermArrays:

@@ -1,6 +1,7 @@
 """The shared half of range matchers: filters become rows of a table, events become vectors, rows become ids again.
 
-A paper's matcher is a `RangeIndex`: it indexes rows of the table and finds those that contain a vector. An event that
+A paper's matcher is a `RangeIndex`: it indexes rows of the table and finds those that contain a vector. All support
+ranges and equality of numbers and times under `and` and `or` (`intervals`); the rest is refused. An event that
 has several values of an attribute, or a range, or a number that no float equals, is no vector: the papers have no such
 events, and each filter is evaluated on it instead. A column is an attribute as tests read it: as numbers (in some
 unit), as times, or as anything that exists.

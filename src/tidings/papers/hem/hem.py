@@ -9,7 +9,6 @@ that is cheaper (Algorithm 4); the counts that tell the rates are kept as rows c
 N rows, M attributes. Insert, delete: O(M). Match: O(N) to begin with all candidates, then the rows of the triangles
 that are walked, and the candidates that are left for the rest. Space: O(N M).
 
-Cannot express: anything but ranges and equality of numbers and times under `and` and `or` (see `intervals`).
 Corrected (README.md here): the height of a cell in Formula 3, the end of Algorithm 1's second loop, Theorem 4 on
 `[v, v)`, theta for "matching rate" in 4.3.3, and domains, which nobody has to declare here.
 """
@@ -24,7 +23,7 @@ from tidings.kernels.papers import hem as kernels
 from tidings.kernels.papers.domain_cells import WANTED
 from tidings.papers.common.arrays import grow
 from tidings.papers.common.row_lists import RowLists
-from tidings.papers.hem.domains import Domains
+from tidings.papers.hem.range_table import Domains
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import FloatArray, Int32Array
@@ -140,9 +139,11 @@ class Hem:
 
         The result is overwritten by the next call.
         """
-        exhaustive = self._plan == "optimal"
-        kernels.plan_event(vector, self.domains.domain, self._counts, self._rows, exhaustive, self.event_plan)
-        return self.event_plan
+        plan = self.event_plan
+        kernels.estimate_unmatched(vector, self.domains.domain, self._counts, self._rows, plan.theta)
+        choose = kernels.plan_optimal if self._plan == "optimal" else kernels.plan_near_optimal
+        choose(plan.theta, plan.order, plan.methods)
+        return plan
 
     def match(self, table: RangeTable, vector: FloatArray) -> Int32Array:
         """Algorithm 3: plan, then attribute by attribute."""
@@ -151,12 +152,11 @@ class Hem:
     def run(self, table: RangeTable, vector: FloatArray, plan: kernels.MatchPlan) -> Int32Array:
         """Match an event by a plan."""
         grids = kernels.TriangleGrids(self.closed_ends, self.domains.domain, self.lists.arrays)
-        rows, work = self._candidates, self._work
-        if self._linked:
-            count = kernels.match_linked(grids, vector, plan, rows, work, self._out)
-        else:
-            rows, work = (part._replace(member=part.member[: table.rows]) for part in (rows, work))
-            count = kernels.match_array(grids, vector, plan, rows, work, self._out)
+        (after, member), (work_after, work_member) = self._candidates, self._work
+        if not self._linked:  # the set alone, and of it the rows in use
+            member, work_member = member[: table.rows], work_member[: table.rows]
+        rows, work = kernels.CandidateSet(after, member), kernels.CandidateSet(work_after, work_member)
+        count = kernels.match(grids, vector, plan, rows, work, self._linked, self._out)
         return self._out[:count].copy()
 
     def explain(self, table: RangeTable) -> dict[str, object]:

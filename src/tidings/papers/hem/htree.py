@@ -19,8 +19,6 @@ Insert, delete: O(leaves of the row), exponential in the width: 729 for half the
 visited), which is (1/4 + width)**6 of all rows where all are wide. Space: 8 bytes for each leaf of a row, and 16 for
 each row and attribute.
 
-It supports ranges and equality of numbers and times under `and` and `or`; the rest is refused. Events with several
-values of an attribute, or ranges, are decided filter by filter.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from tidings.kernels.papers import htree as kernels
 from tidings.papers.common.arrays import NOTHING, grow
 from tidings.papers.common.name_order import describe_attribute
 from tidings.papers.common.row_lists import RowLists
-from tidings.papers.hem.domains import Domains
+from tidings.papers.hem.range_table import Domains
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import FloatArray, Int32Array, IntArray

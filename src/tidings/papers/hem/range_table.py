@@ -1,5 +1,7 @@
 """The table under range matchers: for every row and attribute a low end, a high end, and which of them are open.
 
+`Domains` is what a matcher needs to divide the attributes of such a table into cells.
+
 A row is a box (`intervals`). The table is dense, attribute by attribute, as in the papers, where each subscription
 constrains each attribute. A row without a constraint on an attribute reaches from end to end there, unmarked, and only
 such rows match an event without the attribute. So memory is rows x attributes x 17 bytes, and a table that would be too
@@ -14,7 +16,7 @@ import numpy as np
 
 from tidings.algebra.law.typed_attribute import TypedAttribute
 from tidings.errors import TidingsError
-from tidings.kernels.papers.domain_cells import WANTED, RangeEnds
+from tidings.kernels.papers.domain_cells import WANTED, DomainScale, RangeEnds, widen
 from tidings.papers.common.arrays import grow
 from tidings.papers.common.intervals import INFINITY
 
@@ -144,3 +146,52 @@ class RangeTable:
         self.highs = grow(self.highs, (new_wide, new_long), INFINITY)
         self.ends = grow(self.ends, (new_wide, new_long), 0)
         self.alive = grow(self.alive, (new_long,))
+
+
+class Domains:
+    """Where each attribute's cells begin and end: domains that nobody declares, taken from the ends of rows.
+
+    A domain must not move while rows lie in its cells, so it is fixed when the first row with the attribute comes; ends
+    beyond it fall into the outermost cells, where they are found, but crowded. Once the rows have doubled and the ends
+    reach further, all rows are laid out again: amortised, each row pays for two.
+    """
+
+    def __init__(self) -> None:
+        self._least = np.empty(0)
+        self._most = np.empty(0)
+        self._settled_rows = 0
+        self.domain = DomainScale(np.empty(0), np.empty(0), np.empty(0))
+
+    @property
+    def count(self) -> int:
+        """How many attributes have a domain."""
+        return len(self._least)
+
+    def observe(self, table: RangeTable, rows: Int32Array) -> bool:
+        """Take note of new rows; return whether the domains have moved, so that all rows must be laid out again."""
+        previous, columns = self.count, len(table.columns)
+        self._least, self._most = grow(self._least, (columns,), np.inf), grow(self._most, (columns,), -np.inf)
+        widen(table.arrays, rows, columns, self._least, self._most)
+        if columns > previous:
+            fresh = DomainScale.measure(self._least[previous:], self._most[previous:])
+            self.domain = DomainScale(*map(np.concatenate, zip(self.domain, fresh, strict=True)))
+        if self._settled_rows == 0:
+            self._settled_rows = table.count
+        reaches_further = bool(np.any((self._least < self.domain.origin) | (self._most > self.domain.top)))
+        if self.has_doubled(table) and reaches_further:
+            self.settle(table)
+            return True
+        return False
+
+    def has_doubled(self, table: RangeTable) -> bool:
+        """Tell whether there are twice the rows of when the domains were settled."""
+        return table.count >= 2 * self._settled_rows
+
+    def shrink(self, count: int) -> None:
+        """Take note that only `count` rows are left: doubling starts from there."""
+        self._settled_rows = min(self._settled_rows, max(count, 1))
+
+    def settle(self, table: RangeTable) -> None:
+        """Let the domains reach as far as the ends of all rows so far."""
+        self.domain = DomainScale.measure(self._least, self._most)
+        self._settled_rows = table.count

@@ -9,10 +9,8 @@ Insert, delete: O(m) for m attributes of the row (its places in the lists are ke
 row is marked once for each attribute that fails: the wider the ranges, the less there is to mark. Space: 32 bytes for
 each row and attribute beside the table.
 
-It supports ranges and equality of numbers and times under `and` and `or`; the rest is refused. Events with several
-values of an attribute, or ranges, are decided filter by filter. Not in the paper: attributes that a row does not
-constrain (it is in none of their buckets) or an event lacks (all rows that constrain them are marked), and domains that
-are not declared (`domains`).
+Not in the paper: attributes that a row does not constrain (it is in none of their buckets) or an event lacks (all rows
+that constrain them are marked), and domains that are not declared (`range_table.Domains`).
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from tidings.kernels.papers import rein as kernels
 from tidings.kernels.papers.domain_cells import RowBatch
 from tidings.papers.common.arrays import grow
 from tidings.papers.common.row_lists import RowLists
-from tidings.papers.hem.domains import Domains
+from tidings.papers.hem.range_table import Domains
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import FloatArray, Int32Array

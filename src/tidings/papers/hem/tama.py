@@ -14,8 +14,6 @@ Insert, delete: O(m * levels) for m attributes of the row, up to 2 * (levels - 1
 levels), where a row is counted once for each attribute that holds. Space: 8 bytes for each cell of a row, about eleven
 cells for a range of half the domain.
 
-It supports ranges and equality of numbers and times under `and` and `or`; the rest is refused. Events with several
-values of an attribute, or ranges, are decided filter by filter.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from tidings.kernels.papers import tama as kernels
 from tidings.kernels.papers.domain_cells import WANTED, RowBatch
 from tidings.papers.common.arrays import grow
 from tidings.papers.common.row_lists import RowLists
-from tidings.papers.hem.domains import Domains
+from tidings.papers.hem.range_table import Domains
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import FloatArray, Int32Array

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import PatternError
-from tidings.papers.p_topss.state_graph import MachineTally, PaperGraph
+from tidings.papers.p_topss.state_graph import GraphBuilder, MachineTally, PaperState
 from tidings.papers.p_topss.step_layout import StepLayout, refuse
 from tidings.papers.p_topss.tracks import Track
 
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from tidings.model.patterns import NamedFilter, Pattern
-    from tidings.papers.p_topss.state_graph import PaperState
     from tidings.papers.p_topss.time_lists import TimeLists
     from tidings.papers.p_topss.tracks import TrackInstance
 
@@ -87,8 +86,8 @@ class PaperMachine:
         self._names.add(name)
         symbols = {used: self._number_filter(pattern[used]) for used in pattern.list_filters()}
         signature = frozenset(self._attributes[symbol] for symbol in symbols.values())
-        group = self._groups.setdefault(signature, _KeyGroup(signature, self.tally))
-        group.graph.add(name, pattern, symbols=symbols)
+        group = self._groups.setdefault(signature, _KeyGroup(signature))
+        GraphBuilder(group.root, self.tally, pattern, symbols).build(name)
 
     def _refuse_duplicate(self, name: str, pattern: Pattern) -> None:
         if name in self._names:
@@ -120,7 +119,7 @@ class PaperMachine:
             for key, attributes in group.find_keys(values or {}):
                 mine = [symbol for symbol in symbols if self._attributes[symbol] in attributes]
                 if key not in group.tracks:
-                    group.tracks[key] = Track(group.graph.root, {}, self.tally)
+                    group.tracks[key] = Track(group.root, {}, self.tally)
                 for state, lists in group.tracks[key].step(mine, time):
                     for match in _iterate_matches(state, lists, key):
                         matches.setdefault((match.subscription, key), match)
@@ -145,8 +144,8 @@ def _iterate_matches(state: PaperState, lists: TimeLists, key: Key) -> Iterator[
 class _KeyGroup:
     """The subscriptions that take their keys from the same attributes; one track for each key."""
 
-    def __init__(self, signature: Signature, tally: MachineTally) -> None:
-        self.graph, self.tracks = PaperGraph(tally), dict[Any, Track]()
+    def __init__(self, signature: Signature) -> None:
+        self.root, self.tracks = PaperState(), dict[Any, Track]()
         self._signature = signature
 
     def find_keys(self, values: Mapping[str, Any]) -> list[tuple[Key, set[tuple[str, ...]]]]:

@@ -102,49 +102,20 @@ class MatchEnding:
     step_names: tuple[tuple[PaperState, str], ...]
 
 
-class PaperGraph:
-    """All state machines as one graph that grows from one initial state."""
+class GraphBuilder:
+    """Adds the states of one subscription to the graph of all state machines, which grows from one initial state."""
 
-    def __init__(self, tally: MachineTally) -> None:
-        self.root, self._tally = PaperState(), tally
-
-    def add(self, name: str, pattern: Pattern, *, symbols: Mapping[str, int]) -> None:
-        """Add a subscription; `symbols` numbers its primitive filters by name."""
-        _GraphBuilder(self, StepLayout(pattern), symbols).build(name)
-
-    def get_state(self, before: PaperState, symbol: int, *, waits: bool, rules: frozenset[TimeRule]) -> PaperState:
-        """Return the state behind `before`, an equivalent one when there is one."""
-        behind = before.edges.setdefault(symbol, [])
-        state = next((candidate for candidate in behind if candidate.waits == waits and candidate.rules == rules), None)
-        if state is None:
-            state = PaperState(symbol, waits, rules)
-            behind.append(state)
-            self._tally.states += 1
-        state.sharers += 1
-        self._tally.states_unmerged += 1
-        self._tally.states_shared += state.sharers == 2
-        return state
-
-    def add_gate(self, before: PaperState, tree: Tree, *, waits: bool) -> PaperState:
-        """Return a new state behind a Boolean machine."""
-        state = PaperState(None, waits, sharers=1)
-        before.gates.append((tree, state))
-        self._tally.states += 1
-        self._tally.states_unmerged += 1
-        return state
-
-
-class _GraphBuilder:
-    """Adds the states of one subscription to the graph."""
-
-    def __init__(self, graph: PaperGraph, layout: StepLayout, symbols: Mapping[str, int]) -> None:
-        self._graph, self._layout, self._symbols = graph, layout, symbols
+    def __init__(self, root: PaperState, tally: MachineTally, pattern: Pattern, symbols: Mapping[str, int]) -> None:
+        """Add below `root`; `symbols` numbers the pattern's primitive filters by name."""
+        self._root, self._tally, self._symbols = root, tally, symbols
+        self._layout = StepLayout(pattern)
         self._states: dict[Path, PaperState] = {}  # the state of each step
         # All states, each with the number of the last step that leads there, and its path.
         self._order: list[tuple[int, Path, PaperState]] = []
 
     def build(self, name: str) -> None:
-        last = self._build_chain(self._graph.root, ())
+        """Add the states of the subscription of this name."""
+        last = self._build_chain(self._root, ())
         self._mark_kept_lists()
         called = [(self._states[path], self._layout.nodes[path]) for path in self._layout.steps]
         names = tuple((state, step.name) for state, step in called if state.timed and isinstance(step, Step))
@@ -160,13 +131,26 @@ class _GraphBuilder:
             if isinstance(node, Step):
                 before = self._build_step(before, part, waits=waits, symbol=self._symbols[node.filter])
             else:
-                before = self._graph.add_gate(before, self._build_tree(part), waits=waits)
+                tree, state = self._build_tree(part), PaperState(None, waits, sharers=1)
+                before.gates.append((tree, state))
+                self._tally.states += 1
+                self._tally.states_unmerged += 1
+                before = state
                 self._order.append((self._layout.find_last_step(part), part, before))
         return before
 
     def _build_step(self, before: PaperState, path: Path, *, waits: bool, symbol: int) -> PaperState:
+        """Return the state behind `before`: an equivalent one, or a new one."""
         rules = frozenset(self._build_rule(placed) for placed in self._list_conditions(path))
-        state = self._graph.get_state(before, symbol, waits=waits, rules=rules)
+        behind = before.edges.setdefault(symbol, [])
+        state = next((candidate for candidate in behind if candidate.waits == waits and candidate.rules == rules), None)
+        if state is None:
+            state = PaperState(symbol, waits, rules)
+            behind.append(state)
+            self._tally.states += 1
+        state.sharers += 1
+        self._tally.states_unmerged += 1
+        self._tally.states_shared += state.sharers == 2
         self._states[path] = state
         self._order.append((self._layout.steps.index(path), path, state))
         for rule in rules:

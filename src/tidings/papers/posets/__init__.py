@@ -11,9 +11,5 @@ from tidings.papers.posets.poset import Poset
 if TYPE_CHECKING:
     from tidings.matcher.registry import Factory
 
-MATCHERS: dict[str, Factory] = {
-    "counting": lambda _: Counting(),
-    "forest": Forest,
-    "poset": Poset,
-}
+MATCHERS: dict[str, Factory] = {"counting": lambda _: Counting(), "forest": Forest, "poset": Poset}
 """The matchers of this package by the names that `td.Matcher(kind=...)` takes."""

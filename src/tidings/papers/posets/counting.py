@@ -31,8 +31,7 @@ from tidings import forks
 from tidings.algebra import holds
 from tidings.kernels.papers.counting import POSTED, AttributeMarks, EventSegments, PostingLists, RowCounters, match
 from tidings.papers.common.arrays import BlockAllocator, as_numpy, lengthen
-from tidings.papers.common.interner import Interner
-from tidings.papers.common.row_owners import RowOwners
+from tidings.papers.common.numbering import Interner, RowOwners
 from tidings.papers.posets.distinct_predicates import DistinctPredicates, PostingPool
 from tidings.papers.posets.interval_index import MAX_WAITING, IntervalIndex
 from tidings.papers.posets.predicate_rows import find_required_attribute, is_inverted, to_rows, to_segments

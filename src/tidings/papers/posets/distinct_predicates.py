@@ -14,7 +14,7 @@ from tidings.algebra import holds
 from tidings.algebra.law.evaluate import meets
 from tidings.model import Range
 from tidings.papers.common.arrays import BlockAllocator, lengthen
-from tidings.papers.common.interner import Interner
+from tidings.papers.common.numbering import Interner
 from tidings.papers.posets.predicate_rows import find_required_attribute, has_attribute
 
 if TYPE_CHECKING:

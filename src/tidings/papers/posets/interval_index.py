@@ -45,13 +45,18 @@ class IntervalIndex:
         """Take an interval in and return its slot; with `row` below zero it is only kept."""
         self._entries = None
         where = len(self.waiting) if row >= 0 else NOT_INDEXED
-        if not self._free:
-            self._free.append(len(self.rows))
-            for column in (self._attrs, self.rows, self.where, self._lows, self._highs, self._opens):
-                column.append(0)
-        slot = self._free.pop()
-        self._attrs[slot], self.rows[slot], self.where[slot] = attr, row, where
-        self._lows[slot], self._highs[slot], self._opens[slot] = low, high, opens
+        if self._free:
+            slot = self._free.pop()
+            self._attrs[slot], self.rows[slot], self.where[slot] = attr, row, where
+            self._lows[slot], self._highs[slot], self._opens[slot] = low, high, opens
+        else:
+            slot = len(self.rows)
+            self._attrs.append(attr)
+            self.rows.append(row)
+            self.where.append(where)
+            self._lows.append(low)
+            self._highs.append(high)
+            self._opens.append(opens)
         if row >= 0:
             self.waiting.append(slot)
         return slot

@@ -86,7 +86,10 @@ class Poset(Forest):
             (parent.children for parent in parents), key=lambda nodes: sum(1 for _ in nodes), default=self.roots
         )
         covered: dict[CoverNode, None] = {}
-        for candidate in _traverse(start, lambda above: () if above in covered else above.children):
+        # Most nodes are leaves, and to iterate over no children costs as much as the rest of a step.
+        for candidate in _traverse(
+            start, lambda above: above.children if above.children and above not in covered else ()
+        ):
             if node.may_cover(candidate) and self.coverage.covers(node, candidate):
                 covered[candidate] = None
         return [candidate for candidate in covered if not self._is_below(candidate, covered)]
