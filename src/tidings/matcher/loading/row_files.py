@@ -52,9 +52,9 @@ class RowFile:
     JSON lines. A line of JSON is numbered by its line, rows of CSV and Parquet by their own count.
     """
 
-    def __init__(self, path: str | Path, *, form: str | None = None, tuning: FileTuning | None = None) -> None:
+    def __init__(self, path: str | Path, *, form: str | None = None, tuning: FileTuning = FILE_TUNING) -> None:
         """Open the file; a pipe is not read before its rows are."""
-        self._path, self._form, self._tuning = path, form, FILE_TUNING if tuning is None else tuning
+        self._path, self._form, self._tuning = path, form, tuning
         self.name = "standard input" if str(path) == "-" else str(path)
         self._file = _open_stream(path, self.name)
         self._size = _find_size(self._file)
