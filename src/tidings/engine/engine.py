@@ -10,25 +10,24 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tidings import forks
 from tidings.algebra import holds
-from tidings.algebra.law.typed_attribute import collect_attributes
-from tidings.engine.attribute_use import count_demands, find_reading_slots
-from tidings.engine.compaction import choose_merge, choose_work, merge_parts, sort_by_size
+from tidings.algebra.law.typed_attribute import TypedAttribute, collect_attributes
 from tidings.engine.compile.draft import FilterDraft
 from tidings.engine.compile.row_table import RowTable
-from tidings.engine.compile.source_text import FilterSources, decompile_filter
+from tidings.engine.compile.source_text import FilterSource, FilterSources, decompile_filter
 from tidings.engine.events.event_codes import encode_events
 from tidings.engine.explain.report import describe_state
 from tidings.engine.ids import Ids
 from tidings.engine.index.planner import EventStatistics, estimate_presence
+from tidings.engine.merge import choose_merge, choose_work, merge_parts, sort_by_size
 from tidings.engine.segment import Segment
-from tidings.engine.staging import Stage
-from tidings.engine.state import EngineState, LiveSegment
+from tidings.engine.state import EngineState, LiveSegment, Stage, WaitingSubscription
 from tidings.engine.tuning import EngineTuning, get_tuning
 from tidings.kernels.match.literals import SEVERAL
 
@@ -38,13 +37,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidings.algebra.law.requirement_counts import Demand
-    from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.concepts import Ontology
     from tidings.engine.compile.columns import Column, EventColumns
-    from tidings.engine.compile.source_text import FilterSource
     from tidings.engine.events.event_columns import TextFinder
     from tidings.engine.events.event_source import EventSource
-    from tidings.engine.staging import WaitingSubscription
     from tidings.kernels.array_types import CodeArray, IntArray
     from tidings.model import Filter
 
@@ -88,7 +84,7 @@ class Engine:
         """Start empty; `bind` resolves the names of a filter, `parse` reads the text of one."""
         self._ontology, self._bind, self._parse = ontology, bind, parse
         self.tuning = get_tuning() if tuning is None else tuning
-        self._state = EngineState()
+        self.state = EngineState()  # what is in force now; a change puts another one here
         self.lock = threading.RLock()
         self._merger: threading.Thread | None = None
         self._sample: tuple[EventColumns, int] | None = None
@@ -113,13 +109,13 @@ class Engine:
         """Put a stage in force, replacing subscriptions with the same ids; readers see all of it or nothing."""
         with self.lock:
             if stage.draft is None:
-                state = self._state.delete_ids(list(stage.waiting))
+                state = self.state.delete_ids(list(stage.waiting))
                 state = EngineState(state.parts, {**state.waiting, **stage.waiting})
                 if len(state.waiting) > self.tuning.waiting_limit:
                     state = self._compile_waiting(state)
             else:
                 part = self._build_part(stage)
-                state = self._state.delete_ids(stage.ids)
+                state = self.state.delete_ids(stage.ids)
                 state = EngineState(sort_by_size([*state.parts, part]), state.waiting)
             self._put(state)
 
@@ -127,7 +123,7 @@ class Engine:
         """Put rows that were compiled in bulk in force, replacing subscriptions with the same ids."""
         with self.lock:
             part = LiveSegment(self._build_segment(table, ids, sources)).delete_slots(ids.find_duplicates())
-            state = self._state.delete_ids(self.list_existing(ids))
+            state = self.state.delete_ids(self.list_existing(ids))
             self._put(EngineState(sort_by_size([*state.parts, part]), state.waiting))
 
     def remove(self, ids: Sequence[str | int], *, dry_run: bool = False) -> Removal:
@@ -136,7 +132,7 @@ class Engine:
         With `dry_run` nothing is removed in any case; the result tells what the subscriptions demand of attributes.
         """
         with self.lock:
-            state = self._state
+            state = self.state
             if len(ids) == 1 and not dry_run:  # without arrays, a tenth of the time
                 if (tree := self.get_filter(ids[0])) is not None:
                     self._put(state.delete_ids(ids))
@@ -150,7 +146,7 @@ class Engine:
                 own = part_slots[part_slots >= 0]
                 written = part.segment.sources.find_written(own)
                 filters += [self._read_filter(part.segment, slot) for slot in own[written].tolist()]
-                demands.update(count_demands(part.segment, own[~written]))
+                demands.update(part.segment.count_demands(own[~written]))
             missing = [ids[at] for at in np.flatnonzero(~exists).tolist()]
             if not missing and not dry_run:
                 self._put(state.delete_ids(ids, slots))
@@ -158,7 +154,7 @@ class Engine:
 
     def _put(self, state: EngineState) -> None:
         """Put a state in force, its small segments merged; the lock is held."""
-        self._state = self._merge_small(state)
+        self.state = self._merge_small(state)
         self._schedule_merge()
 
     def _build_part(self, stage: Stage) -> LiveSegment:
@@ -209,8 +205,7 @@ class Engine:
         return LiveSegment(self._build_segment(merged.table, merged.ids, merged.sources)), merged.new_slots
 
     def _schedule_merge(self) -> None:
-        """Start the merging thread if there is work for it and it is not running."""
-        if not self.tuning.merges_in_background or not choose_work(self._state.parts, self.tuning):
+        if not self.tuning.merges_in_background or not choose_work(self.state.parts, self.tuning):
             return
         if self._merger is None or not self._merger.is_alive():
             # Not a daemon: the interpreter must not end while a kernel of ours is running.
@@ -221,7 +216,7 @@ class Engine:
         try:
             while True:
                 with self.lock:
-                    parts = choose_work(self._state.parts, self.tuning)
+                    parts = choose_work(self.state.parts, self.tuning)
                     if not parts:
                         self._merger = None
                         return
@@ -235,7 +230,7 @@ class Engine:
         """Merge segments without the lock, then put the result in their place, less what was deleted meanwhile."""
         merged, new_slots = self._merge(parts)
         with self.lock:
-            current = {id(part.segment): part for part in self._state.parts}
+            current = {id(part.segment): part for part in self.state.parts}
             for part, new_slot in zip(parts, new_slots, strict=True):
                 now = current.pop(id(part.segment), None)
                 if now is None:  # all of it was deleted, and it was dropped
@@ -244,28 +239,28 @@ class Engine:
                     slots = new_slot[now.deleted]
                     merged = merged.delete_slots(slots[slots >= 0])
             live = [part for part in (*current.values(), merged) if len(part)]  # `merged` is empty after a `compact`
-            self._state = EngineState(sort_by_size(live), self._state.waiting)
+            self.state = EngineState(sort_by_size(live), self.state.waiting)
 
     def compact(self) -> None:
         """Compile what waits and merge all segments into one, now."""
         with self.lock:
-            state = self._compile_waiting(self._state) if self._state.waiting else self._state
+            state = self._compile_waiting(self.state) if self.state.waiting else self.state
             parts = [part for part in state.parts if len(part)]
             if len(parts) > 1 or any(part.deleted_count for part in parts):
                 parts = [self._merge(parts)[0]]
-            self._state = EngineState(tuple(parts), {})
+            self.state = EngineState(tuple(parts), {})
 
     def seal(self) -> EngineState:
         """Compile what waits, merging no more than any change does; return the state that is then in force."""
         with self.lock:
-            if self._state.waiting:
-                self._put(self._compile_waiting(self._state))
-            return self._state
+            if self.state.waiting:
+                self._put(self._compile_waiting(self.state))
+            return self.state
 
     def restore(self, parts: Sequence[LiveSegment]) -> None:
         """Replace all subscriptions by the segments of a snapshot."""
         with self.lock:
-            self._state = EngineState(tuple(parts))
+            self.state = EngineState(tuple(parts))
 
     @property
     def is_merging(self) -> bool:
@@ -284,24 +279,19 @@ class Engine:
         """The engine itself: it takes compiled tables (`add_table`)."""
         return self
 
-    @property
-    def state(self) -> EngineState:
-        """What is in force now; it never changes."""
-        return self._state
-
     def __len__(self) -> int:
-        return len(self._state)
+        return len(self.state)
 
     def __contains__(self, id: object) -> bool:
-        state = self._state
+        state = self.state
         return id in state.waiting or state.find(id) is not None
 
     def __iter__(self) -> Iterator[str | int]:
-        return self._state.iterate_ids()
+        return self.state.iterate_ids()
 
     def find_existing(self, ids: Sequence[str | int]) -> set[str | int]:
         """Return the subset of `ids` that is subscribed."""
-        state = self._state
+        state = self.state
         if len(ids) == 1:
             return set(ids) if ids[0] in self else set()
         existing = {id for id in ids if id in state.waiting}
@@ -311,7 +301,7 @@ class Engine:
 
     def list_existing(self, ids: Ids) -> list[str | int]:
         """Return the subset of `ids` that is subscribed; only those become Python objects."""
-        state = self._state
+        state = self.state
         existing = [id for id in state.waiting if ids.find(id) >= 0]
         arrow_ids = ids.take(np.arange(len(ids))) if state.parts else None
         for part in state.parts:
@@ -321,7 +311,7 @@ class Engine:
 
     def get_filter(self, id: str | int) -> Filter | None:
         """Return a subscription's filter as it was written, or None."""
-        state = self._state
+        state = self.state
         waiting = state.waiting.get(id)
         if waiting is not None:
             return self._parse_source(waiting.source)
@@ -342,7 +332,7 @@ class Engine:
 
     def match(self, arrivals: EventSource, state: EngineState | None = None) -> list[SegmentMatches]:
         """Return the pairs of event and subscription; `state` is the one whose columns the events were read for."""
-        state = self._state if state is None else state
+        state = self.state if state is None else state
         columns = state.collect_columns()
         batch = arrivals.select_columns(columns, _refuse_automaton) if columns else {}
         if self._sample is None and LEAST_SAMPLE <= len(arrivals) <= MOST_SAMPLE:
@@ -360,20 +350,20 @@ class Engine:
 
     def find_readers(self, keys: Collection[TypedAttribute]) -> list[str | int]:
         """Return the ids of the subscriptions that read an attribute in one of these ways."""
-        state, attributes = self._state, frozenset(keys)
+        state, attributes = self.state, frozenset(keys)
         ids = [
             id
             for id, subscription in state.waiting.items()
             if not attributes.isdisjoint(collect_attributes(subscription.bound))
         ]
         for part in state.parts:
-            slots = find_reading_slots(part.segment, attributes, self._bind_filter)
+            slots = part.segment.find_readers(attributes, partial(self._bind_filter, part.segment))
             ids += part.segment.ids.to_list(slots if part.deleted is None else slots[~part.deleted[slots]])
         return ids
 
     def explain(self) -> dict[str, object]:
         """Return the plan in plain values."""
-        return describe_state(self._state, self._sample)
+        return describe_state(self.state, self._sample)
 
 
 def _match_waiting(waiting: Mapping[str | int, WaitingSubscription], arrivals: EventSource) -> SegmentMatches:

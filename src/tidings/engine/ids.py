@@ -127,43 +127,40 @@ class Ids:
                 sought = np.frombuffer(id.encode(), np.uint8)
             except UnicodeEncodeError:  # a lone surrogate; no id has one
                 return -1
-            ends = np.array((0, len(sought)), np.int64)
-            return int(kernel.find_text(self.values, self.offsets, self.table, sought, freeze(ends))[0])
+            return int(self._look_up(sought, np.array((0, len(sought)), np.int64))[0])
         if not isinstance(id, int | np.integer) or isinstance(id, bool) or not INT64.min <= id <= INT64.max:
             return -1
-        number = freeze(np.array((id,), np.int64).view(np.uint64))
-        return int(kernel.find_numbers(self.values, self.table, number)[0])
+        return int(self._look_up(freeze(np.array((id,), np.int64).view(np.uint64)), None)[0])
 
     def find_many(self, ids: IdSource) -> NDArray[np.int64]:
         """Return the slot of each id, or -1."""
         try:
             values, offsets = _to_buffers(_normalize(ids))
         except TidingsError:  # one of them cannot be an id; the others may still be slots
-            return np.array([self.find(id) for id in _to_python_list(ids)], np.int64)
-        if offsets is None and self.offsets is None:
+            singles: Any = ids.to_pylist() if hasattr(ids, "to_pylist") else ids
+            return np.array([self.find(id) for id in singles], np.int64)
+        if (offsets is None) != (self.offsets is None):
+            return np.full(len(ids), -1, np.int64)
+        return self._look_up(values, offsets)
+
+    def _look_up(self, values: NDArray[Any], offsets: NDArray[Any] | None) -> NDArray[np.int64]:
+        """Return the slots of flat ids, which are of the same kind, or -1."""
+        if self.offsets is None or offsets is None:
             slots = kernel.find_numbers(self.values, self.table, values)
-        elif offsets is not None and self.offsets is not None:
-            slots = kernel.find_text(self.values, self.offsets, self.table, values, freeze(offsets))
         else:
-            slots = np.full(len(ids), -1, np.int64)
+            slots = kernel.find_text(self.values, self.offsets, self.table, values, freeze(offsets))
         return cast("NDArray[np.int64]", slots)
 
     def find_duplicates(self) -> NDArray[np.int64]:
         """Return the slots whose id occurs again at a later slot."""
         if np.count_nonzero(self.table != kernel.EMPTY) == len(self):
             return np.empty(0, np.int64)
-        if self.offsets is None:
-            slots = kernel.find_numbers(self.values, self.table, self.values)
-        else:
-            slots = kernel.find_text(self.values, self.offsets, self.table, self.values, self.offsets)
-        return np.flatnonzero(slots != np.arange(len(self))).astype(np.int64)
+        return np.flatnonzero(self._look_up(self.values, self.offsets) != np.arange(len(self))).astype(np.int64)
 
     def __len__(self) -> int:
-        """Count the slots."""
         return len(self.values) if self.offsets is None else len(self.offsets) - 1
 
     def __getitem__(self, slot: int) -> str | int:
-        """Return the id at a slot."""
         if not 0 <= slot < len(self):
             msg = f"slot `{slot}` is not among the {len(self)}"
             raise IndexError(msg)
@@ -172,7 +169,6 @@ class Ids:
         return self.values[int(self.offsets[slot]) : int(self.offsets[slot + 1])].tobytes().decode()
 
     def __iter__(self) -> Iterator[str | int]:
-        """Yield the ids in the order of their slots."""
         whole = self._to_arrow()
         for start in range(0, len(self), CHUNK):
             yield from whole.slice(start, CHUNK).to_pylist()
@@ -312,9 +308,3 @@ def _to_buffers(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.int64] | None
     offsets = np.frombuffer(ends, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     data = np.frombuffer(text, np.uint8) if text is not None and text.size else np.empty(0, np.uint8)
     return freeze(data[offsets[0] : offsets[-1]]), offsets - offsets[0]
-
-
-def _to_python_list(ids: Any) -> list[Any]:
-    if isinstance(ids, np.ndarray):
-        ids = ids.tolist()
-    return list(ids.to_pylist() if hasattr(ids, "to_pylist") else ids)

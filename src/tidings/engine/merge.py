@@ -1,42 +1,116 @@
-"""Merging tables: the rows of several segments as one table, in one code space for each column.
+"""Merging segments: which ones, and how the rows of their live subscriptions become one table.
 
-Codes are moved by arithmetic on ranks, column by column; nothing is parsed or compiled again but the filters that are
-kept as trees, whose code cannot be taken apart.
+As in any log-structured store, a segment is merged with the smaller ones behind it once they add up to a fixed part of
+it (`EngineTuning.growth`): then each subscription is merged a logarithmic number of times. A segment of which too
+many are deleted is built again by itself.
+
+The rows go into one code space for each column. Codes are moved by arithmetic on ranks, column by column; nothing is
+parsed or compiled again but the filters that are kept as trees, whose code cannot be taken apart.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tidings.engine.arrays import counts_to_starts, invert, list_owners
-from tidings.engine.compile.code_spaces import RankedSpace, merge_spaces
-from tidings.engine.compile.columns import View
+from tidings.engine.compile.code_spaces import CodeSpace, RankedSpace, merge_spaces
+from tidings.engine.compile.columns import Column, View
 from tidings.engine.compile.row_table import Literals, RowTable, TreeTable
-from tidings.engine.tuning import DEFAULT_TUNING
+from tidings.engine.compile.source_text import FilterSource, FilterSources
+from tidings.engine.ids import Ids
+from tidings.engine.prune import prune_table
+from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
 from tidings.kernels.match import row_codes as kernel
 from tidings.kernels.match.index_build import gather_rows
-from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.layout import OP_BITS, IndexRows
 from tidings.kernels.match.literals import UNION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from tidings.engine.compile.code_spaces import CodeSpace
-    from tidings.engine.compile.columns import Column
+    from tidings.engine.compile.draft import FilterDraft
     from tidings.engine.exact.exact_checks import ExactItem
     from tidings.engine.segment import Segment
-    from tidings.engine.tuning import EngineTuning
+    from tidings.engine.state import LiveSegment
     from tidings.kernels.array_types import CodeArray, IntArray
-    from tidings.kernels.match.layout import IndexRows
-    from tidings.model import Kind, TextTest
+    from tidings.model import Filter, Kind, TextTest
 
 EMPTY_LOW_16 = 0xFFFF
 """The low end of an interval that accepts nothing, in codes of 16 bits."""
+
+
+class MergedRows(NamedTuple):
+    """The live rows of several segments; `new_slots` maps each segment's slots to those of the whole, or to -1."""
+
+    table: RowTable
+    ids: Ids
+    sources: FilterSources
+    new_slots: list[IntArray]
+
+
+def sort_by_size(parts: Sequence[LiveSegment]) -> tuple[LiveSegment, ...]:
+    """Return the segments, the largest first."""
+    return tuple(sorted(parts, key=len, reverse=True))
+
+
+def choose_merge(parts: Sequence[LiveSegment], growth: int) -> list[LiveSegment]:
+    """Return the first segment that is at most `growth` times as large as all after it, and those after it.
+
+    `parts` are sorted by size; the result is empty when no segment is that small.
+    """
+    rest = sum(map(len, parts))
+    for place, part in enumerate(parts):
+        rest -= len(part)
+        if rest and len(part) <= growth * rest:
+            return list(parts[place:])
+    return []
+
+
+def choose_work(parts: Sequence[LiveSegment], tuning: EngineTuning) -> list[LiveSegment]:
+    """Return what the merging thread is to do next: segments to merge, or one of which too many are deleted."""
+    merge = choose_merge(parts, tuning.growth)
+    if len(merge) > 1:
+        return merge
+    return [part for part in parts if part.deleted_count > tuning.waste * len(part.segment)][:1]
+
+
+def merge_parts(
+    parts: Sequence[LiveSegment], bound_filter: Callable[[Segment, int], Filter], draft: FilterDraft
+) -> MergedRows:
+    """Return the live rows of some segments.
+
+    Filters that are kept as trees are compiled again into `draft`, which is empty: their code cannot be taken apart.
+    `bound_filter` returns the bound filter of a slot.
+    """
+    tables, new_slots, live_slots = [], [], []
+    sources: dict[int, FilterSource] = {}
+    count = 0
+    for part in parts:
+        segment, live = part.segment, part.list_live_slots()
+        new_slot = np.full(len(segment), -1, np.int64)
+        new_slot[live] = np.arange(count, count + len(live))
+        count += len(live)
+        table = extract_table(segment, new_slot)
+        tables.append(prune_table(table, draft.tuning) if part.deleted_count else table)
+        sources |= segment.sources.renumber(new_slot)
+        for slot in segment.list_tree_slots():
+            if new_slot[slot] >= 0:
+                draft.add(int(new_slot[slot]), bound_filter(segment, slot))
+        new_slots.append(new_slot)
+        live_slots.append(live)
+    if draft.trees or len(draft.row_slot):
+        tables.append(RowTable.from_draft(draft))
+    return MergedRows(
+        merge_tables(tables, draft.tuning),
+        Ids.concatenate([part.segment.ids for part in parts], live_slots),
+        FilterSources.from_slots(dict(sorted(sources.items()))),
+        new_slots,
+    )
 
 
 def extract_table(segment: Segment, new_slot: IntArray) -> RowTable:
@@ -118,7 +192,6 @@ def merge_tables(tables: Sequence[RowTable], tuning: EngineTuning = DEFAULT_TUNI
 
 
 def _merge_patterns(tables: Sequence[RowTable]) -> dict[str, list[TextTest]]:
-    """Return the distinct text tests of each attribute."""
     merged: dict[str, dict[TextTest, None]] = {}
     for table in tables:
         for name, tests in table.patterns.items():
@@ -163,7 +236,7 @@ def _move_table(
     new_sizes = np.array([sizes[column] for column in table.columns], np.int64)
 
     def move(literals: Literals) -> Literals:
-        moved = remap_literals(literals, table.spaces, [ranks[column] for column in table.columns], new_sizes)
+        moved = literals.remap(table.spaces, [ranks[column] for column in table.columns], new_sizes)
         if not len(numbers):
             return moved
         head = (numbers[literals.head >> OP_BITS] << OP_BITS | (literals.head & 15)).astype(np.uint32)
@@ -180,22 +253,6 @@ def _move_table(
         trees=trees,
         candidate_trees=candidate_trees,
     )
-
-
-def remap_literals(
-    literals: Literals, spaces: Sequence[CodeSpace], ranks: Sequence[IntArray], new_sizes: IntArray
-) -> Literals:
-    """Return literals with codes of other spaces: `ranks[column]` are the new ranks of the column's end points."""
-    low, high = literals.low.copy(), literals.high.copy()
-    union_low, union_high = literals.union_low.copy(), literals.union_high.copy()
-    old_sizes = np.array([len(space) for space in spaces], np.int64)
-    rank = np.concatenate([*ranks, np.zeros(0, np.int64)])
-    start = counts_to_starts([len(column_ranks) for column_ranks in ranks])
-    kernel.remap(literals.head, low, high, old_sizes, rank, start, new_sizes)
-    kernel.remap_unions(
-        literals.head, literals.low, literals.union_start, union_low, union_high, old_sizes, rank, start, new_sizes
-    )
-    return Literals(literals.head, low, high, literals.union_start, union_low, union_high)
 
 
 def _merge_kinds(tables: Sequence[RowTable], columns: Sequence[Column]) -> tuple[Kind, ...]:

@@ -20,14 +20,12 @@ from tidings.engine.arrays import counts_to_starts, expand_ranges
 from tidings.engine.compile.code_spaces import ByteSpace, CodeSpace, LinearSpace, RankedSpace, build_space
 from tidings.engine.compile.columns import Column, Numbers, View
 from tidings.engine.compile.row_table import Literals, RowTable
-from tidings.engine.merge import remap_literals
-from tidings.engine.tuning import DEFAULT_TUNING
+from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
 from tidings.kernels.match import row_codes as kernel
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import UNION
 
 if TYPE_CHECKING:
-    from tidings.engine.tuning import EngineTuning
     from tidings.kernels.array_types import IntArray
 
 
@@ -55,12 +53,11 @@ def prune_table(table: RowTable, tuning: EngineTuning = DEFAULT_TUNING) -> RowTa
         rank[used] = new
         ranks.append(rank)
     sizes = np.array([len(space) for space in spaces], np.int64)
-    literals = remap_literals(table.literals, table.spaces, ranks, sizes)
+    literals = table.literals.remap(table.spaces, ranks, sizes)
     return replace(table, spaces=tuple(spaces), patterns=patterns, literals=literals)
 
 
 def _drop_unions(table: RowTable) -> RowTable:
-    """Drop the unions that no literal points to."""
     literals = table.literals
     is_union = (literals.head & UNION) != 0
     numbers, place = np.unique(literals.low[is_union], return_inverse=True)
@@ -74,7 +71,6 @@ def _drop_unions(table: RowTable) -> RowTable:
 
 
 def _drop_columns(table: RowTable) -> RowTable:
-    """Drop the columns that no literal tests."""
     literals = table.literals
     numbers, place = np.unique(literals.head >> OP_BITS, return_inverse=True)
     head = (place.astype(np.int64) << OP_BITS | (literals.head & ((1 << OP_BITS) - 1))).astype(np.uint32)

@@ -10,16 +10,19 @@ decided for 512 events at a time.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings.algebra.law.requirement_counts import Demand
+from tidings.algebra.law.typed_attribute import TypedAttribute, collect_attributes
 from tidings.engine.arrays import expand_ranges, freeze, freeze_group, invert, list_owners
 from tidings.engine.compile.code_spaces import CodeSpace
-from tidings.engine.compile.columns import Column, View
-from tidings.engine.compile.row_table import Literals, renumber_leaves
+from tidings.engine.compile.columns import Column, EventColumns, View, to_typed_attribute
+from tidings.engine.compile.row_table import Literals, RowTable, TreeTable, renumber_leaves
 from tidings.engine.compile.source_text import FilterSources
 from tidings.engine.events.event_codes import encode_events
 from tidings.engine.exact.exact_checks import ExactChecks
@@ -28,26 +31,23 @@ from tidings.engine.exact.text_automaton import TextAutomaton
 from tidings.engine.ids import Ids
 from tidings.engine.index.builder import SegmentIndex, build_index
 from tidings.engine.index.planner import EventStatistics, count_by_kind
-from tidings.engine.tuning import DEFAULT_TUNING
-from tidings.kernels.array_types import CodeArray, IntArray
+from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
+from tidings.kernels.array_types import BoolArray, CodeArray, IntArray
 from tidings.kernels.match import batch as kernel
 from tidings.kernels.match.candidate_trees import decide_pairs
 from tidings.kernels.match.exact_check import MOST
-from tidings.kernels.match.layout import OP_BITS, LeafArrays
+from tidings.kernels.match.layout import OP_BITS, EventCells, LeafArrays
 from tidings.kernels.match.row_codes import drop_duplicates
 from tidings.kernels.match.trees import decide_leaves
 from tidings.kernels.match.vector_words import EVENTS, WORDS
-from tidings.model import Kind
+from tidings.model import Filter, Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
-    from tidings.engine.compile.columns import EventColumns
-    from tidings.engine.compile.row_table import RowTable, TreeTable
     from tidings.engine.events.event_source import EventSource
-    from tidings.engine.tuning import EngineTuning
-    from tidings.kernels.array_types import BoolArray
-    from tidings.kernels.match.layout import EventCells
 
     Pairs = tuple[IntArray, CodeArray]
     """Events and slots."""
@@ -86,10 +86,6 @@ class FilterTrees:
         memo = np.zeros(self.forest.rows, np.int64)
         decide_pairs(self.forest.programs, self.leaf_arrays, cells, events, places, memo, accepted)
         return accepted
-
-    def is_cheaper_in_blocks(self, pairs: int, events: int, pair_cost: int) -> bool:
-        """Tell whether deciding all trees for all events in blocks costs less than some pairs one by one."""
-        return pairs * pair_cost > -(-events // EVENTS) * (len(self.forest.code) + 2 * len(self.leaves.head))
 
 
 class TooManyPairs(Exception):
@@ -190,6 +186,36 @@ class Segment:
         sizes = entry[rows + 1] - first
         return slot[expand_ranges(first, sizes)], sizes
 
+    def count_demands(self, slots: IntArray) -> Counter[tuple[str, Demand]]:
+        """Count the demands on attributes of lossless subscriptions: the one row of each has all its tests."""
+        rows, start = self.row_of[slots], self.index.rows.start
+        literals = expand_ranges(start[rows], start[rows + 1] - start[rows])
+        counts = np.bincount(self.index.rows.literal[3 * literals] >> OP_BITS, minlength=len(self.columns))
+        demands: Counter[tuple[str, Demand]] = Counter()
+        for number in np.flatnonzero(counts).tolist():
+            column, kind = self.columns[number], self.kinds[number]
+            demanded = None if column.view in (View.EXISTS, View.NULL) else kind
+            demands[column.attribute, Demand(demanded, column.unit)] += int(counts[number])
+        return demands
+
+    def find_readers(self, attributes: frozenset[TypedAttribute], bound_filter: Callable[[int], Filter]) -> IntArray:
+        """Return the slots whose filters test one of the attributes; `bound_filter` returns the bound filter of a slot.
+
+        Tests are found in rows and exact checks; only filters that are kept as trees are looked at themselves.
+        """
+        rows, checks = self.index.rows, self.exact_checks
+        columns = [number for number, column in enumerate(self.columns) if to_typed_attribute(column) in attributes]
+        literals = np.flatnonzero(np.isin(rows.literal[::3] >> OP_BITS, columns))
+        items = [
+            at for at, item in enumerate(checks.items) if not attributes.isdisjoint(collect_attributes(item.filter))
+        ]
+        reading_rows = np.searchsorted(rows.start, literals, "right") - 1, checks.row[np.isin(checks.item, items)]
+        slots, _ = self.list_slots(np.unique(np.concatenate(reading_rows).astype(np.int64)))
+        trees = [
+            slot for slot in self.list_tree_slots() if not attributes.isdisjoint(collect_attributes(bound_filter(slot)))
+        ]
+        return np.unique(np.concatenate([slots, np.array(trees, np.int64)]).astype(np.int64))
+
     def match(self, batch: EventColumns, arrivals: EventSource, *, pair_cost: int = DEFAULT_TUNING.pair_cost) -> Pairs:
         """Return the pairs of event and slot, each once; `batch` has the `required_columns`, at least."""
         if self.pattern_columns:
@@ -230,7 +256,8 @@ class Segment:
         places = trees.place_of[np.minimum(slots, len(trees.place_of) - 1)]
         places[slots >= len(trees.place_of)] = -1
         undecided = np.flatnonzero(places >= 0)
-        if trees.is_cheaper_in_blocks(len(undecided), len(arrivals), pair_cost):
+        block_cost = len(trees.forest.code) + 2 * len(trees.leaves.head)
+        if len(undecided) * pair_cost > -(-len(arrivals) // EVENTS) * block_cost:  # all trees for all events cost less
             accepted = self._decide_trees(trees, cells, batch, arrivals)
         else:
             undecided = undecided[np.argsort(events[undecided], kind="stable")]
@@ -274,7 +301,6 @@ def _concatenate(pairs: list[Pairs]) -> Pairs:
 
 
 def _deduplicate_pairs(events: IntArray, slots: CodeArray, event_count: int, slot_count: int) -> Pairs:
-    """Return the pairs, each once."""
     # The kernel stamps an array of all slots; for few pairs, sorting them is cheaper than clearing it.
     if 16 * len(events) > slot_count:
         distinct: Pairs = drop_duplicates(events, slots, event_count, slot_count)

@@ -1,23 +1,27 @@
-"""What the engine has in force at one moment: immutable, so that readers never lock and never see half a change."""
+"""What the engine has in force at one moment, and the stage that collects what comes next.
+
+A state is immutable, so that readers never lock and never see half a change.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidings.engine.compile.draft import FilterDraft
 from tidings.engine.ids import to_arrow_ids
 from tidings.engine.segment import Segment
-from tidings.engine.staging import WaitingSubscription
-from tidings.kernels.array_types import BoolArray
+from tidings.kernels.array_types import BoolArray, IntArray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
+    from tidings.concepts import Ontology
     from tidings.engine.compile.columns import Column
-    from tidings.kernels.array_types import IntArray
+    from tidings.engine.compile.source_text import FilterSource
+    from tidings.engine.tuning import EngineTuning
+    from tidings.model import Filter
 
 
 CHUNK = 4096
@@ -56,6 +60,17 @@ class LiveSegment:
     def list_live_slots(self) -> IntArray:
         """Return the slots that are not deleted, ascending."""
         return np.arange(len(self.segment)) if self.deleted is None else np.flatnonzero(~self.deleted)
+
+
+class WaitingSubscription(NamedTuple):
+    """A subscription that is not compiled yet: its filter as written and as bound.
+
+    `lossless` is true when binding changed nothing, so that the filter can be read back from its compiled row.
+    """
+
+    source: FilterSource
+    bound: Filter
+    lossless: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +124,37 @@ class EngineState:
             for start in range(0, len(slots), CHUNK):
                 yield from part.segment.ids.to_list(slots[start : start + CHUNK])
         yield from self.waiting
+
+
+class Stage:
+    """Bound filters on their way into the engine, of one call; where ids repeat, the last one counts.
+
+    A few stay as they are; more are compiled into a draft as they come, so that a million of them never exist as trees
+    at the same time.
+    """
+
+    def __init__(self, ontology: Ontology, tuning: EngineTuning) -> None:
+        self._ontology, self._tuning = ontology, tuning
+        self.waiting: dict[str | int, WaitingSubscription] = {}
+        self.ids: list[str | int] = []
+        self.draft: FilterDraft | None = None
+        self.sources: dict[int, FilterSource] = {}
+
+    def add(self, id: str | int, bound: Filter, source: FilterSource, *, lossless: bool) -> None:
+        """Add a subscription; `lossless` says that its bound filter is the one that was written."""
+        if self.draft is None:
+            self.waiting[id] = WaitingSubscription(source, bound, lossless)
+            if len(self.waiting) > self._tuning.waiting_limit:
+                self.compile()
+            return
+        slot = len(self.ids)
+        self.ids.append(id)
+        if not self.draft.add(slot, bound) or not lossless:
+            self.sources[slot] = source
+
+    def compile(self) -> None:
+        """Compile what waits into a draft, and everything that is added from now on."""
+        self.draft = FilterDraft(self._ontology, self._tuning)
+        waiting, self.waiting = self.waiting, {}
+        for id, subscription in waiting.items():
+            self.add(id, subscription.bound, subscription.source, lossless=subscription.lossless)

@@ -25,74 +25,33 @@ if TYPE_CHECKING:
 class IndexTuning:
     """What the planner compares, and how rows are laid out in an index."""
 
-    scan_ns: float = 4.0
-    """Nanoseconds to check the literals of one row."""
-
-    word_ns: float = 0.5
-    """Nanoseconds to combine 64 rows of one column's bitmap."""
-
-    look_ns: float = 20.0
-    """Nanoseconds to look a key up."""
-
-    tile_ns: float = 150.0
-    """Nanoseconds to visit a tile."""
-
-    tile_rows: int = 1024
-    """Rows of a tile."""
-
-    tiled_from: int = 128
-    """Keyed clusters with fewer rows are scanned."""
-
-    direct_up_to: int = 8
-    """A key table has a place for every pair of points if that makes at most so many places for each row."""
-
-    exact_up_to: int = 48
-    """A column with at most so many edges has a bucket for each stretch between them."""
-
-    bitmap_bits: int = 320
-    """Bits of bitmaps for each row, twice as many where columns are few: they set the number of buckets."""
-
-    planner: Planner | None = None
-    """Chooses how each row is found; None: `index.planner.plan_rows`."""
+    scan_ns: float = 4.0  # nanoseconds to check the literals of one row
+    word_ns: float = 0.5  # nanoseconds to combine 64 rows of one column's bitmap
+    look_ns: float = 20.0  # nanoseconds to look a key up
+    tile_ns: float = 150.0  # nanoseconds to visit a tile
+    tile_rows: int = 1024  # rows of a tile
+    tiled_from: int = 128  # keyed clusters with fewer rows are scanned
+    direct_up_to: int = 8  # a key table has a place for every pair of points if these are at most so many for each row
+    exact_up_to: int = 48  # a column with at most so many edges has a bucket for each stretch between them
+    bitmap_bits: int = 320  # bits of bitmaps for each row, twice as many where columns are few: they set the buckets
+    planner: Planner | None = None  # chooses how each row is found; None: `index.planner.plan_rows`
 
 
 @dataclass(frozen=True, slots=True)
 class EngineTuning:
     """When subscriptions are compiled, merged, kept as trees, and matched in blocks."""
 
-    waiting_limit: int = 16
-    """So many subscriptions stay uncompiled, and cost a test each for every event."""
-
-    inline_merge_limit: int = 8192
-    """Up to so many subscriptions are merged by the call that changed something; more by the merging thread."""
-
-    growth: int = 4
-    """A segment is merged with smaller ones once it is at most so many times as large as all of them."""
-
-    waste: float = 0.3
-    """A segment is built again when this share of its subscriptions is deleted."""
-
-    merges_in_background: bool = True
-    """Whether a thread merges what is over `inline_merge_limit`; if not, only `compact` does."""
-
-    row_limit: int = 4
-    """A filter of more conjunctions is kept as a tree, and so is one of several that are not all selective."""
-
-    any_literal_finds_trees: bool = False
-    """Whether a tree gets a row that finds it whatever literals stand beside its `or`; by default they must be keys."""
-
-    pair_cost: int = 40
-    """A tree for one event costs so many instructions of a block of 512; beyond that, blocks decide all trees."""
-
-    listed_ends: int = 32_000
-    """So many end points have codes of 16 bits, and a list of them is small; beyond, dense integers have no list."""
-
-    sparsity: int = 16
-    """Integers are dense when at least one in so many is an end point."""
-
-    bulk_block: int = 8192
-    """Rows of a bulk load whose literals are written in one go: they stay in cache while each column adds its own."""
-
+    waiting_limit: int = 16  # so many subscriptions stay uncompiled, and cost a test each for every event
+    inline_merge_limit: int = 8192  # so many are merged by the call that changed something; more by the merging thread
+    growth: int = 4  # a segment is merged with smaller ones once it is at most so many times as large as all of them
+    waste: float = 0.3  # a segment is built again when this share of its subscriptions is deleted
+    merges_in_background: bool = True  # a thread merges what is over `inline_merge_limit`; if not, only `compact` does
+    row_limit: int = 4  # a filter of more conjunctions is a tree, and so is one of several that are not all selective
+    any_literal_finds_trees: bool = False  # whether any literal beside its `or` finds a tree; else it must be a key
+    pair_cost: int = 40  # a tree for one event costs so many instructions of a block of 512; beyond that, blocks decide
+    listed_ends: int = 32_000  # so many end points have codes of 16 bits; beyond, dense integers have no list
+    sparsity: int = 16  # integers are dense when at least one in so many is an end point
+    bulk_block: int = 8192  # rows of a bulk load that stay in cache while each column adds its literals
     index: IndexTuning = field(default_factory=IndexTuning)
 
 

@@ -8,26 +8,22 @@ Invariant: the demands are exactly those of the filters in force, also after a r
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import Binder, RequirementTracker, fold_names
-from tidings.errors import BadSubscriptions, TidingsError
+from tidings.errors import BadSubscriptions, FilterWarning, TidingsError
 from tidings.lang import parse, parse_stored
 from tidings.lang.filters.ambiguities import WarningCollector
-from tidings.model import And, Not, Or, Test
+from tidings.model import And, Filter, Not, Or, Test
 from tidings.model.values import INT_MAX, INT_MIN, check_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tidings.concepts import Vocabulary
     from tidings.engine.engine import Removal
-    from tidings.errors import FilterWarning
     from tidings.matcher.algorithm import SubId
     from tidings.matcher.backend import Intake
-    from tidings.model import Filter
 
 Submission = tuple[Any, Any, str]
 """An id, a filter in any form, and its notation."""
@@ -46,7 +42,6 @@ class Admission:
     """Reads filters by a vocabulary, and counts the demands of those in force."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        """Start without demands."""
         self.vocabulary, self.concepts = vocabulary, vocabulary.concepts
         self._keywords = vocabulary.to_keywords()
         self._binder = Binder(vocabulary.schema, self.concepts, vocabulary.regions)
@@ -88,13 +83,8 @@ class Admission:
         """Return the attributes that filters in force ask for, each with the words for a filter that does."""
         return {row[0]: row[4] for row in self.needs.to_dict()["demands"]}
 
-    def enter(self, submissions: list[Submission], backend: Intake, *, keep_good: bool) -> Refusals:
-        """Put subscriptions in force; return the refusals, with which, unless `keep_good`, nothing is."""
-        refusals = self.enter_rows(submissions, backend, keep_good=keep_good)
-        return [(submissions[row][0], problem) for row, problem in refusals]
-
     def enter_rows(self, submissions: list[Submission], backend: Intake, *, keep_good: bool) -> RowRefusals:
-        """Put subscriptions in force as `enter` does; refusals come by row, in the order of the rows."""
+        """Put subscriptions in force; return the rows that were refused, with which, unless `keep_good`, nothing is."""
         before, refusals, entry = self.needs.to_dict(), RowRefusals(), _Entry(self, submissions, backend)
         with _pause_collector(len(submissions) >= MANY):
             for row, submission in enumerate(submissions):
@@ -122,16 +112,12 @@ class Admission:
         try:
             self.needs.add(folded, f"subscription `{id}`")
         except TidingsError:
-            self._count_again(id, old)
+            self.count_again(id, old)
             raise
         return bound
 
-    def restore_demands(self, id: SubId, tree: Filter, old: Filter | None) -> None:
-        """Undo `replace_demands`."""
-        self.release(tree)
-        self._count_again(id, old)
-
-    def _count_again(self, id: SubId, old: Filter | None) -> None:
+    def count_again(self, id: SubId, old: Filter | None) -> None:
+        """Count the demands of a filter that was to be replaced, if there was one, and stays."""
         if old is not None:
             self.needs.add(fold_names(old, self.concepts), f"subscription `{id}`")
 
@@ -161,7 +147,8 @@ class _Entry:
         try:
             self.stage.add(id, bound, written, lossless=bound is tree)
         except TidingsError:  # what the matcher cannot express must not be asked of events either
-            self._admission.restore_demands(id, tree, old)
+            self._admission.release(tree)
+            self._admission.count_again(id, old)
             raise
         self._staged[id] = row
 

@@ -10,21 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidings.algebra.law.typed_attribute import collect_attributes
+from tidings.algebra.law.typed_attribute import TypedAttribute, collect_attributes
 from tidings.engine.engine import Removal, SegmentMatches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.engine.events.event_source import EventSource
     from tidings.matcher.algorithm import Algorithm, SubId
     from tidings.model import Filter
-
-
-class _Entry(NamedTuple):
-    written: str | Filter
-    compiled: Any
 
 
 class AlgorithmState(NamedTuple):
@@ -42,14 +36,15 @@ class AlgorithmStage:
     """The subscriptions of one call, compiled by the algorithm and not yet in force."""
 
     def __init__(self, algorithm: Algorithm) -> None:
-        """Start empty."""
         self._algorithm = algorithm
-        self.entries: dict[SubId, _Entry] = {}
+        self.written: dict[SubId, str | Filter] = {}
+        self.compiled: dict[SubId, Any] = {}
 
     def add(self, id: SubId, bound: Filter, written: str | Filter, *, lossless: bool) -> None:
         """Take a subscription; a filter that the algorithm cannot express raises `Unsupported`."""
         del lossless  # the written filter is kept in any case
-        self.entries[id] = _Entry(written, self._algorithm.compile_filter(bound))
+        self.compiled[id] = self._algorithm.compile_filter(bound)
+        self.written[id] = written
 
 
 class AlgorithmStore:
@@ -70,8 +65,8 @@ class AlgorithmStore:
 
     def commit(self, stage: AlgorithmStage) -> None:
         """Put a stage in force."""
-        self.algorithm.add_many((id, entry.compiled) for id, entry in stage.entries.items())
-        self._written.update((id, entry.written) for id, entry in stage.entries.items())
+        self.algorithm.add_many(stage.compiled.items())
+        self._written |= stage.written
 
     def remove(self, ids: Sequence[SubId]) -> Removal:
         """Remove subscriptions; where an id is missing, nothing is removed, and the result names it."""
@@ -96,15 +91,12 @@ class AlgorithmStore:
         return self._written.keys() & set(ids)
 
     def __len__(self) -> int:
-        """Count the subscriptions."""
         return len(self._written)
 
     def __contains__(self, id: object) -> bool:
-        """Tell whether there is a subscription with this id."""
         return id in self._written
 
     def __iter__(self) -> Iterator[SubId]:
-        """Yield the ids."""
         return iter(list(self._written))
 
     def match(self, arrivals: EventSource, state: object = None) -> list[SegmentMatches]:

@@ -7,21 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.algebra import holds
+from tidings.algebra import Reading, Setting, holds
+from tidings.matcher.algorithm import Algorithm, SubId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from tidings.algebra import Reading, Setting
-    from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
 
 
-class Brute:
+class Brute(Algorithm):
     """Asks `holds` of every filter in turn."""
 
     def __init__(self) -> None:
-        """Start without filters."""
         self.filters: dict[SubId, Filter] = {}
 
     def compile_filter(self, tree: Filter) -> Filter:
@@ -39,10 +37,6 @@ class Brute:
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading."""
         return [id for id, tree in self.filters.items() if holds(tree, reading, setting)]
-
-    def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
-        """Return the same for each of many readings."""
-        return [self.match(reading, setting) for reading in readings]
 
     def explain(self) -> dict[str, object]:
         """Say that everything is asked."""

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidings.engine.events.event_source import ArrowEvents, ReadEvents
+from tidings.engine.events.event_source import ArrowEvents, EventSource, ReadEvents
 from tidings.errors import BadEvent
-from tidings.model import DeadLetter
+from tidings.model import DeadLetter, EventBatch
 from tidings.model.arrow_types import to_rows
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from tidings.algebra.law.mismatches import MismatchCounts
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.engine.compile.columns import Column
-    from tidings.engine.events.event_source import EventSource
     from tidings.matcher.backend import BackendState
-    from tidings.model import EventBatch
 
 
 class EventGroup(NamedTuple):

@@ -13,9 +13,9 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tidings import forks
-from tidings.algebra import AttributeReader, Setting
+from tidings.algebra import AttributeReader, ReadSpec, Setting
 from tidings.algebra.law.mismatches import MismatchCounts
-from tidings.concepts import Vocabulary, parse_now
+from tidings.concepts import Ontology, Regions, Vocabulary, parse_now
 from tidings.engine.events.event_source import ReadEvents
 from tidings.engine.segment import TooManyPairs
 from tidings.errors import TidingsError, UnknownSubscription
@@ -27,25 +27,21 @@ from tidings.matcher.mismatch_report import MismatchReport, describe_mismatches
 from tidings.matcher.plan import Plan
 from tidings.matcher.registry import ENGINE, build_backend
 from tidings.matcher.results import concatenate_matches, ids_of, matches_of
-from tidings.matcher.tuning import MATCHER_TUNING
+from tidings.matcher.tuning import MATCHER_TUNING, MatcherTuning
 from tidings.matcher.why import Explanation, explain_match
-from tidings.model import EventBatch, Matches
+from tidings.model import DeadLetter, EventBatch, EventLike, Filter, Matches, Schema
 from tidings.model.events import is_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from tidings.algebra import ReadSpec
     from tidings.algebra.law.typed_attribute import TypedAttribute
-    from tidings.concepts import Ontology, Regions
     from tidings.engine.state import LiveSegment
     from tidings.matcher.admission import RowRefusals, Submission
     from tidings.matcher.algorithm import SubId
     from tidings.matcher.backend import Backend
     from tidings.matcher.loading.bulk_load import Load
-    from tidings.matcher.tuning import MatcherTuning
-    from tidings.model import DeadLetter, EventLike, Filter, Schema
 
 
 class Piece(NamedTuple):
@@ -85,7 +81,6 @@ class Matcher:
         now: datetime | None = None,
         tuning: MatcherTuning = MATCHER_TUNING,
     ) -> None:
-        """Start without subscriptions."""
         self.kind, self.tuning, self.now = kind, tuning, parse_now(now)
         self.schema, self.ontology, self.regions = schema, ontology, regions
         self.admission = Admission(Vocabulary.of(schema, ontology, regions))
@@ -189,19 +184,15 @@ class Matcher:
             self._view = None
 
     def __len__(self) -> int:
-        """Count the subscriptions."""
         return len(self.backend)
 
     def __contains__(self, id: object) -> bool:
-        """Tell whether there is a subscription with this id."""
         return is_id(id) and id in self.backend
 
     def __iter__(self) -> Iterator[SubId]:
-        """Yield the ids."""
         return iter(self.backend)
 
     def __getitem__(self, id: SubId) -> Filter:
-        """Return a subscription's filter as written."""
         if not is_id(id) or (tree := self.backend.get_filter(id)) is None:
             raise _unknown_ids([id])
         return tree
@@ -391,7 +382,6 @@ class Matcher:
         return reduce_matcher(self)
 
     def __repr__(self) -> str:
-        """Show the algorithm and the number of subscriptions."""
         return f"<Matcher {self.kind}: {len(self):,} subscriptions>"
 
 

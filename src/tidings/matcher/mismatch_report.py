@@ -46,7 +46,6 @@ class MismatchReport:
     ids: tuple[SubId, ...]
 
     def __str__(self) -> str:
-        """Say it in one line."""
         are = " and ".join(PLURALS.get(sort, sort) for sort, _ in self.sorts)
         asked = PLURALS.get(self.kind, self.kind) + (f" in {self.unit}" if self.unit else "")
         more = ", ..." if self.subscriptions > len(self.ids) else ""

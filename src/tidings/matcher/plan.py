@@ -28,10 +28,10 @@ class Sheet:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Set it in columns."""
         lines = [line for line in (self.head, *self.rows) if line]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join([self.title, *(f"  {self._line(line, widths)}" for line in lines), *self._notes()])
+        set_lines = (self._line(line, widths) for line in lines)
+        return "\n".join([self.title, *(f"  {line}" for line in (*set_lines, *self.notes))])
 
     def _line(self, line: tuple[str, ...], widths: list[int]) -> str:
         cells = (
@@ -39,9 +39,6 @@ class Sheet:
             for at, (cell, width) in enumerate(zip(line, widths, strict=True))
         )
         return "  ".join(cells).rstrip()
-
-    def _notes(self) -> list[str]:
-        return [f"  {note}" for note in self.notes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +82,14 @@ class Plan:
             made = [Sheet("work", (), tuple((name, str(value)) for name, value in self.work.items()))]
         if self.attributes:
             rows = tuple((name, _words(need)) for name, need in sorted(self.attributes.items()))
-            made.append(Sheet("attributes", (), _cut(rows), notes=_rest(len(rows), "attribute")))
+            made.append(Sheet("attributes", (), rows[: 2 * SHOWN], notes=_rest(len(rows), "attribute")))
         if self.mismatches:
-            lines: tuple[tuple[str, ...], ...] = tuple((str(segment),) for segment in self.mismatches)
-            made.append(Sheet("values not as asked for", (), _cut(lines), notes=_rest(len(lines), "attribute")))
+            lines = tuple((str(report),) for report in self.mismatches)
+            rest = _rest(len(lines), "attribute")
+            made.append(Sheet("values not as asked for", (), lines[: 2 * SHOWN], notes=rest))
         return made
 
     def __str__(self) -> str:
-        """Print the headline, what is slow, and the sheets."""
         return "\n".join([self.headline, *(f"slow: {reason}" for reason in self.slow), *map(str, self.sheets())])
 
 
@@ -133,8 +130,9 @@ def _segment(number: int, segment: Mapping[str, Any]) -> Sheet:
 
 def _path(path: Mapping[str, Any]) -> tuple[str, ...]:
     counts = (f"{path[name]:,}" for name in ("rows", "clusters", "tiles"))
-    columns = ", ".join(path["columns"]) or "-"
-    return columns, path["kind"], *counts, _few(path["candidates"]), time_of(path["nanoseconds"]), path["reason"]
+    columns, candidates = ", ".join(path["columns"]) or "-", path["candidates"]
+    few = f"{candidates:,.0f}" if candidates >= 10 else f"{candidates:.1f}"
+    return columns, path["kind"], *counts, few, time_of(path["nanoseconds"]), path["reason"]
 
 
 def _parts(segment: Mapping[str, Any]) -> list[str]:
@@ -163,10 +161,6 @@ def _parts(segment: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _few(count: float) -> str:
-    return f"{count:,.0f}" if count >= 10 else f"{count:.1f}"
-
-
 def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
@@ -174,10 +168,6 @@ def _many(count: int, noun: str) -> str:
 def _join_names(names: list[str]) -> str:
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
-
-
-def _cut(rows: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-    return rows[: 2 * SHOWN]
 
 
 def _rest(count: int, noun: str) -> tuple[str, ...]:

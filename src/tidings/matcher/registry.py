@@ -7,6 +7,7 @@ never depends on `tidings.papers`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -28,14 +29,9 @@ ENGINE = "engine"
 """The name of the engine, which is a backend by itself and no algorithm of this list."""
 
 
-def _find_in_paper(package: str, kind: str) -> Factory:
-    """Return a factory that looks itself up in `tidings.papers.<package>.MATCHERS` when it is called."""
-
-    def build(ontology: Ontology) -> Algorithm:
-        factories: dict[str, Factory] = import_module(f"tidings.papers.{package}").MATCHERS
-        return factories[kind](ontology)
-
-    return build
+def _build_from_paper(package: str, kind: str, ontology: Ontology) -> Algorithm:
+    factories: dict[str, Factory] = import_module(f"tidings.papers.{package}").MATCHERS
+    return factories[kind](ontology)
 
 
 PAPERS = {
@@ -48,7 +44,7 @@ PAPERS = {
 
 ALGORITHMS: dict[str, Factory] = {
     "brute": lambda _: Brute(),
-    **{kind: _find_in_paper(package, kind) for package, kinds in PAPERS.items() for kind in kinds},
+    **{kind: partial(_build_from_paper, package, kind) for package, kinds in PAPERS.items() for kind in kinds},
 }
 """Each algorithm's name and how to build it for filters over these concepts."""
 

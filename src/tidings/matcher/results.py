@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.engine.ids import Ids
-from tidings.model import Matches
+from tidings.model import DeadLetter, Matches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidings.engine.engine import SegmentMatches
-    from tidings.model import DeadLetter
 
 
 def ids_of(segments: Sequence[SegmentMatches]) -> list[Any]:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidings.algebra import holds
+from tidings.algebra import Reading, Setting, holds
 from tidings.algebra.law.typed_attribute import resolve_attribute, resolve_compared
 from tidings.lang import render
 from tidings.matcher.algorithm import SubId
-from tidings.model import And, Compare, Not, Or, Test
+from tidings.model import And, Compare, Filter, Not, Or, Test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from tidings.algebra import Reading, Setting
-    from tidings.model import Filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +24,6 @@ class Reason:
     seen: tuple[object, ...]
 
     def __str__(self) -> str:
-        """Say it in one line."""
         seen = ", ".join(map(str, self.seen)) if self.seen else "nothing"
         return f"{'yes' if self.holds else 'no '}  {self.test}   (saw {seen})"
 
@@ -42,7 +38,6 @@ class Explanation:
     reasons: tuple[Reason, ...]
 
     def __str__(self) -> str:
-        """Print the verdict and a line for each deciding test."""
         verdict = "matches" if self.matched else "does not match"
         lines = [f"`{self.subscription}` {verdict}: {self.filter}", *(f"  {reason}" for reason in self.reasons)]
         return "\n".join(lines)

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from tidings.engine.compile.code_spaces import ByteSpace, CodeSpace, LinearSpace, RankedSpace
 from tidings.engine.compile.columns import Column, View
-from tidings.engine.compile.encoders import encode_boxes
+from tidings.engine.compile.encoders import ALL_LONGITUDES
 from tidings.engine.compile.row_table import Literals, RowTable
 from tidings.engine.exact.exact_checks import ExactItem, PlaceItem
+from tidings.engine.exact.place_tests import PlaceTable
 from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
 from tidings.kernels.array_types import ByteArray, CodeArray, IntArray
 from tidings.kernels.match import bulk_load as kernel
@@ -54,10 +55,6 @@ class EqualityColumn:
         """The rows that have the test."""
         return self.ends.mask
 
-    def list_ends(self) -> list[EndColumn]:
-        """Return its end points."""
-        return [self.ends]
-
 
 @dataclass(frozen=True, slots=True)
 class SetColumn:
@@ -67,10 +64,6 @@ class SetColumn:
     ends: EndColumn
     start: IntArray
     mask: RowMask
-
-    def list_ends(self) -> list[EndColumn]:
-        """Return its end points."""
-        return [self.ends]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +78,6 @@ class RangeColumn:
     def mask(self) -> RowMask:
         """The rows that have the test."""
         return np.asarray((self.low.mask | self.high.mask) != 0).view(np.uint8)
-
-    def list_ends(self) -> list[EndColumn]:
-        """Return its end points."""
-        return [self.low, self.high]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +128,7 @@ def build_bulk_table(
     builds: dict[Column, _ColumnBuild] = {}
     for test in boxed:
         build = builds.setdefault(test.column, _ColumnBuild(len(builds), test.column.kind or Kind.PLACE))
-        build.ends += test.list_ends()
+        build.ends += [test.low, test.high] if isinstance(test, RangeColumn) else [test.ends]
     for column, build in builds.items():
         if column in texts:
             build.space = texts[column]
@@ -159,9 +148,6 @@ def build_bulk_table(
         item_number=item_number,
         items=items,
     )
-
-
-# Ranks -----------------------------------------------------------------------------------------
 
 
 def _rank_by_lookup(build: _ColumnBuild, tuning: EngineTuning) -> bool:
@@ -205,9 +191,6 @@ def _rank_by_sorting(build: _ColumnBuild) -> None:
     build.space = RankedSpace(ends)
 
 
-# Literals --------------------------------------------------------------------------------------
-
-
 def _write_literals(
     tests: Sequence[EqualityColumn | SetColumn | RangeColumn],
     rows: IntArray,
@@ -233,17 +216,15 @@ def _write_literals(
         for test in tests:
             build = builds[test.column]
             ranking, key = (build.base, build.table), np.uint32(build.number << OP_BITS | ANY)
-            match test:
-                case EqualityColumn(ends=points):
-                    kernel.put_points(build.select_values(points), points.mask, *ranking, key, at, *out, *block)
-                case RangeColumn(low=lows, high=highs):
-                    sides = build.select_values(lows), lows.mask, build.select_values(highs), highs.mask
-                    kernel.put_spans(*sides, *ranking, len(build.space), key, at, *out, *block)
-                case SetColumn(ends=points, start=first, mask=mask):
-                    values = build.select_values(points)
-                    unions = kernel.put_sets(
-                        values, first, mask, *ranking, key, at, *out, union_start, union_low, unions, *block
-                    )
+            if isinstance(test, RangeColumn):
+                sides = build.select_values(test.low), test.low.mask, build.select_values(test.high), test.high.mask
+                kernel.put_spans(*sides, *ranking, len(build.space), key, at, *out, *block)
+                continue
+            values, target = build.select_values(test.ends), (*ranking, key, at, *out)
+            if isinstance(test, EqualityColumn):
+                kernel.put_points(values, test.mask, *target, *block)
+            else:
+                unions = kernel.put_sets(values, test.start, test.mask, *target, union_start, union_low, unions, *block)
     return start, Literals(head, low, high, union_start, union_low, union_low.copy())
 
 
@@ -258,28 +239,17 @@ def _allocate_unions(tests: Sequence[EqualityColumn | SetColumn | RangeColumn]) 
     return np.zeros(unions + 1, np.uint32), np.zeros(points, np.uint32)
 
 
-# Areas -----------------------------------------------------------------------------------------
-
-
 def _build_box_ranges(test: AreaColumn) -> list[RangeColumn]:
-    """Return the ranges of longitude and latitude that hold the areas (`encode_boxes`)."""
-    boxes = [
-        {interval.column: interval.spans[0] for interval in encode_boxes(test.attribute, area)} for area in test.areas
-    ]
+    """Return the ranges of longitude and latitude that hold the areas, as `encode_boxes` does for one."""
+    boxes = np.array([PlaceTable.compute_box(area) for area in test.areas] or [(0.0,) * 4], np.float64)
+    has_longitudes = (boxes[:, 0] != ALL_LONGITUDES[0]) | (boxes[:, 2] != ALL_LONGITUDES[1])
+    number = np.where(test.mask, test.area_number, 0)
+    sides = {View.LONGITUDE: (0, 2, has_longitudes), View.LATITUDE: (1, 3, np.ones(len(boxes), bool))}
     ranges = []
-    for view in (View.LONGITUDE, View.LATITUDE):
-        column = Column(test.attribute, view)
-        spans = [box.get(column) for box in boxes]
-        table = np.array([span[:2] if span else (0.0, 0.0) for span in spans], np.float64).reshape(-1, 2)
-        is_bounded = np.array([span is not None for span in spans], bool)
-        mask = np.zeros(len(test.mask), np.uint8)
-        tested = np.flatnonzero(test.mask)
-        mask[tested] = is_bounded[test.area_number[tested]]
-        number = np.where(mask, test.area_number, 0)
-        if not len(table):
-            table = np.zeros((1, 2))
-        low, high = (np.ascontiguousarray(table[number, side]) for side in range(2))
-        ranges.append(RangeColumn(column, EndColumn(low, mask), EndColumn(high, mask)))
+    for view, (low, high, is_bounded) in sides.items():
+        mask = test.mask & is_bounded[number]
+        ends = [EndColumn(np.ascontiguousarray(boxes[number, side]), mask) for side in (low, high)]
+        ranges.append(RangeColumn(Column(test.attribute, view), *ends))
     return ranges
 
 

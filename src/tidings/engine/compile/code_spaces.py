@@ -37,11 +37,9 @@ class RankedSpace:
     rest: NDArray[np.int16] | None = None
 
     def __post_init__(self) -> None:
-        """Make the ends read-only."""
         object.__setattr__(self, "ends", freeze(self.ends))
 
     def __len__(self) -> int:
-        """Count the end points."""
         return len(self.ends)
 
     def encode(self, points: ColumnValues) -> NDArray[np.uint32]:
@@ -88,7 +86,6 @@ class LinearSpace:
     count: int
 
     def __len__(self) -> int:
-        """Count the end points."""
         return self.count
 
     def encode(self, points: ColumnValues) -> NDArray[np.uint32]:
@@ -121,7 +118,6 @@ class ByteSpace:
     start: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        """Make the arrays read-only."""
         object.__setattr__(self, "blob", freeze(self.blob))
         object.__setattr__(self, "start", freeze(self.start))
 
@@ -131,7 +127,6 @@ class ByteSpace:
         return cls(*pack_bytes(ends))
 
     def __len__(self) -> int:
-        """Count the end points."""
         return len(self.start) - 1
 
     def encode(self, points: ColumnValues) -> NDArray[np.uint32]:

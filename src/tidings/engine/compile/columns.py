@@ -102,7 +102,6 @@ class Numbers:
     rest: NDArray[np.int16] | None = None
 
     def __len__(self) -> int:
-        """Count the places."""
         return len(self.near)
 
 
@@ -117,7 +116,6 @@ class Texts:
     distinct: list[bytes]
 
     def __len__(self) -> int:
-        """Count the places."""
         return len(self.index)
 
 
@@ -147,7 +145,7 @@ EventColumns = dict[Column, EventColumn]
 def split_number(value: Any) -> tuple[float, int]:
     """Return a number as the nearest float and the difference to it.
 
-    >>> split(2**53 + 1)
+    >>> split_number(2**53 + 1)
     (9007199254740992.0, 1)
     """
     near = float(value)

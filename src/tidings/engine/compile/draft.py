@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tidings import model
 from tidings.algebra.normal_form import expand_rows, push_negations
 from tidings.engine.compile.columns import Column, View, split_number
-from tidings.engine.compile.encoders import EncodedPredicate, encode_boxes, encode_condition
+from tidings.engine.compile.encoders import EncodedPredicate, encode_boxes, encode_condition, make_point
 from tidings.engine.exact.exact_checks import ExactItem, LawItem, PlaceItem
 from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
 from tidings.errors import TooLarge
@@ -59,7 +59,6 @@ class EndLists:
     """The intervals of one column: low ends, high ends, flags."""
 
     def __init__(self, column: Column, kind: model.Kind) -> None:
-        """Start empty."""
         self.kind = kind
         self.is_bytewise = column.view.is_bytewise
         self.low = array("i" if self.is_bytewise else "d")
@@ -85,7 +84,6 @@ class FilterDraft:
     """Compiled filters on their way into a segment; `RowTable.from_draft` gives them codes."""
 
     def __init__(self, ontology: Ontology, tuning: EngineTuning = DEFAULT_TUNING) -> None:
-        """Start empty."""
         self._ontology, self.tuning = ontology, tuning
         self.columns: dict[Column, int] = {}
         self.ends: list[EndLists] = []
@@ -209,41 +207,30 @@ class FilterDraft:
             item = self._number_item(PlaceItem(attribute, op, condition))
             boxes = encode_boxes(attribute, condition) if op in (ANY, ALL) else ()
             return CompiledTest(tuple(self._append_literal(box, ANY) for box in boxes), (item,), False)
-        if isinstance(condition, model.Compare | model.Has):
-            return self._defer_to_law(test, negated)
-        encoded = encode_condition(attribute, condition, self._ontology)
+        encoded = None
+        if not isinstance(condition, model.Compare | model.Has):
+            encoded = encode_condition(attribute, condition, self._ontology)
+        if encoded is None and isinstance(condition, model.TextTest) and op not in (ALL, NOT_ALL):
+            numbers = self.patterns.setdefault(attribute, {})
+            number = numbers.setdefault(condition, len(numbers))
+            encoded = EncodedPredicate(Column(attribute, View.PATTERNS), (make_point(number),), model.Kind.TEXT)
         if encoded is not None:
             return CompiledTest((self._append_literal(encoded, op),), (), _is_lossless(condition))
-        if isinstance(condition, model.TextTest) and op not in (ALL, NOT_ALL):
-            return CompiledTest((self._append_pattern(attribute, condition, op),), (), True)
-        return self._defer_to_law(test, negated)
-
-    def _defer_to_law(self, test: model.Test, negated: bool) -> CompiledTest:
         return CompiledTest((), (self._number_item(LawItem(model.Not(test) if negated else test)),), False)
 
     def _number_item(self, item: ExactItem) -> int:
         return self.items.setdefault(item, len(self.items))
 
     def _append_literal(self, encoded: EncodedPredicate, op: int) -> DraftLiteral:
-        column = self._number_column(encoded.column, encoded.kind)
+        column = self.columns.get(encoded.column)
+        if column is None:
+            column = self.columns[encoded.column] = len(self.ends)
+            self.ends.append(EndLists(encoded.column, encoded.kind))
         ends = self.ends[column]
         first = len(ends.flags)
         for span in encoded.spans:
             ends.add(*span)
         return DraftLiteral(column, op, first, len(encoded.spans))
-
-    def _append_pattern(self, attribute: str, condition: model.TextTest, op: int) -> DraftLiteral:
-        numbers = self.patterns.setdefault(attribute, {})
-        number = numbers.setdefault(condition, len(numbers))
-        encoded = EncodedPredicate(Column(attribute, View.PATTERNS), ((number, number, 0),), model.Kind.TEXT)
-        return self._append_literal(encoded, op)
-
-    def _number_column(self, column: Column, kind: model.Kind) -> int:
-        number = self.columns.get(column)
-        if number is None:
-            number = self.columns[column] = len(self.ends)
-            self.ends.append(EndLists(column, kind))
-        return number
 
 
 def _is_selective(literal: model.Filter) -> bool:

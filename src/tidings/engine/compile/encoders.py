@@ -64,9 +64,6 @@ def encode_condition(attribute: str, condition: model.Condition, ontology: Ontol
     return encoder(attribute, condition) if encoder else None
 
 
-# Intervals of plain values ---------------------------------------------------------------------
-
-
 def make_point(value: Any) -> Span:
     """Return the interval of one value."""
     return value, value, 0
@@ -100,9 +97,6 @@ def encode_boolean(attribute: str, condition: model.Condition) -> EncodedPredica
     return EncodedPredicate(Column(attribute, View.NUMBER, kind=Kind.BOOL), points, Kind.BOOL)
 
 
-# Times -----------------------------------------------------------------------------------------
-
-
 def encode_time(attribute: str, condition: model.Condition) -> EncodedPredicate:
     """Return the intervals of a condition on times, or of an age: seconds before now, computed once for a batch."""
     if isinstance(condition, model.Age):
@@ -120,9 +114,6 @@ def to_microseconds(moment: datetime) -> int:
 def to_datetime(value: int) -> datetime:
     """Return the time of so many microseconds since 1970."""
     return EPOCH + timedelta(microseconds=value)
-
-
-# Text and addresses ----------------------------------------------------------------------------
 
 
 def encode_text(attribute: str, condition: model.Condition) -> EncodedPredicate | None:
@@ -167,9 +158,6 @@ def encode_address(attribute: str, condition: model.Condition) -> EncodedPredica
 def pack_address(address: model.Address) -> bytes:
     """Return an address as bytes that sort by version, then by number."""
     return bytes([address.version]) + address.packed
-
-
-# Concepts and places ---------------------------------------------------------------------------
 
 
 def encode_concept(attribute: str, condition: model.IsA, ontology: Ontology) -> EncodedPredicate | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tidings.engine.arrays import counts_to_starts, expand_ranges, invert, list_owners
 from tidings.engine.compile.code_spaces import CodeSpace, build_space
-from tidings.engine.compile.columns import Column, Numbers, Texts
+from tidings.engine.compile.columns import Column, ColumnValues, Numbers, Texts
 from tidings.engine.compile.encoders import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
 from tidings.engine.exact.exact_checks import ExactItem
 from tidings.kernels.match import row_codes as kernel
@@ -26,7 +26,6 @@ from tidings.kernels.match.literals import UNION
 from tidings.model import Kind, TextTest
 
 if TYPE_CHECKING:
-    from tidings.engine.compile.columns import ColumnValues
     from tidings.engine.compile.draft import EndLists, FilterDraft
     from tidings.engine.tuning import EngineTuning
     from tidings.kernels.array_types import IntArray
@@ -58,6 +57,17 @@ class Literals:
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """All six arrays, in order."""
         return self.head, self.low, self.high, *self.unions
+
+    def remap(self, spaces: Sequence[CodeSpace], ranks: Sequence[IntArray], new_sizes: IntArray) -> Literals:
+        """Return literals with codes of other spaces: `ranks[column]` are the new ranks of the column's end points."""
+        low, high = self.low.copy(), self.high.copy()
+        union_low, union_high = self.union_low.copy(), self.union_high.copy()
+        old_sizes = np.array([len(space) for space in spaces], np.int64)
+        rank = np.concatenate([*ranks, np.zeros(0, np.int64)])
+        spans = old_sizes, rank, counts_to_starts([len(column_ranks) for column_ranks in ranks]), new_sizes
+        kernel.remap(self.head, low, high, *spans)
+        kernel.remap_unions(self.head, self.low, self.union_start, union_low, union_high, *spans)
+        return Literals(self.head, low, high, self.union_start, union_low, union_high)
 
 
 @dataclass(frozen=True, slots=True)

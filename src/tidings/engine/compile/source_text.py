@@ -17,7 +17,7 @@ from tidings.engine.arrays import pack_bytes
 from tidings.engine.compile.columns import View
 from tidings.engine.compile.encoders import to_datetime
 from tidings.engine.exact.exact_checks import quantify
-from tidings.kernels.array_types import IntArray
+from tidings.kernels.array_types import BoolArray, IntArray
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import UNION
 from tidings.lang import parse, render
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidings.engine.segment import Segment
-    from tidings.kernels.array_types import BoolArray
 
 FilterSource: TypeAlias = str | Filter
 """A filter as it was written: as text, or as a tree."""

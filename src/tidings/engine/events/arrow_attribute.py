@@ -1,4 +1,4 @@
-"""The values of a table for one attribute, and the merge of several columns that feed one attribute.
+"""The values of a table for one attribute: merged from the columns that feed it, and seen by the views of filters.
 
 The leaves of an attribute tree are columns of their own, and a filter may name any node above them: its values are
 those of all columns below, event by event. Each column is read once, however many names it feeds.
@@ -6,21 +6,29 @@ those of all columns below, event by event. Each column is read once, however ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.algebra.law.typed_attribute import Mismatch, describe_type
+from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, describe_type
+from tidings.engine.arrays import counts_to_starts
+from tidings.engine.compile import columns
+from tidings.engine.compile.columns import Column, ColumnValues, EventColumn, Numbers, View
+from tidings.engine.compile.encoders import to_microseconds
+from tidings.engine.events import event_columns
 from tidings.engine.events.arrow_values import ArrayValues, Mask, NotPlain
-from tidings.engine.events.event_columns import EXACT
+from tidings.engine.events.event_columns import EXACT, FinderLookup
+from tidings.engine.events.views import select_encoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tidings.algebra import Setting
     from tidings.algebra.law.mismatches import MismatchCounts
-    from tidings.algebra.law.typed_attribute import TypedAttribute
+
+_TWO_TO_63 = 2.0**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +82,6 @@ class SharedDictionary:
     """The distinct values of several columns that are read in the same way, numbered in common."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._numbers: dict[Any, int] = {}
         self._distinct: tuple[Any, ...] = ()
 
@@ -121,37 +128,29 @@ def merge_columns(pieces: Sequence[SourceColumn], *, several: bool, words: Share
     """Return the values of several columns as one; unless `several`, events with more than one value are refused."""
     count = pieces[0].attribute.count
     filled = [piece for piece in pieces if len(piece.owners)]
-    owners = np.concatenate([piece.owners for piece in filled]) if filled else np.zeros(0, dtype=np.int64)
-    values = (
-        _concatenate_values([piece.values for piece in filled], words)
-        if filled
-        else ArrayValues(np.zeros(count, dtype=bool))
-    )
     refused = _union_masks([piece.attribute.find_refused() for piece in pieces])
-    if not filled:
-        return AttributeValues(values, count, _union_masks([piece.attribute.null for piece in pieces]), refused)
-    counts = np.bincount(owners, minlength=count)
     null = _union_masks([piece.attribute.null for piece in pieces])
+    if not filled:
+        return AttributeValues(ArrayValues(np.zeros(count, dtype=bool)), count, null, refused)
+    values = _concatenate_values([piece.values for piece in filled], words)
+    owners = np.concatenate([piece.owners for piece in filled])
+    counts = np.bincount(owners, minlength=count)
     null = None if null is None else null & (counts == 0)
     if counts.max() <= 1:
         return AttributeValues(_spread_over_events(values, owners, count), count, null, refused)
     if not several:
         refused = counts > 1 if refused is None else refused | (counts > 1)
     order = np.argsort(owners, kind="stable")
-    return AttributeValues(_reorder(values, order), count, null, refused, owners=owners[order])
+    return AttributeValues(values.select(order), count, null, refused, owners=owners[order])
 
 
 def _union_masks(masks: Sequence[Mask | None]) -> Mask | None:
-    union: Mask | None = None
-    for mask in masks:
-        if mask is not None:
-            union = mask if union is None else union | mask
-    return union
+    some = [mask for mask in masks if mask is not None]
+    return np.logical_or.reduce(some) if some else None
 
 
 def _concatenate_values(parts: Sequence[ArrayValues], words: SharedDictionary) -> ArrayValues:
     """Return the values of parts one after another; they must be of the same sort."""
-    first = parts[0]
     if all(part.index is not None for part in parts):
         return ArrayValues(index=np.concatenate([part.index for part in parts]), distinct=words.distinct)
     if all(part.numbers is not None for part in parts):
@@ -161,13 +160,9 @@ def _concatenate_values(parts: Sequence[ArrayValues], words: SharedDictionary) -
     if all(part.points is not None for part in parts):
         both = [np.concatenate([part.points[side] for part in parts]) for side in (0, 1)]  # type: ignore[index]
         return ArrayValues(points=(both[0], both[1]))
-    if all(_has_no_values(part) for part in parts):
-        return first  # no view can read these values: they only exist
+    if all(values is None for part in parts for values in (part.index, part.numbers, part.times, part.points)):
+        return parts[0]  # no view can read these values: they only exist
     raise NotPlain
-
-
-def _has_no_values(part: ArrayValues) -> bool:
-    return part.index is None and part.numbers is None and part.times is None and part.points is None
 
 
 def _concatenate_numbers(parts: Sequence[Any]) -> NDArray[Any]:
@@ -179,17 +174,6 @@ def _concatenate_numbers(parts: Sequence[Any]) -> NDArray[Any]:
     return np.concatenate(parts)
 
 
-def _reorder(values: ArrayValues, order: NDArray[np.int64]) -> ArrayValues:
-    """Return the values in another order."""
-    return ArrayValues(
-        numbers=None if values.numbers is None else values.numbers[order],
-        times=None if values.times is None else values.times[order],
-        points=None if values.points is None else (values.points[0][order], values.points[1][order]),
-        index=None if values.index is None else values.index[order],
-        distinct=values.distinct,
-    )
-
-
 def _spread_over_events(values: ArrayValues, owners: NDArray[np.int64], count: int) -> ArrayValues:
     """Return values with a place for each event, present where an event has one."""
     if len(owners) == count:
@@ -198,6 +182,111 @@ def _spread_over_events(values: ArrayValues, owners: NDArray[np.int64], count: i
         present, place = np.zeros(count, dtype=bool), np.zeros(count, dtype=np.int64)
         present[owners] = True
         place[owners] = np.arange(len(owners))
-    spread = _reorder(values, place)
+    spread = values.select(place)
     index = spread.index if present is None or spread.index is None else np.where(present, spread.index, -1)
-    return ArrayValues(present, None, spread.numbers, spread.times, spread.points, index, spread.distinct)
+    return replace(spread, present=present, index=index)
+
+
+def build_view(
+    column: Column, attribute: AttributeValues, setting: Setting, automata: FinderLookup
+) -> EventColumn | None:
+    """Return the values of an attribute as a column; None: no event has one."""
+    if column.view is View.NULL:
+        return None if attribute.null is None else event_columns.build_flags(attribute.null)
+    if column.view is View.EXISTS:
+        if attribute.owners is not None:
+            return event_columns.build_flags(np.bincount(attribute.owners, minlength=attribute.count) > 0)
+        present = attribute.values.present
+        return event_columns.build_flags(np.ones(attribute.count, dtype=bool) if present is None else present)
+    if column.view is View.PATTERNS:
+        return _build_patterns(column, attribute, automata)
+    seen = _to_points(column, attribute.values, setting)
+    if seen is None or not len(seen):
+        return None
+    if attribute.owners is None:
+        return EventColumn(seen)
+    return EventColumn(seen, starts=counts_to_starts(np.bincount(attribute.owners, minlength=attribute.count)))
+
+
+def _build_patterns(column: Column, attribute: AttributeValues, automata: FinderLookup) -> EventColumn | None:
+    index, words = attribute.values.index, attribute.values.distinct
+    if index is None:
+        return None
+    present = index >= 0
+    if not present.any():
+        return None
+    owners = np.arange(attribute.count) if attribute.owners is None else attribute.owners
+    readable = np.array([isinstance(word, str) for word in words])
+    texts = [word if isinstance(word, str) else "" for word in words]
+    index = np.where(readable[index], index, -1)[present]
+    return event_columns.build_pattern_column(attribute.count, owners[present], index, texts, automata(column))
+
+
+def _to_points(column: Column, values: ArrayValues, setting: Setting) -> ColumnValues | None:
+    """Return the values of a column's view, or None where the view has none."""
+    if values.present is not None and not values.present.any():
+        return None
+    if values.index is not None:
+        return _view_distinct(column, values.index, values.distinct, setting)
+    if values.points is not None and column.view in (View.LONGITUDE, View.LATITUDE):
+        return _to_floats(values.points[column.view is View.LATITUDE], values.present)
+    if values.times is not None and column.view is View.AGE:
+        return _to_floats(_to_seconds(to_microseconds(setting.now) - values.times), values.present)
+    if values.times is not None and column.view is View.NUMBER:
+        return to_exact_numbers(values.times, values.present)
+    if values.numbers is not None and column.view is View.NUMBER:
+        convert = to_exact_numbers if values.numbers.dtype.kind == "i" else _to_floats
+        return convert(values.numbers, values.present)
+    return None
+
+
+def _view_distinct(
+    column: Column, index: NDArray[np.int64], distinct: tuple[Any, ...], setting: Setting
+) -> ColumnValues | None:
+    """Encode each distinct value once; -1 in `index` points to the last place, which stands for no value."""
+    encode = select_encoder(column, setting)
+    codes: list[Any] = [None if value is None else encode(value) for value in distinct]
+    for at, value in enumerate(distinct):
+        if codes[at] is None and value is not None:
+            codes[at] = columns.UNREADABLE
+    if all(code is None for code in codes):
+        return None
+    if column.view.is_bytewise:
+        words = event_columns.pack_texts([*codes, None])
+        return columns.Texts(words.index[index], words.distinct)
+    numbers = event_columns.pack_numbers([*codes, None])
+    return Numbers(numbers.near[index], None if numbers.rest is None else numbers.rest[index])
+
+
+def _to_floats(values: NDArray[Any], present: Mask | None) -> Numbers:
+    # A copy: Arrow's memory is read-only, and kernels would be compiled once more for it.
+    near = values.astype(np.float64)
+    if present is not None:
+        near[~present] = np.nan
+    return Numbers(near)
+
+
+def _to_seconds(ages: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return microseconds as seconds, rounded like `timedelta.total_seconds`."""
+    if np.abs(ages).max(initial=0) <= EXACT:
+        return ages / 1e6
+    return np.array([age / 1_000_000 for age in ages.tolist()])
+
+
+def to_exact_numbers(values: NDArray[np.int64], present: Mask | None = None) -> Numbers:
+    """Return integers as `Numbers`, with NaN where no value is present.
+
+    >>> to_exact_numbers(np.array([1, 2**53 + 1])).rest
+    array([0, 1], dtype=int16)
+    """
+    near = values.astype(np.float64)
+    rest = None
+    if np.abs(near).max(initial=0) >= EXACT:
+        over = near >= _TWO_TO_63  # the largest integers round up to 2**63, which is no int64
+        exact_rest = values - np.where(over, 0, near).astype(np.int64)
+        exact_rest[over] = values[over] - (2**63 - 1) - 1
+        rest = exact_rest.astype(np.int16)
+    if present is not None:
+        near[~present] = np.nan
+        rest = None if rest is None else np.where(present, rest, 0).astype(np.int16)
+    return Numbers(near, rest if rest is not None and rest.any() else None)

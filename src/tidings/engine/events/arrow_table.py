@@ -18,26 +18,10 @@ import pyarrow.compute as pc
 import pyarrow.types as t
 from numpy.typing import NDArray
 
-from tidings.engine.compile.columns import Column, EventColumn, EventColumns, View, to_typed_attribute
+from tidings.engine.compile.columns import Column, EventColumns, View, to_typed_attribute
+from tidings.engine.events import arrow_attribute, arrow_values
 from tidings.engine.events.arrow_attribute import AttributeValues, SharedDictionary, SourceColumn, merge_columns
-from tidings.engine.events.arrow_points import to_points
-from tidings.engine.events.arrow_values import (
-    ArrayValues,
-    Mask,
-    NotPlain,
-    ReadCache,
-    find_present,
-    find_valid,
-    mark_unreadable,
-    read_array,
-)
-from tidings.engine.events.event_columns import (
-    FinderLookup,
-    build_flags,
-    build_pattern_column,
-    counts_to_starts,
-    find_patterns,
-)
+from tidings.engine.events.arrow_values import ArrayValues, Mask, NotPlain
 from tidings.model import Kind
 from tidings.model.arrow_types import is_list_type
 
@@ -47,6 +31,7 @@ if TYPE_CHECKING:
     from tidings.algebra import ReadSpec, Requirements, Setting
     from tidings.algebra.law.mismatches import MismatchCounts
     from tidings.algebra.law.typed_attribute import TypedAttribute
+    from tidings.engine.events.event_columns import FinderLookup
 
 _UNSEEN = (View.EXISTS, View.NULL)
 
@@ -81,18 +66,14 @@ def build_table_columns(
         return TableColumns({}, every, every)
     try:
         fields = _TableFields(table)
-        needs = {**_expand_wildcards(table.schema, required), **required.attributes}
+        names = [name for field in table.schema for name in _iterate_names(field)] if required.wildcards else []
+        declared = {
+            name: (need,) for prefix, need in required.wildcards for name in names if name.startswith(f"{prefix}.")
+        }  # what a declaration `prefix.*` covers
+        needs = {**declared, **required.attributes}
         return _TableReader(fields, needs, columns, setting).read(every, automata, mismatches)
     except (NotPlain, pa.ArrowNotImplementedError):  # Arrow cannot do everything with its younger types
         return None
-
-
-def _expand_wildcards(schema: pa.Schema, required: Requirements) -> dict[str, tuple[ReadSpec, ...]]:
-    """Return the needs of the columns that a declaration `prefix.*` covers."""
-    if not required.wildcards:
-        return {}
-    names = [name for field in schema for name in _iterate_names(field)]
-    return {name: (need,) for prefix, need in required.wildcards for name in names if name.startswith(f"{prefix}.")}
 
 
 def _iterate_names(field: pa.Field, prefix: str = "") -> Iterator[str]:
@@ -137,7 +118,7 @@ class _TableReader:
         self.fields, self.needs, self.columns, self.setting = fields, needs, columns, setting
         self._pieces: dict[tuple[str, ReadSpec], list[SourceColumn]] = {}
         self._words: dict[ReadSpec, SharedDictionary] = {}
-        self._memo: ReadCache = {}
+        self._memo: arrow_values.ReadCache = {}
         # A column that feeds several attributes is read once for all of them.
         trees = setting.ontology.attribute_trees.values()
         self._fed = {name for tree in trees if len(tree) > 1 for name in tree.names} & needs.keys()
@@ -160,7 +141,7 @@ class _TableReader:
             if mismatches is not None and not need.strict and need.kind is not None:
                 attribute.tally_mismatches(keys[0], mismatches)
             for column in [column for key in keys for column in self.columns.get(key, ())]:
-                event_column = _build_view(column, attribute, self.setting, automata)
+                event_column = arrow_attribute.build_view(column, attribute, self.setting, automata)
                 if event_column is not None:
                     batch[column] = event_column
         return TableColumns(batch, plain, odds)
@@ -182,8 +163,10 @@ class _TableReader:
         self, name: str, need: ReadSpec, source: str, array: pa.Array, alive: Mask | None
     ) -> AttributeValues:
         """Read one column that feeds an attribute; `alive` is where the record around it exists."""
-        null = _find_nulls(array, alive)
+        present = arrow_values.find_present(array)
+        null = None if present is None else ~present  # an explicit null, or NaN
         if alive is not None:
+            null = None if null is None else null & alive
             array = array.take(pa.array(np.arange(len(array)), mask=~alive))
         if need.kind is Kind.RECORD:
             return AttributeValues(self.read_record(name, need, array), len(array), null)
@@ -197,67 +180,58 @@ class _TableReader:
             raise NotPlain
         pieces: list[SourceColumn] = []
         alike = replace(need, several=True)  # how many values an event has is known once all columns are read
+        words = self._words.setdefault(alike, SharedDictionary())
         for source in sources:
             if (source, alike) not in self._pieces:
-                self._pieces[source, alike] = list(self._read_source(name, alike, source))
+                leaves = _iterate_leaves(self.fields, tuple(source.split(".")), None)
+                columns = [self.read_column(name, alike, source, array, alive) for array, alive in leaves]
+                self._pieces[source, alike] = [SourceColumn.from_attribute(column, words) for column in columns]
             pieces += self._pieces[source, alike]
         if not need.several and any(piece.attribute.owners is not None for piece in pieces):
             raise NotPlain  # a list of one is refused too
-        return merge_columns(pieces, several=need.several, words=self._words[alike]) if pieces else None
-
-    def _read_source(self, name: str, need: ReadSpec, source: str) -> Iterator[SourceColumn]:
-        words = self._words.setdefault(need, SharedDictionary())
-        for array, alive in _iterate_leaves(self.fields, tuple(source.split(".")), None):
-            yield SourceColumn.from_attribute(self.read_column(name, need, source, array, alive), words)
+        return merge_columns(pieces, several=need.several, words=words) if pieces else None
 
     def read_values(self, name: str, need: ReadSpec, array: pa.Array, source: str) -> ArrayValues:
         views = [column.view for key in need.keys(name) for column in self.columns.get(key, ())]
         seen = name in self._fed or any(view not in _UNSEEN for view in views)
         _refuse_strange(array.type)
-        return read_array(array, source, need=need, setting=self.setting, seen=seen, memo=self._memo)
+        return arrow_values.read_array(array, source, need=need, setting=self.setting, seen=seen, memo=self._memo)
 
     def read_lists(self, name: str, need: ReadSpec, array: pa.Array, source: str, null: Mask | None) -> AttributeValues:
         """Read a column of lists, whose elements are the values; lists are refused where an attribute has one value."""
         if is_list_type(array.type.value_type) or (need.kind is Kind.PLACE and not t.is_struct(array.type.value_type)):
             raise NotPlain
         if not need.several:
-            return AttributeValues(
-                ArrayValues(np.zeros(len(array), dtype=bool)),
-                len(array),
-                null,
-                refused=mark_unreadable(array).unreadable,
-            )
+            nothing = ArrayValues(np.zeros(len(array), dtype=bool))
+            return AttributeValues(nothing, len(array), null, refused=arrow_values.mark_unreadable(array).unreadable)
         counts = pc.list_value_length(array).fill_null(0).to_numpy()
         owners = np.repeat(np.arange(len(array)), counts)
         values = self.read_values(name, need, pc.list_flatten(array), source)
         attribute = AttributeValues(values, len(array), null, owners=owners)
-        return (
-            attribute
-            if values.present is None or values.unreadable is not None
-            else attribute.select(np.ones(len(array), dtype=bool), len(array))
-        )
+        if values.present is None or values.unreadable is not None:
+            return attribute
+        return attribute.select(np.ones(len(array), dtype=bool), len(array))
 
     def read_record(self, name: str, need: ReadSpec, array: pa.Array) -> ArrayValues:
         """Read a record; the attributes inside it are needs of their own, and read as such."""
         if not t.is_struct(array.type):
             if t.is_nested(array.type):
                 raise NotPlain
-            return mark_unreadable(array) if need.strict else ArrayValues(find_present(array))
+            return arrow_values.mark_unreadable(array) if need.strict else ArrayValues(arrow_values.find_present(array))
         prefix, ontology = f"{name}.", self.setting.ontology
         inside = [other[len(prefix) :] for other in self.needs if other.startswith(prefix)]
         if not array.type.num_fields or any(
             other in ontology.derived_attributes or ontology.sources(other) != (other,) for other in inside
         ):
             raise NotPlain
-        return ArrayValues(find_valid(array))
+        return ArrayValues(arrow_values.find_valid(array))
 
     def find_leaves(self, name: str) -> list[tuple[str, pa.Array, Mask | None]]:
         """Return every column that feeds the attribute, and where the record around it exists."""
-        sources = self.setting.ontology.sources(name)
         return [
-            (s, array, alive)
-            for s in sources
-            for array, alive in _iterate_leaves(self.fields, tuple(s.split(".")), None)
+            (source, array, alive)
+            for source in self.setting.ontology.sources(name)
+            for array, alive in _iterate_leaves(self.fields, tuple(source.split(".")), None)
         ]
 
 
@@ -274,20 +248,12 @@ def _iterate_leaves(
             yield array, alive
         elif t.is_struct(array.type):
             _refuse_strange(array.type)
-            exists = find_valid(array)
+            exists = arrow_values.find_valid(array)
             around = exists if alive is None else alive if exists is None else alive & exists
             inside = {array.type.field(at).name: array.field(at) for at in range(array.type.num_fields)}
             yield from _iterate_leaves(inside, path[split:], around)
         elif t.is_nested(array.type) or t.is_dictionary(array.type):
             raise NotPlain
-
-
-def _find_nulls(array: pa.Array, alive: Mask | None) -> Mask | None:
-    """Return where there is an explicit null, or NaN, but not where the whole record is missing."""
-    present = find_present(array)
-    if present is None:
-        return None
-    return ~present if alive is None else ~present & alive
 
 
 def _refuse_strange(type_: pa.DataType) -> None:
@@ -302,45 +268,3 @@ def _refuse_strange(type_: pa.DataType) -> None:
     elif not t.is_nested(type_) and not isinstance(type_, pa.BaseExtensionType) and not t.is_run_end_encoded(type_):
         return
     raise NotPlain
-
-
-# --- views ----------------------------------------------------------------------------------------
-
-
-def _build_view(
-    column: Column, attribute: AttributeValues, setting: Setting, automata: FinderLookup
-) -> EventColumn | None:
-    if column.view is View.NULL:
-        return None if attribute.null is None else build_flags(attribute.null)
-    if column.view is View.EXISTS:
-        return build_flags(_find_existing(attribute))
-    if column.view is View.PATTERNS:
-        return _build_patterns(column, attribute, automata)
-    seen = to_points(column, attribute.values, setting)
-    if seen is None or not len(seen):
-        return None
-    starts = (
-        None if attribute.owners is None else counts_to_starts(np.bincount(attribute.owners, minlength=attribute.count))
-    )
-    return EventColumn(seen, starts=starts)
-
-
-def _find_existing(attribute: AttributeValues) -> Mask:
-    if attribute.owners is not None:
-        return np.bincount(attribute.owners, minlength=attribute.count) > 0
-    return np.ones(attribute.count, dtype=bool) if attribute.values.present is None else attribute.values.present
-
-
-def _build_patterns(column: Column, attribute: AttributeValues, automata: FinderLookup) -> EventColumn | None:
-    index, words = attribute.values.index, attribute.values.distinct
-    if index is None:
-        return None
-    present = index >= 0
-    if not present.any():
-        return None
-    owners = np.arange(attribute.count) if attribute.owners is None else attribute.owners
-    # A value that is not text satisfies no pattern: it gets the last place.
-    readable = np.array([isinstance(word, str) for word in words])
-    ids = find_patterns([word if isinstance(word, str) else "" for word in words], automata(column))
-    index = np.where(readable[index], index, -1)[present]
-    return build_pattern_column(attribute.count, owners[present], index=index, pattern_ids=ids)

@@ -39,7 +39,7 @@ ReadCache: TypeAlias = "dict[ReadSpec, dict[Any, Any]]"
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000}
 _FIRST, _LAST = to_microseconds(datetime.min.replace(tzinfo=UTC)), to_microseconds(datetime.max.replace(tzinfo=UTC))
 _FIRST_DAY, _LAST_DAY = ((end - EPOCH.date()).days for end in (date.min, date.max))
-_DAY = 86_400_000_000
+_DAY, _DAY_MS = 86_400_000_000, 86_400_000
 _BROKEN = object()
 
 
@@ -63,8 +63,8 @@ class ArrayValues:
     index: NDArray[np.int64] | None = None
     distinct: tuple[Any, ...] = ()
 
-    def select(self, places: Mask) -> ArrayValues:
-        """Return the values at some of the places, none of them unreadable."""
+    def select(self, places: Mask | NDArray[np.int64]) -> ArrayValues:
+        """Return the values at some of the places, none of them unreadable; `places` is a mask, or indexes."""
         present = None if self.present is None else self.present[places]
         return ArrayValues(
             present=None if present is None or present.all() else present,
@@ -144,7 +144,6 @@ def mark_unreadable(array: pa.Array, *, strict: bool = True) -> ArrayValues:
 
 
 def _is_valid_utf8(array: pa.Array) -> bool:
-    """Tell whether text is UTF-8 throughout."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
@@ -189,20 +188,18 @@ def _read_times(array: pa.Array, *, strict: bool) -> ArrayValues:
     """Read times as microseconds; one outside Python's years 1 to 9999 is unreadable."""
     type_, present = array.type, find_valid(array)
     if t.is_date(type_):
-        days = (
-            _view_buffer(array, np.int32).astype(np.int64)
-            if t.is_date32(type_)
-            else _view_buffer(array, np.int64) // 86_400_000
-        )
-        fits = (days >= _FIRST_DAY) & (days <= _LAST_DAY)
-        _require_strict(_mask_or_none(~fits, present), strict=strict)
-        return ArrayValues(present, _mask_or_none(~fits, present), times=np.where(fits, days, 0) * _DAY)
-    if type_.unit == "ns":
-        array, type_ = array.cast(pa.timestamp("us", type_.tz), safe=False), pa.timestamp("us")
-    ticks, longer = _view_buffer(array, np.int64), 1_000_000 // _PER_SECOND[type_.unit]
-    fits = (ticks >= -(-_FIRST // longer)) & (ticks <= _LAST // longer)
-    _require_strict(_mask_or_none(~fits, present), strict=strict)
-    return ArrayValues(present, _mask_or_none(~fits, present), times=np.where(fits, ticks, 0) * longer)
+        is_days = t.is_date32(type_)
+        ticks = _view_buffer(array, np.int32).astype(np.int64) if is_days else _view_buffer(array, np.int64) // _DAY_MS
+        tick_us = _DAY
+        fits = (ticks >= _FIRST_DAY) & (ticks <= _LAST_DAY)
+    else:
+        if type_.unit == "ns":
+            array, type_ = array.cast(pa.timestamp("us", type_.tz), safe=False), pa.timestamp("us")
+        ticks, tick_us = _view_buffer(array, np.int64), 1_000_000 // _PER_SECOND[type_.unit]
+        fits = (ticks >= -(-_FIRST // tick_us)) & (ticks <= _LAST // tick_us)
+    bad = _mask_or_none(~fits, present)
+    _require_strict(bad, strict=strict)
+    return ArrayValues(present, bad, times=np.where(fits, ticks, 0) * tick_us)
 
 
 def _read_places(array: pa.Array, *, strict: bool) -> ArrayValues:
@@ -244,7 +241,6 @@ def _build_reader(need: ReadSpec, source: str, setting: Setting) -> Callable[[An
 
 
 def _read_distinct(array: pa.Array, read: Callable[[Any], Any], cache: dict[Any, Any], *, strict: bool) -> ArrayValues:
-    """Read each distinct value once."""
     index, raws = _encode_dictionary(array)
     values: list[Any] = []
     bad = np.zeros(len(raws) + 1, dtype=bool)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidings.engine.arrays import counts_to_starts, expand_ranges
 from tidings.engine.compile.encoders import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
 from tidings.kernels.match.layout import EventCells
 from tidings.kernels.match.literals import ABSENT, SEVERAL
@@ -17,10 +18,9 @@ from tidings.kernels.match.literals import ABSENT, SEVERAL
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from tidings.engine.compile.code_spaces import CodeSpace
     from tidings.engine.compile.columns import Column, EventColumn, EventColumns
+    from tidings.kernels.array_types import CodeArray, IntArray
 
 
 def encode_events(
@@ -29,46 +29,50 @@ def encode_events(
     """Return the codes of all events; `places` are the numbers of columns, and columns not in `batch` are absent."""
     cell = np.full((events, len(spaces)), ABSENT, np.uint32)
     plain = np.ones(events, np.uint8)
-    starts = [np.zeros(1, np.int64)]
-    lows: list[NDArray[np.uint32]] = []
-    highs: list[NDArray[np.uint32]] = []
+    sizes, lows, highs = [np.zeros(0, np.int64)], [np.zeros(0, np.uint32)], [np.zeros(0, np.uint32)]
     for column, values in batch.items():
         number = places.get(column)
         if number is None:
             continue
-        space = spaces[number]
         if values.starts is None and values.high is None:
-            cell[:, number] = space.encode(values.low)
+            cell[:, number] = spaces[number].encode(values.low)
             continue
-        low, high = _encode_ends(values, space)
-        begin = values.starts if values.starts is not None else np.arange(events + 1)
-        counts = np.diff(begin)
-        first = np.minimum(begin[:-1], max(len(low) - 1, 0))
-        if not len(low):
-            continue
-        single = (counts == 1) & (low[first] == high[first])
-        cell[single, number] = low[first[single]]
-        many = np.flatnonzero((counts >= 1) & ~single & (low[first] != ABSENT))
-        if not len(many):
-            continue
+        codes, counts, low, high = _encode_lists(values, spaces[number], events)
+        many = codes == SEVERAL
         plain[many] = 0
-        base = sum(map(len, lows))
-        room = sum(map(len, starts)) - 1
-        cell[many, number] = SEVERAL | np.arange(room, room + len(many)).astype(np.uint32)
-        sizes = counts[many]
-        ends = np.cumsum(sizes)
-        parts = np.repeat(begin[many] - (ends - sizes), sizes) + np.arange(ends[-1])
-        starts.append(base + ends)
-        lows.append(low[parts])
-        highs.append(high[parts])
-    none = np.zeros(0, np.uint32)
-    return EventCells(
-        cell, plain, np.concatenate(starts), np.concatenate([none, *lows]), np.concatenate([none, *highs])
-    )
+        first = sum(map(len, sizes))
+        codes[many] |= np.arange(first, first + len(counts)).astype(np.uint32)
+        cell[:, number] = codes
+        sizes.append(counts)
+        lows.append(low)
+        highs.append(high)
+    starts = counts_to_starts(np.concatenate(sizes))
+    return EventCells(cell, plain, starts, np.concatenate(lows), np.concatenate(highs))
 
 
-def _encode_ends(values: EventColumn, space: CodeSpace) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return the codes of both ends of each value."""
+def _encode_lists(
+    values: EventColumn, space: CodeSpace, events: int
+) -> tuple[CodeArray, IntArray, CodeArray, CodeArray]:
+    """Return the code of each event, `SEVERAL` where it has more than a point, and what those have instead.
+
+    That is how many intervals each has, and the low and the high codes of all of them.
+    """
+    low, high = _encode_ends(values, space)
+    begin = values.starts if values.starts is not None else np.arange(events + 1)
+    counts = np.diff(begin)
+    codes = np.full(events, ABSENT, np.uint32)
+    if not len(low):
+        return codes, counts[:0], low, high
+    first = np.minimum(begin[:-1], len(low) - 1)
+    single = (counts == 1) & (low[first] == high[first])
+    codes[single] = low[first[single]]
+    many = np.flatnonzero((counts >= 1) & ~single & (low[first] != ABSENT))
+    codes[many] = SEVERAL
+    parts = expand_ranges(begin[many], counts[many])
+    return codes, counts[many], low[parts], high[parts]
+
+
+def _encode_ends(values: EventColumn, space: CodeSpace) -> tuple[CodeArray, CodeArray]:
     low = space.encode(values.low)
     if values.high is None or values.open is None:
         return low, low

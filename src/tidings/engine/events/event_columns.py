@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
+from tidings.engine.arrays import counts_to_starts, expand_ranges
 from tidings.engine.compile.columns import (
     UNREADABLE,
     UNREADABLE_TEXT,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from tidings.algebra import Reading, Setting
     from tidings.algebra.law.typed_attribute import TypedAttribute
+    from tidings.kernels.array_types import IntArray
 
 EXACT = 2**53
 """Floats represent every integer up to here exactly."""
@@ -96,9 +98,6 @@ def _group_values(readings: Sequence[Reading]) -> dict[TypedAttribute, tuple[lis
                 group[0].append(event)
                 group[1].append(values)
     return by_attribute
-
-
-# --- many events ----------------------------------------------------------------------------------
 
 
 def _encode_column(column: Column, cells: list[tuple[Any, ...]], setting: Setting) -> EventColumn | None:
@@ -184,58 +183,34 @@ def build_flags(flags: Any) -> EventColumn | None:
     return EventColumn(Numbers(np.where(mask, 0.0, np.nan))) if mask.any() else None
 
 
-def counts_to_starts(counts: Any) -> NDArray[np.int64]:
-    """Return where each event's values begin, with the end of the last one behind."""
-    starts = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=starts[1:])
-    return starts
-
-
 def _encode_patterns(column: Column, cells: list[tuple[Any, ...]], automata: FinderLookup) -> EventColumn | None:
-    places: dict[str, int] = {}
-    pairs = [
-        (
-            event,
-            places.setdefault(value, len(places)) if isinstance(value, str) else -1,
-        )  # -1: the last place of `find_patterns`, no text
-        for event, cell in enumerate(cells)
-        for value in cell
-    ]
-    if not pairs:
+    places: dict[Any, int] = {}
+    events = [event for event, cell in enumerate(cells) for _ in cell]
+    if not events:
         return None
-    events, index = np.array(pairs, dtype=np.int64).T
-    return build_pattern_column(
-        len(cells), events, index=index, pattern_ids=find_patterns(list(places), automata(column))
-    )
-
-
-def find_patterns(texts: Sequence[str], finder: TextFinder) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the ids of the patterns that each text satisfies and, in one more place behind, no ids."""
-    starts, ids = (np.asarray(array, dtype=np.int64) for array in finder.find_many(texts))
-    return np.append(starts, starts[-1]), ids
+    texts = [value if isinstance(value, str) else None for cell in cells for value in cell]
+    index = [-1 if text is None else places.setdefault(text, len(places)) for text in texts]
+    return build_pattern_column(len(cells), np.array(events), np.array(index), list(places), automata(column))
 
 
 def build_pattern_column(
-    count: int, events: NDArray[np.int64], *, index: NDArray[Any], pattern_ids: tuple[NDArray[Any], NDArray[Any]]
+    count: int, events: IntArray, index: IntArray, texts: Sequence[str], finder: TextFinder
 ) -> EventColumn:
-    """Return the `PATTERNS` column of `count` events, where event `events[i]` holds the text `index[i]`.
+    """Return the `PATTERNS` column of `count` events, where event `events[i]` holds `texts[index[i]]` (-1: no text).
 
-    `pattern_ids` are those of each text, as `find_patterns` returns them. An event has the ids of all its texts, each
-    once and ascending: so the column decides what some text satisfies or none does, not what all of them do.
+    An event has the ids of the patterns that its texts satisfy, each once and ascending: so the column decides what
+    some text satisfies or none does, not what all of them do.
     """
-    starts, ids = (np.asarray(array, dtype=np.int64) for array in pattern_ids)
+    starts, ids = (np.asarray(array, dtype=np.int64) for array in finder.find_many(texts))
+    starts = np.append(starts, starts[-1])  # a value that is no text has the last place, and no ids
     counts = np.diff(starts)[index]
-    ends = np.cumsum(counts)
-    at = np.arange(ends[-1]) + np.repeat(starts[index] - (ends - counts), counts)
-    owners, ids = np.repeat(events, counts), ids[at]
+    owners, ids = np.repeat(events, counts), ids[expand_ranges(starts[index], counts)]
     without = np.setdiff1d(events, owners)
     owners, ids = np.concatenate([owners, without]), np.concatenate([ids, np.full(len(without), NO_PATTERN)])
     width = int(ids.max()) + 2
     owners, ids = np.divmod(np.unique(owners * width + ids + 1), width)
     return EventColumn(Numbers((ids - 1).astype(np.float64)), starts=np.searchsorted(owners, np.arange(count + 1)))
 
-
-# --- one event ------------------------------------------------------------------------------------
 
 # Filling the slots directly takes half the time of the frozen classes' own constructors (0.5 against 0.9
 # microseconds for a column), which is most of what a column of one event costs.
@@ -275,6 +250,18 @@ def _build_single(reading: Reading, wanted: Iterable[Column], setting: Setting, 
     return batch
 
 
+def _add_plain_numbers(batch: EventColumns, plain: list[Column], near: NDArray[np.float64]) -> None:
+    for at, column in enumerate(plain):
+        low = _new(Numbers)
+        _set_near(low, near[at : at + 1])
+        _set_rest(low, None)
+        event_column = batch[column] = _new(EventColumn)
+        _set_low(event_column, low)
+        _set_high(event_column, None)
+        _set_open(event_column, None)
+        _set_starts(event_column, None)
+
+
 _FIRST = np.zeros(1, dtype=np.int32)
 _PRESENT = EventColumn(Numbers(np.zeros(1)))
 
@@ -291,17 +278,3 @@ def _build_special(
         case View.PATTERNS:
             return _encode_patterns(column, [values], automata)
     return _encode_column(column, [values], setting) if values else None
-
-
-def _add_plain_numbers(batch: EventColumns, plain: list[Column], near: NDArray[np.float64]) -> None:
-    """Add columns of one plain number each."""
-    for at, column in enumerate(plain):
-        low = _new(Numbers)
-        _set_near(low, near[at : at + 1])
-        _set_rest(low, None)
-        event_column = _new(EventColumn)
-        _set_low(event_column, low)
-        _set_high(event_column, None)
-        _set_open(event_column, None)
-        _set_starts(event_column, None)
-        batch[column] = event_column

@@ -35,12 +35,10 @@ class ReadEvents:
     """Events that were read one by one."""
 
     def __init__(self, readings: Sequence[Reading], setting: Setting) -> None:
-        """Take the readings."""
         self._readings = readings
         self.setting = setting
 
     def __len__(self) -> int:
-        """Count the events."""
         return len(self._readings)
 
     def select_columns(self, wanted: Iterable[Column], automata: FinderLookup) -> EventColumns:
@@ -73,7 +71,6 @@ class ArrowEvents:
         self._readings: dict[int, Reading] = {}
 
     def __len__(self) -> int:
-        """Count the events."""
         return int(self._table.num_rows)
 
     def select_columns(self, wanted: Iterable[Column], automata: FinderLookup) -> EventColumns:

@@ -15,15 +15,13 @@ from numpy.typing import NDArray
 
 from tidings.algebra import holds
 from tidings.engine.arrays import expand_ranges
-from tidings.engine.compile.columns import Column, Numbers, View
+from tidings.engine.compile.columns import Column, EventColumns, Numbers, View
 from tidings.engine.exact.place_tests import PlaceTable
 from tidings.kernels.match.literals import ALL, ANY, NOT_ANY, NOT_NONE
-from tidings.model import Filter, Near, Not, Quantifier, Test, Within
+from tidings.model import Condition, Filter, Near, Not, Quantifier, Test, Within
 
 if TYPE_CHECKING:
-    from tidings.engine.compile.columns import EventColumns
     from tidings.engine.events.event_source import EventSource
-    from tidings.model import Condition
 
 QUANTIFIERS = (Quantifier.ANY, Quantifier.ALL, Quantifier.NONE)
 

@@ -33,33 +33,16 @@ _AND, _OR = -1 - tree_code.CONJUNCTION, -1 - tree_code.DISJUNCTION
 _NOT = -1 - (4 + tree_code.NEGATION)
 
 
-@dataclass(frozen=True, slots=True)
-class ForestSummary:
-    """Sizes of a forest, for `explain`."""
-
-    trees: int
-    leaves: int
-    shared: int
-    instructions: int
-
-    def __str__(self) -> str:
-        """Return the sizes in one line."""
-        return (
-            f"{self.trees:,} trees over {self.leaves:,} distinct leaves; {self.shared:,} shared sub-trees; "
-            f"{self.instructions:,} instructions for {EVENTS} events"
-        )
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeForest:
     """Trees as straight code; `slots[i]` is the slot of the i-th, whose program follows those of shared sub-trees.
 
     Trees of the same shape lie together, whatever order they came in, so that branches are predicted.
 
-    >>> forest = Forest.build([(7, ("and", (0, ("not", 1))))], leaves=2)
-    >>> truths = forest.table()
+    >>> forest = TreeForest.build([(7, ("and", (0, ("not", 1))))], leaves=2)
+    >>> truths = forest.make_truth_table()
     >>> truths[0], truths[8] = 0b011, 0b101  # leaf 0 holds for events 0 and 1, leaf 1 for 0 and 2
-    >>> starts, slots = forest.match(truths, 3)
+    >>> starts, slots = forest.match_block(truths, 3)
     >>> starts.tolist(), slots.tolist()
     ([0, 0, 1, 1], [7])
     """
@@ -71,7 +54,6 @@ class TreeForest:
     leaves: int
 
     def __post_init__(self) -> None:
-        """Make the arrays read-only, as memory maps are."""
         for name in ("code", "starts", "negated", "slots"):
             object.__setattr__(self, name, freeze(getattr(self, name)))
 
@@ -118,7 +100,6 @@ class TreeForest:
         }
 
     def __len__(self) -> int:
-        """Count the trees."""
         return len(self.slots)
 
     @property
@@ -137,7 +118,7 @@ class TreeForest:
         return self.leaves + self.shared_count
 
     def make_truth_table(self) -> NDArray[np.uint64]:
-        """Return an empty table of truths: `decide_leaves` fills it for a block, `match` reads it and adds to it.
+        """Return an empty table of truths: `decide_leaves` fills it for a block, `match_block` reads it and adds to it.
 
         Each row starts at a line of the processor's cache; one that lies across two costs twice.
         """
@@ -167,13 +148,13 @@ class TreeForest:
         trees.write_by_event(by_bit, matching, count, starts, slots)
         return starts, slots
 
-    def summarize(self) -> ForestSummary:
-        """Return the sizes of the forest."""
+    def summarize(self) -> dict[str, int]:
+        """Return how many trees, distinct leaves, shared sub-trees and instructions there are."""
         kinds, rows = self.code & np.uint32(3), self.code >> np.uint32(tree_code.ROW)
         is_named = np.zeros(self.rows + 1, bool)
         is_named[rows[kinds != tree_code.POP]] = True
         used = int(is_named[: self.leaves].sum())
-        return ForestSummary(trees=len(self), leaves=used, shared=self.shared_count, instructions=len(self.code))
+        return {"trees": len(self), "leaves": used, "shared": self.shared_count, "instructions": len(self.code)}
 
 
 def _write_tokens(

@@ -14,17 +14,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.algebra.law.evaluate import EARTH_RADIUS_M, compute_distance_m
-from tidings.engine.arrays import freeze
+from tidings.engine.arrays import counts_to_starts, freeze
 from tidings.errors import TidingsError
+from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 from tidings.kernels.match import point_tests as kernel
 from tidings.model import Near, Point, Within
 from tidings.model.areas import Area, bounds, shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
 Place: TypeAlias = Within | Near
 Box: TypeAlias = tuple[float, float, float, float]
@@ -38,30 +40,28 @@ MARGIN_DEG = 1e-9
 FLAT = 1 - 1e-6
 """From this sine on, a circle nearly reaches a pole, and its box takes all longitudes."""
 
-Floats: TypeAlias = NDArray[np.float64]
-Starts: TypeAlias = NDArray[np.int64]
-"""Where the parts of each owner begin in the array of all parts, with the end of the last one behind."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlaceTable:
     """Conditions on a place, by number: the order in which `build` got them.
 
-    >>> table = Places.build([Near(Point(13.4, 52.5), 1000)])
+    A `..._start` has where the parts of each owner begin in the array of all parts, and the end of the last one.
+
+    >>> table = PlaceTable.build([Near(Point(13.4, 52.5), 1000)])
     >>> table.decide([0, 0], [13.41, 13.5], [52.5, 52.5]).tolist()
     [True, False]
     """
 
-    frames: Floats  # of an area west, south, east, north; of a circle longitude, latitude, metres, haversine
-    polygon_start: Starts  # of each place; a circle has none
-    ring_start: Starts  # of each polygon
-    vertex_start: Starts  # of each ring
-    vertices: Floats  # longitude, unrolled, and latitude
-    written: Floats  # the longitudes before they were unrolled; empty where that changed none
-    written_start: Starts  # of each ring: a ring that rounding leaves open gets a vertex more
-    run_start: Starts  # of each place
-    run_ends: Starts  # first and last vertex of each run
-    run_bounds: Floats  # west, south, east, north of each run
+    frames: FloatArray  # of an area west, south, east, north; of a circle longitude, latitude, metres, haversine
+    polygon_start: IntArray  # of each place; a circle has none
+    ring_start: IntArray  # of each polygon
+    vertex_start: IntArray  # of each ring
+    vertices: FloatArray  # longitude, unrolled, and latitude
+    written: FloatArray  # the longitudes before they were unrolled; empty where that changed none
+    written_start: IntArray  # of each ring: a ring that rounding leaves open gets a vertex more
+    run_start: IntArray  # of each place
+    run_ends: IntArray  # first and last vertex of each run
+    run_bounds: FloatArray  # west, south, east, north of each run
     decoded: dict[int, Place] = field(init=False, default_factory=dict, repr=False)  # conditions made so far
 
     @classmethod
@@ -77,7 +77,9 @@ class PlaceTable:
         rings, of_polygon = shapely.get_rings(polygons, return_index=True)
         vertices, of_ring = shapely.get_coordinates(rings, return_index=True)
         vertex_start = _to_starts(of_ring, len(rings))
-        written, written_start = _collect_longitudes(areas)
+        written_rings = [ring for area in areas if area for polygon in area.polygons for ring in polygon]
+        written = np.array([lon for ring in written_rings for lon, _ in ring], np.float64)
+        written_start = counts_to_starts([len(ring) for ring in written_rings])
         same = np.array_equal(written, vertices[:, 0])
         run_ring, run_ends = _cut_runs(vertex_start)
         table = cls(
@@ -110,7 +112,6 @@ class PlaceTable:
         return {name: getattr(self, name) for name in ARRAYS}
 
     def __len__(self) -> int:
-        """Count the conditions."""
         return len(self.frames)
 
     def __getitem__(self, place: int) -> Place:
@@ -138,25 +139,22 @@ class PlaceTable:
             lats = self.vertices[first : first + count, 1]
             yield tuple(zip(lons[start[ring] : start[ring + 1]].tolist(), lats.tolist(), strict=True))
 
-    def decide(self, places: Sequence[int] | Starts, lons: Sequence[float] | Floats, lats: Any) -> NDArray[np.bool_]:
+    def decide(self, places: Sequence[int] | IntArray, lons: Sequence[float] | FloatArray, lats: Any) -> BoolArray:
         """Tell for each pair of a condition's number and a point whether the condition accepts the point."""
         numbers = freeze(np.asarray(places, np.int64))
         at_lon, at_lat = (freeze(np.asarray(degrees, np.float64)) for degrees in (lons, lats))
         answers = kernel.decide(numbers, at_lon, at_lat, *self.list_kernel_arrays())
-        for at in np.flatnonzero(answers == kernel.UNSURE):
-            answers[at] = self.decide_by_law(int(numbers[at]), float(at_lon[at]), float(at_lat[at]))
+        for at in np.flatnonzero(answers == kernel.UNSURE):  # by the definition, in exact arithmetic
+            condition, point = self[int(numbers[at])], Point(float(at_lon[at]), float(at_lat[at]))
+            if isinstance(condition, Within):
+                answers[at] = condition.area.holds(point)
+            else:
+                answers[at] = compute_distance_m(condition.center, point) <= condition.metres
         return np.asarray(answers == kernel.INSIDE)
 
-    def list_kernel_arrays(self) -> tuple[Floats, Starts, Starts, Floats, Floats]:
+    def list_kernel_arrays(self) -> tuple[FloatArray, IntArray, IntArray, FloatArray, FloatArray]:
         """Return the arrays that the kernels take, in their order."""
         return self.frames, self.run_start, self.run_ends, self.run_bounds, self.vertices
-
-    def decide_by_law(self, place: int, lon: float, lat: float) -> bool:
-        """Tell whether a condition accepts a point, by the definition in exact arithmetic."""
-        condition, point = self[place], Point(lon, lat)
-        if isinstance(condition, Within):
-            return condition.area.holds(point)
-        return compute_distance_m(condition.center, point) <= condition.metres
 
     @staticmethod
     def compute_box(condition: Place) -> Box:
@@ -207,18 +205,12 @@ def _compute_circle_box(condition: Near) -> Box:
     return (west, south, east, north) if west > -180 and east < 180 else (-180.0, south, 180.0, north)
 
 
-def _to_starts(owners: NDArray[np.integer[Any]], count: int) -> Starts:
+def _to_starts(owners: NDArray[np.integer[Any]], count: int) -> IntArray:
     """Return where the parts of each owner begin, from the ascending owner of each part."""
     return np.searchsorted(owners, np.arange(count + 1)).astype(np.int64)
 
 
-def _collect_longitudes(areas: Sequence[Area | None]) -> tuple[Floats, Starts]:
-    rings = [ring for area in areas if area for rings in area.polygons for ring in rings]
-    lons = np.array([lon for ring in rings for lon, _ in ring], np.float64)
-    return lons, np.cumsum([0, *map(len, rings)], dtype=np.int64)
-
-
-def _cut_runs(vertex_start: Starts) -> tuple[Starts, Starts]:
+def _cut_runs(vertex_start: IntArray) -> tuple[IntArray, IntArray]:
     """Return the ring of each run, and its first and last vertex; neighbours share one."""
     first, last = vertex_start[:-1], vertex_start[1:] - 1
     counts = -(-(last - first) // RUN)
@@ -228,7 +220,7 @@ def _cut_runs(vertex_start: Starts) -> tuple[Starts, Starts]:
     return ring, np.stack((start, np.minimum(start + RUN, last[ring])), axis=1)
 
 
-def _compute_bounds(run_ends: Starts, vertices: Floats) -> Floats:
+def _compute_bounds(run_ends: IntArray, vertices: FloatArray) -> FloatArray:
     if not len(run_ends):
         return np.empty((0, 4))
     ends = (run_ends + np.array([0, 1])).ravel()  # the stretches between two runs are computed too, and dropped

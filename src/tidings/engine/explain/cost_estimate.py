@@ -18,14 +18,13 @@ from tidings.engine.arrays import expand_ranges
 from tidings.engine.events.event_codes import encode_events
 from tidings.engine.index.planner import estimate_bitmap_ns
 from tidings.engine.tuning import IndexTuning
-from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.layout import OP_BITS, IndexPaths, IndexRows
 from tidings.kernels.match.literals import ABSENT, ANY, SEVERAL, UNION
 from tidings.kernels.match.selectivity import estimate_rates
 
 if TYPE_CHECKING:
     from tidings.engine.compile.columns import EventColumns
     from tidings.engine.segment import Segment
-    from tidings.kernels.match.layout import EventCells, IndexPaths, IndexRows
 
 COSTS = IndexTuning()
 """The costs that the planner compares by."""
@@ -96,18 +95,17 @@ def find_unselective(segment: Segment, estimate: SegmentEstimate) -> NDArray[np.
     if not seen:
         return np.zeros(0, np.int64)
     wanted = np.concatenate(seen)
-    return wanted[_reduce_rates(np.minimum, rows, wanted, estimate.codes) > SELECTIVE]
+    return wanted[reduce_rates(np.minimum, segment, wanted, estimate.codes) > SELECTIVE]
 
 
-def estimate_passing(segment: Segment, rows: NDArray[Any], codes: NDArray[np.uint32]) -> NDArray[np.float64]:
-    """Return the share of events that satisfy all literals of each of some rows, taking literals as independent."""
-    return _reduce_rates(np.multiply, segment.index.rows, rows.astype(np.int64), codes)
-
-
-def _reduce_rates(
-    by: np.ufunc, rows: IndexRows, wanted: NDArray[np.int64], codes: NDArray[np.uint32]
+def reduce_rates(
+    by: np.ufunc, segment: Segment, wanted: NDArray[np.int64], codes: NDArray[np.uint32]
 ) -> NDArray[np.float64]:
-    """Return the least, or the product, of the shares of events that the literals of each row accept."""
+    """Return the least, or the product, of the shares of events that the literals of each row accept.
+
+    The product is the share that satisfies the row, taking literals as independent.
+    """
+    rows = segment.index.rows
     first = rows.start[wanted].astype(np.int64)
     sizes = rows.start[wanted + 1].astype(np.int64) - first
     begin = np.cumsum(sizes) - sizes
@@ -231,19 +229,14 @@ def _choose_codes(segment: Segment, sample: tuple[EventColumns, int] | None) -> 
     if sample is None:
         return guessed
     batch, events = sample
-    places = {column: number for number, column in enumerate(segment.columns)}
+    places = segment.column_numbers
     cells = encode_events(batch, places, segment.spaces, events)
+    many = (cells.cell >= SEVERAL) & (cells.cell != ABSENT)
+    # Of several values, the first.
+    cells.cell[many] = cells.many_low[cells.many_start[cells.cell[many] & np.uint32(0x7FFFFFFF)]]
     sampled = [number for column, number in places.items() if column in batch]
     codes = np.resize(guessed.T, (len(segment.columns), min(events, EVENTS))).T if events < EVENTS else guessed
-    codes[:, sampled] = _take_first_values(cells)[:EVENTS, sampled]
-    return codes
-
-
-def _take_first_values(cells: EventCells) -> NDArray[np.uint32]:
-    """Return cells with one value each, the first of several."""
-    codes: NDArray[np.uint32] = cells.cell.copy()
-    many = (codes >= SEVERAL) & (codes != ABSENT)
-    codes[many] = cells.many_low[cells.many_start[codes[many] & np.uint32(0x7FFFFFFF)]]
+    codes[:, sampled] = cells.cell[:EVENTS, sampled]
     return codes
 
 

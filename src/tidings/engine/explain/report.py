@@ -7,26 +7,33 @@ the matches: they tell which part costs most, not how long a machine takes.
 
 from __future__ import annotations
 
+import pickle
+import sys
 from collections import Counter
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.engine.arrays import expand_ranges
+from tidings.engine.compile.source_text import FilterSource, PackedSources
 from tidings.engine.exact.exact_checks import LawItem, PlaceItem
-from tidings.engine.explain.cost_estimate import SegmentEstimate, estimate_passing, estimate_segment, find_unselective
-from tidings.engine.explain.memory import measure_segment
-from tidings.model import And, Compare, Has, Not, Or, Test
+from tidings.engine.explain.cost_estimate import (
+    AccessPath,
+    SegmentEstimate,
+    estimate_segment,
+    find_unselective,
+    reduce_rates,
+)
+from tidings.model import Compare, Has, tests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from tidings.engine.compile.columns import EventColumns
     from tidings.engine.segment import Segment
     from tidings.engine.state import EngineState, LiveSegment
-    from tidings.model import Filter
 
 TREE_NS, CANDIDATE_NS, LAW_NS, AREA_NS, TEXT_NS, LOOSE_NS = 0.03, 600.0, 8000.0, 1000.0, 10_000.0, 100.0
 """Nanoseconds for one instruction of a tree and one of 512 events, for a whole tree and one event, for a test that
@@ -34,6 +41,9 @@ TREE_NS, CANDIDATE_NS, LAW_NS, AREA_NS, TEXT_NS, LOOSE_NS = 0.03, 600.0, 8000.0,
 
 MANY_SEGMENTS = 4
 """From so many segments on, the report counts them among what is slow."""
+
+SAMPLED = 256
+"""Written filters whose size is measured; the others are taken to be like them."""
 
 
 def describe_state(state: EngineState, sample: tuple[EventColumns, int] | None) -> dict[str, object]:
@@ -53,21 +63,7 @@ def describe_state(state: EngineState, sample: tuple[EventColumns, int] | None) 
 def _describe_segment(part: LiveSegment, sample: tuple[EventColumns, int] | None) -> dict[str, Any]:
     segment = part.segment
     estimate = estimate_segment(segment, sample)
-    paths = [
-        {
-            "columns": [str(segment.columns[number]) for number in path.columns],
-            "kind": path.kind,
-            "rows": path.rows,
-            "clusters": path.clusters,
-            "tiles": path.tiles,
-            "candidates": round(path.candidates, 1),
-            "nanoseconds": round(path.nanoseconds),
-            "reason": _explain_path(
-                [str(segment.columns[number]) for number in path.columns], path.kind, path.rows_per_candidate
-            ),
-        }
-        for path in sorted(estimate.paths, key=lambda path: -path.nanoseconds)
-    ]
+    paths = sorted(estimate.paths, key=lambda path: -path.nanoseconds)
     parts = {
         "trees": _describe_trees(segment),
         "text": _describe_text(segment),
@@ -78,9 +74,8 @@ def _describe_segment(part: LiveSegment, sample: tuple[EventColumns, int] | None
     tiles = segment.index.tiles
     checked = np.maximum.reduceat(tiles.rest, tiles.rest_start[:-1]) if len(tiles.row) else tiles.rest
     exact = 0 if len(tiles.doubted) else int(np.count_nonzero(checked == 0))
-    costs = [path.nanoseconds for path in estimate.paths] + [
-        description["nanoseconds"] for description in parts.values() if description
-    ]
+    costs = [path.nanoseconds for path in paths]
+    costs += [description["nanoseconds"] for description in parts.values() if description]
     return {
         "subscriptions": len(part),
         "removed": part.deleted_count,
@@ -88,21 +83,31 @@ def _describe_segment(part: LiveSegment, sample: tuple[EventColumns, int] | None
         "bytes": size,
         "bytes a subscription": round(size / max(1, len(segment)), 1),
         "nanoseconds": round(sum(costs)),
-        "paths": paths,
+        "paths": [_describe_path(path, [str(segment.columns[number]) for number in path.columns]) for path in paths],
         "bitmaps": {"decide": exact, "need a check": len(tiles.row) - exact},
         **{name: description for name, description in parts.items() if description},
         "unselective": _count_live(part, find_unselective(segment, estimate)),
     }
 
 
-def _explain_path(columns: list[str], kind: str, one_of: float) -> str:
-    names = " and ".join(columns)
+def _describe_path(path: AccessPath, columns: list[str]) -> dict[str, Any]:
+    names, one_of = " and ".join(columns), path.rows_per_candidate
     share = "all" if one_of < 1.5 else f"1 of {one_of:,.0f}"
-    if kind == "always":
-        return "nothing selective, or too few to part"
-    if kind.startswith("key"):
-        return f"equality on {names}: {share}"
-    return f"ranges of {names} lie together: {share}"
+    reason = f"ranges of {names} lie together: {share}"
+    if path.kind == "always":
+        reason = "nothing selective, or too few to part"
+    elif path.kind.startswith("key"):
+        reason = f"equality on {names}: {share}"
+    return {
+        "columns": columns,
+        "kind": path.kind,
+        "rows": path.rows,
+        "clusters": path.clusters,
+        "tiles": path.tiles,
+        "candidates": round(path.candidates, 1),
+        "nanoseconds": round(path.nanoseconds),
+        "reason": reason,
+    }
 
 
 def _describe_trees(segment: Segment) -> dict[str, Any] | None:
@@ -111,16 +116,8 @@ def _describe_trees(segment: Segment) -> dict[str, Any] | None:
     summary = segment.trees.forest.summarize()
     items = [segment.exact_checks.items[number] for number in segment.trees.items.tolist()]
     law = sum(isinstance(item, LawItem) for item in items)
-    cost = summary.instructions * TREE_NS + law * LAW_NS + (len(items) - law) * AREA_NS
-    return {
-        "trees": summary.trees,
-        "leaves": summary.leaves,
-        "shared": summary.shared,
-        "instructions": summary.instructions,
-        "areas": len(items) - law,
-        "by the law": law,
-        "nanoseconds": round(cost),
-    }
+    cost = summary["instructions"] * TREE_NS + law * LAW_NS + (len(items) - law) * AREA_NS
+    return {**summary, "areas": len(items) - law, "by the law": law, "nanoseconds": round(cost)}
 
 
 def _describe_candidate_trees(part: LiveSegment, estimate: SegmentEstimate) -> dict[str, Any] | None:
@@ -128,15 +125,14 @@ def _describe_candidate_trees(part: LiveSegment, estimate: SegmentEstimate) -> d
     segment = part.segment
     if segment.candidate_trees is None:
         return None
-    rows, summary = segment.row_of[segment.candidate_trees.forest.slots], segment.candidate_trees.forest.summarize()
-    survivors = float(estimate_passing(segment, rows, estimate.codes).sum())
+    forest = segment.candidate_trees.forest
+    summary, slots = forest.summarize(), forest.slots
+    survivors = float(reduce_rates(np.multiply, segment, segment.row_of[slots], estimate.codes).sum())
     return {
-        "trees": summary.trees
-        if part.deleted is None
-        else int(np.count_nonzero(~part.deleted[segment.candidate_trees.forest.slots])),
-        "leaves": summary.leaves,
+        "trees": len(slots) if part.deleted is None else int(np.count_nonzero(~part.deleted[slots])),
+        "leaves": summary["leaves"],
         "survivors": round(survivors, 1),
-        "nanoseconds": round(min(survivors * CANDIDATE_NS, summary.instructions * TREE_NS)),
+        "nanoseconds": round(min(survivors * CANDIDATE_NS, summary["instructions"] * TREE_NS)),
     }
 
 
@@ -157,7 +153,7 @@ def _describe_checks(part: LiveSegment, estimate: SegmentEstimate) -> dict[str, 
         return None
     by_law = np.array([isinstance(item, LawItem) for item in checks.items], bool)
     law = by_law[checks.item]
-    share = estimate_passing(part.segment, checks.row, estimate.codes)
+    share = reduce_rates(np.multiply, part.segment, checks.row.astype(np.int64), estimate.codes)
     decided = np.minimum(1, np.bincount(checks.item, weights=share, minlength=len(by_law)))
     cost = float(decided @ np.where(by_law, LAW_NS, AREA_NS))
     return {
@@ -171,17 +167,11 @@ def _describe_checks(part: LiveSegment, estimate: SegmentEstimate) -> dict[str, 
 
 def _count_live(part: LiveSegment, rows: NDArray[Any]) -> int:
     """Count the subscriptions of some rows that are not deleted."""
-    entry, slot = part.segment.index.rows.entry, part.segment.index.rows.slot
-    rows = np.unique(rows).astype(np.int64)
-    if len(entry):
-        sizes = entry[rows + 1].astype(np.int64) - entry[rows]
-        rows = expand_ranges(entry[rows], sizes)
-    slots = np.unique(slot[rows])
+    slots = np.unique(part.segment.list_slots(np.unique(rows).astype(np.int64))[0])
     return len(slots) if part.deleted is None else int(np.count_nonzero(~part.deleted[slots]))
 
 
 def _list_slow_parts(state: EngineState, segments: list[dict[str, Any]]) -> list[str]:
-    """Return sentences on what makes matching slow."""
     sentences = []
     if count := sum(segment["unselective"] for segment in segments):
         sentences.append(f"{_pluralize(count, 'filter has', 'filters have')} no selective predicate")
@@ -197,7 +187,9 @@ def _list_slow_parts(state: EngineState, segments: list[dict[str, Any]]) -> list
         whole = sum(segment.get("trees", {}).get("by the law", 0) for segment in segments)
         who = [_pluralize(count, "filter is", "filters are")] if count else []
         who += [_pluralize(whole, "leaf of trees is", "leaves of trees are")] if whole else []
-        sentences += [f"{subject} decided by the law ({', '.join(_name_kinds(law))})" for subject in who]
+        first_tests = (next(tests(filter))[1] for filter in law)  # a law item has one, or the `has` around others
+        kinds = sorted({_name_condition(test.condition) for test in first_tests})
+        sentences += [f"{subject} decided by the law ({', '.join(kinds)})" for subject in who]
     if len(segments) >= MANY_SEGMENTS:
         sentences.append(f"{len(segments)} segments are asked one after the other until they are merged")
     if len(segments) and state.waiting:
@@ -210,12 +202,6 @@ def _pluralize(count: int, singular: str, plural: str) -> str:
     return f"{count:,} {singular if count == 1 else plural}"
 
 
-def _name_kinds(filters: Iterable[Filter]) -> list[str]:
-    """Return the distinct names of the conditions in filters that `algebra.holds` decides."""
-    names = {_name_condition(test.condition) for filter in filters for test in _list_tests(filter)}
-    return sorted(names)
-
-
 def _name_condition(condition: object) -> str:
     match condition:
         case Compare():
@@ -225,12 +211,37 @@ def _name_condition(condition: object) -> str:
     return "patterns on all values"
 
 
-def _list_tests(filter: Filter) -> list[Test]:
-    match filter:
-        case Test():
-            return [filter]
-        case Not(part):
-            return _list_tests(part)
-        case And(parts) | Or(parts):
-            return [test for part in parts for test in _list_tests(part)]
-    return []
+def measure_segment(segment: Segment) -> int:
+    """Return the bytes of all arrays of a segment, mapped from a file or not, and of its written filters."""
+    automata = [automaton.to_arrays() for automaton in segment.automata.values()]
+    trees = [segment.trees, segment.candidate_trees]
+    parts = [segment.spaces, segment.index, segment.exact_checks, automata, trees, segment.ids.to_arrays()]
+    # By address: arrays that share their memory count once.
+    arrays = _iterate_arrays([parts, segment.sources.slots])
+    sizes = {array.__array_interface__["data"][0]: array.nbytes for array in arrays}
+    return sum(sizes.values()) + _measure_sources(segment.sources.filters)
+
+
+def _iterate_arrays(part: Any) -> Iterator[NDArray[Any]]:
+    """Yield the arrays in tuples, lists, dictionaries and dataclasses; decoded items are passed over."""
+    if isinstance(part, np.ndarray):
+        if part.nbytes:
+            yield part
+        return
+    inner: Iterable[Any] = part if isinstance(part, tuple | list) else ()
+    if isinstance(part, dict):
+        inner = part.values()
+    elif is_dataclass(part):
+        inner = [getattr(part, field.name) for field in fields(part) if field.name not in ("items", "decoded")]
+    for value in inner:
+        yield from _iterate_arrays(value)
+
+
+def _measure_sources(filters: Sequence[FilterSource]) -> int:
+    if isinstance(filters, PackedSources):
+        return filters.nbytes
+    if not len(filters):
+        return 0
+    sampled = [filters[at] for at in range(0, len(filters), max(1, len(filters) // SAMPLED))]
+    sizes = [sys.getsizeof(source) if isinstance(source, str) else len(pickle.dumps(source)) for source in sampled]
+    return len(filters) * sum(sizes) // len(sizes)

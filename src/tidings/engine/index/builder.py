@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.engine.arrays import counts_to_starts, expand_ranges, invert, list_owners
-from tidings.engine.compile.row_table import mask_multi_row
+from tidings.engine.compile.row_table import RowTable, mask_multi_row
 from tidings.engine.index.planner import AccessPlan, EventStatistics, plan_rows
 from tidings.engine.index.tiles import TileCuts, build_tiles
-from tidings.kernels.array_types import ByteArray, CodeArray, IntArray
+from tidings.kernels.array_types import ByteArray, CodeArray, Int32Array, IntArray
 from tidings.kernels.match import index_build
 from tidings.kernels.match import plan as kernel
 from tidings.kernels.match.layout import OP_BITS, IndexPaths, IndexRows, IndexTiles, RowLiterals
@@ -28,9 +28,7 @@ from tidings.kernels.match.layout import OP_BITS, IndexPaths, IndexRows, IndexTi
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tidings.engine.compile.row_table import RowTable
     from tidings.engine.tuning import IndexTuning
-    from tidings.kernels.array_types import Int32Array
 
 
 @dataclass(frozen=True, slots=True)

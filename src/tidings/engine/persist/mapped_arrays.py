@@ -39,7 +39,11 @@ NUMBERS = "biuf"
 
 def write_arrays(folder: Path, stem: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """Write arrays as the file `stem-CHECKSUM.bin` unless it exists; return its entry in the manifest."""
-    layout, length = _plan_layout(arrays)
+    layout: dict[str, list[Any]] = {}
+    length = len(MAGIC)
+    for name, array in arrays.items():
+        layout[name] = [array.dtype.str, list(array.shape), length]
+        length += _pad(array.nbytes)
     checksums = compute_checksums(_iterate_chunks(arrays))
     entry: dict[str, Any] = {"name": f"{stem}-{checksums[NAMING][:16]}.bin", "bytes": length, **checksums}
     if not has_file(folder, entry):
@@ -69,16 +73,6 @@ def write_atomically(path: Path, chunks: Iterator[Any]) -> None:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-
-
-def _plan_layout(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, list[Any]], int]:
-    """Return the type, shape and place of each array, and the length of the file."""
-    layout: dict[str, list[Any]] = {}
-    at = len(MAGIC)
-    for name, array in arrays.items():
-        layout[name] = [array.dtype.str, list(array.shape), at]
-        at += _pad(array.nbytes)
-    return layout, at
 
 
 def _pad(length: int) -> int:

@@ -9,7 +9,7 @@ whatever its size.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -31,15 +31,12 @@ from tidings.engine.segment import FilterTrees, Segment
 from tidings.engine.state import LiveSegment
 from tidings.kernels.match.layout import IndexPaths, IndexRows, IndexTiles
 from tidings.lang import parse, render
-from tidings.model import Kind
+from tidings.model import Filter, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from numpy.typing import NDArray
 
     from tidings.engine.persist.mapped_arrays import Arrays
-    from tidings.model import Filter
 
 GROUPS: dict[str, Any] = {"rows": IndexRows, "paths": IndexPaths, "tiles": IndexTiles}
 """The fields of an index that are named groups of arrays; the others are arrays."""
@@ -54,45 +51,32 @@ _opened: WeakKeyDictionary[Segment, Arrays] = WeakKeyDictionary()
 """The arrays that segments were opened from: saving one again takes the same arrays, and decodes nothing."""
 
 
-# Taking apart --------------------------------------------------------------------------------------
-
-
 def segment_to_arrays(segment: Segment) -> Arrays:
     """Return all arrays of a segment by name; with `describe_segment`, all there is to it."""
     opened = _opened.get(segment)
     if opened is not None:
         return opened
-    arrays: Arrays = {}
-    for name in GROUPS:
-        arrays |= _prefix_names(name, getattr(segment.index, name)._asdict())
+    groups: dict[str, Mapping[str, NDArray[Any]]] = {}
+    groups |= {name: getattr(segment.index, name)._asdict() for name in GROUPS}
     rest = [field.name for field in dataclasses.fields(SegmentIndex) if field.name not in GROUPS]
-    arrays |= _prefix_names("index", {name: getattr(segment.index, name) for name in rest})
-    for number, space in enumerate(segment.spaces):
-        arrays |= _prefix_names(f"space.{number}", space.to_arrays())
+    groups["index"] = {name: getattr(segment.index, name) for name in rest}
+    groups |= {f"space.{number}": space.to_arrays() for number, space in enumerate(segment.spaces)}
     checks = segment.exact_checks
-    arrays |= _prefix_names("second", {name: getattr(checks, name) for name in SECOND})
-    blob, start = pack_bytes([_render_law(item) for item in checks.items])
-    arrays |= _prefix_names("law", {"blob": blob, "start": start})
-    arrays |= _prefix_names("places", checks.places.to_arrays())
-    for number, automaton in enumerate(segment.automata.values()):
-        arrays |= _prefix_names(f"automaton.{number}", automaton.to_arrays())
+    groups["second"] = {name: getattr(checks, name) for name in SECOND}
+    laws = [render(item.filter, notation="json") if isinstance(item, LawItem) else "" for item in checks.items]
+    blob, start = pack_bytes([law.encode() for law in laws])
+    groups["law"] = {"blob": blob, "start": start}
+    groups["places"] = checks.places.to_arrays()
+    groups |= {
+        f"automaton.{number}": automaton.to_arrays() for number, automaton in enumerate(segment.automata.values())
+    }
     for prefix, trees in (("", segment.trees), ("asked.", segment.candidate_trees)):
         if trees is not None:
-            arrays |= _prefix_names(f"{prefix}leaves", {name: getattr(trees.leaves, name) for name in LEAVES})
-            arrays |= _prefix_names(f"{prefix}trees", {name: getattr(trees, name) for name in TREES})
-            arrays |= _prefix_names(f"{prefix}forest", trees.forest.to_arrays())
-    arrays |= _prefix_names("ids", segment.ids.to_arrays())
-    arrays |= _prefix_names("sources", segment.sources.to_arrays())
-    return arrays
-
-
-def _prefix_names(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
-    return {f"{prefix}.{name}": array for name, array in arrays.items()}
-
-
-def _render_law(item: ExactItem) -> bytes:
-    """Return the filter of a law item as JSON; places are in arrays of their own."""
-    return render(item.filter, notation="json").encode() if isinstance(item, LawItem) else b""
+            groups[f"{prefix}leaves"] = {name: getattr(trees.leaves, name) for name in LEAVES}
+            groups[f"{prefix}trees"] = {name: getattr(trees, name) for name in TREES}
+            groups[f"{prefix}forest"] = trees.forest.to_arrays()
+    groups |= {"ids": segment.ids.to_arrays(), "sources": segment.sources.to_arrays()}
+    return {f"{group}.{name}": array for group, arrays in groups.items() for name, array in arrays.items()}
 
 
 def describe_segment(segment: Segment) -> dict[str, Any]:
@@ -115,9 +99,6 @@ def describe_segment(segment: Segment) -> dict[str, Any]:
     }
 
 
-# Putting together ----------------------------------------------------------------------------------
-
-
 def open_segment(
     description: Mapping[str, Any],
     arrays: Arrays,
@@ -130,16 +111,17 @@ def open_segment(
     """
     parts = _group_arrays(arrays)
     columns = [_parse_column(units, *words) for words in description["columns"]]
+    names, places = tuple(description["places"]), PlaceTable.from_arrays(parts["places"])
+    items = _LazyItems(names, parts, places, bind)
     index: dict[str, Any] = {**{name: group(**parts[name]) for name, group in GROUPS.items()}, **parts["index"]}
     segment = Segment(
         columns=tuple(column for column, _ in columns),
         kinds=tuple(kind for _, kind in columns),
         spaces=tuple(open_space(parts[f"space.{number}"]) for number in range(len(columns))),
         index=SegmentIndex(**index),
-        exact_checks=_open_checks(tuple(description["places"]), parts, bind),
+        exact_checks=ExactChecks(items, places=places, names=names, **{name: parts["second"][name] for name in SECOND}),
         automata={
-            name: TextAutomaton.from_arrays(parts[f"automaton.{number}"])
-            for number, name in enumerate(description["patterns"])
+            name: TextAutomaton(parts[f"automaton.{number}"]) for number, name in enumerate(description["patterns"])
         },
         trees=_open_trees(parts, ""),
         candidate_trees=_open_trees(parts, "asked."),
@@ -167,12 +149,6 @@ def _group_arrays(arrays: Arrays) -> dict[str, Arrays]:
     return groups
 
 
-def _open_checks(names: tuple[str, ...], parts: dict[str, Arrays], bind: Callable[[Filter], Filter]) -> ExactChecks:
-    arrays, places = parts["second"], PlaceTable.from_arrays(parts["places"])
-    items = _LazyItems(names, arrays, places, parts["law"], bind)
-    return ExactChecks(items=items, places=places, names=names, **{name: arrays[name] for name in SECOND})
-
-
 def _open_trees(parts: dict[str, Arrays], prefix: str) -> FilterTrees | None:
     if f"{prefix}trees" not in parts:
         return None
@@ -184,9 +160,10 @@ class _LazyItems(Sequence[ExactItem]):
     """The exact checks of an opened segment, each decoded when first needed; `decoded` has those so far."""
 
     def __init__(
-        self, names: tuple[str, ...], arrays: Arrays, places: PlaceTable, law: Arrays, bind: Callable[[Filter], Filter]
+        self, names: tuple[str, ...], parts: dict[str, Arrays], places: PlaceTable, bind: Callable[[Filter], Filter]
     ) -> None:
-        self._names, self._arrays, self._places, self._law, self._bind = names, arrays, places, law, bind
+        self._names, self._arrays, self._law = names, parts["second"], parts["law"]
+        self._places, self._bind = places, bind
         self.decoded: dict[int, ExactItem] = {}
 
     def __len__(self) -> int:
@@ -209,9 +186,6 @@ class _LazyItems(Sequence[ExactItem]):
         start = self._law["start"]
         text = self._law["blob"][start[at] : start[at + 1]].tobytes().decode()
         return LawItem(self._bind(parse(text, notation="json")))
-
-
-# Deleted slots -------------------------------------------------------------------------------------
 
 
 def collect_deleted(parts: Iterable[LiveSegment]) -> Arrays:

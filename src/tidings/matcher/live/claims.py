@@ -69,7 +69,9 @@ def settle(folder: Path, query: str, batch: int, *, claim: Claim, keep: int) -> 
         return first
     finally:
         draft.unlink(missing_ok=True)
-    _remove_old(path.parent, keep)
+    claims = sorted((int(match[1]), path) for path in path.parent.iterdir() if (match := _NAME.fullmatch(path.name)))
+    for _, old in claims[:-keep]:
+        old.unlink(missing_ok=True)
     return claim
 
 
@@ -91,12 +93,6 @@ def _remove_silent(folder: Path, silent_seconds: float) -> None:
             times = [path.stat().st_mtime for path in query.glob("*.json")]
             if times and time.time() - max(times) > silent_seconds:
                 shutil.rmtree(query, ignore_errors=True)
-
-
-def _remove_old(folder: Path, keep: int) -> None:
-    numbered = sorted((int(match[1]), path) for path in folder.iterdir() if (match := _NAME.fullmatch(path.name)))
-    for _, path in numbered[:-keep]:
-        path.unlink(missing_ok=True)
 
 
 def _path(folder: Path, query: str, batch: int) -> Path:

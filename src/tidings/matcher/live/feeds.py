@@ -9,23 +9,20 @@ the id is removed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from tidings.errors import FileError, TidingsError
 from tidings.matcher.admission import is_id
 from tidings.matcher.live.change_rounds import ChangeStep
 from tidings.matcher.loading.row_files import RowFile
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from tidings.matcher.loading.row_readers import Row
-
 ENDINGS = (".jsonl", ".json", ".csv", ".parquet")
 """What change files are called; each may have `.gz` behind it."""
+
+NO_ID = "there is no `id` of text or an integer; a change has `id`, and `filter` unless it removes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,27 +113,17 @@ def _read(path: Path, notation: str) -> Iterator[ChangeStep]:
     try:
         with RowFile(path) as file:
             for row in (row for batch in file for row in batch):
-                problem = _problem(row)
-                if problem is not None:
-                    yield _unread(FileError(f"{path.name}, {row.place}: {problem}"))
-                else:
-                    yield _step(row.values or {}, notation)
-    except TidingsError as problem:
-        yield _unread(problem)
-
-
-def _step(values: Mapping[str, Any], notation: str) -> ChangeStep:
-    text = values.get("filter")
-    return ChangeStep(values["id"], text, values.get("notation") or notation, removes=text is None or text == "")
+                if row.values is None or not is_id(row.values.get("id")):
+                    yield _unread(
+                        FileError(f"{path.name}, {row.place}: {row.problem if row.values is None else NO_ID}")
+                    )
+                    continue
+                text = row.values.get("filter")
+                removes = text is None or text == ""
+                yield ChangeStep(row.values["id"], text, row.values.get("notation") or notation, removes=removes)
+    except TidingsError as error:
+        yield _unread(error)
 
 
 def _unread(problem: TidingsError) -> ChangeStep:
     return ChangeStep(None, problem=problem)
-
-
-def _problem(row: Row) -> str | None:
-    if row.values is None:
-        return row.problem
-    if not is_id(row.values.get("id")):
-        return "there is no `id` of text or an integer; a change has `id`, and `filter` unless it removes"
-    return None

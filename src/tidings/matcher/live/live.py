@@ -19,28 +19,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tidings import forks
-from tidings.concepts import parse_now
+from tidings.concepts import Ontology, Regions, parse_now
 from tidings.errors import SnapshotError, TidingsError
 from tidings.matcher.admission import build_refusal, check_id, check_ids
 from tidings.matcher.live import claims, versions
 from tidings.matcher.live.change_rounds import ChangeStep, split_rounds
 from tidings.matcher.live.claims import Claim
-from tidings.matcher.live.feeds import open_feed
+from tidings.matcher.live.feeds import Feed, open_feed
 from tidings.matcher.loading.subscription_input import iterate_subscriptions
 from tidings.matcher.matcher import Matcher
 from tidings.matcher.snapshot.directory import MANIFEST, lock_folder
-from tidings.matcher.tuning import LIVE_TUNING
+from tidings.matcher.snapshot.snapshot import write_parts
+from tidings.matcher.tuning import LIVE_TUNING, LiveTuning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from tidings.concepts import Ontology, Regions
     from tidings.engine.state import LiveSegment
     from tidings.matcher.algorithm import SubId
-    from tidings.matcher.live.feeds import Feed
-    from tidings.matcher.live.versions import Version, WritableShards
-    from tidings.matcher.tuning import LiveTuning
+    from tidings.matcher.live.sharded_store import ShardedStore
+    from tidings.matcher.live.versions import Version
     from tidings.model import Filter, Schema
 
 
@@ -77,7 +76,8 @@ class Live:
         self.folder, self.verify, self.tuning = Path(folder), verify, tuning
         self.follow = open_feed(follow) if isinstance(follow, str | Path) else follow
         self._lock, self._depth = threading.RLock(), 0
-        self._opened: tuple[Version, WritableShards] | None = None  # the version that a writer goes on from
+        # The version that a writer goes on from, open to be changed.
+        self._opened: tuple[Version, tuple[Matcher, ShardedStore]] | None = None
         forks.listen(self)
         keywords = {"schema": schema, "ontology": ontology, "regions": regions, "now": parse_now(now)}
         if versions.newest(self.folder) is None:
@@ -129,19 +129,15 @@ class Live:
         return versions.open_version(self.folder, versions.read_version(self.folder, version), verify=self.verify)
 
     def __len__(self) -> int:
-        """Count the subscriptions."""
         return self.version.count
 
     def __iter__(self) -> Iterator[SubId]:
-        """Yield the ids."""
         return iter(self.open())
 
     def __contains__(self, id: object) -> bool:
-        """Tell whether there is a subscription with this id."""
         return id in self.open()
 
     def __repr__(self) -> str:
-        """Show the folder and the newest version."""
         return f"<Live {str(self.folder)!r}: {len(self):,} subscriptions, version {self.version.number}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -200,17 +196,16 @@ class Live:
 
     def _apply(self, steps: list[ChangeStep], position: Mapping[str, Any] | None, *, keep_good: bool) -> Change:
         """Apply the changes to the newest version, and publish the result as the next one."""
-        latest, opened = self._open_latest()
-        matcher = opened.matcher
+        latest, (matcher, store) = self._open_latest()
         try:
             change = _apply_steps(steps, matcher)
             if change.refused and not keep_good:
                 raise build_refusal(change.refused, sum(not step.removes for step in steps))
             if not change.added and not change.removed and (position is None or position == latest.position):
                 return replace(change, version=latest.number)
-            shards = [engine.seal().parts for engine in opened.engines]
+            shards = [engine.seal().parts for engine in store.engines]
             version = self._publish(latest, matcher, shards, position)
-            self._opened = version, opened
+            self._opened = version, (matcher, store)
         except BaseException:
             self._opened = None  # the matcher is half changed, or changed and not written
             raise
@@ -224,7 +219,7 @@ class Live:
         position: Mapping[str, Any] | None,
     ) -> Version:
         """Write the segments that have no file yet, and the version after the latest; remove old versions."""
-        entries = [versions.write_parts(self.folder, parts) for parts in shards]
+        entries = [write_parts(self.folder, parts) for parts in shards]
         first = next(iter(matcher), None)
         version = versions.write_version(
             self.folder,
@@ -238,7 +233,7 @@ class Live:
         versions.remove_old(self.folder, claimed, keep=self.tuning.versions_kept)
         return version
 
-    def _open_latest(self) -> tuple[Version, WritableShards]:
+    def _open_latest(self) -> tuple[Version, tuple[Matcher, ShardedStore]]:
         """Return the newest version, and its subscriptions open to be changed."""
         latest = self.version
         if self._opened is None or self._opened[0].checksum != latest.checksum:

@@ -11,8 +11,8 @@ from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from tidings.engine.engine import Engine, Removal
-from tidings.engine.state import EngineState
+from tidings.engine.engine import Engine, Removal, SegmentMatches
+from tidings.engine.state import EngineState, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from tidings.algebra.law.requirement_counts import Demand
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.engine.compile.source_text import FilterSource
-    from tidings.engine.engine import SegmentMatches
     from tidings.engine.events.event_source import EventSource
-    from tidings.engine.staging import Stage
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
 
@@ -40,7 +38,6 @@ class ShardedStage:
     """A stage for each shard."""
 
     def __init__(self, stages: Sequence[Stage]) -> None:
-        """Take empty stages."""
         self.stages = stages
 
     def add(self, id: SubId, bound: Filter, source: FilterSource, *, lossless: bool) -> None:
@@ -52,7 +49,6 @@ class ShardedStore:
     """The engines of all shards, as one backend of `Matcher`."""
 
     def __init__(self, engines: Sequence[Engine]) -> None:
-        """Take the engines, in the order of their shards."""
         self.engines = tuple(engines)
 
     @property
@@ -104,15 +100,12 @@ class ShardedStore:
         return self.engines[self._shard(id)].get_filter(id)
 
     def __len__(self) -> int:
-        """Count the subscriptions."""
         return sum(map(len, self.engines))
 
     def __contains__(self, id: object) -> bool:
-        """Tell whether there is a subscription with this id."""
         return any(id in engine for engine in self.engines)
 
     def __iter__(self) -> Iterator[SubId]:
-        """Yield the ids."""
         return chain.from_iterable(self.engines)
 
     @property

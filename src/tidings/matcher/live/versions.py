@@ -14,27 +14,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from tidings.engine.persist.mapped_arrays import map_arrays, write_arrays, write_atomically
-from tidings.engine.persist.segment_arrays import build_parts, collect_deleted, open_segment
+from tidings.engine.persist.mapped_arrays import write_atomically
 from tidings.errors import SnapshotError, TidingsError
 from tidings.matcher.live.sharded_store import ShardedStore
-from tidings.matcher.registry import ENGINE, build_engine
 from tidings.matcher.snapshot import snapshot
-from tidings.matcher.snapshot.directory import OURS, render_json, sign
+from tidings.matcher.snapshot.directory import OURS, check_manifest, list_names, render_json, sign
 from tidings.matcher.snapshot.vocabulary_files import read_file, read_vocabulary, write_vocabulary
 from tidings.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from tidings.engine.engine import Engine
-    from tidings.engine.segment import Segment
-    from tidings.engine.state import LiveSegment
     from tidings.matcher.admission import Admission
     from tidings.matcher.matcher import Matcher
 
@@ -100,7 +94,9 @@ def read_version(folder: str | Path, number: int | None = None) -> Version:
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        msg = f"`{folder}` has no version {number} (any more): there are {_describe(_numbers(folder))}"
+        numbers = _numbers(folder)
+        kept = f"{min(numbers)} to {max(numbers)}" if numbers else "none"
+        msg = f"`{folder}` has no version {number} (any more): there are {kept}"
         raise SnapshotError(msg) from None
     except (OSError, ValueError) as problem:
         msg = f"the version `{path}` cannot be read: {problem}"
@@ -108,30 +104,14 @@ def read_version(folder: str | Path, number: int | None = None) -> Version:
     return _parse_version(table, path)
 
 
-def _describe(numbers: list[int]) -> str:
-    return f"{min(numbers)} to {max(numbers)}" if numbers else "none"
-
-
 def _parse_version(table: Any, path: Path) -> Version:
-    if not isinstance(table, dict) or type(table.get("format")) is not int:
-        msg = f"`{path}` is not a version of subscriptions"
-        raise SnapshotError(msg)
-    if table["format"] > FORMAT:
-        written = table.get("tidings", "a newer version")
-        msg = f"`{path}` has format {table['format']} (by tidings {written}); this version reads up to {FORMAT}"
-        raise SnapshotError(msg)
-    if sign(table) != table:
-        msg = f"`{path}` is altered: its checksum is another"
-        raise SnapshotError(msg)
+    check_manifest(table, newest=FORMAT, file=f"`{path}`", whole=f"`{path}`", noun="a version of subscriptions")
     try:
         names = ("number", "count", "needs", "files", "checksum", "now", "position", "ids")
         return Version(shards=tuple(table["shards"]), **{name: table[name] for name in names})
     except KeyError as problem:
         msg = f"`{path}` lacks {problem}"
         raise SnapshotError(msg) from problem
-
-
-# Opening -------------------------------------------------------------------------------------------
 
 
 def open_version(folder: str | Path, version: Version, shard: int | None = None, *, verify: bool = True) -> Matcher:
@@ -142,44 +122,26 @@ def open_version(folder: str | Path, version: Version, shard: int | None = None,
     return matcher
 
 
-class WritableShards(NamedTuple):
-    """A version open to be changed: a matcher of all its subscriptions, and the engine of each shard behind it."""
-
-    matcher: Matcher
-    engines: list[Engine]
-
-
-def open_shards(folder: str | Path, version: Version, *, verify: bool = True) -> WritableShards:
+def open_shards(folder: str | Path, version: Version, *, verify: bool = True) -> tuple[Matcher, ShardedStore]:
     """Open a version for a writer: every shard keeps an engine of its own, and the demands are those of all."""
     matcher = _build_matcher(Path(folder), version)
-    engines = [_open_engine(folder, [entry], matcher.admission, verify=verify) for entry in version.shards]
-    matcher.adopt(ShardedStore(engines))
-    return WritableShards(matcher, engines)
+    store = ShardedStore([_open_engine(folder, [shard], matcher.admission, verify=verify) for shard in version.shards])
+    matcher.adopt(store)
+    return matcher, store
 
 
 def _build_matcher(folder: Path, version: Version) -> Matcher:
     """Return an empty matcher with the vocabulary, the time and the demands of a version."""
-    from tidings.matcher.matcher import Matcher
-
     files = {name: read_file(folder, entry) for name, entry in version.files.items()}
-    matcher = Matcher(ENGINE, **read_vocabulary(files), now=snapshot.parse_time(version.now))
-    matcher.admission.needs.restore(version.needs)
-    return matcher
+    keywords = {**read_vocabulary(files), "now": snapshot.parse_time(version.now)}
+    return snapshot.build_matcher(keywords, version.needs)
 
 
 def _open_engine(
     folder: str | Path, shards: Sequence[Mapping[str, Any]], admission: Admission, *, verify: bool = True
 ) -> Engine:
-    engine = build_engine(admission)
-    engine.restore([part for shard in shards for part in _open_parts(Path(folder), shard, admission, verify=verify)])
-    return engine
-
-
-def _open_parts(folder: Path, shard: Mapping[str, Any], admission: Admission, *, verify: bool) -> list[LiveSegment]:
     try:
-        segments = [_open_segment(folder, entry, admission, verify=verify) for entry in shard["segments"]]
-        dead = {} if shard["dead"] is None else map_arrays(folder, shard["dead"], verify=verify)
-        return build_parts(segments, dead)
+        return snapshot.open_engine(Path(folder), shards, admission, verify=verify)
     except (LookupError, TypeError, ValueError, AttributeError) as problem:
         if isinstance(problem, TidingsError):
             raise
@@ -187,38 +149,18 @@ def _open_parts(folder: Path, shard: Mapping[str, Any], admission: Admission, *,
         raise SnapshotError(msg) from problem
 
 
-def _open_segment(folder: Path, entry: dict[str, Any], admission: Admission, *, verify: bool) -> Segment:
-    arrays, units = map_arrays(folder, entry, verify=verify), admission.needs.find_units()
-    segment = open_segment(entry, arrays, admission.bind_filter, units)
-    snapshot.remember(segment, entry)
-    return segment
-
-
-# Writing -------------------------------------------------------------------------------------------
-
-
 def write_shard(folder: Path, matcher: Matcher) -> dict[str, Any]:
     """Write the segments of a matcher that have no file yet, and return the entry of a shard that consists of them."""
     parts = matcher.capture().parts
     assert parts is not None
-    return write_parts(folder, parts)
-
-
-def write_parts(folder: Path, parts: Sequence[LiveSegment]) -> dict[str, Any]:
-    """Write the segments that have no file yet, and return the entry of a shard that consists of them."""
-    dead = collect_deleted(parts)
-    return {
-        "count": sum(map(len, parts)),
-        "segments": [snapshot.write_segment(folder, part.segment) for part in parts],
-        "dead": write_arrays(folder, "dead", dead) if dead else None,
-    }
+    return snapshot.write_parts(folder, parts)
 
 
 def merge_shard(folder: Path, shards: Sequence[Mapping[str, Any]], matcher: Matcher) -> dict[str, Any]:
     """Merge the segments of several shards into one, with the vocabulary of an empty matcher; return its entry."""
     engine = _open_engine(folder, shards, matcher.admission)
     engine.compact()
-    return write_parts(folder, engine.seal().parts)
+    return snapshot.write_parts(folder, engine.seal().parts)
 
 
 def write_version(
@@ -249,13 +191,10 @@ def write_version(
     return _parse_version(sign(table), path)
 
 
-# Removing ------------------------------------------------------------------------------------------
-
-
 def remove_old(folder: Path, claimed: Iterable[int], *, keep: int) -> list[int]:
     """Remove versions that are neither among the `keep` newest nor claimed, and the data that none names any more.
 
-    Only for a caller that holds the folder's lock (`directory.alone`): no version names a file that is being written.
+    Only under the lock of the folder (`directory.lock_folder`): no version names a file that is being written.
     """
     numbers = sorted(_numbers(folder))
     removed = [number for number in numbers[:-keep] if number not in set(claimed)]
@@ -270,7 +209,8 @@ def remove_old(folder: Path, claimed: Iterable[int], *, keep: int) -> list[int]:
 def remove_unnamed(folder: Path) -> None:
     """Remove data that no version names, and what broken writers left; only under the folder's lock."""
     try:
-        named = {name for number in _numbers(folder) for name in list_files(read_version(folder, number))}
+        kept = [read_version(folder, number) for number in _numbers(folder)]
+        named = {name for version in kept for name in list_names(version.files, version.shards)}
     except SnapshotError:  # a version that cannot be read may name any of them
         return
     for path in (folder / VERSIONS).glob("*.tmp"):
@@ -278,11 +218,3 @@ def remove_unnamed(folder: Path) -> None:
     for path in folder.iterdir():
         if OURS.fullmatch(path.name) and path.name not in named:
             path.unlink(missing_ok=True)
-
-
-def list_files(version: Version) -> set[str]:
-    """Return the names of the data files that a version consists of."""
-    entries = [*version.files.values()]
-    for shard in version.shards:
-        entries += [*shard["segments"], shard["dead"]]
-    return {str(entry["name"]) for entry in entries if entry}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.errors import SnapshotError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 MANIFEST = "manifest.json"
@@ -95,18 +95,23 @@ def read_manifest(folder: Path, *, newest: int) -> dict[str, Any]:
     except (OSError, ValueError) as problem:
         msg = f"the manifest of `{folder}` cannot be read: {problem}"
         raise SnapshotError(msg) from problem
+    file, whole = f"the manifest of `{folder}`", f"the snapshot `{folder}`"
+    check_manifest(manifest, newest=newest, file=file, whole=whole, noun="a snapshot's")
+    return dict(manifest)
+
+
+def check_manifest(manifest: Any, *, newest: int, file: str, whole: str, noun: str) -> None:
+    """Refuse what is no manifest, has a format above `newest`, or is altered; the texts name it in messages."""
     if not isinstance(manifest, dict) or type(manifest.get("format")) is not int:
-        msg = f"the manifest of `{folder}` is not a snapshot's"
+        msg = f"{file} is not {noun}"
         raise SnapshotError(msg)
     if manifest["format"] > newest:
-        written = manifest.get("tidings", "a newer version")
-        newer = f"format {manifest['format']} (by tidings {written})"
-        msg = f"the snapshot `{folder}` has {newer}; this version reads up to {newest}"
+        newer = f"format {manifest['format']} (by tidings {manifest.get('tidings', 'a newer version')})"
+        msg = f"{whole} has {newer}; this version reads up to {newest}"
         raise SnapshotError(msg)
     if ("checksum" in manifest or manifest["format"] > 1) and sign(manifest) != manifest:
-        msg = f"the manifest of `{folder}` is altered: its checksum is another"
+        msg = f"{file} is altered: its checksum is another"
         raise SnapshotError(msg)
-    return manifest
 
 
 def sign(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -131,10 +136,15 @@ def list_named_files(folder: Path) -> set[str]:
     """Return the names of the data files of the snapshot that is there, if one is."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        entries = [*manifest["files"].values(), *manifest.get("segments", ()), manifest.get("dead")]
-        return {str(entry["name"]) for entry in entries if entry}
+        return list_names(manifest["files"], [manifest])
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return set()
+
+
+def list_names(files: Mapping[str, Any], shards: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the names of data files: of a vocabulary, and of shards with their segments and deleted slots."""
+    entries = [entry for shard in shards for entry in (*shard.get("segments", ()), shard.get("dead"))]
+    return {str(entry["name"]) for entry in (*files.values(), *entries) if entry}
 
 
 def remove_unnamed(folder: Path, old: set[str], *, undisturbed: bool) -> None:

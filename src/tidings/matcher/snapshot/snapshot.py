@@ -17,33 +17,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from tidings.engine.persist import segment_arrays
 from tidings.engine.persist.checksums import FAST
 from tidings.engine.persist.mapped_arrays import Arrays, has_file, map_arrays, write_arrays, write_atomically
-from tidings.engine.persist.segment_arrays import (
-    build_parts,
-    collect_deleted,
-    describe_segment,
-    open_segment,
-    segment_to_arrays,
-)
 from tidings.errors import SnapshotError, TidingsError
 from tidings.lang import parse, render
 from tidings.matcher.registry import ENGINE, build_engine
-from tidings.matcher.snapshot.directory import (
-    MANIFEST,
-    check_target,
-    list_named_files,
-    lock_folder,
-    read_manifest,
-    remove_unnamed,
-    render_json,
-    sign,
-)
+from tidings.matcher.snapshot import directory
+from tidings.matcher.snapshot.directory import MANIFEST, read_manifest
 from tidings.matcher.snapshot.vocabulary_files import read_file, read_vocabulary, write_file, write_vocabulary
 from tidings.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidings.engine.engine import Engine
     from tidings.engine.segment import Segment
+    from tidings.engine.state import LiveSegment
+    from tidings.matcher.admission import Admission
     from tidings.matcher.matcher import Matcher
 
 FILTERS, ARRAYS = 1, 4
@@ -68,19 +59,16 @@ class PackedMatcher(NamedTuple):
     dead: Arrays
 
 
-# Saving --------------------------------------------------------------------------------------------
-
-
 def save(matcher: Matcher, path: str | Path) -> None:
     """Write the matcher as a snapshot directory, replacing an older snapshot in it."""
     folder = Path(path)
-    check_target(folder)
+    directory.check_target(folder)
     try:
-        with lock_folder(folder) as undisturbed:
-            old = list_named_files(folder)
+        with directory.lock_folder(folder) as undisturbed:
+            old = directory.list_named_files(folder)
             manifest = _write_data(matcher, folder)
-            write_atomically(folder / MANIFEST, iter([render_json(sign(manifest)).encode()]))
-            remove_unnamed(folder, old, undisturbed=undisturbed)
+            write_atomically(folder / MANIFEST, iter([directory.render_json(directory.sign(manifest)).encode()]))
+            directory.remove_unnamed(folder, old, undisturbed=undisturbed)
     except OSError as problem:
         msg = f"cannot write the snapshot `{folder}`: {problem}"
         raise SnapshotError(msg) from problem
@@ -89,43 +77,35 @@ def save(matcher: Matcher, path: str | Path) -> None:
 def _write_data(matcher: Matcher, folder: Path) -> dict[str, Any]:
     """Write the data files, and return the manifest that names them."""
     parts, demands = matcher.capture()
-    manifest: dict[str, Any] = {"format": FILTERS if parts is None else ARRAYS, "tidings": __version__}
-    manifest |= {"kind": matcher.kind, "count": len(matcher) if parts is None else sum(map(len, parts))}
-    manifest["now"] = matcher.now.isoformat() if matcher.now else None
     files = write_vocabulary(folder, matcher.admission.vocabulary)
-    if parts is None:
-        files["subscriptions"] = write_file(folder, "subscriptions", _render_lines(matcher))
-        return {**manifest, "files": files}
-    dead = collect_deleted(parts)
+    manifest: dict[str, Any] = {"format": FILTERS if parts is None else ARRAYS, "tidings": __version__}
+    manifest |= {"kind": matcher.kind, "count": len(matcher)}
+    manifest |= {"now": matcher.now.isoformat() if matcher.now else None, "files": files}
+    if parts is not None:
+        return {**manifest, "needs": demands, **write_parts(folder, parts)}
+    lines = [json.dumps([id, json.loads(render(matcher[id], notation="json"))]) for id in matcher]
+    files["subscriptions"] = write_file(folder, "subscriptions", "\n".join(lines).encode())
+    return manifest
+
+
+def write_parts(folder: Path, parts: Sequence[LiveSegment]) -> dict[str, Any]:
+    """Write the segments that have no file yet, and return the entries of a manifest that name them all."""
+    dead = segment_arrays.collect_deleted(parts)
     return {
-        **manifest,
-        "needs": demands,
-        "files": files,
-        "segments": [write_segment(folder, part.segment) for part in parts],
+        "count": sum(map(len, parts)),
+        "segments": [_write_segment(folder, part.segment) for part in parts],
         "dead": write_arrays(folder, "dead", dead) if dead else None,
     }
 
 
-def write_segment(folder: Path, segment: Segment) -> dict[str, Any]:
+def _write_segment(folder: Path, segment: Segment) -> dict[str, Any]:
     """Write a segment's file unless it exists, and return its entry; a file of an older format is written anew."""
     entry = _files.get(segment)
     if entry is None or FAST not in entry or not has_file(folder, entry):
-        entry = {**write_arrays(folder, "segment", segment_to_arrays(segment)), **describe_segment(segment)}
+        description, arrays = _take_apart(segment)
+        entry = {**write_arrays(folder, "segment", arrays), **description}
         _files[segment] = entry
     return entry
-
-
-def remember(segment: Segment, entry: dict[str, Any]) -> None:
-    """Note the file that a segment was opened from, so that saving it again computes no checksum."""
-    _files[segment] = entry
-
-
-def _render_lines(matcher: Matcher) -> bytes:
-    lines = [json.dumps([id, json.loads(render(matcher[id], notation="json"))]) for id in matcher]
-    return "\n".join(lines).encode()
-
-
-# Opening -------------------------------------------------------------------------------------------
 
 
 def load(path: str | Path, *, verify: bool = True) -> Matcher:
@@ -151,7 +131,8 @@ def _open(folder: Path, manifest: dict[str, Any], *, verify: bool) -> Matcher:
         files = {name: read_file(folder, entry) for name, entry in manifest["files"].items()}
         keywords = {**read_vocabulary(files), "now": parse_time(manifest.get("now"))}
         if manifest["format"] == FILTERS:
-            matcher = _open_filters(manifest["kind"], keywords, files["subscriptions"])
+            rows = [json.loads(line) for line in files["subscriptions"].splitlines()]
+            matcher = _rebuild(manifest["kind"], keywords, [(id, parse(tree, notation="json")) for id, tree in rows])
         else:
             matcher = _open_arrays(folder, manifest, keywords, verify=verify)
     except SnapshotError:
@@ -165,52 +146,51 @@ def _open(folder: Path, manifest: dict[str, Any], *, verify: bool) -> Matcher:
     return matcher
 
 
-def _open_filters(kind: str, keywords: dict[str, Any], lines: bytes) -> Matcher:
-    from tidings.matcher.matcher import Matcher
-
-    matcher = Matcher(kind, **keywords)
-    matcher.add_many(_parse_line(line) for line in lines.splitlines())
-    return matcher
-
-
-def _parse_line(line: bytes) -> tuple[Any, Any]:
-    id, tree = json.loads(line)
-    return id, parse(tree, notation="json")
-
-
 def _open_arrays(folder: Path, manifest: dict[str, Any], keywords: dict[str, Any], *, verify: bool) -> Matcher:
     if manifest["kind"] != ENGINE:
         msg = f"the snapshot `{folder}` has arrays for the matcher `{manifest['kind']}`, which takes none"
         raise SnapshotError(msg)
-    entries, dead = manifest["segments"], manifest["dead"]
-    segments = [(entry, map_arrays(folder, entry, verify=verify)) for entry in entries]
-    gone = {} if dead is None else map_arrays(folder, dead, verify=verify)
-    matcher, opened = _build_matcher(PackedMatcher(keywords, manifest["needs"], segments, gone))
-    for segment, entry in zip(opened, entries, strict=True):
-        remember(segment, entry)
+    matcher = build_matcher(keywords, manifest["needs"])
+    matcher.adopt(open_engine(folder, [manifest], matcher.admission, verify=verify))
     return matcher
 
 
-def _build_matcher(packed: PackedMatcher) -> tuple[Matcher, list[Segment]]:
+def build_matcher(keywords: dict[str, Any], demands: dict[str, Any]) -> Matcher:
+    """Return a matcher without subscriptions that has the demands of some."""
     from tidings.matcher.matcher import Matcher
 
-    matcher = Matcher(ENGINE, **packed.keywords)
-    needs = matcher.admission.needs
-    needs.restore(packed.demands)
-    units, bind = needs.find_units(), matcher.admission.bind_filter
-    segments = [open_segment(description, arrays, bind, units) for description, arrays in packed.segments]
-    engine = build_engine(matcher.admission)
-    engine.restore(build_parts(segments, packed.dead))
-    matcher.adopt(engine)
-    return matcher, segments
+    matcher = Matcher(ENGINE, **keywords)
+    matcher.admission.needs.restore(demands)
+    return matcher
+
+
+def open_engine(
+    folder: Path, manifests: Sequence[Mapping[str, Any]], admission: Admission, *, verify: bool = True
+) -> Engine:
+    """Return an engine of all segments that the entries of `write_parts` name; their files are mapped."""
+    parts: list[LiveSegment] = []
+    for manifest in manifests:
+        arrays = [map_arrays(folder, entry, verify=verify) for entry in manifest["segments"]]
+        dead = {} if manifest["dead"] is None else map_arrays(folder, manifest["dead"], verify=verify)
+        opened = _open_parts(list(zip(manifest["segments"], arrays, strict=True)), dead, admission)
+        _files.update((part.segment, entry) for part, entry in zip(opened, manifest["segments"], strict=True))
+        parts += opened
+    engine = build_engine(admission)
+    engine.restore(parts)
+    return engine
+
+
+def _open_parts(
+    segments: Sequence[tuple[dict[str, Any], Arrays]], dead: Arrays, admission: Admission
+) -> list[LiveSegment]:
+    units, bind = admission.needs.find_units(), admission.bind_filter
+    opened = [segment_arrays.open_segment(description, arrays, bind, units) for description, arrays in segments]
+    return segment_arrays.build_parts(opened, dead)
 
 
 def parse_time(text: str | None) -> datetime | None:
     """Return a time that was written in ISO 8601, or None."""
     return None if text is None else datetime.fromisoformat(text)
-
-
-# Pickling ------------------------------------------------------------------------------------------
 
 
 def reduce_matcher(matcher: Matcher) -> tuple[Any, ...]:
@@ -219,8 +199,12 @@ def reduce_matcher(matcher: Matcher) -> tuple[Any, ...]:
     keywords = {**matcher.admission.vocabulary.to_keywords(), "now": matcher.now}
     if parts is None:
         return _rebuild, (matcher.kind, keywords, [(id, matcher[id]) for id in matcher])
-    segments = [(describe_segment(part.segment), segment_to_arrays(part.segment)) for part in parts]
-    return _unpack, (PackedMatcher(keywords, demands, segments, collect_deleted(parts)),)
+    segments = [_take_apart(part.segment) for part in parts]
+    return _unpack, (PackedMatcher(keywords, demands, segments, segment_arrays.collect_deleted(parts)),)
+
+
+def _take_apart(segment: Segment) -> tuple[dict[str, Any], Arrays]:
+    return segment_arrays.describe_segment(segment), segment_arrays.segment_to_arrays(segment)
 
 
 def _rebuild(kind: str, keywords: dict[str, Any], filters: list[tuple[Any, Any]]) -> Matcher:
@@ -232,4 +216,8 @@ def _rebuild(kind: str, keywords: dict[str, Any], filters: list[tuple[Any, Any]]
 
 
 def _unpack(packed: PackedMatcher) -> Matcher:
-    return _build_matcher(packed)[0]
+    matcher = build_matcher(packed.keywords, packed.demands)
+    engine = build_engine(matcher.admission)
+    engine.restore(_open_parts(packed.segments, packed.dead, matcher.admission))
+    matcher.adopt(engine)
+    return matcher

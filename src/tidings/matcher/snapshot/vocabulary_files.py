@@ -9,7 +9,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from tidings.concepts import Ontology, Regions
+from tidings.concepts import Ontology, Regions, Vocabulary
 from tidings.engine.persist.checksums import NAMING
 from tidings.engine.persist.mapped_arrays import has_file, resolve_name, write_atomically
 from tidings.errors import SnapshotError
@@ -17,8 +17,6 @@ from tidings.model import Schema
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tidings.concepts import Vocabulary
 
 
 def dump_vocabulary(vocabulary: Vocabulary) -> dict[str, bytes]:

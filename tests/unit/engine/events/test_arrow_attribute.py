@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.concepts import Declared, Ontology, Tree
-from tidings.engine.events import arrow_table
+from tidings.engine.events import arrow_values
 from tidings.model import Kind
 
 NAMES = ("contact", "phone", "email", "work", "home")
@@ -95,13 +95,13 @@ def test_a_column_is_read_once_for_all_the_names_it_feeds(monkeypatch):
     matcher = td.Matcher(ontology=ontology(Kind.TEXT))
     matcher.add_many((name, f"{name} = 'x'") for name in NAMES)
     read = []
-    read_array = arrow_table.read_array
+    read_array = arrow_values.read_array
 
     def count_reads(array, source, **keywords):
         read.append(source)
         return read_array(array, source, **keywords)
 
-    monkeypatch.setattr(arrow_table, "read_array", count_reads)
+    monkeypatch.setattr(arrow_values, "read_array", count_reads)
     matcher.match_many(pa.table({name: ["x", None] for name in NAMES}))
     assert sorted(read) == sorted(NAMES)
 

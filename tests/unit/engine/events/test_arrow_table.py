@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tidings.algebra import ReadSpec, Requirements, Setting
 from tidings.concepts import Ontology
 from tidings.engine.compile.columns import Column, View, split_number
-from tidings.engine.events.arrow_points import to_exact_numbers
+from tidings.engine.events.arrow_attribute import to_exact_numbers
 from tidings.engine.events.arrow_table import build_table_columns
 from tidings.engine.events.arrow_values import find_valid
 from tidings.model import EventBatch, Kind

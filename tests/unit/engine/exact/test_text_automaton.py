@@ -118,7 +118,7 @@ def test_the_ids_found_are_those_whose_tests_accept(patterns, several):
 @given(st.lists(tests, max_size=10), st.lists(texts, max_size=3))
 def test_arrays_carry_everything(patterns, several):
     built = TextAutomaton.build(patterns)
-    opened = TextAutomaton.from_arrays({name: array.copy() for name, array in built.to_arrays().items()})
+    opened = TextAutomaton({name: array.copy() for name, array in built.to_arrays().items()})
     assert split(*opened.find_many(several)) == split(*built.find_many(several))
     assert opened.tests == built.tests == tuple(patterns)
     assert opened.describe() == built.describe()
@@ -296,7 +296,7 @@ def test_arrays_mapped_from_files_serve_as_they_are(tmp_path):
     )
     for name, array in built.to_arrays().items():
         np.save(tmp_path / f"{name}.npy", array)
-    opened = TextAutomaton.from_arrays({path.stem: np.load(path, mmap_mode="r") for path in tmp_path.iterdir()})
+    opened = TextAutomaton({path.stem: np.load(path, mmap_mode="r") for path in tmp_path.iterdir()})
     assert opened.find("ford").tolist() == [0, 1, 2]
     assert pickle.loads(pickle.dumps(opened)).find("ford").tolist() == [0, 1, 2]
 

@@ -6,8 +6,7 @@ import pytest
 
 import tidings as td
 from tidings.engine.explain.cost_estimate import EVENTS, AccessPath
-from tidings.engine.explain.memory import measure_segment
-from tidings.engine.explain.report import describe_state
+from tidings.engine.explain.report import describe_state, measure_segment
 from tidings.engine.state import EngineState
 
 PLAIN = [f"make = 'm{number}'" for number in range(200)]

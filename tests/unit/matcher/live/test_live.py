@@ -19,7 +19,7 @@ from tidings.errors import BadSubscriptions, SnapshotError, TidingsError
 from tidings.matcher.live import claims, versions
 from tidings.matcher.live.claims import Claim
 from tidings.matcher.live.sharded_store import shard_of
-from tidings.matcher.snapshot.directory import OURS
+from tidings.matcher.snapshot.directory import OURS, list_names
 from tidings.matcher.tuning import LIVE_TUNING, LiveTuning
 from tidings.testing.strategies import NOW
 
@@ -77,7 +77,8 @@ def data_files(folder):
 
 def named_files(folder):
     numbers = [int(path.stem) for path in (folder / "versions").glob("*.json")]
-    return {name for number in numbers for name in versions.list_files(versions.read_version(folder, number))}
+    kept = [versions.read_version(folder, number) for number in numbers]
+    return {name for version in kept for name in list_names(version.files, version.shards)}
 
 
 class Changing(RuleBasedStateMachine):

@@ -47,14 +47,14 @@ class TextAutomaton:
 
     >>> from tidings.model.filters import TextOp, TextTest
     >>> tests = [TextTest(TextOp.CONTAINS, "ord"), TextTest(TextOp.LIKE, "f*d"), TextTest(TextOp.MATCHES, "[xyz]")]
-    >>> Automaton.build(tests).find("ford").tolist()
+    >>> TextAutomaton.build(tests).find("ford").tolist()
     [0, 1]
     """
 
     def __init__(
         self, arrays: Mapping[str, NDArray[np.generic]], *, set_memory: int = SET_MEMORY, first_stamp: int = 1
     ) -> None:
-        """Take the arrays of `to_arrays`; `first_stamp` is where the counter of texts begins, which starts over."""
+        """Take the arrays of `to_arrays`, reading none; `first_stamp` begins the count of texts, which starts over."""
         self._arrays = {name: freeze(array) for name, array in arrays.items()}
         self._tables = tuple(self._arrays[name] for name in _TABLES)
         nodes = self._arrays["nodes"]
@@ -74,11 +74,6 @@ class TextAutomaton:
         built.__dict__["tests"] = tuple(tests)
         return built
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> TextAutomaton:
-        """Return the automaton whose `to_arrays` these are; nothing is read or compiled yet."""
-        return cls(arrays)
-
     def to_arrays(self) -> Arrays:
         """Return all there is to the automaton, as flat arrays by name; some may be empty."""
         return dict(self._arrays)
@@ -92,7 +87,6 @@ class TextAutomaton:
         return self._idle[-1][1] if self._idle else self._first_stamp
 
     def __len__(self) -> int:
-        """Count the tests."""
         return len(self._arrays["ops"])
 
     @cached_property
@@ -201,14 +195,12 @@ def _compile_tests(tests: Sequence[TextTest]) -> tuple[list[int], list[TextProgr
     loose: list[int] = []
     for id, test in enumerate(tests):
         alternatives = compile_programs(test)
-        if not all(
-            program.decides or max(map(len, program.list_runs()), default=0) >= _WORTH_ASKING
-            for program in alternatives
-        ):
+        longest = [max(map(len, program.list_runs()), default=0) for program in alternatives]
+        if all(program.decides or run >= _WORTH_ASKING for program, run in zip(alternatives, longest, strict=True)):
+            owners += [id] * len(alternatives)
+            programs += alternatives
+        else:
             loose.append(id)
-            continue
-        owners += [id] * len(alternatives)
-        programs += alternatives
     return owners, programs, loose
 
 

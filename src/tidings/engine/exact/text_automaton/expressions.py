@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 Expression: TypeAlias = tuple[str, bool]
 """An expression, and whether it ignores case."""
 
+ExpressionSet: TypeAlias = tuple[list[int], Any]
+"""Ids, and RE2's set that searches for their expressions in one pass; None: there is none, and each is tried."""
+
 CHUNK = 32
 """Expressions in a set. More would share a pass, but their common states multiply: for 900 expressions of six
 shapes on random words, sets of 32, 128 and 1000 took 0.34, 0.50 and 1.28 ms a text."""
@@ -43,7 +46,7 @@ class Re2Expressions:
     def __init__(self, find: Callable[[int], Expression], loose: Sequence[int], set_memory: int = SET_MEMORY) -> None:
         self._find = find
         self._loose, self._set_memory = loose, set_memory
-        self._sets: list[_ExpressionSet] | None = None
+        self._sets: list[ExpressionSet] | None = None
         self._search = lru_cache(maxsize=KEPT)(self._compile_search)
 
     def accepts(self, id: int, text: bytes) -> bool:
@@ -53,9 +56,20 @@ class Re2Expressions:
     def find_loose(self, text: bytes) -> Iterator[int]:
         """Yield the ids without a literal whose expressions the text satisfies."""
         if self._sets is None:
-            self._sets = list(self._build_sets())
-        for expressions in self._sets:
-            yield from expressions.find(text, self.accepts)
+            sets: list[ExpressionSet] = []
+            for ignoring_case in (False, True):
+                ids = [id for id in self._loose if self._find(id)[1] == ignoring_case]
+                for at in range(0, len(ids), CHUNK):
+                    sets += self._build_sets(ids[at : at + CHUNK], ignoring_case=ignoring_case)
+            self._sets = sets
+        for ids, search_set in self._sets:
+            places = (search_set.Match(text) if search_set is not None else None) or ()
+            # When its memory is spent, RE2 answers as if nothing matched. The last member of a set accepts every text,
+            # so where that one is missing from the answer the expressions are tried one by one.
+            if len(ids) in places:
+                yield from (ids[place] for place in places if place < len(ids))
+            else:
+                yield from (id for id in ids if self.accepts(id, text))
 
     def _compile_search(self, id: int) -> Callable[[bytes], object]:
         import re2
@@ -65,13 +79,7 @@ class Re2Expressions:
         search: Callable[[bytes], object] = compiled.search
         return search
 
-    def _build_sets(self) -> Iterator[_ExpressionSet]:
-        for ignoring_case in (False, True):
-            ids = [id for id in self._loose if self._find(id)[1] == ignoring_case]
-            for at in range(0, len(ids), CHUNK):
-                yield from self._build_set(ids[at : at + CHUNK], ignoring_case=ignoring_case)
-
-    def _build_set(self, ids: list[int], *, ignoring_case: bool) -> Iterator[_ExpressionSet]:
+    def _build_sets(self, ids: list[int], *, ignoring_case: bool) -> Iterator[ExpressionSet]:
         """Yield one set or, where RE2 finds it too large, two of half the size, down to single expressions."""
         import re2
 
@@ -85,28 +93,9 @@ class Re2Expressions:
             search_set.Compile()
         except re2.error:
             if len(ids) == 1:
-                yield _ExpressionSet(ids, None)
+                yield ids, None
                 return
-            yield from self._build_set(ids[: len(ids) // 2], ignoring_case=ignoring_case)
-            yield from self._build_set(ids[len(ids) // 2 :], ignoring_case=ignoring_case)
+            for half in (ids[: len(ids) // 2], ids[len(ids) // 2 :]):
+                yield from self._build_sets(half, ignoring_case=ignoring_case)
             return
-        yield _ExpressionSet(ids, search_set)
-
-
-class _ExpressionSet:
-    """Expressions searched for in one pass.
-
-    When its memory is spent, RE2 answers as if nothing matched. The last member of the set accepts every text, so
-    where that one is missing from the answer the expressions are tried one by one.
-    """
-
-    def __init__(self, ids: list[int], search_set: Any | None) -> None:
-        self._ids = ids
-        self._search_set = search_set
-
-    def find(self, text: bytes, accepts: Callable[[int, bytes], bool]) -> list[int]:
-        """Return the ids whose expressions the text satisfies."""
-        places = (self._search_set.Match(text) if self._search_set is not None else None) or ()
-        if len(self._ids) not in places:
-            return [id for id in self._ids if accepts(id, text)]
-        return [self._ids[place] for place in places if place < len(self._ids)]
+        yield ids, search_set

@@ -79,7 +79,7 @@ def compile_programs(test: TextTest) -> list[TextProgram]:
     r"""Return the programs of which a text must fit one; several only for an expression with alternatives.
 
     >>> from tidings.model.filters import TextOp, TextTest
-    >>> [program.runs() for program in programs_of(TextTest(TextOp.LIKE, "a*b"))]
+    >>> [program.list_runs() for program in compile_programs(TextTest(TextOp.LIKE, "a*b"))]
     [[b'\xffa', b'b\xfe']]
     """
     if test.op is TextOp.MATCHES:
@@ -158,7 +158,11 @@ def _compile_atom(atom: re.Match[str] | None, times: str, *, ignoring_case: bool
             return {"": ONE, "*": MANY, "+": ONE + MANY}.get(times, GAP)
         case "plain" | "escaped" | "control" if times in ("", "+"):
             assert atom is not None
-            return _encode_run(atom, ignoring_case=ignoring_case) + (GAP if times else b"")
+            text = atom["plain"] or atom["escaped"] or _CONTROLS[atom["control"]]
+            run = text.encode()
+            if ignoring_case:
+                run = b"".join(char.casefold().encode() if folds_alike(char) else GAP for char in text)
+            return run + (GAP if times else b"")
     return GAP
 
 
@@ -178,13 +182,6 @@ def _find_group_end(pattern: str, at: int) -> int | None:
         else:
             return None
     return None
-
-
-def _encode_run(atom: re.Match[str], *, ignoring_case: bool) -> bytes:
-    text = atom["plain"] or atom["escaped"] or _CONTROLS[atom["control"]]
-    if not ignoring_case:
-        return text.encode()
-    return b"".join(char.casefold().encode() if folds_alike(char) else GAP for char in text)
 
 
 def folds_alike(char: str) -> bool:
