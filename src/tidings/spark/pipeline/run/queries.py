@@ -24,7 +24,7 @@ from tidings.spark.pipeline.monitor.report import compute_lag, count_duplicates
 from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, FailureReport
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from contextlib import ExitStack
 
     from pyspark.sql import DataFrame
@@ -42,7 +42,6 @@ SETTLE_SECONDS, SETTLE_POLL_SECONDS = 30.0, 0.01
 
 PROGRESS_SECONDS = 3.0
 """Seconds that a report waits for Spark's own, which has the lag."""
-
 
 SUMMED_FIELDS = ("events", "matches", "dead_letters", "detections", "late")
 """Fields of a report that are summed over a run."""
@@ -162,7 +161,7 @@ def follow_queries(
         raise trouble.explain(problem)
 
 
-def _find_first(problems: Any) -> BaseException | None:
+def _find_first(problems: Iterable[BaseException | None]) -> BaseException | None:
     return next((problem for problem in problems if problem is not None), None)
 
 
