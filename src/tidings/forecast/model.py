@@ -17,7 +17,7 @@ from tidings.forecast.learning.counting import HalfLife
 from tidings.forecast.learning.counts import CountedPattern, Counts, Traffic
 from tidings.forecast.model_file import read_model, save_bytes, write_model
 from tidings.forecast.model_text import format_model
-from tidings.forecast.predicting.estimates import ESTIMATORS, Estimates, Estimator
+from tidings.forecast.predicting.estimates import ESTIMATORS, Estimates
 from tidings.lang import render, render_pattern
 from tidings.lang.patterns.durations import parse_duration
 from tidings.lang.patterns.tokens import PatternReadError
@@ -39,24 +39,26 @@ class ModelSettings:
     context: int = 3
     smoothing: float = 0.5
     half_life: HalfLife | None = None
-    estimator: Estimator = "both"
+    estimator: str = "both"
 
-    @classmethod
-    def of(cls, *, context: Any, smoothing: Any, half_life: Any, estimator: Any) -> ModelSettings:
-        """Return settings of a caller's values; `TidingsError` for a value out of range."""
-        if type(context) is not int or not 0 <= context <= 16:
-            msg = f"context is how many symbols are looked back, 0 to 16, not `{context}`"
+    def __post_init__(self) -> None:
+        """Raise `TidingsError` for a value out of range."""
+        smoothing: Any = self.smoothing
+        if type(self.context) is not int or not 0 <= self.context <= 16:
+            msg = f"context is how many symbols are looked back, 0 to 16, not `{self.context}`"
             raise TidingsError(msg)
         if isinstance(smoothing, bool) or not isinstance(smoothing, int | float) or not 0 <= smoothing < float("inf"):
             msg = f"smoothing is a number from 0 up, not `{smoothing}`"
             raise TidingsError(msg)
-        if estimator not in ESTIMATORS:
-            msg = f"an estimator is one of {', '.join(f'`{name}`' for name in ESTIMATORS)}, not `{estimator}`"
+        if self.estimator not in ESTIMATORS:
+            msg = f"an estimator is one of {', '.join(f'`{name}`' for name in ESTIMATORS)}, not `{self.estimator}`"
             raise TidingsError(msg)
-        return cls(context, float(smoothing), None if half_life is None else _parse_half_life(half_life), estimator)
+        object.__setattr__(self, "smoothing", float(smoothing))
 
 
-def _parse_half_life(value: Any) -> HalfLife:
+def _parse_half_life(value: Any) -> HalfLife | None:
+    if value is None:
+        return None
     half_life = value if isinstance(value, HalfLife) else None
     if isinstance(value, timedelta):
         half_life = HalfLife(value // timedelta(microseconds=1), timed=True)
@@ -86,7 +88,7 @@ class Model:
         half_life: timedelta | str | int | HalfLife | None = None,
         estimator: str = "both",
     ) -> None:
-        self.settings = ModelSettings.of(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)
+        self.settings = ModelSettings(context, smoothing, _parse_half_life(half_life), estimator)
         self.patterns: dict[str, CountedPattern] = {}
         self.traffic = Traffic()
         self.now = (0, 0)  # how many events it has seen, and the time of the latest
@@ -157,14 +159,9 @@ class Model:
 
     def using(self, *, estimator: str | None = None, smoothing: float | None = None) -> Model:
         """Return the same counts with another estimator or smoothing."""
-        settings = self.settings
         made = self.with_counts(patterns=dict(self.patterns), traffic=self.traffic)
-        made.settings = ModelSettings.of(
-            context=settings.context,
-            smoothing=settings.smoothing if smoothing is None else smoothing,
-            half_life=settings.half_life,
-            estimator=estimator or settings.estimator,
-        )
+        smoothing = self.settings.smoothing if smoothing is None else smoothing
+        made.settings = replace(self.settings, smoothing=smoothing, estimator=estimator or self.settings.estimator)
         return made
 
     def fade(self, now: int) -> Model:

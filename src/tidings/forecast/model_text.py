@@ -49,7 +49,8 @@ def _format_pattern(model: Model, counted: CountedPattern, horizon: Any) -> str:
     moves = _describe_moves(counted, estimates)
     rows = [["state", "times", *columns, "next"]]
     for state, called in list(enumerate(course.states))[:MOST]:
-        rows.append([called, _format_number(seen[state]), *(f"{p:.4f}" for p in chances[:, state]), moves[state]])
+        times = f"{seen[state]:,.{0 if seen[state].is_integer() else 1}f}"
+        rows.append([called, times, *(f"{p:.4f}" for p in chances[:, state]), moves[state]])
     if len(course.states) > MOST:
         rows.append([f"and {len(course.states) - MOST:,} more", *[""] * (len(rows[0]) - 1)])
     return "\n".join([head, *_align_rows(rows)])
@@ -73,7 +74,6 @@ def _compute_chances(
 
 
 def _describe_moves(counted: CountedPattern, estimates: Estimates) -> list[str]:
-    """Return of each state the likeliest labels."""
     lines = []
     for row in state_chances(counted, estimates):
         likely = [label for label in np.argsort(-row)[:4].tolist() if row[label] > 0]
@@ -95,10 +95,6 @@ def state_chances(counted: CountedPattern, estimates: Estimates) -> FloatArray:
 
 def _sum_by_state(values: FloatArray, counted: CountedPattern) -> FloatArray:
     return np.asarray(np.bincount(counted.course.groups[0], values, len(counted.course.states)), np.float64)
-
-
-def _format_number(value: float) -> str:
-    return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
 
 
 def _align_rows(rows: list[list[str]]) -> list[str]:

@@ -23,7 +23,6 @@ from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 from tidings.lang import WrittenPattern
 from tidings.patterns import PatternCatalog, PatternSet, Run
 from tidings.patterns.observer import Observer
-from tidings.patterns.run.machine import is_keyed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,12 +67,10 @@ class Trial:
         first = np.append(True, key[1:] != key[:-1])
         rising = on & (first | ~np.append(False, on[:-1]))
         # The events of one key before one match are told apart by where that match lies.
-        match = np.arange(len(key)) + ahead
-        warned = on & y
-        first_leads: dict[tuple[int, int], int] = {}
-        for place in np.flatnonzero(warned).tolist():
-            first_leads.setdefault((int(key[place]), int(match[place])), int(ahead[place]))
-        leads: list[int | None] = [*first_leads.values(), *[None] * max(0, self.matches - len(first_leads))]
+        warned = np.flatnonzero(on & y)
+        matches = np.column_stack([key, np.arange(len(key)) + ahead])[warned]
+        leads = ahead[warned[np.unique(matches, axis=0, return_index=True)[1]]].tolist()
+        leads += [None] * max(0, self.matches - len(leads))
         judged = int(np.count_nonzero(decided))
         false = int(np.count_nonzero(rising & decided & ~y))
         return Warnings(tuple(leads), int(rising.sum()), false, int((rising & ~decided).sum()), judged)
@@ -151,7 +148,6 @@ def _forecast_all(detector: Detector, events: Any, forecasting: ForecastObserver
 def _collect_columns(
     batches: Sequence[ForecastBatch], watched: CompiledPattern
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return events, keys and probabilities of a pattern's forecasts."""
     columns = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for batch in batches:
         if watched.name in batch.names:
@@ -165,8 +161,6 @@ def _collect_columns(
 def _select_matches(parts: Sequence[ReportBatch], place: int, times: IntArray, watched: CompiledPattern) -> IntArray:
     """Return keys, events and times of a pattern's matches."""
     reports = select_reports(parts, place)
-    if not is_keyed(watched.pattern):
-        reports[:, 0] = 0
     if watched.pattern.absence is not None:  # a deadline counts from the first event that comes after it
         reports[:, 1] = np.searchsorted(times, reports[:, 2])
     return reports
@@ -198,7 +192,6 @@ def _judge_forecasts(
 
 
 def _split_by_key(key: IntArray) -> list[IntArray]:
-    """Return the places of each key, in their order."""
     order = np.argsort(key, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(key[order])) + 1) if len(key) else []
 

@@ -100,7 +100,6 @@ def _report_restarting(part: _Substream, completions: list[list[Embedding]]) -> 
 
 
 def _keep_latest(completed: list[Embedding]) -> list[Embedding]:
-    """Keep those that begin last."""
     beginning = max(embedding.first for embedding in completed)
     return [embedding for embedding in completed if embedding.first == beginning]
 
@@ -117,7 +116,9 @@ def _report_once_each(completions: list[list[Embedding]]) -> Iterator[list[Embed
 def split_stream(pattern: Pattern, stream: Sequence[Seen]) -> Iterator[_Substream]:
     """Yield the part of the stream that each key sees; without key variables that is all of it."""
     _refuse_unclear(pattern)
-    _refuse_unordered(stream)
+    if any(event.time < before.time for before, event in pairwise(stream)):
+        msg = "an event is earlier than the one before it; sort the stream by time"
+        raise BadEvent(msg)
     carried = [_list_keys(event, pattern) if event.timed or not pattern.asks_for_time() else [] for event in stream]
     done: list[dict[str, Any]] = []
     for key in chain.from_iterable(carried):
@@ -245,7 +246,8 @@ class _Substream:
                 yield from (placement for part in parts for placement in self.place(part, after))
             case patterns.Timed(part, conditions, within):
                 for placement in self.place(part, after):
-                    if within is None or self.measure_span(placement) <= within:
+                    span = self.stream[placement.last].time - self.stream[placement.first].time
+                    if within is None or span <= within:
                         yield replace(placement, conditions=placement.conditions + conditions)
 
     def list_serving(self, step: Step, after: int) -> list[int]:
@@ -276,11 +278,7 @@ class _Substream:
         yield from placements
 
     def list_between(self, after: int, before: int) -> list[int]:
-        """Return the events of the key that lie strictly between two events."""
         return [index for index in self.places if after < index < before]
-
-    def measure_span(self, placement: _Placement) -> int:
-        return self.stream[placement.last].time - self.stream[placement.first].time
 
     def bind_variables(self, placement: _Placement) -> dict[str, Any] | None:
         """Return the variables' values, or `None` when two events disagree."""
@@ -326,7 +324,6 @@ class _Substream:
 
 
 def _are_disjoint(placements: Iterable[_Placement]) -> bool:
-    """Tell whether no event serves two of the placements."""
     events = [index for placement in placements for index in placement.events]
     return len(set(events)) == len(events)
 
@@ -338,9 +335,3 @@ def _refuse_unclear(pattern: Pattern) -> None:
             if called.count(label) != 1:
                 msg = f"`t({label})` must mean exactly one step; give the step a label of its own: `one:{label}`"
                 raise PatternError(msg)
-
-
-def _refuse_unordered(stream: Sequence[Seen]) -> None:
-    if any(event.time < before.time for before, event in pairwise(stream)):
-        msg = "an event is earlier than the one before it; sort the stream by time"
-        raise BadEvent(msg)

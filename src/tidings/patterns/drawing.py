@@ -8,7 +8,7 @@ colour. Nothing but this module is needed to draw; up to about forty states stay
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
@@ -29,7 +29,7 @@ class DrawnState:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A way from one state to another, by their names."""
+    """From one state to another, by their names."""
 
     source: str
     target: str
@@ -104,15 +104,16 @@ COLOURS = ("#33658a", "#a23b3b", "#3a7d44", "#8a5a00", "#6b4c9a", "#0f766e")
 
 def svg(picture: Picture) -> str:
     """Return the picture as an SVG document of its natural size."""
-    plan = _Plan(picture)
+    layout = _Layout(picture)
     drawn = [
-        *(part for way in plan.back for part in _draw_lane(plan, way)),
-        *(part for way in plan.ahead for part in _draw_ahead(plan, way)),
-        *(part for way in plan.loops for part in _draw_loop(plan, way)),
-        *(part for state in picture.states for part in _draw_state(plan, state)),
+        *(part for bundle in layout.back for part in _draw_lane(layout, bundle)),
+        *(part for bundle in layout.ahead for part in _draw_ahead(layout, bundle)),
+        *(part for bundle in layout.loops for part in _draw_loop(layout, bundle)),
+        *(part for state in picture.states for part in _draw_state(layout, state)),
         *_write_lines(MARGIN, MARGIN - 8, [picture.title], anchor="start"),
     ]
-    size = f'width="{plan.width:.0f}" height="{plan.height:.0f}" viewBox="0 0 {plan.width:.0f} {plan.height:.0f}"'
+    width, height = f"{layout.width:.0f}", f"{layout.height:.0f}"
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     kind = 'xmlns="http://www.w3.org/2000/svg" font-family="DejaVu Sans Mono, monospace" font-size="12"'
     heads = "".join(_draw_head(colour) for colour in (INK, *COLOURS))
     opening = [f"<svg {kind} {size}>", f"<title>{_escape_line(picture.title)}</title>", f"<defs>{heads}</defs>", PAPER]
@@ -120,7 +121,7 @@ def svg(picture: Picture) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Bundle:
     """All arrows from one state to another, drawn as one; `number` tells those of one column and target apart."""
 
     source: str
@@ -129,18 +130,18 @@ class _Way:
     number: int = 0
 
 
-class _Plan:
+class _Layout:
     """The layout of a drawing: the column and row of each state, and the room that labels occupy."""
 
     def __init__(self, picture: Picture) -> None:
         self.states = {state.name: state for state in picture.states}
         self.radius = max([20.0, *(len(name) * CHARACTER / 2 + 8 for name in self.states)])
-        ways = _join_labels(picture.arrows)
-        self.columns = _order_rows(_split_columns(picture, ways), ways)
+        bundles = _join_labels(picture.arrows)
+        self.columns = _order_rows(_split_columns(picture, bundles), bundles)
         self.column = {name: place for place, names in enumerate(self.columns) for name in names}
-        self.loops = [way for way in ways if way.source == way.target]
-        self.ahead = [way for way in ways if self.column[way.target] > self.column[way.source]]
-        self.back = self._assign_lanes(way for way in ways if way.source != way.target and way not in set(self.ahead))
+        self.loops = [bundle for bundle in bundles if bundle.source == bundle.target]
+        self.ahead = [bundle for bundle in bundles if self.column[bundle.target] > self.column[bundle.source]]
+        self.back = self._assign_lanes(bundle for bundle in bundles if bundle not in {*self.ahead, *self.loops})
         self.notes = {name: _wrap_label(state.note) for name, state in self.states.items()}
         self.occupied: list[tuple[float, float, float]] = []
         self._place_rows()
@@ -151,10 +152,10 @@ class _Plan:
         """Return the colour of the lanes that lead to a state."""
         return COLOURS[list(self.states).index(target) % len(COLOURS)]
 
-    def spot(self, way: _Way) -> tuple[float, float]:
+    def spot(self, bundle: _Bundle) -> tuple[float, float]:
         """Return a place for the label of an arrow ahead, on its curve and, if there is one, on no other label."""
-        (left, right), tall = self.gap[self.column[way.source]], LINE * len(way.label)
-        start, end, half = self.y[way.source], self.y[way.target], _measure_label(way.label) / 2
+        (left, right), tall = self.gap[self.column[bundle.source]], LINE * len(bundle.label)
+        start, end, half = self.y[bundle.source], self.y[bundle.target], _measure_label(bundle.label) / 2
         x = y = 0.0
         for t in (0.5, 0.38, 0.62, 0.28, 0.72, 0.2, 0.8):
             along = left + (right - left) * (1.5 * t * (1 - t) + t**3)
@@ -164,18 +165,18 @@ class _Plan:
         self.occupied.append((x, y, half + 4))
         return x, y
 
-    def _assign_lanes(self, ways: Iterable[_Way]) -> list[_Way]:
+    def _assign_lanes(self, bundles: Iterable[_Bundle]) -> list[_Bundle]:
         """Give arrows from one column to one target a lane each, so that their labels do not meet."""
         seen: dict[tuple[int, str], int] = defaultdict(int)
-        numbers = []
-        for way in ways:
-            place = self.column[way.source], way.target
-            numbers.append(_Way(way.source, way.target, way.label, seen[place]))
+        numbered = []
+        for bundle in bundles:
+            place = self.column[bundle.source], bundle.target
+            numbered.append(replace(bundle, number=seen[place]))
             seen[place] += 1
-        return numbers
+        return numbered
 
     def _place_rows(self) -> None:
-        loops = {way.source: way.label for way in self.loops}
+        loops = {bundle.source: bundle.label for bundle in self.loops}
         y = MARGIN
         self.y: dict[str, float] = {}
         for row in range(max(map(len, self.columns), default=0)):
@@ -189,22 +190,23 @@ class _Plan:
     def _place_columns(self) -> None:
         x = float(MARGIN + 24)
         self.x: dict[str, float] = {}
-        self.down: dict[_Way, float] = {}
+        self.down: dict[_Bundle, float] = {}
         self.up: dict[str, float] = {}
         self.gap: list[tuple[float, float]] = []
         for place, names in enumerate(self.columns):
-            entered = [name for name in names if any(way.target == name for way in self.back)]
-            leaving = [way for way in self.back if self.column[way.source] == place]
+            entered = [name for name in names if any(bundle.target == name for bundle in self.back)]
+            leaving = [bundle for bundle in self.back if self.column[bundle.source] == place]
             self.up |= {name: x + TRACK * number for number, name in enumerate(entered)}
-            labels = [self.notes[name] for name in names] + [way.label for way in self.loops if way.source in names]
+            labels = [self.notes[name] for name in names]
+            labels += [bundle.label for bundle in self.loops if bundle.source in names]
             half = max([self.radius, *(_measure_label(label) / 2 for label in labels)])
             centre = x + TRACK * (len(entered) + 1) + half
             self.x |= dict.fromkeys(names, centre)
-            self.down |= {way: centre + half + TRACK * (number + 1) for number, way in enumerate(leaving)}
-            ahead = [_measure_label(way.label) for way in self.ahead if self.column[way.source] == place]
+            self.down |= {bundle: centre + half + TRACK * (number + 1) for number, bundle in enumerate(leaving)}
+            ahead = [_measure_label(bundle.label) for bundle in self.ahead if self.column[bundle.source] == place]
             left = centre + half + TRACK * (len(leaving) + 1)
             # Labels of lanes lie left of where their arrows come down: a column is as wide as its widest one.
-            least = x + max((_measure_label(way.label) for way in leaving), default=0) + 2 * TRACK
+            least = x + max((_measure_label(bundle.label) for bundle in leaving), default=0) + 2 * TRACK
             x = max(left + max(ahead, default=0) + 24 + 5 * min(len(ahead), 30), least)
             self.gap.append((left, x - TRACK))
         self.width = x + MARGIN
@@ -212,8 +214,8 @@ class _Plan:
     def _place_lanes(self) -> None:
         """Lanes to the left lie lower, so that arrows cross seldom."""
         tall: dict[tuple[str, int], int] = defaultdict(int)
-        for way in self.back:
-            tall[way.target, way.number] = max(tall[way.target, way.number], len(way.label))
+        for bundle in self.back:
+            tall[bundle.target, bundle.number] = max(tall[bundle.target, bundle.number], len(bundle.label))
         y = self.bottom + 6.0
         self.lane: dict[tuple[str, int], float] = {}
         for key in sorted(tall, key=lambda key: (-self.column[key[0]], self.y[key[0]], key[1])):
@@ -222,39 +224,43 @@ class _Plan:
         self.height = y + MARGIN
 
 
-def _join_labels(arrows: Iterable[Arrow]) -> list[_Way]:
+def _join_labels(arrows: Iterable[Arrow]) -> list[_Bundle]:
     labels: dict[tuple[str, str], list[str]] = defaultdict(list)
     for arrow in arrows:
         labels[arrow.source, arrow.target] += _wrap_label(arrow.label)
-    return [_Way(source, target, tuple(label)) for (source, target), label in labels.items()]
+    return [_Bundle(source, target, tuple(label)) for (source, target), label in labels.items()]
 
 
 def _wrap_label(text: str) -> tuple[str, ...]:
     return tuple(part for line in text.splitlines() for part in wrap(line, WIDEST))
 
 
-def _split_columns(picture: Picture, ways: list[_Way]) -> list[list[str]]:
+def _split_columns(picture: Picture, bundles: list[_Bundle]) -> list[list[str]]:
     """Return the states by their distance from the start; those out of reach come last."""
     names = [state.name for state in picture.states]
     now = [state.name for state in picture.states if state.initial] or names[:1]
     columns, placed = [], set(now)
     while now:
         columns.append(now)
-        now = list(dict.fromkeys(way.target for way in ways if way.source in set(now) and way.target not in placed))
+        now = list(
+            dict.fromkeys(
+                bundle.target for bundle in bundles if bundle.source in set(now) and bundle.target not in placed
+            )
+        )
         placed |= set(now)
     rest = [name for name in names if name not in placed]
     return [*columns, *([rest] if rest else [])]
 
 
-def _order_rows(columns: list[list[str]], ways: list[_Way]) -> list[list[str]]:
+def _order_rows(columns: list[list[str]], bundles: list[_Bundle]) -> list[list[str]]:
     """Put each state near those that lead to it from the column before: fewer arrows cross."""
     ordered = columns[:1]
     for column in columns[1:]:
         before = {name: row for row, name in enumerate(ordered[-1])}
         rows: dict[str, list[int]] = {name: [] for name in column}
-        for way in ways:
-            if way.source in before and way.target in rows:
-                rows[way.target].append(before[way.source])
+        for bundle in bundles:
+            if bundle.source in before and bundle.target in rows:
+                rows[bundle.target].append(before[bundle.source])
         ordered.append(sorted(column, key=lambda name: sum(rows[name]) / max(len(rows[name]), 1)))
     return ordered
 
@@ -263,43 +269,43 @@ def _measure_label(label: Sequence[str]) -> float:
     return max(map(len, label), default=0) * CHARACTER
 
 
-def _draw_lane(plan: _Plan, way: _Way) -> list[str]:
+def _draw_lane(layout: _Layout, bundle: _Bundle) -> list[str]:
     """Draw an arrow back: right and down from its source, along its lane, up and right to its target."""
-    side, low = plan.radius * 0.87, plan.radius * 0.5
-    down, along, up = plan.down[way], plan.lane[way.target, way.number], plan.up[way.target]
-    start = f"M {plan.x[way.source] + side:.1f} {plan.y[way.source] + low:.1f}"
-    end = f"V {plan.y[way.target] + low:.1f} H {plan.x[way.target] - side - 1:.1f}"
-    line = _draw_path(f"{start} H {down:.1f} V {along:.1f} H {up:.1f} {end}", plan.colour(way.target))
-    top = along - 4 - LINE * (len(way.label) - 1)
-    return [line, *_write_lines(down - 4, top, way.label, anchor="end", colour=plan.colour(way.target))]
+    side, low = layout.radius * 0.87, layout.radius * 0.5
+    down, along, up = layout.down[bundle], layout.lane[bundle.target, bundle.number], layout.up[bundle.target]
+    start = f"M {layout.x[bundle.source] + side:.1f} {layout.y[bundle.source] + low:.1f}"
+    end = f"V {layout.y[bundle.target] + low:.1f} H {layout.x[bundle.target] - side - 1:.1f}"
+    line = _draw_path(f"{start} H {down:.1f} V {along:.1f} H {up:.1f} {end}", layout.colour(bundle.target))
+    top = along - 4 - LINE * (len(bundle.label) - 1)
+    return [line, *_write_lines(down - 4, top, bundle.label, anchor="end", colour=layout.colour(bundle.target))]
 
 
-def _draw_ahead(plan: _Plan, way: _Way) -> list[str]:
+def _draw_ahead(layout: _Layout, bundle: _Bundle) -> list[str]:
     """Draw an arrow to the next column: a curve between where arrows back come down and where they go up."""
-    y, to_y = plan.y[way.source], plan.y[way.target]
-    left, right = plan.gap[plan.column[way.source]]
-    start, end = plan.x[way.source] + plan.radius, plan.x[way.target] - plan.radius - 1
+    y, to_y = layout.y[bundle.source], layout.y[bundle.target]
+    left, right = layout.gap[layout.column[bundle.source]]
+    start, end = layout.x[bundle.source] + layout.radius, layout.x[bundle.target] - layout.radius - 1
     curve = f"C {(left + right) / 2:.1f} {y:.1f} {(left + right) / 2:.1f} {to_y:.1f} {right:.1f} {to_y:.1f}"
-    x, at = plan.spot(way)
+    x, at = layout.spot(bundle)
     line = _draw_path(f"M {start:.1f} {y:.1f} H {left:.1f} {curve} H {end:.1f}", INK)
     rise = 8 if y == to_y else 12  # above a straight line, across a curve
-    return [line, *_write_lines(x, at + rise - LINE * len(way.label), way.label)]
+    return [line, *_write_lines(x, at + rise - LINE * len(bundle.label), bundle.label)]
 
 
-def _draw_loop(plan: _Plan, way: _Way) -> list[str]:
-    x, y = plan.x[way.source], plan.y[way.source] - plan.radius + 1
+def _draw_loop(layout: _Layout, bundle: _Bundle) -> list[str]:
+    x, y = layout.x[bundle.source], layout.y[bundle.source] - layout.radius + 1
     curve = f"C {x - 26:.1f} {y - 32:.1f} {x + 26:.1f} {y - 32:.1f} {x + 8:.1f} {y:.1f}"
     line = _draw_path(f"M {x - 8:.1f} {y + 1:.1f} {curve}", INK)
-    return [line, *_write_lines(x, y - 29 - LINE * (len(way.label) - 1), way.label)]
+    return [line, *_write_lines(x, y - 29 - LINE * (len(bundle.label) - 1), bundle.label)]
 
 
-def _draw_state(plan: _Plan, state: DrawnState) -> list[str]:
-    x, y, radius = plan.x[state.name], plan.y[state.name], plan.radius
+def _draw_state(layout: _Layout, state: DrawnState) -> list[str]:
+    x, y, radius = layout.x[state.name], layout.y[state.name], layout.radius
     look = f'cx="{x:.1f}" cy="{y:.1f}" fill="#fff" stroke="{INK}" stroke-width="1.5"'
     drawn = [f'<circle r="{radius - 4 * inner:.1f}" {look}/>' for inner in range(1 + state.final)]
     if state.initial:
         drawn.append(_draw_path(f"M {x - radius - 26:.1f} {y:.1f} H {x - radius - 1:.1f}", INK))
-    below = _write_lines(x, y + radius + LINE, plan.notes[state.name], colour="#555")
+    below = _write_lines(x, y + radius + LINE, layout.notes[state.name], colour="#555")
     return [*drawn, *_write_lines(x, y + 4, [state.name]), *below]
 
 

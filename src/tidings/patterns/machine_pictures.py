@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tidings.model.patterns import Pattern
     from tidings.patterns.compile.automaton import PatternAutomaton
     from tidings.patterns.compile.derivatives import Configurations, Edge, TimeCheck
-    from tidings.patterns.compile.terms import Mark
 
 
 def picture_of_automaton(automaton: PatternAutomaton, title: str = "automaton") -> Picture:
@@ -63,7 +62,9 @@ def _describe_step(pattern: Pattern, edge: Edge) -> str:
 def _describe_check(check: TimeCheck, step: int, called: Sequence[str]) -> str:
     if check.early is not None and check.early.which == "begin":
         return f"within {format_duration(check.high or 0)}"
-    late, early = (_describe_moment(mark, step, called) for mark in (check.late, check.early))
+    firsts = ["first " if mark is not None and mark.which == "first" else "" for mark in (check.late, check.early)]
+    names = [called[step if mark is None else mark.step] for mark in (check.late, check.early)]
+    late, early = (f"t({first}{name})" for first, name in zip(firsts, names, strict=True))
     apart = f"|{late} - {early}|" if check.absolute else f"{late} - {early}"
     if check.high is not None:
         apart = f"{apart} {_format_bound('<', check.high, check.high + 1)}"
@@ -73,11 +74,6 @@ def _describe_check(check: TimeCheck, step: int, called: Sequence[str]) -> str:
         return f"{apart} {_format_bound('>', check.low, check.low - 1)}"
     sign, low = _format_bound("<", check.low, check.low - 1).split(maxsplit=1)
     return f"{low} {sign} {apart}"
-
-
-def _describe_moment(mark: Mark | None, step: int, called: Sequence[str]) -> str:
-    first = "first " if mark is not None and mark.which == "first" else ""
-    return f"t({first}{called[step if mark is None else mark.step]})"
 
 
 def _format_bound(sign: str, closed: int, opened: int) -> str:

@@ -7,6 +7,7 @@ graph (`machines`), compiled when a run first needs it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -150,7 +151,7 @@ class PatternCatalog:
         self._matcher, self._counts = Matcher(**vocabulary.to_keywords()), PatternMismatchCounts()
         self._patterns: dict[str, CompiledPattern] = {}
         self._filters: dict[Filter, int] = {}
-        self._uses: dict[Filter, int] = {}
+        self._uses: Counter[Filter] = Counter()
         self._next_number = 0
         self._is_shared = False
         self._set: PatternSet | None = None
@@ -197,8 +198,7 @@ class PatternCatalog:
         self._next_number += len(numbers)
         self._filters |= numbers
         for added in compiled:
-            for tree in added.list_filters():  # before the old ones go: they may be the same
-                self._uses[tree] = self._uses.get(tree, 0) + 1
+            self._uses.update(added.list_filters())  # before the old ones go: they may be the same
             if added.name in self._patterns:
                 self._drop(added.name)
             self._patterns[added.name] = added
@@ -225,7 +225,7 @@ class PatternCatalog:
     def share(self, patterns: PatternSet, uses: Mapping[Filter, int], next_number: int) -> None:
         """Take the patterns of another catalog, with its matcher."""
         self._patterns = {pattern.name: pattern for pattern in patterns.patterns}
-        self._filters, self._uses, self._next_number = dict(patterns.filters), dict(uses), next_number
+        self._filters, self._uses, self._next_number = dict(patterns.filters), Counter(uses), next_number
         self._matcher, self._counts = patterns.matcher, patterns.counts
         self._set, self._is_shared = patterns, True
 

@@ -182,9 +182,6 @@ def _make_wait(absence: Absence, word: str) -> TrackedPlace:
     )
 
 
-# Cells of the chain ---------------------------------------------------------------------------------
-
-
 def _number_cells(places: list[TrackedPlace], leaving: tuple[tuple[tuple[int | None, Edge], ...], ...]) -> TrackedMap:
     """Give each place its cells, one for each age; places that are as far are put together until cells are few."""
     lefts = [place.distance[0] for place in places]
@@ -202,7 +199,6 @@ def _number_cells(places: list[TrackedPlace], leaving: tuple[tuple[tuple[int | N
 
 
 def _name_cells(places: list[TrackedPlace], groups: list[int], ages: dict[int, int]) -> tuple[str, ...]:
-    """Return distinct names of the cells."""
     members = Counter(groups)
     names = {
         group: place.called if members[group] == 1 else f"{place.distance[0]} to go"
@@ -217,13 +213,9 @@ def _name_cells(places: list[TrackedPlace], groups: list[int], ages: dict[int, i
     return tuple(cells)
 
 
-# Arrays ---------------------------------------------------------------------------------------------
-
-
 def _build_tracker(
     tracked_map: TrackedMap, names: tuple[str, ...], symbols: list[int], *, mode: Mode, words: int
 ) -> Tracker:
-    """Return the places and edges as arrays."""
     nodes, edges, lists = list[list[int]](), list[list[int]](), list[int]()
     places, starts = tracked_map.places, list(accumulate((place.width for place in tracked_map.places), initial=0))
     for rank, place in enumerate(places):

@@ -29,7 +29,7 @@ from tidings.kernels.patterns.reports import O_AT, O_KEY, O_PATTERN, O_SEQ
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidings.forecast.courses.groups import CourseGroup, CourseMember
+    from tidings.forecast.courses.streams import CourseGroup
     from tidings.patterns.detections import ReportBatch
 
 _NONE = np.empty(0, np.int64)
@@ -163,8 +163,6 @@ class GroupCounter:
             done = done + np.ceil((sizes - done) * (over / (len(pending) - done.sum()))).astype(np.int64)
         return np.asarray(done)
 
-    # Counting ----------------------------------------------------------------------------------
-
     def _count(
         self, pending: PendingWaits, entries: StreamEntries, kinds: EventKinds, done: IntArray, *, final: bool
     ) -> None:
@@ -179,8 +177,8 @@ class GroupCounter:
         scratch = np.empty(len(pending), np.int32), np.empty(len(pending), np.bool_)
         for row in range(len(self.group.exact)):
             self._count_exact(row, piece, scratch, final=final)
-        for row, member in enumerate(self.group.tracked):
-            self._count_tracked(row, member, piece, kinds, final=final)
+        for row in range(len(self.group.tracked)):
+            self._count_tracked(row, piece, kinds, final=final)
 
     def _count_exact(
         self, row: int, piece: _CountedPiece, scratch: tuple[Int32Array, BoolArray], *, final: bool
@@ -198,10 +196,8 @@ class GroupCounter:
             some = piece.done > 0
             state[entries.rows[some]] = cells[entries.starts[:-1][some] + piece.done[some] - 1]
 
-    def _count_tracked(
-        self, row: int, member: CourseMember, piece: _CountedPiece, kinds: EventKinds, *, final: bool
-    ) -> None:
-        tracker, entries = self.group.trackers[row], piece.entries
+    def _count_tracked(self, row: int, piece: _CountedPiece, kinds: EventKinds, *, final: bool) -> None:
+        member, tracker, entries = self.group.tracked[row], self.group.trackers[row], piece.entries
         masks = self.group.find_masks(row, entries, kinds)
         reports, hit = self.reports[row], self._find_hits(row, piece, final=final)
         states = self.states[row]
@@ -210,16 +206,14 @@ class GroupCounter:
         cells, front = np.empty(len(entries), np.int32), _mark_front(entries, piece.done)
         of = states.copy() if final else states
         for part in (np.flatnonzero(front), np.flatnonzero(~front)):
-            rows, starts = _select_segments(entries, part)
+            rows, firsts = np.unique(entries.keys()[part], return_index=True)
+            starts = np.append(firsts, len(part)).astype(np.int64)
             cells[part] = tracker.walk(of, rows, starts, masks[part], piece.pending.time[part], hit[part])
             of = of if final else states.copy()
         counts = self.counts[len(self.group.exact) + row]
         if not final:
-            chain, width = member.course.chain, member.course.table.shape[1]
-            moves = counts.moves.reshape(-1)
-            count_changes(
-                entries.starts, entries.rows, piece.old, piece.weights, chain, width, before, cells, hit, moves
-            )
+            args = (entries.starts, entries.rows, piece.old, piece.weights, member.course.chain)
+            count_changes(*args, member.course.table.shape[1], before, cells, hit, counts.moves.reshape(-1))
         absence = member.pattern.absence is not None
         piece.count(counts, cells, hit, piece.deadlines(reports) if absence else piece.after(hit))
 
@@ -234,15 +228,12 @@ class GroupCounter:
             return hit
         by_time = self.group.tracked[row].pattern.absence is not None
         moment, wanted = (pending.time, reports[:, 2]) if by_time else (pending.at, reports[:, 1])
-        at = find_following(pending.key, moment, self._keys_of(reports), wanted)
+        at = find_following(pending.key, moment, reports[:, 0], wanted)
         fits = (at >= 0) & (by_time | (moment[at] == wanted))
         hit[at[fits]] = True
         if not final:
             self.reports[row] = reports[~(fits & _mark_front(piece.entries, piece.done)[at])]
         return hit
-
-    def _keys_of(self, reports: IntArray) -> IntArray:
-        return reports[:, 0] if self.group.keyed else np.zeros(len(reports), np.int64)
 
     def widen(self, keys: int) -> None:
         """Make room for keys; a new key is at the start of every course."""
@@ -307,10 +298,9 @@ class _CountedPiece:
     def deadlines(self, reports: IntArray) -> _Following:
         """Return the same where time completes a pattern: its key may have no event after that."""
         reports = reports[reports[:, 1] < self.now[0]]  # a piece is told at once what its events will complete
-        key = reports[:, 0] if self.keyed else np.zeros(len(reports), np.int64)
-        order = np.lexsort((reports[:, 2], key))
-        at = find_following(key[order], reports[order, 2], self.pending.key, self.pending.time, strictly=True)
-        following = np.concatenate([reports[order], [[0, -1, 0]]])[at]
+        reports = reports[np.lexsort((reports[:, 2], reports[:, 0]))]
+        at = find_following(reports[:, 0], reports[:, 2], self.pending.key, self.pending.time, strictly=True)
+        following = np.concatenate([reports, [[0, -1, 0]]])[at]
         return following[:, 1], following[:, 2]
 
 
@@ -342,19 +332,8 @@ def _mark_front(entries: StreamEntries, done: IntArray) -> BoolArray:
     return np.asarray(entries.event < np.repeat(entries.starts[:-1] + done, np.diff(entries.starts)))
 
 
-def _select_segments(entries: StreamEntries, part: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the rows and segments of some of the entries."""
-    rows, starts = np.unique(entries.keys()[part], return_index=True)
-    return rows, np.append(starts, len(part)).astype(np.int64)
-
-
 def count_traffic(
-    kinds: IntArray,
-    times: IntArray,
-    last: int | None,
-    weights: FloatArray,
-    named: dict[int, str],
-    members: EventKinds,
+    kinds: IntArray, times: IntArray, last: int | None, weights: FloatArray, named: dict[int, str], members: EventKinds
 ) -> Traffic:
     """Return how many events satisfied each filter, and how fast they came; `last` is the time of the one before."""
     by_kind = np.bincount(kinds, weights, len(members))

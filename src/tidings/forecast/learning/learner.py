@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.forecast.courses.groups import CourseMember, build_groups
-from tidings.forecast.courses.streams import EventKinds, build_entries
+from tidings.forecast.courses.streams import CourseMember, EventKinds, build_entries, build_groups
 from tidings.forecast.learning.counting import GroupCounter, count_traffic
 from tidings.forecast.learning.counts import CountedPattern, Traffic
 from tidings.forecast.model import Model, filter_key, pattern_key

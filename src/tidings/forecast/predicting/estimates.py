@@ -9,7 +9,6 @@ towards the chain as if that were so many observations more. Printed: the formul
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -18,8 +17,7 @@ from tidings.forecast.learning.counts import EDGES, MOST, Counts
 from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array, IntArray
 from tidings.kernels.forecast.forecasts import sum_first_passages
 
-Estimator: TypeAlias = Literal["both", "chain", "direct", "printed"]
-ESTIMATORS: tuple[str, ...] = get_args(Estimator)
+ESTIMATORS = ("both", "chain", "direct", "printed")
 
 SHRINKING = 40
 """Observations that the chain is worth for each unit of smoothing, where the direct share is drawn towards it."""
@@ -33,7 +31,7 @@ class Estimates:
     counts: Counts
     prior: FloatArray
     smoothing: float
-    estimator: Estimator = "both"
+    estimator: str = "both"
 
     @property
     def shrinking(self) -> float:
@@ -69,19 +67,17 @@ class Estimates:
             ended, observed = kaplan_meier(_sum_groups(self.counts.waits, group))
             weight = np.where(seen[_find_parents(above, group)] > 0, self.shrinking, 0.0)
             before = share[_find_parents(above, group)]
-            share = np.where(
-                observed + weight > 0, _divide(observed * ended + weight * before, observed + weight), before
-            )
+            mixed = _divide(observed * ended + weight * before, observed + weight)
+            share = np.where(observed + weight > 0, mixed, before)
             seen, above = observed, group
         return spread(share[above], most), _expand_bins(seen[above], most)
 
     def curve(self, most: int) -> tuple[FloatArray, FloatArray]:
         """Return p(match within n events) for n from 0 to `most` of every cell, and what share of it is direct."""
-        if self.estimator == "printed":
-            return self.sum_visits(most), np.zeros((most + 1, self.course.cells))
-        chain = self.chain(most)
-        if self.estimator == "chain":
+        if self.estimator in ("printed", "chain"):
+            chain = self.chain(most) if self.estimator == "chain" else self.sum_visits(most)
             return chain, np.zeros_like(chain)
+        chain = self.chain(most)
         if self.estimator == "direct":
             share, seen = self.direct(most)
             pooled = kaplan_meier(self.counts.waits.sum(axis=0, keepdims=True))[1]
@@ -106,7 +102,7 @@ class Estimates:
         for step in range(1, most + 1):
             into = matrix @ into
             total[step] = total[step - 1] + into
-        return np.asarray(total[:, self._state_of()])
+        return np.asarray(total[:, self.course.chain if self.course.tracker is not None else self.course.groups[0]])
 
     def _between_states(self) -> tuple[FloatArray, BoolArray]:
         """Return how often each state followed each other one, and which are final."""
@@ -123,9 +119,6 @@ class Estimates:
         finals = np.zeros(len(course.states), bool)
         finals[state[course.table[course.hits]]] = True
         return counted, finals
-
-    def _state_of(self) -> Int32Array:
-        return self.course.chain if self.course.tracker is not None else self.course.groups[0]
 
     def later(self, amount: int) -> tuple[FloatArray, FloatArray] | None:
         """Return the share of matches within so many events of the stream by line, and of how many."""

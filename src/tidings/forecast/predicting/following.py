@@ -15,12 +15,12 @@ from tidings.kernels.forecast import forecasts as kernel
 from tidings.patterns.run.event_archive import unite_numbers
 
 if TYPE_CHECKING:
-    from tidings.forecast.courses.groups import CourseGroup
+    from tidings.forecast.courses.streams import CourseGroup
 
 POLICIES = {"crossing": kernel.CROSSING, "episode": kernel.EPISODE, "every": kernel.EVERY, "change": kernel.CHANGE}
 """When a forecast is emitted."""
 
-_NO_TABLE = np.zeros(1)
+_NO_TABLE = kernel.AlarmTable(kernel.SILENT, 0.0, grid=1, gap=-1, offset=0.0, chances=np.zeros(1))
 
 NEVER = int(np.iinfo(np.int64).max)
 """A deadline that never comes."""
@@ -72,15 +72,15 @@ class GroupFollower:
         self._pack_tables()
 
     def _pack_tables(self) -> None:
-        exact = self.tables[: len(self.group.exact)]
+        tables = [table or _NO_TABLE for table in self.tables[: len(self.group.exact)]]
         policies = np.array([rule.policy for rule in self.rules], np.int64)
         limits = np.array([rule.limit for rule in self.rules])
-        grids = np.array([1 if table is None else table.grid for table in exact], np.int64)
-        gaps = np.array([-1 if table is None else table.gap for table in exact], np.int64)
-        offsets = np.array([0.0 if table is None else table.offset for table in exact])
-        flat = [_NO_TABLE if table is None else table.chances.ravel() for table in exact]
-        chances = np.concatenate(flat) if flat else _NO_TABLE
+        grids = np.array([table.grid for table in tables], np.int64)
+        gaps = np.array([table.gap for table in tables], np.int64)
+        offsets = np.array([table.offset for table in tables], np.float64)
+        flat = [table.chances.ravel() for table in tables]
         chances_at = np.append(0, np.cumsum([len(chances) for chances in flat])).astype(np.int64)
+        chances = np.concatenate(flat or [_NO_TABLE.chances])
         alarms = kernel.AlarmTables(policies, limits, chances_at, grids, gaps, offsets, chances, np.zeros(0, np.int32))
         self._alarms = alarms._replace(packed=self._pack_moves(flat, alarms))
 
@@ -175,22 +175,19 @@ class GroupFollower:
     def _find_hits(self, row: int, entries: StreamEntries, times: IntArray, base: int, reports: IntArray) -> BoolArray:
         """Return at which entries the detector reported a member; after a deadline, at the key's next one."""
         hit, due = np.zeros(len(entries), np.bool_), self.due[row]
-        keys = reports[:, 0] if self.group.keyed else np.zeros(len(reports), np.int64)
         if self.group.tracked[row].pattern.absence is None:
             moments, wanted = entries.event + base, reports[:, 1]
-            at = find_following(entries.keys(), moments, keys, wanted)
+            at = find_following(entries.keys(), moments, reports[:, 0], wanted)
             hit[at[(at >= 0) & (moments[at] == wanted)]] = True
             return hit
         waiting = entries.rows[due[entries.rows] != NEVER]
-        keys, wanted = np.append(keys, waiting), np.append(reports[:, 2], due[waiting])
+        keys, wanted = np.append(reports[:, 0], waiting), np.append(reports[:, 2], due[waiting])
         due[waiting] = NEVER
         at = find_following(entries.keys(), times[entries.event], keys, wanted)
         hit[at[at >= 0]] = True
         self.widen(int(keys.max(initial=-1)) + 1)
         np.minimum.at(self.due[row], keys[at < 0], wanted[at < 0])  # the key's next event may come much later
         return hit
-
-    # Keys --------------------------------------------------------------------------------------
 
     def cell(self, number: int, key: int, now: int) -> int:
         """Return the cell of a member's key."""
@@ -236,7 +233,6 @@ class GroupFollower:
 
 
 def _merge_rows(emitted: list[tuple[IntArray, FloatArray]], entries: StreamEntries) -> ForecastRows | None:
-    """Return rows of all members in the order of the events."""
     emitted = [part for part in emitted if len(part[0])]
     if not emitted:
         return None

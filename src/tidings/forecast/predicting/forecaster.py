@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.errors import TidingsError
-from tidings.forecast.courses.groups import CourseMember, build_groups
-from tidings.forecast.courses.streams import EventKinds, build_entries
+from tidings.forecast.courses.streams import CourseMember, EventKinds, build_entries, build_groups
 from tidings.forecast.forecasts import Forecast, ForecastBatch
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learning.counting import select_reports
@@ -100,8 +99,6 @@ class Forecaster:
         self.first_event = model.now[0]  # where this set of patterns began to learn
         self.next_refresh = self.first_event + SOON
 
-    # Events ------------------------------------------------------------------------------------
-
     def take(
         self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, names: ValueNumbers
     ) -> list[ForecastBatch]:
@@ -150,8 +147,6 @@ class Forecaster:
                 seen = follower.group.keyed, events.records, events.times, names.values, base
                 batches.append(ForecastBatch(rows, members, tables, *seen))
         return batches
-
-    # Probabilities -----------------------------------------------------------------------------
 
     def _arrange(self) -> None:
         for follower in self.followers:
@@ -222,8 +217,6 @@ class Forecaster:
                 if member.name == name:
                     return follower, number
         raise AssertionError(name)
-
-    # Keys --------------------------------------------------------------------------------------
 
     def fork(self) -> Forecaster:
         """Return a forecaster with a copy of this one's state that does not learn; the tables are shared."""

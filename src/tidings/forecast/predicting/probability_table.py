@@ -67,7 +67,7 @@ class ProbabilityTable:
 
     def name_estimator(self, cell: int) -> str:
         """Return the name of the estimator behind a cell's probability, and whether its course is approximate."""
-        estimator: str = self.estimates.estimator
+        estimator = self.estimates.estimator
         if estimator in ("both", "direct"):
             lines = 1 if self.gap < 0 else SILENCES
             estimator = estimator if self.direct[cell * lines : (cell + 1) * lines].any() else "chain"
@@ -145,7 +145,10 @@ def _binomial(count: int, shares: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         law = np.exp(choose + number * np.log(shares)[:, None] + (count - number) * np.log1p(-shares)[:, None])
     law[shares == 1] = number == count
-    return _cut(law)
+    if count > FARTHEST:
+        law[:, FARTHEST] += law[:, FARTHEST + 1 :].sum(axis=1)
+        law = law[:, : FARTHEST + 1]
+    return np.asarray(law / law.sum(axis=1, keepdims=True))
 
 
 def _poisson(means: FloatArray) -> FloatArray:
@@ -155,13 +158,6 @@ def _poisson(means: FloatArray) -> FloatArray:
     law = np.exp(np.arange(most + 1) * np.log(means)[:, None] - means[:, None] - logs)
     law[:, -1] += np.maximum(0, 1 - law.sum(axis=1))
     return np.asarray(law)
-
-
-def _cut(law: FloatArray) -> FloatArray:
-    if law.shape[1] > FARTHEST + 1:
-        law[:, FARTHEST] += law[:, FARTHEST + 1 :].sum(axis=1)
-        law = law[:, : FARTHEST + 1]
-    return np.asarray(law / law.sum(axis=1, keepdims=True))
 
 
 def places_of(gaps: FloatArray, *, pace: tuple[float, float], part: float = 1.0) -> FloatArray:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
+    from tidings.kernels.array_types import BoolArray, FloatArray
 
 By: TypeAlias = Literal["width", "count"]
 """Bins as wide as each other, or with about as many forecasts as each other."""
@@ -91,7 +91,7 @@ class Reliability:
 
     def __str__(self) -> str:
         head = f"{'bin':>13} {'forecasts':>11} {'said':>6} {'was':>6}  95 %"
-        return "\n".join([head, *map(_line, self.bins)])
+        return "\n".join([head, *map(_format_bin, self.bins)])
 
 
 def reliability(p: ArrayLike, y: ArrayLike, bins: int = 10, *, by: By = "width") -> Reliability:
@@ -108,9 +108,7 @@ def reliability(p: ArrayLike, y: ArrayLike, bins: int = 10, *, by: By = "width")
     raw, happened = pairs(p, y)
     forecasts = raw.clip(0.0, 1.0)
     inner = _cut_bins(forecasts, whole(bins, "bins"), by)
-    edges = np.concatenate([[0.0], inner, [1.0]])
-    place = np.searchsorted(inner, forecasts, side="right")
-    return _reliability(forecasts, happened, place, edges)
+    return _measure_bins(forecasts, happened, inner)
 
 
 def draw(path: str | Path, curves: Mapping[str, Reliability], *, title: str = "Reliability") -> Path:
@@ -121,7 +119,7 @@ def draw(path: str | Path, curves: Mapping[str, Reliability], *, title: str = "R
     if not curves:
         msg = "there is nothing to draw; give at least one name with its reliability"
         raise BadValue(msg)
-    return _save_figure(_picture(curves, title), Path(path))
+    return _save_figure(_draw_figure(curves, title), Path(path))
 
 
 def _cut_bins(forecasts: FloatArray, bins: int, by: By) -> FloatArray:
@@ -138,32 +136,30 @@ def _cut_bins(forecasts: FloatArray, bins: int, by: By) -> FloatArray:
             raise BadValue(msg)
 
 
-def _reliability(forecasts: FloatArray, happened: BoolArray, place: IntArray, edges: FloatArray) -> Reliability:
-    total, size = len(forecasts), len(edges) - 1
+def _measure_bins(forecasts: FloatArray, happened: BoolArray, inner: FloatArray) -> Reliability:
+    total, size, edges = len(forecasts), len(inner) + 1, [0.0, *inner.tolist(), 1.0]
+    place = np.searchsorted(inner, forecasts, side="right")
     counts, sums, hits, spread = (
         np.bincount(place, weights=weights, minlength=size)
         for weights in (np.ones(total), forecasts, happened, forecasts * (1 - forecasts))
     )
     used = np.flatnonzero(counts)
-    bins = tuple(_bin(edges[at : at + 2], int(counts[at]), sums[at], hits[at], spread[at]) for at in used)
     if not total:
-        return Reliability(bins, 0, nan, nan, nan, nan)
+        return Reliability((), 0, nan, nan, nan, nan)
     rate, weight = float(happened.mean()), counts[used] / total
     mean, observed = sums[used] / counts[used], hits[used] / counts[used]
+    bins = []
+    for at, mean_forecast, share in zip(used.tolist(), mean.tolist(), observed.tolist(), strict=True):
+        count, interval = int(counts[at]), wilson(int(hits[at]), int(counts[at]))
+        bins.append(Bin(edges[at], edges[at + 1], count, mean_forecast, share, sqrt(spread[at]) / count, *interval))
     return Reliability(
-        bins,
+        tuple(bins),
         total,
         brier=float(np.mean((forecasts - happened) ** 2)),
         reliability=float(weight @ (mean - observed) ** 2),
         resolution=float(weight @ (observed - rate) ** 2),
         uncertainty=rate * (1 - rate),
     )
-
-
-def _bin(edges: FloatArray, count: int, forecast_sum: float, hits: float, spread: float) -> Bin:
-    low, high = edges.tolist()
-    lower, upper = wilson(int(hits), count)
-    return Bin(low, high, count, float(forecast_sum / count), float(hits / count), sqrt(spread) / count, lower, upper)
 
 
 def wilson(hits: int, count: int) -> tuple[float, float]:
@@ -174,12 +170,12 @@ def wilson(hits: int, count: int) -> tuple[float, float]:
     return (0.0 if hits == 0 else middle - half), (1.0 if hits == count else middle + half)
 
 
-def _line(bin_: Bin) -> str:
+def _format_bin(bin_: Bin) -> str:
     span = f"{bin_.low:.3f}-{bin_.high:.3f}"
     return f"{span:>13} {bin_.count:>11,} {bin_.mean:6.3f} {bin_.observed:6.3f}  {bin_.lower:.3f}-{bin_.upper:.3f}"
 
 
-def _picture(curves: Mapping[str, Reliability], title: str) -> Any:
+def _draw_figure(curves: Mapping[str, Reliability], title: str) -> Any:
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as problem:
@@ -189,7 +185,7 @@ def _picture(curves: Mapping[str, Reliability], title: str) -> Any:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     above.plot([0, 1], [0, 1], color="#9aa5b1", linestyle="--", linewidth=1)
     for (name, curve), colour, mark in zip(curves.items(), cycle(COLOURS), cycle(MARKS)):
-        _curve(above, below, curve, label=name, color=colour, marker=mark, markersize=5)
+        _draw_curve(above, below, curve, label=name, color=colour, marker=mark, markersize=5)
     above.set(title=title, ylabel="share that happened", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     below.set(xlabel="probability told", ylabel="forecasts", yscale="log")
     above.legend(frameon=False, loc="upper left", fontsize="small")
@@ -198,7 +194,7 @@ def _picture(curves: Mapping[str, Reliability], title: str) -> Any:
     return figure
 
 
-def _curve(above: Any, below: Any, curve: Reliability, **look: Any) -> None:
+def _draw_curve(above: Any, below: Any, curve: Reliability, **look: Any) -> None:
     means = [bin_.mean for bin_ in curve.bins]
     was = [bin_.observed for bin_ in curve.bins]
     bars = [[bin_.observed - bin_.lower for bin_ in curve.bins], [bin_.upper - bin_.observed for bin_ in curve.bins]]

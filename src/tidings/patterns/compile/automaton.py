@@ -150,7 +150,9 @@ def _build_subsets(moves: _Moves, mode: Mode, budget: int) -> tuple[list[_Key], 
     for alive, _ in keys:  # grows while it is read
         row = []
         for reached in moves.following(alive):
-            key = _make_key(reached, moves.done, mode)
+            key = (reached, False)
+            if reached & moves.done:  # a report spends everything in `restart`, and nothing in `overlap`
+                key = (1 if mode is Mode.RESTART else reached & ~moves.done, True)
             if key not in numbers:
                 if len(keys) >= budget:
                     return None
@@ -159,13 +161,6 @@ def _build_subsets(moves: _Moves, mode: Mode, budget: int) -> tuple[list[_Key], 
             row.append(numbers[key])
         rows.append(row)
     return keys, np.array(rows, dtype=np.int32)
-
-
-def _make_key(reached: int, done: int, mode: Mode) -> _Key:
-    """Return the state after an event: a report spends everything in `restart`, and nothing in `overlap`."""
-    if not reached & done:
-        return reached, False
-    return (1 if mode is Mode.RESTART else reached & ~done), True
 
 
 def _list_bits(bits: int) -> Iterator[int]:

@@ -134,7 +134,10 @@ class _Derivation:
             state = waiting.pop()
             for edge, following in self._derive_edges(state):
                 if following is not None and following not in places:
-                    _check_budget(len(places), budget)
+                    if len(places) >= budget:
+                        problem = f"the pattern has more than {budget:,} configurations"
+                        msg = f"{problem}; use fewer operands of `and`, or shorter repetitions"
+                        raise PatternError(msg)
                     places[following] = len(places)
                     waiting.append(following)
                 target = None if following is None else places[following]
@@ -285,13 +288,6 @@ def _split_within(root: patterns.Node) -> tuple[patterns.Node, int | None]:
         return root, None
     inner = replace(root, within=None) if root.conditions else root.part
     return inner, root.within
-
-
-def _check_budget(size: int, budget: int) -> None:
-    if size >= budget:
-        problem = f"the pattern has more than {budget:,} configurations"
-        msg = f"{problem}; use fewer operands of `and`, or shorter repetitions"
-        raise PatternError(msg)
 
 
 def _decide_check(condition: _Condition, now: frozenset[Mark]) -> list[TimeCheck] | None:

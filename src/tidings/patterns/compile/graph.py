@@ -97,8 +97,7 @@ class GraphNode:
     ends: list[int] = field(default_factory=list)
 
 
-def _make_start() -> list[GraphNode]:
-    return [GraphNode(NodeKey(EXISTS, -1, False, (), (), (), 0, frozenset()), window=_FOREVER)]
+_START = NodeKey(EXISTS, -1, False, (), (), (), 0, frozenset())
 
 
 @dataclass
@@ -111,7 +110,7 @@ class MergedGraph:
     patterns: list[CompiledPattern] = field(default_factory=list)
     kinds: list[int] = field(default_factory=list)
     unmerged: int = 1
-    nodes: list[GraphNode] = field(default_factory=_make_start)
+    nodes: list[GraphNode] = field(default_factory=lambda: [GraphNode(_START, window=_FOREVER)])
     edges: dict[EdgeKey, list[int]] = field(default_factory=dict)
     _places: dict[NodeKey, int] = field(default_factory=dict)
 
@@ -141,8 +140,6 @@ class MergedGraph:
 
 
 class _PatternEntry:
-    """Adds the latest pattern to a merged graph."""
-
     def __init__(self, merged: MergedGraph, compiled: CompiledPattern) -> None:
         pattern, mode = compiled.pattern, compiled.mode
         self.merged, self.pattern, self.number = merged, pattern, len(merged.patterns) - 1

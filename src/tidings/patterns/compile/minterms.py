@@ -85,10 +85,18 @@ def minterms(filters: Sequence[NamedFilter], *, budget: int = BUDGET, **surround
 
 def _combine_filters(relations: _Relations, budget: int) -> list[frozenset[int]]:
     """Take the filters one after the other: each splits every combination in two, unless a pair forbids it."""
+    apart, implies = relations.apart, relations.implies
     combinations: list[frozenset[int]] = [frozenset()]
     for place in range(len(relations.filters)):
-        without = [chosen for chosen in combinations if not relations.is_implied(chosen, place)]
-        combinations = without + [chosen | {place} for chosen in combinations if relations.can_join(chosen, place)]
+        without, joined = [], []
+        for chosen in combinations:
+            left_out = set(range(place)) - chosen
+            if not any((other, place) in implies for other in chosen):
+                without.append(chosen)
+            excluded = any((other, place) in apart for other in (*chosen, place))
+            if not excluded and not any((place, other) in implies for other in left_out):
+                joined.append(chosen | {place})
+        combinations = without + joined
         if len(combinations) > budget:
             msg = f"more than {budget:,} combinations of filters; give a schema, or filters that exclude each other"
             raise TooLarge(msg, limit=budget)
@@ -100,21 +108,9 @@ class _Relations:
 
     def __init__(self, filters: Sequence[NamedFilter], surroundings: dict[str, Any]) -> None:
         self.filters, self.surroundings = filters, surroundings
-        places = range(len(filters))
-        trees = [named.filter for named in filters]
+        places, trees = range(len(filters)), [named.filter for named in filters]
         self.apart = {(i, j) for i in places for j in places if not overlaps(trees[i], trees[j], **surroundings)}
         self.implies = {(i, j) for i in places for j in places if i != j and self._implies(filters[i], filters[j])}
-
-    def is_implied(self, chosen: frozenset[int], place: int) -> bool:
-        """Tell whether one of the chosen filters implies this one."""
-        return any((other, place) in self.implies for other in chosen)
-
-    def can_join(self, chosen: frozenset[int], place: int) -> bool:
-        """Tell whether this filter may join the chosen ones; those before it that were not chosen do not hold."""
-        left_out = set(range(place)) - chosen
-        return not any((other, place) in self.apart for other in (*chosen, place)) and not any(
-            (place, other) in self.implies for other in left_out
-        )
 
     def is_possible(self, chosen: frozenset[int]) -> bool:
         """Judge a combination as a whole: its filters together, without those that it leaves out."""

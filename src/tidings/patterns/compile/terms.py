@@ -116,7 +116,6 @@ def _operands_of(term: Term) -> tuple[Term, ...]:
 
 
 def _walk(term: Term | None) -> Iterator[Term]:
-    """Yield a term and everything below it."""
     if term is not None:
         yield term
         for part in _operands_of(term):

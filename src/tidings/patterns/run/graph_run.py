@@ -91,21 +91,6 @@ class GraphRun:
             due += [int(state.pool[row, layout.TIME] + graph.nodes[node, layout.SPAN])] if row >= 0 else []
         return min(due, default=None)
 
-    @property
-    def dropped_count(self) -> int:
-        """How many partial matches were dropped because a key had too many."""
-        return int(self.state.registers[layout.DROPPED])
-
-    @property
-    def cut_count(self) -> int:
-        """How many times a pattern's limit cut its reports short."""
-        return int(self.state.registers[layout.CUT])
-
-    @property
-    def transitions(self) -> int:
-        """How many transitions were taken."""
-        return int(self.state.registers[layout.MADE])
-
     def tidy(self) -> int:
         """Drop rows that no match can reach any more; return how many are left."""
         graph, state, top = self.graph, self.state, self.rows
@@ -144,8 +129,6 @@ class GraphRun:
         moved = kept[kept < len(state.fresh)]
         fresh[: len(moved)] = state.fresh[moved]
         self.state = self.state._replace(fresh=fresh)
-
-    # Where another run stood -------------------------------------------------------------------
 
     def restore(self, pool: IntArray, keys: int) -> None:
         """Take the rows of a state; `keys` is how many keys have numbers."""
@@ -256,5 +239,4 @@ def _recode_cells(filled: IntArray, kept: IntArray, width: int) -> IntArray:
 
 
 def _round_up(size: int, least: int = 1) -> int:
-    """Return the next power of two."""
     return 1 << max(least - 1, int(size - 1)).bit_length()

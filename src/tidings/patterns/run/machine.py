@@ -7,6 +7,7 @@ for times have machines of their own: these do not see the events that have none
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from tidings.patterns.run.graph_run import LONG_AGO, GraphRun
 from tidings.patterns.state.graph_bytes import GraphNames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from tidings.model import Filter
     from tidings.model.patterns import Pattern
@@ -116,26 +117,26 @@ def compute_keys(way: tuple[str, ...], events: EncodedEvents, names: ValueNumber
     return columns[0] if len(columns) == 1 else names.tuples(columns)
 
 
+def map_filters(whole: Mapping[Filter, int], own: Mapping[Filter, int]) -> IntArray:
+    """Return, by the number of a filter in the whole set, its own number in a part; -1 where it has none."""
+    numbers = np.full(max(whole.values(), default=-1) + 1, -1, np.int64)
+    for tree, number in own.items():
+        numbers[whole[tree]] = number
+    return numbers
+
+
 def build_machines(watched: Sequence[CompiledPattern], filters: Mapping[Filter, int]) -> list[Machine]:
     """Return one machine for each way of dividing the stream; `filters` has the number of each filter."""
-    groups: dict[Partitioning, list[int]] = {}
+    groups: dict[Partitioning, list[int]] = defaultdict(list)
     for place, compiled in enumerate(watched):
-        groups.setdefault(find_partitioning(compiled.pattern), []).append(place)
-    return [_build_machine(parting, places, watched, filters) for parting, places in groups.items()]
-
-
-def _build_machine(
-    parting: Partitioning, places: Iterable[int], watched: Sequence[CompiledPattern], filters: Mapping[Filter, int]
-) -> Machine:
-    ways, timed = parting
-    merged = MergedGraph(vias={way: number for number, way in enumerate(ways)})
-    for place in places:
-        merged.add(watched[place])
-    symbols = np.full(max(filters.values(), default=-1) + 1, -1, np.int64)
-    for compiled, number in merged.symbols.items():
-        symbols[filters[compiled]] = number
-    variables = tuple(
-        (compiled.pattern.key_variables(), tuple(other_variables(compiled.pattern))) for compiled in merged.patterns
-    )
-    shown = ReportLayout(np.array(list(places), np.int64), variables)
-    return Machine(merged, build_graph_arrays(merged), ways, timed, symbols, shown)
+        groups[find_partitioning(compiled.pattern)].append(place)
+    machines = []
+    for (ways, timed), places in groups.items():
+        merged = MergedGraph(vias={way: number for number, way in enumerate(ways)})
+        for place in places:
+            merged.add(watched[place])
+        variables = [(c.pattern.key_variables(), tuple(other_variables(c.pattern))) for c in merged.patterns]
+        layout = ReportLayout(np.array(places, np.int64), tuple(variables))
+        symbols = map_filters(filters, merged.symbols)
+        machines.append(Machine(merged, build_graph_arrays(merged), ways, timed, symbols, layout))
+    return machines

@@ -9,6 +9,7 @@ finds its portion again when other patterns have come or gone.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -16,12 +17,10 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tidings.kernels.array_types import IntArray
 from tidings.model.patterns import Gap, Pattern, Sequence, Timed, conditions_of, walk_nodes
 from tidings.patterns.pattern_set import PatternCatalog, PatternSet, StreamSettings
-from tidings.patterns.run.machine import Ways, find_ways
+from tidings.patterns.run.machine import Ways, find_ways, map_filters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +46,9 @@ class Portion:
     @cached_property
     def is_contiguous(self) -> bool:
         """Whether a pattern asks for the very next event, so that every event counts."""
-        return any(_has_contiguous_joint(compiled.pattern) for compiled in self.patterns.patterns)
+        nodes = [node for compiled in self.patterns.patterns for node in walk_nodes(compiled.pattern.root)]
+        joints = [joint for node in nodes if isinstance(node, Sequence) for joint in node.joints]
+        return any(joint.gap is Gap.NEXT for joint in joints)
 
     @cached_property
     def has_absence(self) -> bool:
@@ -70,11 +71,11 @@ class Portion:
 
 def split_patterns(whole: PatternSet, *, buckets: int, shards: int) -> list[Portion]:
     """Return the portions of a pattern set."""
-    groups: dict[tuple[str, Ways], list[CompiledPattern]] = {}
+    groups: dict[tuple[str, Ways], list[CompiledPattern]] = defaultdict(list)
     for compiled in whole.patterns:
         ways = find_ways(compiled.pattern)
         name = json.dumps(ways) if ways != ((),) else f"shard {stable_hash(compiled.name) % shards} of {shards}"
-        groups.setdefault((name, ways), []).append(compiled)
+        groups[name, ways].append(compiled)
     return [_build_portion(whole, name, ways, members, buckets) for (name, ways), members in groups.items()]
 
 
@@ -85,13 +86,8 @@ def _build_portion(
     catalog = PatternCatalog(whole.vocabulary, settings)
     catalog.add_many(compiled.to_written() for compiled in members)
     patterns = catalog.compile()
-    symbols = np.full(max(whole.filters.values(), default=-1) + 1, -1, np.int64)
-    for tree, number in patterns.filters.items():
-        symbols[whole.filters[tree]] = number
+    symbols = map_filters(whole.filters, patterns.filters)
     return Portion(name, patterns, ways, buckets if ways != ((),) else 1, symbols)
-
-
-# Keys -----------------------------------------------------------------------------------------------
 
 
 def stable_hash(text: str) -> int:
@@ -118,14 +114,6 @@ def key_text(key: Any) -> str:
         case tuple():
             return json.dumps([key_text(part) for part in key], ensure_ascii=False)
     return str(key)
-
-
-# Patterns -------------------------------------------------------------------------------------------
-
-
-def _has_contiguous_joint(pattern: Pattern) -> bool:
-    sequences = [node for node in walk_nodes(pattern.root) if isinstance(node, Sequence)]
-    return any(joint.gap is Gap.NEXT for sequence in sequences for joint in sequence.joints)
 
 
 def _total_bounds(pattern: Pattern) -> int:

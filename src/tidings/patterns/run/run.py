@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings.kernels.patterns import layout
 from tidings.patterns.detections import Detections, LateEvent, ReportBatch, ReportColumns
 from tidings.patterns.run.event_archive import EventArchive, unite_numbers
 from tidings.patterns.run.event_reader import EncodedEvents, adapt_events, concat_events, fill_times
@@ -65,7 +66,7 @@ class Run:
             states = {
                 machine.partitioning: dump_graph_run(run, machine.names)
                 for machine, run in self._graph_runs
-                if run.transitions
+                if run.state.registers[layout.MADE]
             }
             self._graph_runs = []
             for machine in self.patterns.machines:
@@ -242,14 +243,17 @@ class Run:
     @property
     def dropped_count(self) -> int:
         """How many partial matches were dropped because a key had too many."""
-        return sum(run.dropped_count for _, run in self.graph_runs())
+        return self._sum_counters(layout.DROPPED)
 
     @property
     def cut_count(self) -> int:
         """How many times the limit of a pattern in the mode `any` cut its reports short."""
-        return sum(run.cut_count for _, run in self.graph_runs())
+        return self._sum_counters(layout.CUT)
 
     @property
     def transitions(self) -> int:
         """How many steps events have served so far."""
-        return sum(run.transitions for _, run in self.graph_runs())
+        return self._sum_counters(layout.MADE)
+
+    def _sum_counters(self, register: int) -> int:
+        return sum(int(run.state.registers[register]) for _, run in self.graph_runs())

@@ -40,21 +40,13 @@ def dump_patterns(patterns: PatternSet) -> tuple[dict[str, Any], dict[str, Any]]
     settings = patterns.settings
     header: dict[str, Any] = {
         "patterns": [
-            [
-                pattern.name,
-                json.loads(render_pattern(pattern.pattern, "json")),
-                str(pattern.mode),
-                pattern.limit,
-                pattern.born,
-                pattern.since,
-            ]
-            for pattern in patterns.patterns
+            [p.name, json.loads(render_pattern(p.pattern, "json")), str(p.mode), p.limit, p.born, p.since]
+            for p in patterns.patterns
         ],
         "settings": [settings.time, settings.event_id, list(settings.keep), settings.lateness, settings.partials],
     }
-    return header, {
-        f"around.{name}": data for name, data in dump_vocabulary(patterns.matcher.admission.vocabulary).items()
-    }
+    vocabulary = dump_vocabulary(patterns.matcher.admission.vocabulary)
+    return header, {f"around.{name}": data for name, data in vocabulary.items()}
 
 
 def load_patterns(header: dict[str, Any], arrays: dict[str, Any]) -> PatternCatalog:
@@ -118,9 +110,11 @@ def load_run(run: Run, header: dict[str, Any], arrays: dict[str, Any]) -> None:
     for machine, graph_run in run.graph_runs():
         for place, (ways, head, *timed) in enumerate(header["runs"]):
             if tuple(map(tuple, ways)) == machine.ways and timed in ([machine.timed], []):
-                own = _arrays_of(f"run{place}.", arrays)
-                _renumber(own, head["slots"], kept, keyed=machine.has_keys)
-                load_graph_run(graph_run, machine.names, head, own, len(run.names))
+                own = [(name, array) for name, array in arrays.items() if name.startswith(f"run{place}.")]
+                # Copies: in older states, patterns with and without times share them.
+                copies = {name.removeprefix(f"run{place}."): array.copy() for name, array in own}
+                _renumber(copies, head["slots"], kept, keyed=machine.has_keys)
+                load_graph_run(graph_run, machine.names, head, copies, len(run.names))
     if header["waiting"] is not None:
         waiting = _load_waiting(header["waiting"], arrays, kept, run.patterns.filters)
         run.waiting = adapt_events(waiting, run.patterns.filters.values(), run.patterns.attributes)
@@ -142,12 +136,6 @@ def _load_records(header: dict[str, Any]) -> EventRecords:
     return EventRecords([from_plain(id_) for id_ in header["ids"]], fields)
 
 
-def _arrays_of(prefix: str, arrays: dict[str, Any]) -> dict[str, IntArray]:
-    """Return copies of a run's arrays: in older states, patterns with and without times share them."""
-    own = {name: array for name, array in arrays.items() if name.startswith(prefix)}
-    return {name.removeprefix(prefix): array.copy() for name, array in own.items()}
-
-
 def _renumber(arrays: dict[str, IntArray], slots: int, kept: IntArray, *, keyed: bool) -> None:
     """Replace numbers of keys and values by their positions in `kept`; keys that are not there are forgotten."""
     pool = arrays["pool"]
@@ -162,21 +150,12 @@ def _renumber(arrays: dict[str, IntArray], slots: int, kept: IntArray, *, keyed:
 def _dump_waiting(waiting: EncodedEvents, filters: Mapping[Filter, int]) -> tuple[dict[str, Any], dict[str, Any]]:
     places = {number: place for place, number in enumerate(filters.values())}
     symbols = np.array([places[number] for number in waiting.symbols.tolist()], np.int64)
-    header = {
-        **_dump_records(waiting.records.to_lists()),
-        "values": list(waiting.values),
-        "filters": [hash_text(repr(tree)) for tree in filters],
-    }
-    arrays: dict[str, Any] = {
-        "waiting.times": waiting.times,
-        "waiting.at": waiting.symbols_at,
-        "waiting.symbols": symbols,
-    }
-    if waiting.timed is not None:
-        arrays["waiting.timed"] = waiting.timed
-    for number, column in enumerate(waiting.values.values()):
-        arrays[f"waiting.value{number}"] = column
-    return header, arrays
+    hashes = [hash_text(repr(tree)) for tree in filters]
+    header = {**_dump_records(waiting.records.to_lists()), "values": list(waiting.values), "filters": hashes}
+    arrays = {"waiting.times": waiting.times, "waiting.at": waiting.symbols_at, "waiting.symbols": symbols}
+    timed = {} if waiting.timed is None else {"waiting.timed": waiting.timed}
+    values = {f"waiting.value{number}": column for number, column in enumerate(waiting.values.values())}
+    return header, arrays | timed | values
 
 
 def _load_waiting(
