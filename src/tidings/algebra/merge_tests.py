@@ -76,7 +76,7 @@ def unite_conditions(
     An empty union is one that no value satisfies.
     """
     ordered: dict[Space, dict[model.Condition, Spans]] = {}
-    sets: list[model.Is | model.In] = []
+    values: dict[model.Scalar, None] = {}
     networks: list[model.Network] = []
     others: dict[model.Condition, None] = {}
     for condition in conditions:
@@ -84,7 +84,7 @@ def unite_conditions(
         match condition:
             # Equal text may name a concept by a synonym, so it stays a set; a range of texts never does.
             case model.Is(kind=kind) | model.In(kind=kind) if value_set is None or kind is model.Kind.TEXT:
-                sets.append(condition)
+                values.update(dict.fromkeys(model.scalars_of(condition)))
             case model.Is() | model.In() | model.Range() if value_set is not None:
                 ordered.setdefault(value_set.space, {})[condition] = value_set.spans
             case model.InNetworks(blocks):
@@ -92,8 +92,7 @@ def unite_conditions(
             case _:
                 others[condition] = None
     united: list[model.Condition] = []
-    if sets:
-        values = {value for condition in sets for value in model.scalars_of(condition)}
+    if values:
         united.append(model.one_of(sorted(values, key=value_key)))
     for space, parts in ordered.items():
         if unite(parts.values()) == EVERYTHING[space] and any(map(reads_all, parts)):

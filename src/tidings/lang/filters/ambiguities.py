@@ -83,8 +83,14 @@ class WarningCollector:
             warnings.warn(FilterWarning(message), stacklevel=_find_caller_level())
 
 
-def issue_warnings(filter_warnings: Iterable[FilterWarning]) -> None:
-    """Issue warnings at the line outside this package that led here; of many, the first few and their number."""
+def issue_warnings(filter_warnings: Iterable[FilterWarning], collected: list[FilterWarning] | None = None) -> None:
+    """Issue warnings at the line outside this package that led here; of many, the first few and their number.
+
+    A list given as `collected` takes them instead.
+    """
+    if collected is not None:
+        collected += filter_warnings
+        return
     collector = WarningCollector()
     collector.add(filter_warnings)
     collector.issue()

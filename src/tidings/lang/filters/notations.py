@@ -61,12 +61,10 @@ def parse(
         raise FilterError(msg, mistakes=(), text=None)
     checker = None if no_vocabulary else _find_fast_checker(schema, ontology, regions)
     tree, filter_warnings = _parse(source, notation, checker, stored=False)
-    if warnings is not None:
-        warnings += filter_warnings
-    elif filter_warnings:
+    if filter_warnings:
         from tidings.lang.filters.ambiguities import issue_warnings
 
-        issue_warnings(filter_warnings)
+        issue_warnings(filter_warnings, warnings)
     return tree
 
 

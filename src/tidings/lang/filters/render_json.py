@@ -53,10 +53,9 @@ def _to_fields(condition: model.Condition) -> dict[str, Any]:
             return {"op": "is a", "value": concept}
         case model.Within(area):
             polygons = [[[list(place) for place in ring] for ring in rings] for rings in area.polygons]
-            geometry: dict[str, Any] = {"type": "MultiPolygon", "coordinates": polygons}
             if len(polygons) == 1:
-                geometry = {"type": "Polygon", "coordinates": polygons[0]}
-            return {"op": "within", "geometry": geometry}
+                return {"op": "within", "geometry": {"type": "Polygon", "coordinates": polygons[0]}}
+            return {"op": "within", "geometry": {"type": "MultiPolygon", "coordinates": polygons}}
         case model.WithinRegion(region):
             return {"op": "within", "region": region}
         case model.Near(center, metres):

@@ -24,8 +24,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tidings.errors import FilterWarning, Mistake
-    from tidings.lang.patterns.sections import Definition
     from tidings.model import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One or several names and the filter they stand for, as tokens and as offsets in the text."""
+
+    names: tuple[Token, ...]
+    body: tuple[Token, ...]
+    start: int
+    end: int
+    closed: bool = True
 
 
 def check_attribute(attribute: str, span: SourceSpan, vocabulary: Vocabulary) -> list[Mistake]:

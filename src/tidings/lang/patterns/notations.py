@@ -57,12 +57,10 @@ def parse_pattern(
 
         draft = read_text_draft(source, vocabulary)
     pattern = build_pattern(draft, source)
-    if warnings is not None:
-        warnings += draft.source_map.filter_warnings
-    elif draft.source_map.filter_warnings:
+    if draft.source_map.filter_warnings:
         from tidings.lang.filters.ambiguities import issue_warnings
 
-        issue_warnings(draft.source_map.filter_warnings)
+        issue_warnings(draft.source_map.filter_warnings, warnings)
     return pattern
 
 

@@ -1,4 +1,9 @@
-"""Patterns from text: named filters, one to a line, and then the expression."""
+"""Patterns from text: named filters, and then the expression.
+
+A line that begins `name =` or `name, name =` begins a named filter. The filter ends at a line break, unless a
+parenthesis is open, the line ends in a word or sign that needs an operand, or the next line begins with one that
+continues it. The rest is the expression: `=` alone never occurs in it, so no line of it looks like a named filter.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +11,47 @@ from typing import TYPE_CHECKING
 
 from tidings.errors import PatternError
 from tidings.lang.diagnostics import check_length
+from tidings.lang.filters.render_text import RESERVED
 from tidings.lang.patterns.check import PatternDraft
 from tidings.lang.patterns.expression import ExpressionParser
-from tidings.lang.patterns.named_filters import read_definition
-from tidings.lang.patterns.sections import read_defined_name, split_sections
-from tidings.lang.patterns.tokens import find_step_attributes
+from tidings.lang.patterns.named_filters import Definition, read_definition
+from tidings.lang.patterns.tokens import (
+    PatternReadError,
+    Token,
+    TokenKind,
+    find_step_attributes,
+    tokenize_expression,
+    tokenize_filters,
+)
 from tidings.lang.source_map import SourceMap, SourceSpan
 from tidings.model.patterns import NamedFilter, steps_of
 
 if TYPE_CHECKING:
     from tidings.concepts import Vocabulary
-    from tidings.lang.patterns.sections import Definition
+
+_COMPLETE = {"exists", "null", "true", "false"}
+_WAITING = (RESERVED - _COMPLETE) | {"=", "!=", "<", "<=", ">", ">=", "==", ",", ".."}
+"""A line that ends in one of these continues on the next."""
+
+_GOING_ON = (RESERVED - {"not", "true", "false"}) | {"=", "!=", "<", "<=", ">", ">=", "==", ",", ")", "]", ".."}
+"""A line that begins with one of these continues the one before."""
+
+_UNFINISHED = {",", ";", "->", "@", "(", "{", "-", "|", ":", "and", "or", "not", "within", "for"}
+"""An expression cannot end in one of these: the next line continues it, whatever it looks like."""
+
+_MISSING = "the pattern expression is missing: behind the named filters comes what must happen, such as `a ; b`"
 
 
 def read_text_draft(text: str, vocabulary: Vocabulary) -> PatternDraft:
     """Return the draft of a pattern's text; its `source_map.mistakes` are the mistakes of reading it."""
     check_length(text, PatternError)
     source_map = SourceMap()
-    definitions, expression = split_sections(text, source_map)
+    definitions, expression = _split_sections(text, source_map)
     filters: list[NamedFilter] = []
     for definition in definitions:
         tree, variables = read_definition(definition, text, vocabulary, source_map)
         for token in definition.names:
-            named = NamedFilter(read_defined_name(token, source_map), tree, variables)
+            named = NamedFilter(_read_defined_name(token, source_map), tree, variables)
             source_map.record(named, token.span)
             filters.append(named)
     end = len(text.rstrip())
@@ -44,9 +67,6 @@ def read_text_draft(text: str, vocabulary: Vocabulary) -> PatternDraft:
     return PatternDraft(tuple(filters), root, absence, source_map)
 
 
-_MISSING = "the pattern expression is missing: behind the named filters comes what must happen, such as `a ; b`"
-
-
 def _refuse_other_events(definitions: list[Definition], names: set[str], source_map: SourceMap) -> None:
     """Refuse `b.price > a.price` where `a` is a filter or a label: it reads as a comparison of two events."""
     for definition in definitions:
@@ -57,3 +77,76 @@ def _refuse_other_events(definitions: list[Definition], names: set[str], source_
                 f" where the event itself has an attribute of that name, it goes in backticks",
                 token.span,
             )
+
+
+def _split_sections(text: str, source_map: SourceMap) -> tuple[list[Definition], list[Token]]:
+    """Return the named filters and the tokens of the expression; mistakes in their order go to `source_map`."""
+    tokens, at = tokenize_filters(text), 0
+    definitions: list[Definition] = []
+    expression: list[Token] = []
+    while at < len(tokens):
+        head = _find_header_end(tokens, at)
+        if head is None or (expression and expression[-1].is_one_of(*_UNFINISHED)):
+            stop = next((i for i in range(at + 1, len(tokens)) if _find_header_end(tokens, i) is not None), len(tokens))
+            end = tokens[stop].start if stop < len(tokens) else len(text)
+            expression += tokenize_expression(text, tokens[at].start, end)
+            at = stop
+            continue
+        if expression:
+            source_map.refuse("named filters come before the pattern expression, which is last", tokens[at].span)
+        stop, parenthesis = _find_filter_end(tokens, head)
+        if parenthesis is not None:
+            source_map.refuse("this parenthesis is not closed", parenthesis.span)
+        body, start = tuple(tokens[head:stop]), tokens[head - 1].end
+        names = tuple(tokens[at : head - 1 : 2])
+        definitions.append(Definition(names, body, start, body[-1].end if body else start, parenthesis is None))
+        at = stop
+    return definitions, expression
+
+
+def _find_header_end(tokens: list[Token], at: int) -> int | None:
+    """Return the index after `name, name =`, if a line begins so at `at`."""
+    if not tokens[at].starts_line:
+        return None
+    # A keyword before `=` is meant as a name too: `_read_defined_name` refuses it and says how to write it.
+    while at + 1 < len(tokens) and tokens[at].kind in (TokenKind.WORD, TokenKind.NAME):
+        if tokens[at].is_one_of("and", "or", "not"):
+            return None
+        if tokens[at + 1].is_one_of("="):
+            return at + 2
+        if not tokens[at + 1].is_one_of(","):
+            return None
+        at += 2
+    return None
+
+
+def _find_filter_end(tokens: list[Token], at: int) -> tuple[int, Token | None]:
+    """Return the index after the filter that begins at `at`, and the parenthesis that it leaves open.
+
+    A filter that never closes its parenthesis ends with its line, so that the rest can be read.
+    """
+    open_tokens: list[Token] = []
+    line: int | None = None
+    for i in range(at, len(tokens)):
+        token = tokens[i]
+        if token.starts_line and not tokens[i - 1].is_one_of(*_WAITING) and not token.is_one_of(*_GOING_ON):
+            if not open_tokens:
+                return i, None
+            line = line or i
+        if token.is_one_of("(", "["):
+            open_tokens.append(token)
+        elif token.is_one_of(")", "]") and open_tokens:
+            open_tokens.pop()
+            line = line if open_tokens else None
+    return (line or len(tokens), open_tokens[0]) if open_tokens else (len(tokens), None)
+
+
+def _read_defined_name(token: Token, source_map: SourceMap) -> str:
+    """Return the name of a filter; a word that cannot be a name is noted as a mistake and returned as it is."""
+    try:
+        if token.is_name:
+            return token.name
+        source_map.refuse(f"as a name `{token.text}` goes in backticks", token.span)
+    except PatternReadError as problem:
+        source_map.mistakes.append(problem.mistake)
+    return token.text
