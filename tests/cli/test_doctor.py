@@ -8,8 +8,8 @@ from textwrap import dedent
 import pytest
 
 from tidings import installation
-from tidings.cli import doctor, machine_checks
-from tidings.cli.machine_checks import Status
+from tidings.cli import doctor
+from tidings.cli.doctor import Status
 
 
 @pytest.fixture(autouse=True)
@@ -143,14 +143,14 @@ def test_versions_are_held_to_what_is_asked(version, wanted, fit):
 def test_java_home_comes_first(monkeypatch, tmp_path):
     java(tmp_path, 21)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert (machine_checks.check_java().status, machine_checks.check_java().finding) == (Status.OK, f"21 in {tmp_path}")
+    assert (doctor.check_java().status, doctor.check_java().finding) == (Status.OK, f"21 in {tmp_path}")
 
 
 def test_an_old_java_is_wrong_and_a_newer_one_on_the_system_is_named(monkeypatch, tmp_path):
     java(tmp_path / "old", "1.8")
     java(tmp_path / "system" / "java-17", 17)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
-    check = machine_checks.check_java(tmp_path / "system")
+    check = doctor.check_java(tmp_path / "system")
     assert check.status is Status.WRONG
     assert check.finding.startswith("8 in")
     assert check.fix == f"export JAVA_HOME={tmp_path / 'system' / 'java-17'}"
@@ -159,20 +159,20 @@ def test_an_old_java_is_wrong_and_a_newer_one_on_the_system_is_named(monkeypatch
 def test_no_java_says_how_to_get_one(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    check = machine_checks.check_java(tmp_path)
+    check = doctor.check_java(tmp_path)
     assert check.status is Status.MISSING
     assert "apt-get install" in check.fix
 
 
 def test_a_java_home_without_java_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert str(tmp_path) in machine_checks.check_java().finding
+    assert str(tmp_path) in doctor.check_java().finding
 
 
 def test_the_workers_take_our_python_unless_told_otherwise(monkeypatch):
-    assert sys.executable in machine_checks.check_worker_python().finding
+    assert sys.executable in doctor.check_worker_python().finding
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    assert machine_checks.check_worker_python().status is Status.OK
+    assert doctor.check_worker_python().status is Status.OK
 
 
 def test_another_python_for_the_workers_is_wrong(monkeypatch, tmp_path):
@@ -180,11 +180,11 @@ def test_another_python_for_the_workers_is_wrong(monkeypatch, tmp_path):
     other.write_text("#!/bin/sh\necho 3.8\n")
     other.chmod(0o755)
     monkeypatch.setenv("PYSPARK_PYTHON", str(other))
-    check = machine_checks.check_worker_python()
+    check = doctor.check_worker_python()
     assert (check.status, check.fix) == (Status.WRONG, f"export PYSPARK_PYTHON={sys.executable}")
     assert "is Python 3.8" in check.finding
     monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "nowhere"))
-    assert "which is not there" in machine_checks.check_worker_python().finding
+    assert "which is not there" in doctor.check_worker_python().finding
 
 
 # Kafka's jars -----------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def jars(monkeypatch, tmp_path):
 
 def test_the_folder_of_the_connectors_jars_is_named(jars, monkeypatch):
     monkeypatch.setenv("TIDINGS_JARS", str(jars))
-    check = machine_checks.check_kafka()
+    check = doctor.check_kafka()
     assert (check.status, check.fix) == (Status.OK, None)
     assert check.finding == f"the connector's jars are in {jars} (TIDINGS_JARS)"
 
@@ -212,7 +212,7 @@ def test_jars_that_are_missing_from_the_folder_are_named(jars, monkeypatch):
     monkeypatch.setenv("TIDINGS_JARS", str(jars))
     for jar in [*jars.glob("commons-pool2*"), *jars.glob("kafka-clients*")]:
         jar.unlink()
-    check = machine_checks.check_kafka()
+    check = doctor.check_kafka()
     assert check.status is Status.WRONG
     assert check.finding == f"TIDINGS_JARS is `{jars}`, which lacks kafka-clients, commons-pool2"
     assert "org.apache.commons:commons-pool2:2.12.1" in check.fix
@@ -220,7 +220,7 @@ def test_jars_that_are_missing_from_the_folder_are_named(jars, monkeypatch):
 
 def test_a_folder_of_jars_that_is_not_there_is_named(jars, monkeypatch):
     monkeypatch.setenv("TIDINGS_JARS", str(jars / "nowhere"))
-    assert machine_checks.check_kafka().finding == f"TIDINGS_JARS is `{jars / 'nowhere'}`, which is not there"
+    assert doctor.check_kafka().finding == f"TIDINGS_JARS is `{jars / 'nowhere'}`, which is not there"
 
 
 def test_no_connector_is_optional_and_says_how_to_get_it(jars, tidings):
@@ -234,11 +234,11 @@ def test_no_connector_is_optional_and_says_how_to_get_it(jars, tidings):
 def test_a_connector_among_sparks_own_jars_is_found(jars, monkeypatch):
     (jars / "spark").mkdir()
     (jars / "spark" / "jars").symlink_to(jars)
-    assert machine_checks.check_kafka().finding == f"the connector's jars are in {jars / 'spark' / 'jars'}"
+    assert doctor.check_kafka().finding == f"the connector's jars are in {jars / 'spark' / 'jars'}"
 
 
 def test_without_pyspark_it_still_looks_for_the_connector(monkeypatch):
     monkeypatch.delenv("TIDINGS_JARS", raising=False)
     monkeypatch.delenv("SPARK_HOME", raising=False)
     monkeypatch.setattr(installation, "find_spec", lambda _: None)
-    assert machine_checks.check_kafka().status is Status.MISSING
+    assert doctor.check_kafka().status is Status.MISSING

@@ -125,7 +125,7 @@ def match(
     with guard():
         from tidings.cli.match import match as body
 
-        body.run(origin, events, body.Matching(event_id, unknown, dead_letters, quiet))
+        body.run(origin, events, event_id=event_id, unknown=unknown, dead_letters=dead_letters, quiet=quiet)
 
 
 @app.command()
@@ -186,11 +186,7 @@ def why(
 @app.command()
 @o.with_options("events subscriptions snapshot kind schema ontology regions now form as_json")
 def explain(
-    context: typer.Context,
-    origin: SubscriptionOrigin,
-    *,
-    events: o.Sample = None,
-    as_json: o.Json = False,
+    context: typer.Context, origin: SubscriptionOrigin, *, events: o.Sample = None, as_json: o.Json = False
 ) -> None:
     """Show how the matcher goes about these subscriptions; with a sample of events, how it fares.
 

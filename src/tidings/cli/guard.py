@@ -5,6 +5,7 @@ Only `TidingsError` is caught: any other exception is a bug of ours and shows it
 
 from __future__ import annotations
 
+import sys
 import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,7 @@ def guard() -> Iterator[None]:
             with show_warnings():
                 yield
         except TidingsError as problem:
-            render.print_error(str(problem))
+            render.print_labelled("error", str(problem), file=sys.stderr)
             raise typer.Exit(REFUSED) from problem
     except BrokenPipeError:  # `| head` has read enough; that is no failure
         render.silence_output()

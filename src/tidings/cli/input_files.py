@@ -51,7 +51,7 @@ def explain_os_error(problem: Exception) -> object:
 def open_events(
     *events: str, form: FileForm | None, dead_letters: Path | None
 ) -> Iterator[tuple[list[RowFile], TextIO | None]]:
-    """Open files of events and that of dead letters: before anything is compiled, so that a wrong name is told."""
+    """Open files of events and that of dead letters: before anything is compiled, so that a wrong name is refused."""
     with ExitStack() as stack:
         files = [stack.enter_context(RowFile(name, form=form)) for name in events]
         yield files, None if dead_letters is None else stack.enter_context(_open_dead_letters(dead_letters, events))
@@ -81,15 +81,12 @@ def read_event_id(row: Row, event_id: str | None) -> object:
     if event_id is None:
         return row.number
     values = list(iterate_leaves(row.values, tuple(event_id.split("."))))
-    if len(values) != 1 or not _is_id(values[0]):
+    # An id is what JSON writes as a scalar.
+    is_id = len(values) == 1 and not isinstance(values[0], dict | list | None)
+    if not is_id or (isinstance(values[0], float) and not isfinite(values[0])):
         msg = f"the event has no single value `{event_id}`, which --event-id names"
         raise BadEvent(msg, attribute=event_id)
     return values[0]
-
-
-def _is_id(value: object) -> bool:
-    """Tell whether JSON writes the value as a scalar."""
-    return not (value is None or isinstance(value, dict | list) or (isinstance(value, float) and not isfinite(value)))
 
 
 # Rejected events --------------------------------------------------------------------------------

@@ -37,13 +37,10 @@ Record = TypeVar("Record")
 """What a row of output shows: a pair of event and subscription, a detection, a forecast."""
 
 COLOURS = {
-    "error": "red",
-    "warning": "yellow",
-    "slow": "yellow",
+    **dict.fromkeys(("error", "FAIL", "wrong"), "red"),
+    **dict.fromkeys(("warning", "slow"), "yellow"),
     "note": "cyan",
     "ok": "green",
-    "FAIL": "red",
-    "wrong": "red",
 }
 """The colours of labels at the beginning of a line, on a terminal."""
 
@@ -94,11 +91,6 @@ def silence_output() -> None:
     """Discard what is still buffered: the reader is gone, and Python would report that at its exit."""
     with suppress(OSError, ValueError, AttributeError), open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
-
-
-def print_error(text: str) -> None:
-    """Print on standard error why the command was refused."""
-    print_labelled("error", text, file=sys.stderr)
 
 
 def warn(text: str) -> None:

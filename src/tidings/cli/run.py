@@ -37,8 +37,12 @@ def run(file: Path, *, check: bool, once: bool, as_json: bool) -> None:
     if check:
         _describe(pipeline, as_json=as_json)
     else:
+        from tidings.spark.pipeline.run import runner
+
+        if as_json:  # then standard output has the progress as JSON lines
+            pipeline = replace(pipeline, shown=replace(pipeline.shown, view="off", lines="-"))
         with draft.variables.mask_errors():
-            _run(pipeline, as_json=as_json)
+            runner.run(pipeline)
 
 
 def check_draft(draft: PipelineDraft) -> Pipeline:
@@ -74,11 +78,3 @@ def _describe(pipeline: Pipeline, *, as_json: bool) -> None:
     width = max(map(len, parts))
     for part, words in parts.items():
         render.write(f"{part:<{width}}  {words}")
-
-
-def _run(pipeline: Pipeline, *, as_json: bool) -> None:
-    from tidings.spark.pipeline.run import runner
-
-    if as_json:  # then standard output has the progress as JSON lines
-        pipeline = replace(pipeline, shown=replace(pipeline.shown, view="off", lines="-"))
-    runner.run(pipeline)

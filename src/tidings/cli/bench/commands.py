@@ -55,8 +55,7 @@ class BenchOptions:
         ),
     ] = None
     kinds: Annotated[
-        list[str] | None,
-        typer.Option("--matcher", metavar="KIND", help="Matching algorithm; several may be given."),
+        list[str] | None, typer.Option("--matcher", metavar="KIND", help="Matching algorithm; several may be given.")
     ] = None
     events: Annotated[int | None, typer.Option(metavar="COUNT", help="How many events; 1,024 by default.")] = None
     repeat: Annotated[int | None, typer.Option(metavar="TIMES", help="Repeats of each figure; 5 by default.")] = None
@@ -141,9 +140,8 @@ def _check_options(context: typer.Context, key: str, *, quick: bool, full: bool)
         return
     typed = [option for name, option in NOT_FOR_STUDIES.items() if o.is_typed(context, name)]
     if typed:
-        msg = (
-            f"{', '.join(typed)} cannot be said of a study: `{key}` has its own; take --quick, --full, --seed or --out"
-        )
+        own = f"{', '.join(typed)} cannot be said of a study: `{key}` has its own"
+        msg = f"{own}; take --quick, --full, --seed or --out"
         raise typer.BadParameter(msg)
 
 

@@ -58,7 +58,10 @@ def run(key: str, scale: Scale, *, seed: int, out: Path | None, as_json: bool) -
         render.write_json(results)
     else:
         _print_study(study, verdicts, scale=scale, paper=claims.paper, run=results["run"])
-    _warn_of_unmeasured(verdicts, scale)
+    unmeasured = [verdict.claim for verdict in verdicts if verdict.outcome is ClaimOutcome.UNMEASURED]
+    if scale is Scale.FULL and unmeasured:  # the name of the fact is mistyped
+        facts = ", ".join(f"`{claim.fact}` (claim `{claim.key}`)" for claim in unmeasured)
+        render.warn(f"even the full study has no fact {facts}")
     _write_study(study, results, folder)
 
 
@@ -78,14 +81,6 @@ def _print_study(study: Study, verdicts: list[JudgedClaim], *, scale: Scale, pap
     print_circumstances(run)
 
 
-def _warn_of_unmeasured(verdicts: list[JudgedClaim], scale: Scale) -> None:
-    """Warn of claims whose fact even the full study does not measure: the fact's name is mistyped."""
-    unmeasured = [verdict.claim for verdict in verdicts if verdict.outcome is ClaimOutcome.UNMEASURED]
-    if scale is Scale.FULL and unmeasured:
-        facts = ", ".join(f"`{claim.fact}` (claim `{claim.key}`)" for claim in unmeasured)
-        render.warn(f"even the full study has no fact {facts}")
-
-
 def _write_study(study: Study, results: dict[str, Any], folder: Path) -> None:
     path = folder / "study.json"
     try:
@@ -98,9 +93,6 @@ def _write_study(study: Study, results: dict[str, Any], folder: Path) -> None:
         paths += draw_charts(study.charts, folder)
     except MissingExtra as problem:
         render.warn(str(problem))
-    render.note(f"wrote {', '.join(f'`{_shorten(path)}`' for path in paths)}")
-
-
-def _shorten(path: Path) -> Path:
-    """Return a path relative to the current folder, if it lies below it."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    root = Path.cwd()
+    names = [f"`{path.relative_to(root) if path.is_relative_to(root) else path}`" for path in paths]
+    render.note(f"wrote {', '.join(names)}")

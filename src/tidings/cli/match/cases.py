@@ -68,44 +68,37 @@ def run(origin: SubscriptionOrigin, cases: str, *, as_json: bool) -> bool:
     if not as_json:
         for result in failed:
             render.print_labelled("FAIL", "\n".join(_describe(result)), between="  ")
-    _close(len(results), len(failed), as_json=as_json)
-    return not failed
-
-
-def _close(cases: int, failed: int, *, as_json: bool) -> None:
-    file = sys.stderr if as_json else sys.stdout
+    output = sys.stderr if as_json else sys.stdout
     if failed:
-        render.print_labelled("FAIL", f"{failed:,} of {cases:,} cases", between="  ", file=file)
-    elif cases:
-        render.print_labelled("ok", f"{cases:,} cases", between="  ", file=file)
+        render.print_labelled("FAIL", f"{len(failed):,} of {len(results):,} cases", between="  ", file=output)
+    elif results:
+        render.print_labelled("ok", f"{len(results):,} cases", between="  ", file=output)
     else:
         render.warn("there are no cases")
+    return not failed
 
 
 def _run_case(matcher: Matcher, row: Row) -> CaseResult:
     case = row.values or {}
     name = str(case.get("name") or f"case {row.number}")
-    if (problem := row.problem or _find_mistake(case) or _find_unknown(matcher, case)) is not None:
+    if (problem := row.problem or _find_mistake(case, matcher)) is not None:
         return CaseResult(name, row.place, problem=problem)
     now = datetime.fromisoformat(case["now"]) if case.get("now") else None
     try:
         got = matcher.match(case["event"], now=now)
     except BadEvent as bad:
         return CaseResult(name, row.place, problem=f"the event cannot be read: {bad}")
-    missing, unexpected = _compare(case, got)
+    expected, excluded = case.get("expect") or [], case.get("expect_not")
+    missing = tuple(id for id in expected if id not in got)
+    if excluded is None:
+        unexpected = tuple(id for id in got if id not in expected)
+    else:
+        unexpected = tuple(id for id in excluded if id in got)
     why = tuple(matcher.why(case["event"], id, now=now) for id in (*missing, *unexpected))
     return CaseResult(name, row.place, tuple(got), missing, unexpected, None, why)
 
 
-def _compare(case: dict[str, Any], got: list[SubId]) -> tuple[tuple[SubId, ...], tuple[SubId, ...]]:
-    expected, excluded = case.get("expect") or [], case.get("expect_not")
-    missing = tuple(id for id in expected if id not in got)
-    if excluded is None:
-        return missing, tuple(id for id in got if id not in expected)
-    return missing, tuple(id for id in excluded if id in got)
-
-
-def _find_mistake(case: dict[str, Any]) -> str | None:
+def _find_mistake(case: dict[str, Any], matcher: Matcher) -> str | None:
     extra = sorted(set(case) - KEYS)
     if extra:
         return f"a case has no `{extra[0]}`; it has {', '.join(sorted(KEYS))}"
@@ -117,22 +110,13 @@ def _find_mistake(case: dict[str, Any]) -> str | None:
         ids = case.get(key)
         if ids is not None and not (isinstance(ids, list) and all(isinstance(id, str | int) for id in ids)):
             return f"`{key}` is a list of ids"
-    return _check_time(case.get("now"))
-
-
-def _check_time(now: object) -> str | None:
     try:
-        if now is not None:
+        if (now := case.get("now")) is not None:
             datetime.fromisoformat(str(now))
     except ValueError:
         return f"`now` is an ISO time, not {now!r}"
-    return None
-
-
-def _find_unknown(matcher: Matcher, case: dict[str, Any]) -> str | None:
     named = [*(case.get("expect") or []), *(case.get("expect_not") or [])]
-    unknown = [id for id in named if id not in matcher]
-    return f"no subscription has the id {unknown[0]!r}" if unknown else None
+    return next((f"no subscription has the id {id!r}" for id in named if id not in matcher), None)
 
 
 def _describe(result: CaseResult) -> Iterator[str]:
@@ -140,13 +124,9 @@ def _describe(result: CaseResult) -> Iterator[str]:
     if result.problem:
         yield f"      {result.problem}".replace("\n", "\n      ")
         return
-    yield f"      matched: {_join(result.got)}"
+    yield f"      matched: {', '.join(map(str, result.got)) or 'none'}"
     for ids, words in ((result.missing, "missing"), (result.unexpected, "not expected")):
         if ids:
-            yield f"      {words}: {_join(ids)}"
+            yield f"      {words}: {', '.join(map(str, ids))}"
     for explanation in result.why:
         yield f"        {explanation}".replace("\n", "\n        ")
-
-
-def _join(ids: tuple[SubId, ...]) -> str:
-    return ", ".join(map(str, ids)) or "none"

@@ -39,8 +39,7 @@ def show(
 
 @concept_app.command()
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file of concepts.")],
-    as_json: o.Json = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file of concepts.")], as_json: o.Json = False
 ) -> None:
     """Check a file of concepts: every mistake at once, or what it holds.
 

@@ -27,16 +27,6 @@ if TYPE_CHECKING:
     from tidings.matcher.loading.row_readers import Row
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """What `match` has of its own: the events' id field, unknown names, dead letters and the closing summary."""
-
-    event_id: str | None
-    unknown: Unknown
-    dead_letters: Path | None
-    quiet: bool
-
-
 @dataclass(slots=True)
 class MatchStream:
     """Takes batches of rows and writes their matches; `matched` counts the events with at least one."""
@@ -74,21 +64,29 @@ def _to_json(value: object) -> str:
     return str(value) if type(value) is int else render.to_json(value)
 
 
-def run(origin: SubscriptionOrigin, events: str, task: Matching) -> None:
+def run(
+    origin: SubscriptionOrigin,
+    events: str,
+    *,
+    event_id: str | None,
+    unknown: Unknown,
+    dead_letters: Path | None,
+    quiet: bool,
+) -> None:
     """Match the events and print the pairs; names that the columns of their file do not have are refused first."""
     started = time.perf_counter()
-    with open_events(events, form=origin.form, dead_letters=task.dead_letters) as ([file], letters):
+    with open_events(events, form=origin.form, dead_letters=dead_letters) as ([file], letters):
         matcher = origin.open_matcher()
-        if task.unknown is Unknown.error:
+        if unknown is Unknown.error:
             _refuse_unknown(matcher, file, skip=origin.skip_bad)
         dead = Rejections("could not be read and were not matched", letters)
-        stream = MatchStream(matcher, task.event_id, dead, RowWriter())
+        stream = MatchStream(matcher, event_id, dead, RowWriter())
         with render.show_progress(file, "events", beside_output=True) as batches:
             for batch in batches:
                 stream.take(batch)
     warn_of_mismatches(matcher.mismatches())
-    dead.warn(stream.events, describe_kept(task.dead_letters))
-    if not task.quiet:
+    dead.warn(stream.events, describe_kept(dead_letters))
+    if not quiet:
         counts = f"{stream.events:,} events, {len(matcher):,} subscriptions: {stream.writer.count:,} matches"
         seconds = time.perf_counter() - started
         render.note(f"{counts}, {stream.matched:,} events with a match, {dead.count:,} dead letters ({seconds:.1f} s)")

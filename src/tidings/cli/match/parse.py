@@ -71,10 +71,8 @@ def draw_tree(tree: Filter) -> Iterator[str]:
 
 def _split_node(tree: Filter) -> tuple[str, tuple[Filter, ...]]:
     match tree:
-        case And((_, *_) as parts):
-            return "and", tuple(parts)
-        case Or((_, *_) as parts):
-            return "or", tuple(parts)
+        case And((_, *_) as parts) | Or((_, *_) as parts):
+            return "and" if isinstance(tree, And) else "or", tuple(parts)
         case Not(part):
             return "not", (part,)
         case Test(condition=Has(inner)):

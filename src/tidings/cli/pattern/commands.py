@@ -26,9 +26,7 @@ EventsArgument: TypeAlias = Annotated[str, typer.Argument(metavar="EVENTS", help
 
 
 @pattern_app.command("compile")
-@o.with_options(
-    "file output time event_id keep lateness partials automata schema ontology regions as_json",
-)
+@o.with_options("file output time event_id keep lateness partials automata schema ontology regions as_json")
 def pattern_compile(
     file: po.File,
     options: po.PatternOptions,

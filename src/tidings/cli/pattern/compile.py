@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tidings.cli import render
-from tidings.cli.pattern.pattern_origin import check_target, save_state
+from tidings.cli.pattern.saved_files import check_target, save_state
 from tidings.errors import PatternError
 from tidings.matcher.plan import Sheet
 from tidings.patterns.overview import overview
@@ -24,7 +24,7 @@ def run(origin: PatternOrigin, output: Path | None, *, automata: bool | None) ->
     """Print a row for each pattern and write the state; with `--json` a refusal is JSON on standard output too."""
     as_json = origin.options.as_json
     if output is not None:
-        check_target(output)
+        check_target(output, "detector's state")
     try:
         detector = origin.open_detector()
     except PatternError as problem:

@@ -10,8 +10,8 @@ from tidings.cli import render
 from tidings.cli.input_files import open_events
 from tidings.cli.pattern.event_reader import EventReader
 from tidings.cli.pattern.event_stream import EventStream
-from tidings.cli.pattern.pattern_origin import check_target, save_state
 from tidings.cli.pattern.rows import make_detection_writer
+from tidings.cli.pattern.saved_files import check_target, save_state
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,7 +25,7 @@ def run(origin: PatternOrigin, events: str, *, until: datetime | None, save_to: 
     started, options = time.perf_counter(), origin.options
     with open_events(events, form=options.form, dead_letters=options.dead_letters) as ([file], letters):
         if save_to is not None:
-            check_target(save_to)
+            check_target(save_to, "detector's state")
         detector = origin.open_detector()
         if detector.has_begun and not detector.event_id:
             reason = "events are called by their lines, and so were those before"

@@ -93,8 +93,15 @@ class EventReader:
         behind = -(-self._behind // SECOND) * SECOND if self._behind > SECOND else self._behind
         lateness = format_duration(behind).replace(" ", "")
         self._late.warn(self.events, f"--lateness {lateness} would have put them in order")
-        for problem in _describe_losses(self._detector):
-            render.warn(problem)
+        detector = self._detector
+        if detector.dropped:
+            dropped = f"{detector.dropped:,} partial matches were given up, the oldest of keys that had more than twice"
+            render.warn(f"{dropped} {detector.partials:,} at one step; `within` bounds them, --partials keeps more")
+        if detector.cut:
+            cut = f"{detector.cut:,} times an event completed more matches than a pattern's limit"
+            render.warn(f"{cut}, which cut them short")
+        for mismatch in detector.mismatches():
+            render.warn(str(mismatch))
 
     def _build_event(self, values: dict[str, Any], id: object) -> Event:
         value = look_up(values, self._detector.time)
@@ -122,14 +129,3 @@ class EventReader:
                 self._behind = max(self._behind, behind // timedelta(microseconds=1))
                 reason = f"its time, {format_moment(event.time)}, lies {how}behind that of an event before"
                 yield RejectedRow(id, reason, row)
-
-
-def _describe_losses(detector: Detector) -> Iterator[str]:
-    if detector.dropped:
-        yield (
-            f"{detector.dropped:,} partial matches were given up, the oldest of keys that had more than twice"
-            f" {detector.partials:,} at one step; `within` bounds them, --partials keeps more"
-        )
-    if detector.cut:
-        yield f"{detector.cut:,} times an event completed more matches than a pattern's limit, which cut them short"
-    yield from map(str, detector.mismatches())

@@ -13,8 +13,8 @@ from tidings.cli import render
 from tidings.cli.input_files import open_events
 from tidings.cli.pattern.event_reader import EventReader
 from tidings.cli.pattern.event_stream import EventStream
-from tidings.cli.pattern.model_files import check_model_target, load_model, save_model, warn_of_uncounted
 from tidings.cli.pattern.rows import is_table, make_forecast_writer, standing_to_json, standing_to_table
+from tidings.cli.pattern.saved_files import check_target, load_model, save_model, warn_of_uncounted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ def run(origin: PatternOrigin, events: str, *, learn: bool, save_to: Path | None
     started, options = time.perf_counter(), origin.options
     with open_events(events, form=options.form, dead_letters=options.dead_letters) as ([file], letters):
         if save_to is not None:
-            check_model_target(save_to)
+            check_target(save_to, "model")
         detector = _build_detector(origin, learn=learn, **rule)
         writer, reader = make_forecast_writer(detector, as_json=options.as_json), EventReader(detector, letters)
         stream = EventStream(detector, writer, reader, find_records=lambda _: detector.latest_forecasts)

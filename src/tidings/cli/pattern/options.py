@@ -100,8 +100,7 @@ class PatternOptions:
         float, make_option("--threshold", "An alarm is strictly above it.", min=0, max=1, metavar="P")
     ] = 0.5
     context: Annotated[
-        int,
-        make_option("--context", "Events looked back beside the pattern's own state.", min=0, max=16, metavar="N"),
+        int, make_option("--context", "Events looked back beside the pattern's own state.", min=0, max=16, metavar="N")
     ] = 3
     smoothing: Annotated[float, make_option("--smoothing", SMOOTHING_HELP, min=0, metavar="W")] = 0.5
     half_life: Annotated[

@@ -1,29 +1,23 @@
-"""Where a command's patterns come from: a file, a state that has its own patterns, or both; and where a state goes.
-
-A state is written to a temporary file and then renamed, so that an interrupted command leaves the old one or the new
-one.
-"""
+"""Where a command's patterns come from: a file, a state that has its own patterns, or both."""
 
 from __future__ import annotations
 
-import os
 import re
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidings.cli.input_files import explain_os_error, read_text
+from tidings.cli.input_files import read_text
 from tidings.cli.match.subscription_origin import load_vocabulary
 from tidings.cli.pattern.options import PatternOptions
-from tidings.errors import BadSubscriptions, FileError, PatternError, TidingsError
+from tidings.cli.pattern.saved_files import read_state
+from tidings.errors import BadSubscriptions, PatternError, TidingsError
 from tidings.forecast import Detector
 from tidings.lang import WrittenPattern, read_patterns
 from tidings.lang.diagnostics import MAX_MISTAKES
 from tidings.model.patterns import Mode
 from tidings.patterns.run.graph_run import MOST_PARTIALS
-from tidings.patterns.state.graph_bytes import MAGIC
 
 if TYPE_CHECKING:
     from tidings.concepts import Vocabulary
@@ -55,7 +49,7 @@ class PatternOrigin:
         """Return a detector of the patterns: a new one, or the one that the state has."""
         if self.state is None:
             return self.build_detector()
-        detector = _apply_options(self.options, Detector.resume(_read_state(self.state)))
+        detector = _apply_options(self.options, Detector.resume(read_state(self.state)))
         if self.patterns is not None:
             replace_patterns(detector, self.read_patterns(detector.vocabulary))
         return detector
@@ -157,56 +151,3 @@ def _read_patterns(path: str, vocabulary: Vocabulary) -> list[WrittenPattern]:
         msg = f"`{name}` holds no pattern; one begins with a line `pattern NAME`"
         raise PatternError(msg)
     return patterns
-
-
-# States -----------------------------------------------------------------------------------------
-
-
-def _read_state(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except (OSError, ValueError) as problem:
-        reason = explain_os_error(problem)
-        msg = f"cannot read the state `{path}`: {reason}; `tidings pattern compile -o STATE` writes a first one"
-        raise FileError(msg) from problem
-
-
-def check_target(path: Path, *, magic: bytes = MAGIC, called: str = "detector's state") -> None:
-    """Refuse a path that cannot be written, or a file of another kind, before hours of work.
-
-    A file that begins with `magic` is one of the same kind, which may be replaced.
-    """
-    try:
-        start = _read_start(path, len(magic))
-    except (OSError, ValueError) as problem:
-        raise make_write_error(path, problem, called.rsplit(maxsplit=1)[-1]) from problem
-    if start not in (None, b"", magic):
-        msg = f"`{path}` is no {called}, and would be overwritten; choose another name"
-        raise FileError(msg)
-
-
-def _read_start(path: Path, size: int) -> bytes | None:
-    if path.exists():
-        with path.open("rb") as file:
-            return file.read(size)
-    if not os.access(path.parent, os.W_OK):
-        raise OSError("its folder cannot be written to")  # noqa: EM101 - joins the reasons above
-    return None
-
-
-def save_state(detector: Detector, path: Path) -> None:
-    """Write a detector's state, whole or not at all."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        temporary.write_bytes(detector.snapshot())
-        temporary.replace(path)
-    except (OSError, ValueError) as problem:
-        raise make_write_error(path, problem) from problem
-    finally:
-        with suppress(OSError, ValueError):
-            temporary.unlink(missing_ok=True)
-
-
-def make_write_error(path: Path, problem: Exception, called: str = "state") -> FileError:
-    """Return the error that says why a file cannot be written."""
-    return FileError(f"cannot write the {called} to `{path}`: {explain_os_error(problem)}")

@@ -27,6 +27,9 @@ TIME_WIDTH = len("2024-07-01T12:00:00Z")
 NO_TIME = datetime.min.replace(tzinfo=UTC)
 """The time of a detection before any event had one."""
 
+FORECAST_COLUMNS = "    p  key, event"
+"""The heading of a forecast's own columns."""
+
 QUANTILES = (0.25, 0.5, 0.75)
 """Quantiles of the waiting time that a terminal shows."""
 
@@ -35,7 +38,7 @@ def make_detection_writer(detector: Detector, *, as_json: bool) -> RowWriter[Det
     """Return a writer of detections: a table for a terminal, JSON otherwise."""
     if is_table(as_json=as_json):
         table = PatternTable(detector)
-        return RowWriter(table.format_detection, table.detection_heading)
+        return RowWriter(table.format_detection, table.format_heading("events"))
     has_fields = bool(detector.keep)
     return RowWriter(lambda detection: render.to_json(detection_to_dict(detection, has_fields=has_fields)))
 
@@ -44,8 +47,8 @@ def make_forecast_writer(detector: Detector, *, as_json: bool) -> RowWriter[Even
     """Return a writer of forecasts: a table for a terminal, JSON otherwise."""
     if is_table(as_json=as_json):
         table = PatternTable(detector)
-        return RowWriter(table.format_forecast, table.forecast_heading)
-    return RowWriter(lambda forecast: render.to_json(event_forecast_to_dict(forecast)))
+        return RowWriter(table.format_forecast, table.format_heading(FORECAST_COLUMNS))
+    return RowWriter(event_forecast_to_json)
 
 
 def is_table(*, as_json: bool) -> bool:
@@ -69,18 +72,21 @@ def detection_to_dict(detection: Detection, *, has_fields: bool) -> dict[str, An
     return line
 
 
-def event_forecast_to_dict(forecast: EventForecast) -> dict[str, Any]:
-    """Return a forecast at an event for JSON, as `kind` forecast."""
+def event_forecast_to_json(forecast: EventForecast) -> str:
+    """Return a forecast at an event as a line of `kind` forecast."""
     at = {"at": format_time(forecast.at), "event": to_json_value(forecast.event)}
-    return {"kind": "forecast", **_forecast_to_dict(forecast.forecast, at)}
+    return render.to_json({"kind": "forecast", **_forecast_to_dict(forecast.forecast, at)})
 
 
 def standing_to_json(forecasts: list[Forecast], hidden_keys: int) -> list[str]:
     """Return a pattern's final forecasts as lines of `kind` now; the last one, without a key, counts hidden keys."""
-    lines = [
-        {"kind": "now", **_forecast_to_dict(forecast, {}), "waiting": _waiting_to_dict(forecast.waiting)}
-        for forecast in forecasts
-    ]
+    lines = []
+    for forecast in forecasts:
+        quantiles = {  # None is a quantile beyond all that is computed
+            f"{share:g}": _format_span(wait) if isinstance(wait, timedelta) else wait
+            for share, wait in (forecast.waiting or {}).items()
+        }
+        lines.append({"kind": "now", **_forecast_to_dict(forecast, {}), "waiting": quantiles})
     if hidden_keys:
         lines[-1]["more_keys"] = hidden_keys
     return [render.to_json(line) for line in lines]
@@ -96,14 +102,6 @@ def _forecast_to_dict(forecast: Forecast, at: dict[str, Any]) -> dict[str, Any]:
     key = forecast.key
     key = [to_json_value(part) for part in key] if isinstance(key, tuple) else to_json_value(key)
     return {"pattern": forecast.pattern, "key": key, **at, **chance}
-
-
-def _waiting_to_dict(waiting: Mapping[float, int | timedelta | None] | None) -> dict[str, int | str | None]:
-    """Return the quantiles of a waiting time; None is a quantile beyond all that is computed."""
-    return {
-        f"{share:g}": _format_span(wait) if isinstance(wait, timedelta) else wait
-        for share, wait in (waiting or {}).items()
-    }
 
 
 def to_json_value(value: Any) -> Any:
@@ -123,18 +121,11 @@ class PatternTable:
     """Rows of detections and forecasts in columns: time, pattern, and then what the row has."""
 
     def __init__(self, detector: Iterable[str]) -> None:
-        """Make the column of patterns as wide as the longest name."""
         self._width = max([len("pattern"), *(len(to_printable(name)) for name in detector)])
 
-    @property
-    def detection_heading(self) -> str:
-        """The names of a detection's columns."""
-        return f"{'at':<{TIME_WIDTH}}  {'pattern':<{self._width}}  events"
-
-    @property
-    def forecast_heading(self) -> str:
-        """The names of a forecast's columns."""
-        return f"{'at':<{TIME_WIDTH}}  {'pattern':<{self._width}}      p  key, event"
+    def format_heading(self, columns: str) -> str:
+        """Return the names of the first two columns, and of the others."""
+        return f"{'at':<{TIME_WIDTH}}  {'pattern':<{self._width}}  {columns}"
 
     def format_detection(self, detection: Detection) -> str:
         """Return a detection as a row; its ids come without padding, since they may be many."""

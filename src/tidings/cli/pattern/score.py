@@ -15,7 +15,7 @@ import numpy as np
 from tidings.cli import render
 from tidings.cli.input_files import open_events
 from tidings.cli.pattern.event_reader import EventReader
-from tidings.cli.pattern.model_files import load_model, warn_of_uncounted
+from tidings.cli.pattern.saved_files import load_model, warn_of_uncounted
 from tidings.cli.pattern.train import new_model
 from tidings.errors import MissingExtra, TidingsError
 from tidings.forecast import score
@@ -74,14 +74,9 @@ def run(origin: PatternOrigin, events: str, *, learn: bool, every: bool, plot: P
     # The model's own first, the paper's formulas as printed last.
     own = model.settings.estimator if model.settings.estimator != "printed" else "both"
     estimators = list(dict.fromkeys([own, *(("chain", "direct") if every else ()), "printed"]))
+    note = (lambda name: render.note(f"forecasts by `{name}`")) if sys.stderr.isatty() else None
     trials = prequential(
-        detector,
-        readable,
-        horizon=options.horizon,
-        estimators=estimators,
-        model=model,
-        learn=learn,
-        progress=_note_estimator if sys.stderr.isatty() else None,
+        detector, readable, horizon=options.horizon, estimators=estimators, model=model, learn=learn, progress=note
     )
     scores = [_collect_scores(trial, options.threshold) for trial in trials]
     _print_scores(scores, options, list(dict.fromkeys([own, BASE, "printed", *estimators])))
@@ -113,7 +108,6 @@ def _collect_scores(trial: Trial, threshold: float) -> PatternScores:
 
 
 def _pool(scores: list[PatternScores]) -> PatternScores:
-    """Return the forecasts of all patterns as one."""
     if len(scores) == 1:
         return scores[0]
     names = scores[0].p
@@ -176,13 +170,9 @@ def _scores_to_dict(pattern: PatternScores, name: str, threshold: float) -> dict
     against = {other: skill_against(p[name], p[other], pattern.y) for other in (BASE, "printed") if other != name}
     return {
         **score(p[name], pattern.y, threshold).to_dict(),
-        "skill_against": {other: _to_number(value) for other, value in against.items()},
-        **{key: _to_number(value) for key, value in announced.items()},
+        "skill_against": {other: None if isnan(value) else value for other, value in against.items()},
+        **{key: None if isnan(value) else value for key, value in announced.items()},
     }
-
-
-def _to_number(value: float) -> float | None:
-    return None if isnan(value) else value
 
 
 def _check_drawing() -> None:
@@ -198,7 +188,3 @@ def _draw(pattern: PatternScores, path: Path, options: PatternOptions) -> None:
     curves = {name: reliability(p, pattern.y) for name, p in pattern.p.items() if name != BASE}
     draw(path, curves, title=_format_title(pattern, options))
     render.note(f"wrote `{path}`")
-
-
-def _note_estimator(estimator: str) -> None:
-    render.note(f"forecasts by `{estimator}`")

@@ -55,8 +55,8 @@ def run(
 
 def _draw_model(patterns: list[WrittenPattern], path: Path, look: Look, horizon: str | None) -> str:
     """Draw what a model has counted of patterns: as the model's own text, or as pictures with probabilities."""
-    from tidings.cli.pattern.model_files import load_model
     from tidings.cli.pattern.model_picture import build_model_picture, read_horizon
+    from tidings.cli.pattern.saved_files import load_model
 
     model = _restrict_model(load_model(path), patterns, path)
     ahead = read_horizon(model, horizon)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.cli import render
 from tidings.cli.input_files import open_events
 from tidings.cli.pattern.event_reader import EventReader
-from tidings.cli.pattern.model_files import check_model_target, load_model, save_model
+from tidings.cli.pattern.saved_files import check_target, load_model, save_model
 from tidings.forecast import Model
 from tidings.forecast.learning.training import extend_model
 from tidings.matcher.plan import Sheet
@@ -33,7 +33,7 @@ def run(
     """
     started, options = time.perf_counter(), origin.options
     with open_events(*events, form=options.form, dead_letters=options.dead_letters) as (files, letters):
-        check_model_target(output)
+        check_target(output, "model")
         model = new_model(options, estimator=options.estimator.value) if start is None else load_model(start)
         detector = origin.build_detector()
         reader = EventReader(detector, letters)
@@ -64,13 +64,8 @@ def _build_sheet(model: Model) -> Sheet:
 def _build_row(counted: CountedPattern) -> tuple[str, ...]:
     course = counted.course
     how = "approximate" if course.approximate else f"exact, last {course.depth} events" if course.depth else "exact"
-    sizes = f"{len(course.states):,}", f"{course.cells:,}", f"{_count_events(counted):,.0f}"
+    sizes = f"{len(course.states):,}", f"{course.cells:,}", f"{counted.counts.moves.sum():,.0f}"
     return counted.name, str(counted.mode), *sizes, how
-
-
-def _count_events(counted: CountedPattern) -> float:
-    """Return how many events were counted for a pattern, those of each key separately."""
-    return float(counted.counts.moves.sum())
 
 
 def _summarize(model: Model, events: int, size: int) -> dict[str, Any]:
@@ -80,7 +75,7 @@ def _summarize(model: Model, events: int, size: int) -> dict[str, Any]:
             "mode": str(counted.mode),
             "states": len(counted.course.states),
             "cells": counted.course.cells,
-            "counted": _count_events(counted),
+            "counted": float(counted.counts.moves.sum()),  # the events of each key separately
             "approximate": counted.course.approximate,
         }
         for counted in model.patterns.values()

@@ -1,0 +1,114 @@
+"""Detectors' states and models as files: read, checked before hours of work, and written, with messages for failures.
+
+A state is written to a temporary file and then renamed, so that an interrupted command leaves the old one or the new
+one; so is a model, by its own `save`.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tidings.cli import render
+from tidings.cli.input_files import explain_os_error
+from tidings.errors import FileError, StateError
+from tidings.forecast import Model
+from tidings.forecast.model import pattern_key
+from tidings.forecast.model_file import MAGIC as MODEL_MAGIC
+from tidings.patterns.state.graph_bytes import MAGIC as STATE_MAGIC
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tidings.forecast import Detector
+
+MAGICS = {"detector's state": STATE_MAGIC, "model": MODEL_MAGIC}
+"""How the files begin."""
+
+MAX_NAMED = 5
+"""Patterns that a warning names."""
+
+
+def read_state(path: Path) -> bytes:
+    """Return the bytes of a state."""
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as problem:
+        reason = explain_os_error(problem)
+        msg = f"cannot read the state `{path}`: {reason}; `tidings pattern compile -o STATE` writes a first one"
+        raise FileError(msg) from problem
+
+
+def check_target(path: Path, called: str) -> None:
+    """Refuse a path that cannot be written, or a file of another kind, before hours of work.
+
+    `called` is a key of `MAGICS`; a file that begins as one of these is of the same kind, and may be replaced.
+    """
+    start, magic = b"", MAGICS[called]
+    try:
+        if path.exists():
+            with path.open("rb") as file:
+                start = file.read(len(magic))
+        elif not os.access(path.parent, os.W_OK):
+            raise OSError("its folder cannot be written to")  # noqa: EM101 - joins the reasons below
+    except (OSError, ValueError) as problem:
+        raise _make_write_error(path, problem, called.rsplit(maxsplit=1)[-1]) from problem
+    if start not in (b"", magic):
+        msg = f"`{path}` is no {called}, and would be overwritten; choose another name"
+        raise FileError(msg)
+
+
+def save_state(detector: Detector, path: Path) -> None:
+    """Write a detector's state, whole or not at all."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        temporary.write_bytes(detector.snapshot())
+        temporary.replace(path)
+    except (OSError, ValueError) as problem:
+        raise _make_write_error(path, problem, "state") from problem
+    finally:
+        with suppress(OSError, ValueError):
+            temporary.unlink(missing_ok=True)
+
+
+def load_model(path: Path) -> Model:
+    """Return the model of a file."""
+    try:
+        return Model.load(path)
+    except FileError as problem:
+        msg = f"{problem}; `tidings pattern train` writes a model"
+        raise FileError(msg) from problem
+    except StateError:
+        raise
+    except ValueError as problem:  # a name that no file can have
+        msg = f"cannot read `{path}`: {problem}"
+        raise FileError(msg) from problem
+
+
+def warn_of_uncounted(model: Model, detector: Detector) -> None:
+    """Warn of patterns that a model has not counted: their forecasts are guesses."""
+    uncounted = [
+        pattern.name
+        for pattern in detector.patterns
+        if pattern_key(pattern.pattern, pattern.mode) not in model.patterns
+    ]
+    if uncounted:
+        names = ", ".join(f"`{name}`" for name in uncounted[:MAX_NAMED])
+        names += " and others" * (len(uncounted) > MAX_NAMED)
+        render.warn(f"the model has counted nothing of {names}; how often their filters are satisfied is all there is")
+
+
+def save_model(model: Model, path: Path) -> int:
+    """Write a model, whole or not at all; return its size in bytes."""
+    try:
+        model.save(path)
+        return path.stat().st_size
+    except FileError:
+        raise
+    except (OSError, ValueError) as problem:
+        raise _make_write_error(path, problem, "model") from problem
+
+
+def _make_write_error(path: Path, problem: Exception, called: str) -> FileError:
+    return FileError(f"cannot write the {called} to `{path}`: {explain_os_error(problem)}")
