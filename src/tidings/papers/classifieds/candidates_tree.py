@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 import numpy as np
 
 from tidings import forks
-from tidings.algebra import holds
-from tidings.algebra.law.typed_attribute import resolve_test
+from tidings.algebra import Reading, Setting, holds
+from tidings.algebra.law.typed_attribute import TypedAttribute, resolve_test
 from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import TooLarge
-from tidings.matcher.algorithm import Algorithm
-from tidings.model import And, In, Is, Test, all_of
+from tidings.matcher.algorithm import Algorithm, SubId
+from tidings.model import And, Filter, In, Is, Test, all_of
 from tidings.papers.classifieds.conjunction_tree import ConjunctionTree, PathNode, PathRows
 from tidings.papers.classifieds.path_steps import ANY, PathStep, to_step
 from tidings.papers.classifieds.revision import FinalRevision
@@ -40,11 +40,7 @@ from tidings.papers.common.name_order import NameOrder, describe_attribute
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tidings.algebra import Reading, Setting
-    from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.kernels.array_types import Int32Array
-    from tidings.matcher.algorithm import SubId
-    from tidings.model import Filter
 
 TREE_NAMES = 2
 """How many names make the tree, where nearly all filters use one of them (benchmarks/papers/classifieds/README.md)."""
@@ -92,8 +88,6 @@ class CandidatesTree(Algorithm):
             return FilterRows(tree, list_conjunctions(tree, limit=MAX_ROWS))
         except TooLarge:
             return FilterRows(tree, [(tree,)])
-
-    # Filters -----------------------------------------------------------------------------------
 
     def add_many(self, filters: Iterable[tuple[SubId, FilterRows]]) -> None:
         """Take filters in; a known id is replaced."""
@@ -181,8 +175,6 @@ class CandidatesTree(Algorithm):
             self.law_parts.pop(row, None)
             self.tree.prune(self.path_rows.detach(row))
             self.revision.clear(row, self._split(literals)[1])
-
-    # Events ------------------------------------------------------------------------------------
 
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading, each once."""

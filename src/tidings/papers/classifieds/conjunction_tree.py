@@ -24,20 +24,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from tidings.algebra import holds
+from tidings.algebra import Reading, Setting, holds
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute
-from tidings.model import Range
-from tidings.papers.classifieds.path_steps import RANGE, SET, close_ends, is_exact
+from tidings.model import Filter, Range
+from tidings.papers.classifieds.path_steps import RANGE, SET, PathStep, close_ends, is_exact
 from tidings.papers.common.numbering import RowOwners
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from tidings.algebra import Reading, Setting
     from tidings.kernels.array_types import FloatArray
     from tidings.matcher.algorithm import SubId
-    from tidings.model import Filter
-    from tidings.papers.classifieds.path_steps import PathStep
 
 MIN_VECTORIZED = 32
 """From this many ranges on, NumPy is faster than a loop over them."""

@@ -27,8 +27,8 @@ from tidings import forks
 from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import TooLarge, Unsupported
 from tidings.lang import render
-from tidings.matcher.algorithm import Algorithm
-from tidings.model import And, Test
+from tidings.matcher.algorithm import Algorithm, SubId
+from tidings.model import And, Filter, Test
 from tidings.papers.classifieds.conjunction_tree import ConjunctionTree, PathRows
 from tidings.papers.classifieds.path_steps import PathStep, to_steps
 from tidings.papers.common.name_order import NameOrder, describe_attribute
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tidings.algebra import Reading, Setting
-    from tidings.matcher.algorithm import SubId
-    from tidings.model import Filter
 
 KIND = "filter-tree"
 

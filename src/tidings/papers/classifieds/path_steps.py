@@ -8,14 +8,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tidings.algebra.law.typed_attribute import resolve_attribute, strip_unit
-from tidings.model import In, Is, Quantifier, Range, Test, all_of
+from tidings.algebra.law.typed_attribute import TypedAttribute, resolve_attribute, strip_unit
+from tidings.model import Filter, In, Is, Quantifier, Range, Test, all_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tidings.algebra.law.typed_attribute import TypedAttribute
-    from tidings.model import Filter
 
 FIXED, SET, RANGE, OTHER = "fixed", "sets", "ranges", "others"
 """The kinds of steps; each is also the name of the table of `NodeGroup` that keeps its nodes."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from tidings.algebra.law.typed_attribute import Mismatch, resolve_test, strip_unit
 from tidings.kernels.papers.filter_tree import revise
-from tidings.model import In, Is, Point, Quantifier, Range, Test, Within
+from tidings.model import Filter, In, Is, Point, Quantifier, Range, Test, Within
 from tidings.model.areas import TURN, bounds
 from tidings.papers.classifieds.path_steps import NUMBERS, close_ends, is_exact
 from tidings.papers.common.arrays import BlockAllocator, grow_rows, list_block_items
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from tidings.algebra import Reading
     from tidings.kernels.array_types import Int32Array
-    from tidings.model import Filter
 
 CODED_TYPES = (str, datetime, Point)
 """Types whose values have codes."""
@@ -55,8 +54,6 @@ class FinalRevision:
         self._spans = np.zeros((0, 2), np.int64)
         self._entries = np.zeros((0, 3))
         self.blocks = BlockAllocator()
-
-    # Rows --------------------------------------------------------------------------------------
 
     def set_many(self, rows: Sequence[int], parts: Iterable[Iterable[Filter]]) -> list[list[Filter]]:
         """Write rows; return, of each, the parts that must still be evaluated."""
@@ -104,8 +101,6 @@ class FinalRevision:
                 low = high = self.codes.take(low)
             entries += (column, low, high)
         return test.is_exact
-
-    # Events ------------------------------------------------------------------------------------
 
     def find_survivors(self, rows: Int32Array, reading: Reading) -> Int32Array | None:
         """Return the rows whose intervals the reading meets; None where it has values that intervals cannot hold."""

@@ -11,18 +11,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from tidings.algebra.law.typed_attribute import Mismatch, resolve_attribute, strip_unit
+from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, resolve_attribute, strip_unit
 from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import Unsupported
 from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN
 from tidings.lang import render
-from tidings.model import And, Exists, In, Is, Kind, Not, Or, Quantifier, Range, Test
+from tidings.model import And, Exists, Filter, In, Is, Kind, Or, Quantifier, Range, Test
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tidings.algebra.law.typed_attribute import TypedAttribute
-    from tidings.model import Filter
 
 INFINITY = float("inf")
 
@@ -63,10 +61,13 @@ ALL = Interval(-INFINITY, INFINITY)
 
 def to_boxes(tree: Filter, kind: str) -> list[dict[TypedAttribute, Interval]]:
     """Return the filter as boxes of which one must contain the event; a part that is no interval is `Unsupported`."""
-    box = _build_plain_box(tree)
-    if box is not None:
-        return [box]
-    boxes = [_build_box(row, kind) for row in list_conjunctions(_expand_sets(tree, kind))]
+    parts = tree.parts if type(tree) is And else (tree,)
+    intervals = list(map(_find_interval, parts))
+    if None not in intervals:  # a conjunction of plain tests, the usual filter
+        boxes = [_build_box(parts, intervals)]
+    else:
+        rows = list_conjunctions(_expand_sets(tree, kind))
+        boxes = [_build_box(row, map(_find_interval, row)) for row in rows]
     return [box for box in boxes if box is not None]
 
 
@@ -79,18 +80,8 @@ def _make_unsupported(kind: str, part: Filter, *, reason: str = "") -> Unsupport
     return Unsupported(msg, kind=kind, part=text)
 
 
-def _build_plain_box(tree: Filter) -> dict[TypedAttribute, Interval] | None:
-    """Return the box of a plain conjunction of ranges on different attributes, the usual filter; else None."""
-    parts = tree.parts if type(tree) is And else (tree,)
-    box: dict[TypedAttribute, Interval] = {}
-    for part in parts:
-        if type(part) is not Test or part.quantifier is not Quantifier.ANY:
-            return None
-        key, interval = resolve_attribute(part.attribute, part.condition), to_interval(part.condition)
-        if interval is None or key in box:
-            return None
-        box[key] = interval
-    return box
+def _find_interval(part: Filter) -> Interval | None:
+    return to_interval(part.condition) if type(part) is Test and part.quantifier is Quantifier.ANY else None
 
 
 def _expand_sets(tree: Filter, kind: str) -> Filter:
@@ -117,15 +108,12 @@ def _check_test(test: Test, kind: str) -> Test:
     raise _make_unsupported(kind, test, reason=reason)
 
 
-def _build_box(row: Iterable[Filter], kind: str) -> dict[TypedAttribute, Interval] | None:
-    """Return one conjunction as a box; None, if no value can satisfy it."""
+def _build_box(tests: Iterable[Any], intervals: Iterable[Any]) -> dict[TypedAttribute, Interval] | None:
+    """Return a conjunction of tests, each with its interval, as a box; None, if two of them exclude each other."""
     box: dict[TypedAttribute, Interval] = {}
-    for part in row:
-        if isinstance(part, Not):
-            raise _make_unsupported(kind, part)
-        assert isinstance(part, Test)
-        key, interval = resolve_attribute(part.attribute, part.condition), to_interval(part.condition)
-        common = None if interval is None else box.get(key, ALL).intersect(interval)
+    for test, interval in zip(tests, intervals, strict=True):
+        key = resolve_attribute(test.attribute, test.condition)
+        common = box[key].intersect(interval) if key in box else interval
         if common is None:
             return None
         box[key] = common

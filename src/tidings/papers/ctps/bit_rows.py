@@ -14,14 +14,13 @@ import numpy as np
 
 from tidings.kernels.papers.ctps import clear_bits, set_bits
 from tidings.papers.common.arrays import grow
-from tidings.papers.ctps.concept_terms import MEASURED, to_value_spans
+from tidings.papers.ctps.concept_terms import MEASURED, TermCompiler, to_value_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.kernels.array_types import WordArray
-    from tidings.papers.ctps.concept_terms import TermCompiler
 
 WORDS_EACH = 32
 """A list has at most one number for so many words of an array; where arrays are short, all nodes have one."""
@@ -171,11 +170,8 @@ class RootIndex:
         self.texts: dict[Any, BitNode] = {}
         self.exists: dict[None, BitNode] = {}
         self.grids: dict[str, int] = {}
-        self._operands: dict[str, array[int]] = {}
-
-    def clear_cache(self) -> None:
-        """Forget the cached operands: nodes have changed."""
-        self._operands.clear()
+        self.operands: dict[str, array[int]] = {}
+        """The nodes of texts as the kernel reads them: a cache, to be cleared when nodes change."""
 
     def is_empty(self) -> bool:
         """Tell whether no subscription constrains the root."""
@@ -184,14 +180,14 @@ class RootIndex:
     def get_operand(self, value: Any) -> array[int]:
         """Return the nodes of a value as the kernel reads them; those of texts are cached."""
         is_text = type(value) is str
-        code = self._operands.get(value) if is_text else None
+        code = self.operands.get(value) if is_text else None
         if code is None:
             nodes = self._find_nodes(value)
             code = encode_operand([node.row for node in nodes if node.row >= 0], nodes)
             if is_text:
-                if len(self._operands) >= MAX_CACHED_OPERANDS:
-                    self._operands.clear()
-                self._operands[value] = code
+                if len(self.operands) >= MAX_CACHED_OPERANDS:
+                    self.operands.clear()
+                self.operands[value] = code
         return code
 
     def _find_nodes(self, value: Any) -> list[BitNode]:

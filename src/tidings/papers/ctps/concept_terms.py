@@ -23,15 +23,14 @@ from tidings.algebra.law.typed_attribute import TypedAttribute, resolve_attribut
 from tidings.algebra.normal_form import MAX_CONJUNCTIONS, list_conjunctions
 from tidings.errors import AmbiguousConcept, TooLarge, Unsupported
 from tidings.lang import render
-from tidings.model import And, Exists, In, Is, IsA, Kind, Quantifier, Range, Test
+from tidings.model import And, Exists, Filter, In, Is, IsA, Kind, Quantifier, Range, Test
 from tidings.papers.common.intervals import EXACT_INT, to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from tidings.algebra import Reading
     from tidings.concepts import Ontology, Tree
-    from tidings.model import Filter
 
 NUMBER, TIME = "number", "time"
 """The two scales of intervals; a number never meets a time."""
@@ -128,8 +127,10 @@ class TermCompiler:
                 self._roots.update((name, tree.root(name)) for name in tree.names)
         # The ontology does not change, and each of these is needed for every term that comes or goes.
         self.find_root = cache(self._find_root)
-        self.list_names_above = cache(self._list_names_above)
-        self.list_names_below = cache(self._list_names_below)
+        self.list_names_above = cache(
+            lambda name: self._list_related(name, lambda tree: list_ancestors(tree, name.name))
+        )
+        self.list_names_below = cache(lambda name: self._list_related(name, lambda tree: tree.below(name.name)))
         self.list_concepts_below = cache(lambda label, concept: self.get_tree(label).below(concept))
 
     def get_tree(self, label: str) -> Tree:
@@ -164,19 +165,12 @@ class TermCompiler:
 
     def list_names(self, root: TypedAttribute) -> tuple[TypedAttribute, ...]:
         """Return all names of a root's tree, read in the same way."""
-        home = self._tree_of_name.get(root.name)
-        return (root,) if home is None else tuple(root._replace(name=name) for name in home.names)
+        return self._list_related(root, lambda tree: tree.names)
 
-    def _list_names_below(self, name: TypedAttribute) -> tuple[TypedAttribute, ...]:
-        """Return a name and all below it, read in the same way."""
-        home = self._tree_of_name.get(name.name)
-        return (name,) if home is None else tuple(name._replace(name=below) for below in home.below(name.name))
-
-    def _list_names_above(self, name: TypedAttribute) -> tuple[TypedAttribute, ...]:
-        """Return a name and all above it, read in the same way."""
-        home = self._tree_of_name.get(name.name)
-        above = (name.name,) if home is None else list_ancestors(home, name.name)
-        return tuple(name._replace(name=each) for each in above)
+    def _list_related(self, name: TypedAttribute, walk: Callable[[Tree], Iterable[str]]) -> tuple[TypedAttribute, ...]:
+        """Return the names that a walk over a name's tree gives, read in the same way; in no tree, the name alone."""
+        tree = self._tree_of_name.get(name.name)
+        return (name,) if tree is None else tuple(name._replace(name=each) for each in walk(tree))
 
     def select_lowest(self, names: list[TypedAttribute]) -> list[TypedAttribute]:
         """Return the names of a value that are above no other: the event's own, as far as filters use them."""

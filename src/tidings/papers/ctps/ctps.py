@@ -31,7 +31,7 @@ import numpy as np
 from tidings.kernels.papers.ctps import EventOperands, clear_bits, match, set_bits
 from tidings.papers.common.numbering import RowOwners, Slots
 from tidings.papers.ctps.bit_rows import BitNode, BitRows, PendingBits, RootIndex, encode_operand
-from tidings.papers.ctps.concept_terms import TermCompiler, TermKind, group_pairs
+from tidings.papers.ctps.concept_terms import Term, TermCompiler, TermKind, TermRow, TermRows, group_pairs
 from tidings.papers.ctps.gem import CELLS, IntervalGrids
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from tidings.kernels.array_types import Int32Array, IntArray
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
-    from tidings.papers.ctps.concept_terms import Term, TermRow, TermRows
 
 MIN_RESULTS = 4096
 """The kernel stops and is called again when its results exceed this, or one for each subscription."""
@@ -70,8 +69,6 @@ class Ctps:
     def compile_filter(self, tree: Filter) -> TermRows:
         """Return the filter's rows of terms."""
         return self._terms.compile_rows(tree)
-
-    # Changing ----------------------------------------------------------------------------------
 
     def add_many(self, filters: Iterable[tuple[SubId, TermRows]]) -> None:
         """Take compiled filters in (Algorithm 2); a known id is replaced."""
@@ -186,7 +183,7 @@ class Ctps:
     def _refresh(self) -> None:
         """Forget cached operands; grids come last, when few subscriptions survive."""
         for root in self._roots.values():
-            root.clear_cache()
+            root.operands.clear()
         self._root_order = sorted(self._roots.values(), key=lambda root: bool(root.grids))
 
     def remove(self, id: SubId) -> None:
@@ -219,8 +216,6 @@ class Ctps:
             del self._roots[root.name]
             self._labels_by_name.pop(root.name, None)
             self._root_slots.remove(root.at)
-
-    # Matching ----------------------------------------------------------------------------------
 
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading."""

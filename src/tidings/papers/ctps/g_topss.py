@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.kernels.papers.concept_rows import check_candidates
-from tidings.matcher.algorithm import Algorithm
+from tidings.matcher.algorithm import Algorithm, SubId
 from tidings.papers.common.arrays import concatenate
-from tidings.papers.ctps.concept_terms import TermCompiler, TermKind
+from tidings.papers.ctps.concept_terms import Term, TermCompiler, TermKind, TermRow, TermRows
 from tidings.papers.ctps.term_rows import EventPairs, TermColumns
 
 if TYPE_CHECKING:
@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.concepts import Ontology
     from tidings.kernels.array_types import Int32Array
-    from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
-    from tidings.papers.ctps.concept_terms import Term, TermRow, TermRows
 
 VARIABLE = None
 """The vertex `*`: a variable with a constraint."""

@@ -29,17 +29,9 @@ import numpy as np
 
 from tidings.errors import Unsupported
 from tidings.kernels.papers.concept_rows import TermCounters, count_terms
-from tidings.matcher.algorithm import Algorithm
+from tidings.matcher.algorithm import Algorithm, SubId
 from tidings.papers.common.arrays import concatenate, list_block_items
-from tidings.papers.ctps.concept_terms import (
-    OTHER,
-    TIME,
-    OrderedSpan,
-    TermCompiler,
-    TermKind,
-    group_pairs,
-    to_value_spans,
-)
+from tidings.papers.ctps import concept_terms
 from tidings.papers.ctps.term_rows import TermColumns
 
 if TYPE_CHECKING:
@@ -48,9 +40,8 @@ if TYPE_CHECKING:
     from tidings.algebra import Reading, Setting
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.concepts import Ontology
-    from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
-    from tidings.papers.ctps.concept_terms import Term, TermRow, TermRows
+    from tidings.papers.ctps.concept_terms import OrderedSpan, Term, TermRow, TermRows
 
 MAX_ENTRIES = 20_000_000
 """Entries the index may have in all; each takes four bytes, and a list for each label and value."""
@@ -61,7 +52,7 @@ class Mic(Algorithm):
 
     def __init__(self, ontology: Ontology, *, limit: int = MAX_ENTRIES) -> None:
         """Start without subscriptions; more than `limit` entries are refused."""
-        self._terms, self._limit, self._entries = TermCompiler("mic", ontology), limit, 0
+        self._terms, self._limit, self._entries = concept_terms.TermCompiler("mic", ontology), limit, 0
         self._edges: dict[TypedAttribute, dict[Any, array[int]]] = {}
         # Of each label in use its root, and itself.
         self._roots_by_label: dict[TypedAttribute, tuple[TypedAttribute, TypedAttribute]] = {}
@@ -73,8 +64,6 @@ class Mic(Algorithm):
         self._entries_of: dict[SubId, int] = {}
         self._counters: TermCounters | None = None
 
-    # Changing ----------------------------------------------------------------------------------
-
     def compile_filter(self, tree: Filter) -> TermRows:
         """Return the filter's rows of terms, or refuse those that alone exceed the limit."""
         rows = self._terms.compile_rows(tree)
@@ -83,9 +72,9 @@ class Mic(Algorithm):
 
     def _count_entries(self, term: Term) -> int:
         names = len(self._terms.list_names_below(term.name))
-        if term.kind is TermKind.CONCEPT:
+        if term.kind is concept_terms.TermKind.CONCEPT:
             return names * len(self._terms.list_concepts_below(*term.value))
-        return names * (len(term.value) if term.kind is TermKind.TEXT else 1)
+        return names * (len(term.value) if term.kind is concept_terms.TermKind.TEXT else 1)
 
     def _refuse_beyond(self, entries: int) -> None:
         if entries > self._limit:
@@ -135,9 +124,9 @@ class Mic(Algorithm):
 
     def _count_use(self, term: Term, step: int) -> None:
         """Count a term that comes (1) or goes (-1) at its interval's height, or its concept's tree."""
-        if term.kind is TermKind.NUMBER:
+        if term.kind is concept_terms.TermKind.NUMBER:
             self._heights[_find_tree_node(term.value)[1]] += step
-        elif term.kind is TermKind.CONCEPT:
+        elif term.kind is concept_terms.TermKind.CONCEPT:
             trees, label = self._tree_uses.setdefault(self._terms.find_root(term.name), {}), term.value[0]
             trees[label] = trees.get(label, 0) + step
             if not trees[label]:
@@ -146,15 +135,15 @@ class Mic(Algorithm):
     def _iterate_vertices(self, term: Term) -> Iterator[Any]:
         """Yield the second level's keys of a term; for an interval, the node of the binary tree."""
         match term.kind:
-            case TermKind.CONCEPT:
+            case concept_terms.TermKind.CONCEPT:
                 label, concept = term.value
                 for below in self._terms.list_concepts_below(label, concept):
                     yield label, below
-            case TermKind.TEXT:
+            case concept_terms.TermKind.TEXT:
                 yield from term.value
-            case TermKind.NUMBER:
+            case concept_terms.TermKind.NUMBER:
                 yield _find_tree_node(term.value)
-            case TermKind.EXISTS:
+            case concept_terms.TermKind.EXISTS:
                 yield None
 
     def _remove_row(self, at: int) -> None:
@@ -174,14 +163,12 @@ class Mic(Algorithm):
             if not vertices:
                 del self._edges[label], self._roots_by_label[label]
 
-    # Matching ----------------------------------------------------------------------------------
-
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading."""
         del setting
         sure: list[array[int]] = []
         compared: list[tuple[array[int], OrderedSpan]] = []
-        for root, pairs in group_pairs(reading, self._roots_by_label).items():
+        for root, pairs in concept_terms.group_pairs(reading, self._roots_by_label).items():
             for value, labels in pairs:
                 keys = self._list_keys(root, value)
                 for label in self._terms.select_lowest(labels):
@@ -205,10 +192,10 @@ class Mic(Algorithm):
     def _find_intervals(self, value: Any, vertices: dict[Any, array[int]]) -> list[tuple[array[int], OrderedSpan]]:
         """Return the intervals at the nodes on a number's way down the binary tree; of a range, all."""
         intervals: list[tuple[array[int], OrderedSpan]] = []
-        if value is OTHER or isinstance(value, str | bool):
+        if value is concept_terms.OTHER or isinstance(value, str | bool):
             return intervals
-        for span in to_value_spans(value):
-            scale, bits = span.scale == TIME, _to_ordered_bits(span.low)
+        for span in concept_terms.to_value_spans(value):
+            scale, bits = span.scale == concept_terms.TIME, _to_ordered_bits(span.low)
             keys: Iterable[Any] = [(scale, height, bits >> height) for height, kept in enumerate(self._heights) if kept]
             if span.low != span.high:
                 keys = [key for key in vertices if type(key) is tuple and key[0] is scale]
@@ -255,4 +242,4 @@ def _find_tree_node(span: OrderedSpan) -> tuple[bool, int, int]:
     """Return the node whose middle an interval straddles: the scale, its height, the beginning its numbers share."""
     low, high = _to_ordered_bits(span.low), _to_ordered_bits(span.high)
     height = (low ^ high).bit_length()
-    return span.scale == TIME, height, low >> height
+    return span.scale == concept_terms.TIME, height, low >> height

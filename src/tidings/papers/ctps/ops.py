@@ -28,9 +28,9 @@ import numpy as np
 
 from tidings.errors import Unsupported
 from tidings.kernels.papers.concept_rows import search_graphs
-from tidings.matcher.algorithm import Algorithm
+from tidings.matcher.algorithm import Algorithm, SubId
 from tidings.papers.common.arrays import NOTHING, as_numpy, lengthen
-from tidings.papers.ctps.concept_terms import TermCompiler, TermKind, list_ancestors
+from tidings.papers.ctps.concept_terms import Term, TermCompiler, TermKind, TermRow, TermRows, list_ancestors
 from tidings.papers.ctps.term_rows import EventPairs, TermColumns
 
 if TYPE_CHECKING:
@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.concepts import Ontology
     from tidings.kernels.array_types import Int32Array, IntArray
-    from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
-    from tidings.papers.ctps.concept_terms import Term, TermRow, TermRows
 
 _Name = TypeVar("_Name")
 
@@ -90,8 +88,6 @@ class Ops(Algorithm):
         self._edge_tables: dict[TypedAttribute, dict[str, _EdgeTable]] = {}  # by root and tree
         self._count_entries = cache(self._count_possible)
         self._next = 0
-
-    # Changing ----------------------------------------------------------------------------------
 
     def compile_filter(self, tree: Filter) -> TermRows:
         """Return the filter's rows of terms, or refuse trees whose possible edges are too many."""
@@ -156,8 +152,6 @@ class Ops(Algorithm):
                     del self._edge_tables[root]
         if not self._edge_tables:
             self._next = 0
-
-    # Matching ----------------------------------------------------------------------------------
 
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading."""

@@ -15,16 +15,8 @@ import numpy as np
 from tidings.kernels.papers.concept_rows import PairArrays, TermArrays, TermEnds
 from tidings.papers.common.arrays import BlockAllocator, as_numpy, lengthen
 from tidings.papers.common.numbering import Interner, RowOwners
-from tidings.papers.ctps.concept_terms import (
-    NUMBER,
-    OTHER,
-    TIME,
-    OrderedSpan,
-    Term,
-    TermKind,
-    group_pairs,
-    to_value_spans,
-)
+from tidings.papers.ctps import concept_terms
+from tidings.papers.ctps.concept_terms import NUMBER, OTHER, Term, TermCompiler, TermKind, TermRow, TermRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,7 +24,6 @@ if TYPE_CHECKING:
     from tidings.algebra import Reading
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.matcher.algorithm import SubId
-    from tidings.papers.ctps.concept_terms import TermCompiler, TermRow, TermRows
 
 ON_NUMBERS, ON_TIMES = -1, -2
 """The codes of intervals."""
@@ -180,8 +171,8 @@ class TermColumns:
                 continue
             low, low_tie = self._low[place], self._low_ties[place]
             high, high_tie = self._high[place], self._high_ties[place]
-            scale = NUMBER if code == ON_NUMBERS else TIME
-            yield Term(name, TermKind.NUMBER, OrderedSpan(scale, low, low_tie, high, high_tie))
+            scale = NUMBER if code == ON_NUMBERS else concept_terms.TIME
+            yield Term(name, TermKind.NUMBER, concept_terms.OrderedSpan(scale, low, low_tie, high, high_tie))
 
     @property
     def arrays(self) -> TermArrays:
@@ -203,7 +194,9 @@ class EventPairs:
 
     def __init__(self, reading: Reading, columns: TermColumns) -> None:
         self.pairs = [
-            (root, *pair) for root, pairs in group_pairs(reading, columns.labels_by_name).items() for pair in pairs
+            (root, *pair)
+            for root, pairs in concept_terms.group_pairs(reading, columns.labels_by_name).items()
+            for pair in pairs
         ]
         roots, labels, codes, label_ends, code_ends = (
             array("i"),
@@ -220,7 +213,7 @@ class EventPairs:
             label_ends.append(len(labels))
             code_ends.append(len(codes))
             # A value's ends, and a bit for each scale it is on.
-            value_spans = () if value is OTHER or isinstance(value, str | bool) else to_value_spans(value)
+            value_spans = () if value is OTHER or isinstance(value, str | bool) else concept_terms.to_value_spans(value)
             scales.append(sum(1 if span.scale == NUMBER else 2 for span in value_spans))
             _, low, low_tie, high, high_tie = value_spans[0] if value_spans else ("", 0.0, 0, 0.0, 0)
             spans.extend((low, high))

@@ -13,20 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tidings.algebra import holds
+from tidings.algebra import Reading, Setting, holds
 from tidings.algebra.law.typed_attribute import TypedAttribute
-from tidings.matcher.algorithm import Algorithm
-from tidings.papers.common.intervals import ABSENT, to_boxes, to_coordinate
+from tidings.matcher.algorithm import Algorithm, SubId
+from tidings.papers.common.intervals import ABSENT, Interval, to_boxes, to_coordinate
 from tidings.papers.hem.range_table import RangeTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tidings.algebra import Reading, Setting
     from tidings.kernels.array_types import FloatArray, Int32Array
-    from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
-    from tidings.papers.common.intervals import Interval
 
 PRESENT = 0.0
 """The coordinate of an attribute of which only the existence is tested."""
@@ -59,11 +56,6 @@ class FilterBoxes(NamedTuple):
     boxes: list[dict[TypedAttribute, Interval]]
 
 
-class _StoredFilter(NamedTuple):
-    tree: Filter
-    rows: Int32Array
-
-
 class RangeMatcher(Algorithm):
     """A range matcher behind the protocol of algorithms; the index finds the rows."""
 
@@ -71,7 +63,7 @@ class RangeMatcher(Algorithm):
         """Start without filters; `kind` is what errors and `explain` call the matcher."""
         self._kind, self.index = kind, index
         self.table = RangeTable(kind)
-        self._filters: dict[SubId, _StoredFilter] = {}
+        self._filters: dict[SubId, tuple[Filter, Int32Array]] = {}  # each with its rows
         self._owners: list[Any] = []
         self._multi_row_filters = 0
 
@@ -84,13 +76,13 @@ class RangeMatcher(Algorithm):
         latest = dict(filters)
         # First of all, since it may refuse them.
         rows = self.table.add([box for compiled in latest.values() for box in compiled.boxes])
-        self._forget([self._filters.pop(id).rows for id in latest if id in self._filters])
+        self._forget([self._filters.pop(id)[1] for id in latest if id in self._filters])
         self._owners += [None] * (self.table.capacity - len(self._owners))
         begin = 0
         for id, compiled in latest.items():
             filter_rows = rows[begin : begin + len(compiled.boxes)]
             begin += len(filter_rows)
-            self._filters[id] = _StoredFilter(compiled.tree, filter_rows)
+            self._filters[id] = compiled.tree, filter_rows
             self._multi_row_filters += len(filter_rows) > 1
             for row in filter_rows.tolist():
                 self._owners[row] = id
@@ -98,7 +90,7 @@ class RangeMatcher(Algorithm):
 
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there."""
-        self._forget([self._filters.pop(id).rows])
+        self._forget([self._filters.pop(id)[1]])
 
     def _forget(self, gone: list[Int32Array]) -> None:
         if gone:
@@ -111,7 +103,7 @@ class RangeMatcher(Algorithm):
         """Return the ids of the filters that accept the reading, each once."""
         vector = self.to_vector(reading)
         if vector is None:
-            return [id for id, stored in self._filters.items() if holds(stored.tree, reading, setting)]
+            return [id for id, (tree, _) in self._filters.items() if holds(tree, reading, setting)]
         ids = list(map(self._owners.__getitem__, self.index.match(self.table, vector).tolist()))
         return list(dict.fromkeys(ids)) if self._multi_row_filters else ids
 

@@ -23,11 +23,10 @@ from tidings.kernels.papers import hem as kernels
 from tidings.kernels.papers.domain_cells import WANTED
 from tidings.papers.common.arrays import grow
 from tidings.papers.common.row_lists import RowLists
-from tidings.papers.hem.range_table import Domains
+from tidings.papers.hem.range_table import Domains, RangeTable
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import FloatArray, Int32Array
-    from tidings.papers.hem.range_table import RangeTable
 
 
 class Hem:
@@ -59,8 +58,6 @@ class Hem:
         self._candidates = self._work = kernels.CandidateSet(np.zeros(1, np.int32), np.zeros(0, np.uint8))
         self._out = np.zeros(1, np.int32)
         self.event_plan = kernels.MatchPlan(np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-    # Rows --------------------------------------------------------------------------------------
 
     def insert(self, table: RangeTable, rows: Int32Array) -> None:
         """Index rows: a cell on each attribute, the counts of their ends, and a link in the list of all."""
@@ -131,8 +128,6 @@ class Hem:
         self._candidates = kernels.CandidateSet(after, grow(member, (room,)))
         self._work = kernels.CandidateSet(*map(np.empty_like, self._candidates))
         self._out = np.zeros(room + 1, np.int32)
-
-    # Events ------------------------------------------------------------------------------------
 
     def plan(self, vector: FloatArray) -> kernels.MatchPlan:
         """Return the order of the attributes for an event, and the method for each (0 is by triangles).

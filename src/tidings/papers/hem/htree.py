@@ -32,11 +32,10 @@ from tidings.kernels.papers import htree as kernels
 from tidings.papers.common.arrays import NOTHING, grow
 from tidings.papers.common.name_order import describe_attribute
 from tidings.papers.common.row_lists import RowLists
-from tidings.papers.hem.range_table import Domains
+from tidings.papers.hem.range_table import Domains, RangeTable
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import FloatArray, Int32Array, IntArray
-    from tidings.papers.hem.range_table import RangeTable
 
 CELLS = 4
 """Cells of an attribute: eta in Table 1 of the HEM paper."""

@@ -18,13 +18,12 @@ from tidings.algebra.law.typed_attribute import TypedAttribute
 from tidings.errors import TidingsError
 from tidings.kernels.papers.domain_cells import WANTED, DomainScale, RangeEnds, widen
 from tidings.papers.common.arrays import grow
-from tidings.papers.common.intervals import INFINITY
+from tidings.papers.common.intervals import INFINITY, Box
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidings.kernels.array_types import ByteArray, FloatArray, Int32Array
-    from tidings.papers.common.intervals import Box
 
 LEAST_ROWS, LEAST_COLUMNS = 64, 4
 """Room of the first table."""

@@ -26,11 +26,10 @@ from tidings.kernels.papers import tama as kernels
 from tidings.kernels.papers.domain_cells import WANTED, RowBatch
 from tidings.papers.common.arrays import grow
 from tidings.papers.common.row_lists import RowLists
-from tidings.papers.hem.range_table import Domains
+from tidings.papers.hem.range_table import Domains, RangeTable
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import FloatArray, Int32Array
-    from tidings.papers.hem.range_table import RangeTable
 
 LEVELS = 12
 """How often a domain is bisected: xi in Table 1 of the HEM paper."""

@@ -37,14 +37,13 @@ from typing import TYPE_CHECKING, Any
 from tidings.errors import PatternError
 from tidings.papers.p_topss.state_graph import GraphBuilder, MachineTally, PaperState
 from tidings.papers.p_topss.step_layout import StepLayout, refuse
-from tidings.papers.p_topss.tracks import Track
+from tidings.papers.p_topss.tracks import Track, TrackInstance
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from tidings.model.patterns import NamedFilter, Pattern
     from tidings.papers.p_topss.time_lists import TimeLists
-    from tidings.papers.p_topss.tracks import TrackInstance
 
     Key = tuple[Any, ...]
     Signature = frozenset[tuple[str, ...]]
@@ -75,8 +74,6 @@ class PaperMachine:
         self.tally = MachineTally(expire)
         self._names: set[str] = set()
 
-    # Subscriptions -----------------------------------------------------------------------------
-
     def add(self, name: str, pattern: Pattern) -> None:
         """Add a subscription, before the first event; a part that the paper does not support raises `Unsupported`."""
         if self.tally.begun:
@@ -105,8 +102,6 @@ class PaperMachine:
             self._attributes.append(attributes)
         self._named[named.name], self.symbols[named.name] = named, number
         return number
-
-    # Events ------------------------------------------------------------------------------------
 
     def on_event(
         self, names: Collection[str], time: int, *, values: Mapping[str, Any] | None = None

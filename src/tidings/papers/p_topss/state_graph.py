@@ -15,14 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from tidings.model.patterns import Both, Either, Elapsed, Gap, Moment, Sequence, Step, Timed
-from tidings.papers.p_topss.step_layout import StepLayout
+from tidings.model.patterns import Both, Either, Elapsed, Gap, Moment, Pattern, Sequence, Step, Timed
+from tidings.papers.p_topss.step_layout import Path, PlacedCondition, StepLayout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidings.model.patterns import Pattern
-    from tidings.papers.p_topss.step_layout import Path, PlacedCondition
 
 _NOW, _THEN = Moment("now"), Moment("then")
 

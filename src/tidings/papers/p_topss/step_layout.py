@@ -11,17 +11,16 @@ a branch while that step lies outside, is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tidings.errors import PatternError, Unsupported
-from tidings.model.patterns import Both, Either, Elapsed, Repeat, Sequence, Step, Timed, children_of
+from tidings.model.patterns import Both, Either, Elapsed, Node, Pattern, Repeat, Sequence, Step, Timed, children_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tidings.model.patterns import Node, Pattern
-
-    Path = tuple[int, ...]
+Path: TypeAlias = tuple[int, ...]
+"""The numbers of the children that lead from the root to a node."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,11 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, TypeAlias
 
-from tidings.papers.p_topss.state_graph import PaperState
+from tidings.papers.p_topss.state_graph import PairCondition, PaperState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tidings.papers.p_topss.state_graph import PairCondition
 
 CompatibilitySets: TypeAlias = dict[PaperState, frozenset[int]]
 """For each state that an arrival was compared with, the times that satisfied the conditions."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING
 
-from tidings.papers.p_topss.state_graph import MachineTally, PaperState
+from tidings.papers.p_topss.state_graph import MachineTally, PaperState, Tree
 from tidings.papers.p_topss.time_lists import (
     TimeLists,
     covers,
@@ -24,8 +24,6 @@ from tidings.papers.p_topss.time_lists import (
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
-
-    from tidings.papers.p_topss.state_graph import Tree
 
     Arrival = tuple[PaperState, TimeLists]
 

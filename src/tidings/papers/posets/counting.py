@@ -28,24 +28,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings import forks
-from tidings.algebra import holds
+from tidings.algebra import Reading, Setting, holds
 from tidings.kernels.papers.counting import POSTED, AttributeMarks, EventSegments, PostingLists, RowCounters, match
 from tidings.papers.common.arrays import BlockAllocator, as_numpy, lengthen
 from tidings.papers.common.numbering import Interner, RowOwners
-from tidings.papers.posets.distinct_predicates import DistinctPredicates, PostingPool
 from tidings.papers.posets.interval_index import MAX_WAITING, IntervalIndex
-from tidings.papers.posets.predicate_rows import find_required_attribute, is_inverted, to_rows, to_segments
+from tidings.papers.posets.predicates import (
+    DistinctPredicates,
+    PostingPool,
+    PredicateRow,
+    find_required_attribute,
+    is_inverted,
+    to_rows,
+    to_segments,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from tidings.algebra import Reading, Setting
     from tidings.kernels.array_types import Int32Array, IntArray
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
-    from tidings.papers.posets.predicate_rows import PredicateRow
 
 BATCH_EVENTS = 256
 """Events that are counted in one go."""
@@ -76,8 +81,6 @@ class Counting:
         self._min_required = MAX_COUNTED  # of rows that are counted; it may be too low, never too high
         self.lock = RLock()  # the counters serve one call at a time
         forks.guard(self, forks.Level.ALGORITHM)
-
-    # Filters in and out ------------------------------------------------------------------------
 
     def compile_filter(self, tree: Filter) -> tuple[PredicateRow, ...]:
         """Return the filter's conjunctions, sorted into predicates that are looked up and those that are evaluated."""
@@ -184,8 +187,6 @@ class Counting:
             if self._items[at] == POSTED and self._items[at + 1] == pred:
                 self._places[at] = place
                 return
-
-    # Matching ----------------------------------------------------------------------------------
 
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading."""

@@ -14,8 +14,8 @@ from operator import and_, or_
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.algebra.covering.covers import Judge
-from tidings.concepts import Vocabulary
-from tidings.model import And, Is, IsNull, Not, Or, Quantifier, Range, Test
+from tidings.concepts import Ontology, Vocabulary
+from tidings.model import And, Filter, Is, IsNull, Not, Or, Quantifier, Range, Test
 from tidings.papers.common.intervals import INFINITY
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
     from tidings.algebra import Reading
     from tidings.algebra.covering.decision import PreparedFilter
-    from tidings.concepts import Ontology
     from tidings.matcher.algorithm import SubId
-    from tidings.model import Filter
 
 Key: TypeAlias = tuple[str, Any]
 """An attribute and the value it must equal."""

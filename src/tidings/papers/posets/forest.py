@@ -23,16 +23,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from tidings.algebra import holds
-from tidings.matcher.algorithm import Algorithm
+from tidings.algebra import Reading, Setting, holds
+from tidings.matcher.algorithm import Algorithm, SubId
 from tidings.papers.posets.covering_order import CoverDecider, CoverNode, Siblings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
-    from tidings.algebra import Reading, Setting
     from tidings.concepts import Ontology
-    from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
 
 
@@ -87,8 +85,6 @@ class Forest(Algorithm):
         self.nodes: dict[Filter, CoverNode] = {}
         self._node_of: dict[SubId, CoverNode] = {}
         self.interface_counts: Counter[Hashable] = Counter()
-
-    # Filters in and out ------------------------------------------------------------------------
 
     def compile_filter(self, tree: Filter) -> Filter:
         """Return the filter as it is."""
@@ -155,8 +151,6 @@ class Forest(Algorithm):
         (self.roots if parent is None else parent.children).remove(node)
         for child in list(node.children):
             self._attach(child, parent)
-
-    # Matching ----------------------------------------------------------------------------------
 
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading."""

@@ -11,13 +11,12 @@ Like the forest it uses only `covers` and `holds`, so it supports every filter. 
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING
 
 from tidings.papers.posets.forest import Forest
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Callable, Hashable, Iterable, Iterator
 
     from tidings.papers.posets.covering_order import CoverNode, Siblings

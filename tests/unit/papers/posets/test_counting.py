@@ -15,7 +15,7 @@ from tidings.lang import parse
 from tidings.matcher.brute import Brute
 from tidings.model import FALSE, TRUE, And, Exists, Is, Not, Or, Quantifier, Range, Test, all_of, any_of, one_of
 from tidings.papers.posets.counting import Counting
-from tidings.papers.posets.predicate_rows import MAX_LOOKED_UP, to_rows
+from tidings.papers.posets.predicates import MAX_LOOKED_UP, to_rows
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HUGE = 2**53
@@ -181,11 +181,11 @@ def test_what_cannot_be_looked_up_is_asked_once_and_only_where_the_rest_held(mon
 
 
 def test_nothing_is_asked_of_an_attribute_that_the_event_lacks(monkeypatch):
-    from tidings.papers.posets import distinct_predicates
+    from tidings.papers.posets import predicates
 
     asked = []
-    law = distinct_predicates.holds
-    monkeypatch.setattr(distinct_predicates, "holds", lambda *args: asked.append(args[0]) or law(*args))
+    law = predicates.holds
+    monkeypatch.setattr(predicates, "holds", lambda *args: asked.append(args[0]) or law(*args))
     assert ids_of(["note contains 'x'", "other contains 'x'", "not (note contains 'y')"], {"other": "x"}) == [1, 2]
     assert len(asked) == 2
 
