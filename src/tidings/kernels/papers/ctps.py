@@ -121,12 +121,12 @@ def match_grid(
     """Add to `into` the subscriptions whose interval meets the event's.
 
     Cells above the value's row and left of its column are in outright (part F); cells below or to the right are out
-    (A, B); those in the row or the column (C, D, E) are compared one by one, but only what is still alive:
+    (A, B); those in the row or the column (C, D, E, here =) are compared one by one, but only what is still alive:
 
-        high end, y |  F   F   E
-                    |  F   F   E     the value's own cell is C, its row D, its column E; B is to the right, A below
-                    |  D   D   C   B
-                    |  A   A   A     low end, x
+        high end, y |  F  F  =  .
+                    |  F  F  =  .
+                    |  =  =  =  .    the value's row
+                    |  .  .  .  .    low end, x
     """
     line_of, words = grids.rows[grid], np.uint64(len(into))
     low, low_tie, high, high_tie = grids.low[grid], grids.low_tie[grid], grids.high[grid], grids.high_tie[grid]

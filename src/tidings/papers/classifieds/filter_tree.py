@@ -71,7 +71,7 @@ class FilterTree(Algorithm):
         with self.lock:
             for id in batch:
                 if id in self.path_rows.owners:
-                    self._remove(id)
+                    self.remove(id)
             for paths in batch.values():
                 for steps in paths:
                     self.name_order.add(step.name for step in steps)
@@ -96,12 +96,9 @@ class FilterTree(Algorithm):
                 for row in node.rows:
                     self.path_rows.nodes[row] = moved
 
+    @forks.with_lock
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there."""
-        with self.lock:
-            self._remove(id)
-
-    def _remove(self, id: SubId) -> None:
         for row in self.path_rows.owners.release(id):
             node = self.path_rows.detach(row)
             self.name_order.discard([step.name for step in node.list_steps()])

@@ -91,17 +91,14 @@ class Counting:
         with self.lock:
             for id, rows in filters:
                 if id in self._owners:
-                    self._remove(id)
+                    self.remove(id)
                 if any(not (row.equalities or row.ranges or row.evaluated) for row in rows):
                     self._always[id], rows = None, ()
                 self._owners.assign(id, tuple([self._add_row(id, row) for row in rows]))
 
+    @forks.with_lock
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there."""
-        with self.lock:
-            self._remove(id)
-
-    def _remove(self, id: SubId) -> None:
         for row in self._owners.release(id):
             self._remove_row(row)
         self._always.pop(id, None)
