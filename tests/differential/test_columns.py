@@ -241,7 +241,7 @@ def needs_and_ontology(case):
 
 
 def shared_spellings(ontology):
-    return any(tree.list_shared_spellings() for tree in ontology.trees.values())
+    return any(tree.shared_spellings() for tree in ontology.trees.values())
 
 
 @given(cases())

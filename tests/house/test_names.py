@@ -6,13 +6,25 @@ from pathlib import Path
 import pytest
 from tests.house import naming
 
-PUBLIC = ("refused", "dropped", "seen", "saved_searches", "mixed_world", "mixed_filters", "mixed_events", "mixed_cases")
-"""Names of the public face that users' code relies on, in `ts`, `Detector`, `patterns.definition` and `testing`."""
+PUBLIC = {
+    "bench/workloads/ads.py": ("saved_searches",),
+    "concepts/ontology.py": ("derived",),
+    "concepts/taxonomies/tree.py": ("shared_spellings",),
+    "forecast/detector.py": ("dropped",),
+    "model/schema.py": ("merged", "opened"),
+    "patterns/definition_events.py": ("seen",),
+    "spark/match/match.py": ("refused",),
+    "testing/strategies/mixed.py": ("mixed_world", "mixed_filters", "mixed_events", "mixed_cases"),
+}
+"""Names of the public face that users' code relies on, by the file that defines them."""
+
+
+def is_public(line):
+    return any(f"{file}:" in line and f"`{name}`" in line for file, names in PUBLIC.items() for name in names)
 
 
 def test_functions_are_verbs_variables_are_nouns_and_a_class_exists_once():
-    broken = [line for line in naming.broken_rules([naming.SOURCE]) if not any(f"`{name}`" in line for name in PUBLIC)]
-    assert broken == []
+    assert [line for line in naming.broken_rules([naming.SOURCE]) if not is_public(line)] == []
 
 
 @pytest.mark.parametrize("name", ["told", "_joined", "merged_rows", "taken", "held"])

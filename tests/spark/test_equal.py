@@ -149,7 +149,7 @@ def searches(seed, count):
 
 def declared(frame):
     """Return the columns' kinds and those of `KINDS`, as one schema for local matchers and stored ones."""
-    return schema_of(frame.schema).merge(td.Schema(KINDS)).to_open()
+    return schema_of(frame.schema).merged(td.Schema(KINDS)).opened()
 
 
 def local_pairs(schema, wanted, rows):

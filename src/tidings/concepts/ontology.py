@@ -133,7 +133,7 @@ class Ontology:
         return MappingProxyType(self._attributes)
 
     @property
-    def derived_attributes(self) -> Mapping[str, Derived]:
+    def derived(self) -> Mapping[str, Derived]:
         """The derived attributes, each after those it reads."""
         return MappingProxyType(self._assembled.derived)
 

@@ -38,7 +38,7 @@ def show(ontology: Ontology, name: str) -> list[dict[str, Any]]:
         names = [word for tree in ontology.trees.values() for word in tree.spellings()]
         names += [
             *ontology.attributes,
-            *ontology.derived_attributes,
+            *ontology.derived,
             *(n for t in ontology.attribute_trees.values() for n in t),
         ]
         msg = f"no concept or attribute is called `{name}`{did_you_mean(name, names)}"
@@ -66,7 +66,7 @@ def check(path: str | Path) -> dict[str, Any]:
         "attributes": len(ontology.attributes),
         "units": len(ontology.units.aliases),
         "currencies": len([*(ontology.units.currencies or ())]),
-        "derived": list(ontology.derived_attributes),
+        "derived": list(ontology.derived),
         "mistakes": [],
     }
 
@@ -118,7 +118,7 @@ def _is_attribute(ontology: Ontology, name: str) -> bool:
     own = ontology.attribute(name)
     return (
         own in ontology.attributes
-        or own in ontology.derived_attributes
+        or own in ontology.derived
         or len(ontology.sources(own)) > 1
         or _in_tree(ontology, own)
     )
@@ -130,7 +130,7 @@ def _in_tree(ontology: Ontology, name: str) -> bool:
 
 def _attribute(ontology: Ontology, name: str) -> dict[str, Any]:
     unit = ontology.unit(name)
-    derived = ontology.derived_attributes.get(name)
+    derived = ontology.derived.get(name)
     entry = {
         "attribute": name,
         "domain": ontology.domain(name),
@@ -165,6 +165,6 @@ def _counts(tree: Tree) -> dict[str, int]:
         "roots": len(tree.roots),
         "with_several_parents": sum(len(tree.parents(name)) > 1 for name in tree.names),
         "spellings": sum(1 for _ in tree.spellings()),
-        "shared_spellings": len(tree.list_shared_spellings()),
+        "shared_spellings": len(tree.shared_spellings()),
         "dropped": len(tree.dropped),
     }

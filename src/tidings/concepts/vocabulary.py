@@ -77,7 +77,7 @@ class Vocabulary:
         names, concepts = self.schema or (), self.concepts
         return (
             name in names
-            or name in concepts.derived_attributes
+            or name in concepts.derived
             or concepts.kind(name) is not None
             or concepts.attribute(name) in names
             or len(concepts.sources(name)) > 1

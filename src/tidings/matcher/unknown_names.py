@@ -29,7 +29,7 @@ def refuse_unknown(
 
     In the message, `where` says who lacks the names, and `way_out` how to ask for the open world.
     """
-    schema = names if matcher.schema is None else names.merge(matcher.schema)
+    schema = names if matcher.schema is None else names.merged(matcher.schema)
     vocabulary = Vocabulary(schema, matcher.ontology)
     demands = matcher.admission.list_demands()
     unknown = sorted(name for name in demands if not vocabulary.has_attribute(name))

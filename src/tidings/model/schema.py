@@ -142,11 +142,11 @@ class Schema:
         """Return the words of each attribute, as a schema file has them."""
         return {name: str(attribute) for name, attribute in self._attributes.items()}
 
-    def merge(self, over: Schema) -> Schema:
+    def merged(self, over: Schema) -> Schema:
         """Return both together; where they differ, `over` wins."""
         return Schema({**self._attributes, **over._attributes}, closed=self.closed or over.closed)
 
-    def to_open(self) -> Schema:
+    def opened(self) -> Schema:
         """Return the same attributes, with filters free to name others."""
         return Schema(self._attributes, closed=False)
 

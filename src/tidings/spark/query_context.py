@@ -75,7 +75,7 @@ class QueryContext:
             names = sources | {*attributes}
             columns = Schema({name: columns[name] for name in columns if name in names or name.endswith(".*")})
         own = self.vocabulary.schema
-        merged = self.close_schema(columns if own is None else columns.merge(own))
+        merged = self.close_schema(columns if own is None else columns.merged(own))
         return replace(self, vocabulary=replace(self.vocabulary, schema=merged))
 
     def close_schema(self, columns: Schema) -> Schema:

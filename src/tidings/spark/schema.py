@@ -49,7 +49,7 @@ def schema_of(frame: T.StructType | DataFrame) -> Schema:
         arrow = None if isinstance(field.dataType, _PACKED) else arrow_type_of(field.dataType)
         opaque = {field.name: Attribute(Kind.OPAQUE)}
         attributes.update(opaque if arrow is None else find_attributes(pa.schema([(field.name, arrow)])))
-    return Schema(attributes).to_open()
+    return Schema(attributes).opened()
 
 
 def arrow_type_of(kind: T.DataType) -> pa.DataType | None:
@@ -81,8 +81,8 @@ def find_names_read(needs: Mapping[str, tuple[ReadSpec, ...]], ontology: Ontolog
     waiting = [*needs, *(spec.unit_from for specs in needs.values() for spec in specs if spec.unit_from)]
     while waiting:
         name = waiting.pop()
-        if name in concepts.derived_attributes:
-            waiting.extend(concepts.derived_attributes[name].inputs)
+        if name in concepts.derived:
+            waiting.extend(concepts.derived[name].inputs)
         else:
             names.update(concepts.sources(name))
     return names

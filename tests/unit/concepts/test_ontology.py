@@ -71,7 +71,7 @@ def test_units_of_the_event_fold_to_the_attributes_own(shop):
 
 
 def test_experience_is_derived_in_seconds(shop):
-    derived = shop.derived_attributes["experience"]
+    derived = shop.derived["experience"]
     assert shop.kind("experience") is Kind.NUMBER
     assert shop.unit("experience") == AttributeUnit("second")
     seconds = derived.value({"graduated": datetime(2019, 5, 31, tzinfo=UTC)}.get, NOW)
@@ -93,7 +93,7 @@ def test_ontology_pickles(shop):
     again = pickle.loads(pickle.dumps(shop))
     assert again == shop
     assert hash(again) == hash(shop)
-    assert again.derived_attributes["experience"].value({"graduated": NOW}.get, NOW) == 0
+    assert again.derived["experience"].value({"graduated": NOW}.get, NOW) == 0
 
 
 def test_hash_is_the_same_in_every_process(shop):
@@ -175,8 +175,8 @@ def test_derived_attributes_come_after_those_they_read():
             "attributes": {"a": {"kind": "number", "synonyms": ["x"]}},
         }
     )
-    assert list(ontology.derived_attributes) == ["b", "c", "d"]
-    assert ontology.derived_attributes["d"].inputs == ("a",)
+    assert list(ontology.derived) == ["b", "c", "d"]
+    assert ontology.derived["d"].inputs == ("a",)
 
 
 def test_derived_seconds_come_in_the_unit_that_is_declared():
@@ -184,9 +184,7 @@ def test_derived_seconds_come_in_the_unit_that_is_declared():
         {"derived": {"experience": "now - graduated"}, "attributes": {"experience": {"unit": "day"}}}
     )
     assert ontology.unit("experience") == AttributeUnit("day")
-    assert (
-        ontology.derived_attributes["experience"].value({"graduated": datetime(2024, 5, 30, tzinfo=UTC)}.get, NOW) == 2
-    )
+    assert ontology.derived["experience"].value({"graduated": datetime(2024, 5, 30, tzinfo=UTC)}.get, NOW) == 2
     assert ontology.input_kind("graduated") is Kind.TIME
     assert ontology.kind("graduated") is None  # what a derivation needs declares nothing
     assert "graduated" not in ontology.declared_names

@@ -38,7 +38,7 @@ def test_whole_shopify_tree_loads(taxonomies):
         == "Animals & Pet Supplies > Pet Supplies > Bird Supplies"
     )
     with pytest.raises(AmbiguousConcept):
-        tree.canonical(tree.list_shared_spellings()[0])
+        tree.canonical(tree.shared_spellings()[0])
 
 
 def test_whole_google_tree_loads(taxonomies):

@@ -76,7 +76,7 @@ def test_spelling_of_several_concepts_is_refused_and_names_up_to_five():
             ask("bank")
     assert "bank" in many
     assert len(many.candidates("BANK")) == 8
-    assert many.list_shared_spellings() == ("bank",)
+    assert many.shared_spellings() == ("bank",)
 
 
 def test_accents_typed_as_characters_of_their_own_are_the_accented_letter():

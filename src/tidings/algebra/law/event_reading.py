@@ -62,8 +62,8 @@ class AttributeReader:
         self._wildcards = requirements.wildcards
         self._attributes = needs
         plans = {name: tuple(_plan_reading(name, need) for need in specs) for name, specs in needs.items()}
-        self._direct_plans = {name: specs for name, specs in plans.items() if name not in ontology.derived_attributes}
-        self._derived_plans = {name: specs for name, specs in plans.items() if name in ontology.derived_attributes}
+        self._direct_plans = {name: specs for name, specs in plans.items() if name not in ontology.derived}
+        self._derived_plans = {name: specs for name, specs in plans.items() if name in ontology.derived}
         self._paths: dict[str, list[tuple[str, ...]]] = {}
         self._field_index: dict[str, list[int]] | None = None
         self._records = {
@@ -248,7 +248,7 @@ class AttributeReader:
     def _derive(
         self, key: TypedAttribute, need: ReadSpec, fields: Mapping[str, Any], now: datetime
     ) -> tuple[EventValue, ...]:
-        derived = self._ontology.derived_attributes[key.name]
+        derived = self._ontology.derived[key.name]
         try:
             value = derived.value(lambda source: self._read_input(key.name, source, fields, now), now)
         except BadEvent:
@@ -259,10 +259,8 @@ class AttributeReader:
 
     def _read_input(self, derived: str, source: str, fields: Mapping[str, Any], now: datetime) -> Any:
         """Return the single value of a derived attribute's input, coerced to its kind where that is known."""
-        if source in self._ontology.derived_attributes:
-            return self._ontology.derived_attributes[source].value(
-                lambda s: self._read_input(source, s, fields, now), now
-            )
+        if source in self._ontology.derived:
+            return self._ontology.derived[source].value(lambda s: self._read_input(source, s, fields, now), now)
         raw_values = [
             raw for leaf in self._collect_leaves(source, fields) for raw in flatten(leaf) if not is_missing(raw)
         ]

@@ -235,7 +235,7 @@ class RequirementTracker:
 
     def _is_strict(self, name: str) -> bool:
         """Tell whether an unreadable value makes the event bad; not if the kind comes from a derivation alone."""
-        if name not in self._ontology.derived_attributes:
+        if name not in self._ontology.derived:
             return True
         attribute = None if self._schema is None else self._schema.get(name)
         return attribute is not None and attribute.kind is not None

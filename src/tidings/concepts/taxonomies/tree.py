@@ -158,7 +158,7 @@ class Tree:
         """Return the concept's other spellings."""
         return self._synonyms.get(self._names[self._at(name)], ())
 
-    def list_shared_spellings(self) -> tuple[str, ...]:
+    def shared_spellings(self) -> tuple[str, ...]:
         """Return the spellings that several concepts share, which are refused when used."""
         return tuple(self._spellings.iterate_shared())
 

@@ -148,7 +148,7 @@ class _TableReader:
 
     def read_attribute(self, name: str, need: ReadSpec) -> AttributeValues | None:
         """Read an attribute as one kind; None: the table has no column for it."""
-        if name in self.setting.ontology.derived_attributes:
+        if name in self.setting.ontology.derived:
             raise NotPlain
         if need.unit_from is not None and self.find_leaves(need.unit_from):
             raise NotPlain
@@ -221,7 +221,7 @@ class _TableReader:
         prefix, ontology = f"{name}.", self.setting.ontology
         inside = [other[len(prefix) :] for other in self.needs if other.startswith(prefix)]
         if not array.type.num_fields or any(
-            other in ontology.derived_attributes or ontology.sources(other) != (other,) for other in inside
+            other in ontology.derived or ontology.sources(other) != (other,) for other in inside
         ):
             raise NotPlain
         return ArrayValues(arrow_values.find_valid(array))

@@ -106,7 +106,7 @@ class FilterChecker:
         return self._schema is None or not self._schema.closed or self._vocabulary.has_attribute(name)
 
     def _list_names(self) -> list[str]:
-        return [*(self._schema or ()), *self._vocabulary.concepts.derived_attributes]
+        return [*(self._schema or ()), *self._vocabulary.concepts.derived]
 
     def _find_declaration(self, name: str) -> model.Attribute:
         return self._vocabulary.find_attribute(self._vocabulary.concepts.attribute(name)) or model.Attribute()

@@ -161,7 +161,7 @@ class EventReader:
     def _select_columns(self, table: pa.Table) -> pa.Table:
         """Leave out columns that filters do not read, so that values there which Python cannot represent do no harm."""
         required, ontology = self.matcher.current_view().required, self.matcher.ontology or Ontology()
-        if required.wildcards or ontology.derived_attributes:
+        if required.wildcards or ontology.derived:
             return table
         beside = [need.unit_from for needs in required.attributes.values() for need in needs if need.unit_from]
         heads = heads_of(source for name in (*required.attributes, *beside) for source in ontology.sources(name))
@@ -208,7 +208,7 @@ class EventReader:
     def _reaches_further(self) -> bool:
         """Tell whether an attribute is fed by more than the column of its name: below it, beside it, or derived."""
         ontology = self.matcher.ontology or Ontology()
-        return bool(ontology.derived_attributes) or any(
+        return bool(ontology.derived) or any(
             "." in name or "*" in name or ontology.sources(name) != (name,) or any(need.unit_from for need in needs)
             for name, needs in self.matcher.needs().items()
         )

@@ -161,11 +161,11 @@ def _find_source(name: str, needs: RequirementTracker, ontology: Ontology) -> Va
     exact = kind is Kind.NUMBER and declared.unit is None
     need = _RAW if exact else declared
     sources = ontology.sources(own)
-    alone = sources == (own,) and own not in ontology.derived_attributes and "." not in own and declared.unit is None
+    alone = sources == (own,) and own not in ontology.derived and "." not in own and declared.unit is None
     return VariableSource(
         name,
         field=own if alone else None,
-        fed=None if own in ontology.derived_attributes or declared.unit_from else heads_of(sources),
+        fed=None if own in ontology.derived or declared.unit_from else heads_of(sources),
         parsed=exact,
         direct=frozenset() if declared.folded else _DIRECT.get(kind, frozenset()),
         reader=AttributeReader(Requirements({own: (need,)}), ontology),

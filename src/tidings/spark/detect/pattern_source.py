@@ -141,7 +141,7 @@ def _check_variables(detector: Detector, frame: StructType, columns: Schema, con
             msg += "a variable takes one text, number, truth value or time"
             raise BadFrame(msg)
     own = detector.compile().vocabulary
-    schema = columns.merge(own.schema or Schema({}))
+    schema = columns.merged(own.schema or Schema({}))
     vocabulary = Vocabulary(schema, own.ontology)
     unknown = [name for name in names if not vocabulary.has_attribute(name)]
     if unknown and context.unknown == "error":

@@ -71,7 +71,7 @@ def _find_unknown(matcher: Matcher, frame: Schema) -> list[TypedAttribute]:
 
 
 def _merge_vocabulary(matcher: Matcher, frame: Schema) -> Vocabulary:
-    return Vocabulary(frame if matcher.schema is None else frame.merge(matcher.schema), matcher.ontology)
+    return Vocabulary(frame if matcher.schema is None else frame.merged(matcher.schema), matcher.ontology)
 
 
 def _explain_refusal(tree: Filter, matcher: Matcher, frame: Schema) -> TidingsError:

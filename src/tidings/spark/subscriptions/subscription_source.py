@@ -167,7 +167,7 @@ def _check_shards(path: str, version: Version, shards: int | None) -> None:
 def _store_matcher(session: SparkSession, matcher: Matcher, shards: int | None) -> SubscriptionHandle:
     """Write a matcher to a folder that workers see; without such a folder it travels as bytes."""
     folder = make_shared_folder(session)
-    frame = Schema({}).to_open()  # the matcher was checked against the events' columns before
+    frame = Schema({}).opened()  # the matcher was checked against the events' columns before
     if folder is None:
         if shards not in (None, 1):
             msg = "shards need a folder that all workers see: set TIDINGS_SHARED to one, or compile with ts.compile"
