@@ -90,7 +90,7 @@ def put_rows(graph: GraphArrays, state: RunArrays, batch: EventArrays, count: In
 
     The pool has room for all of them: `runs` has seen to it.
     """
-    edges, nodes = graph.edges, graph.nodes
+    edges, nodes, lists, uses, variables = graph.edges, graph.nodes, graph.lists, graph.uses, graph.variables
     registers, pool, cells, candidates, fronts = (
         state.registers, state.pool, state.cells, state.candidates, state.fronts,
     )  # fmt: skip
@@ -106,10 +106,10 @@ def put_rows(graph: GraphArrays, state: RunArrays, batch: EventArrays, count: In
         node, row = edges[edge, TARGET], registers[TOP]
         if node < 0:
             continue
-        write_row(graph, state, batch, row, edge, candidates[at, 1], turn)
+        write_row(edges, lists, pool, batch.values, row, edge, candidates[at, 1], turn)
         if nodes[node, CONTIGUOUS]:
             head = fronts[node, 1] if fronts[node, 0] == stamp else -1
-            head, left = enter_front(graph, state, head, row, node, turn.time)
+            head, left = enter_front(nodes, lists, uses, variables, pool, head, row, node, turn.time)
             if left < 0:
                 continue
             # Of a compact graph one row of the node is enough to lead the next event to all: the older ones are
@@ -120,8 +120,8 @@ def put_rows(graph: GraphArrays, state: RunArrays, batch: EventArrays, count: In
             pool[row, LINK] = newest
             newest = row
         else:
-            cell = open_cell(state, turn.key * len(nodes) + node)
-            head, left = enter_front(graph, state, cells[cell, HEAD], row, node, turn.time)
+            cell = open_cell(registers, cells, turn.key * len(nodes) + node)
+            head, left = enter_front(nodes, lists, uses, variables, pool, cells[cell, HEAD], row, node, turn.time)
             if left < 0:
                 continue
             cells[cell, HEAD] = head
@@ -153,7 +153,7 @@ def sweep(graph: GraphArrays, state: RunArrays, first_report: Int) -> None:
             while row >= 0:
                 following = pool[row, PREV]
                 if pool[row, FIRST_SEQ] == first:
-                    leave_front(state, cell, before, row)
+                    leave_front(pool, cells, cell, before, row)
                 else:
                     before = row
                 row = following

@@ -43,8 +43,14 @@ if TYPE_CHECKING:
 
 
 @jit_lean
-def compact(graph: GraphArrays, state: RunArrays, marks: ByteArray, places: IntArray) -> Int:
-    """Drop rows and return how many stay; `marks` and `places` are work space for each row in use."""
+def compact(
+    graph_arrays: tuple[IntArray, ...], run_arrays: tuple[IntArray, ...], marks: ByteArray, places: IntArray
+) -> Int:
+    """Drop rows and return how many stay; `marks` and `places` are work space for each row in use.
+
+    The groups come as plain tuples for the reason that `runs.run_batch` gives.
+    """
+    graph, state = GraphArrays(*graph_arrays), RunArrays(*run_arrays)
     registers, pool, cells, fresh, queues = state.registers, state.pool, state.cells, state.fresh, state.queues
     top, time = registers[TOP], registers[NOW]
     marks[:top] = 0
@@ -90,8 +96,8 @@ def _mark_fronts(graph: GraphArrays, state: RunArrays, marks: ByteArray, time: I
         before, kept = -1, 0
         while row >= 0:
             following = pool[row, PREV]
-            if pool[row, FLAG] or is_expired(graph, state, row, node, time):
-                leave_front(state, cell, before, row)
+            if pool[row, FLAG] or is_expired(nodes, graph.lists, pool, row, node, time):
+                leave_front(pool, cells, cell, before, row)
             else:
                 marks[row] = 1
                 kept += 1

@@ -47,7 +47,6 @@ from tidings.kernels.patterns.layout import (
     SEQ,
     SLOTS,
     SPAN,
-    STAMP,
     STORES,
     STORES_END,
     TIME,
@@ -96,9 +95,8 @@ def find_slot(table: IntArray, code: Int) -> Int:
 
 
 @jit_lean_inline
-def open_cell(state: RunArrays, code: Int) -> Int:
+def open_cell(registers: IntArray, cells: IntArray, code: Int) -> Int:
     """Return the cell of a code (key times nodes plus node), which is made where there is none."""
-    cells, registers = state.cells, state.registers
     if registers[DIRECT]:
         return code
     at = find_slot(cells, code)
@@ -112,9 +110,8 @@ def open_cell(state: RunArrays, code: Int) -> Int:
 
 
 @jit_lean_inline
-def is_expired(graph: GraphArrays, state: RunArrays, row: Int, node: Int, time: Int) -> bool:
+def is_expired(nodes: IntArray, lists: IntArray, pool: IntArray, row: Int, node: Int, time: Int) -> bool:
     """Tell whether nothing can come of a row any more: its start, or a moment that a condition needs, is too old."""
-    nodes, lists, pool = graph.nodes, graph.lists, state.pool
     if time - pool[row, FIRST_TIME] > nodes[node, WINDOW]:
         return True
     for at in range(nodes[node, LIMITS], nodes[node, LIMITS_END], 2):
@@ -124,13 +121,14 @@ def is_expired(graph: GraphArrays, state: RunArrays, row: Int, node: Int, time: 
 
 
 @jit_lean_inline
-def is_admitted(graph: GraphArrays, state: RunArrays, batch: EventArrays, edge: Int, row: Int, turn: Turn) -> bool:
+def is_admitted(
+    edges: IntArray, lists: IntArray, pool: IntArray, values: IntArray, edge: Int, row: Int, turn: Turn
+) -> bool:
     """Tell whether an event may take an edge after a row (-1: none): time conditions hold and variables agree.
 
     A time condition is `low <= late - early <= high` as five numbers: two moments (below zero: now), the two bounds,
     and whether the distance counts and not its sign. A variable that the row does not have yet (-1) agrees.
     """
-    edges, lists, pool, values = graph.edges, graph.lists, state.pool, batch.values
     for at in range(edges[edge, CHECKS], edges[edge, CHECKS_END], 5):
         late, early = lists[at], lists[at + 1]
         end = turn.time if late < 0 else pool[row, SLOTS + late]
@@ -150,36 +148,42 @@ def is_admitted(graph: GraphArrays, state: RunArrays, batch: EventArrays, edge: 
 
 
 @jit_lean_inline
-def concerns(
-    graph: GraphArrays, state: RunArrays, batch: EventArrays, row: Int, first: Int, end: Int, turn: Turn
-) -> bool:
+def concerns(lists: IntArray, pool: IntArray, values: IntArray, row: Int, first: Int, end: Int, turn: Turn) -> bool:
     """Tell whether the event of a `not` agrees with a row on the variables that the `not` names."""
-    lists = graph.lists
     for at in range(first, end, 2):
-        value = batch.values[turn.event, lists[at + 1]]
-        if value < 0 or state.pool[row, turn.variables_at + lists[at]] != value:
+        value = values[turn.event, lists[at + 1]]
+        if value < 0 or pool[row, turn.variables_at + lists[at]] != value:
             return False
     return True
 
 
 @jit_lean_inline
-def is_forbidden(graph: GraphArrays, state: RunArrays, batch: EventArrays, edge: Int, row: Int, turn: Turn) -> bool:
+def is_forbidden(
+    edges: IntArray,
+    lists: IntArray,
+    pool: IntArray,
+    stamps: IntArray,
+    stamp: Int,
+    keys: IntArray,
+    values: IntArray,
+    edge: Int,
+    row: Int,
+    turn: Turn,
+) -> bool:
     """Tell whether the event also is one that another operand of the same `and` must not see now."""
-    edges, lists, stamps, stamp = graph.edges, graph.lists, state.stamps, state.registers[STAMP]
     for at in range(edges[edge, FORBID], edges[edge, FORBID_END], 4):
-        if stamps[lists[at]] != stamp or batch.keys[turn.event, lists[at + 3]] != turn.key:
+        if stamps[lists[at]] != stamp or keys[turn.event, lists[at + 3]] != turn.key:
             continue
-        if concerns(graph, state, batch, row, lists[at + 1], lists[at + 2], turn):
+        if concerns(lists, pool, values, row, lists[at + 1], lists[at + 2], turn):
             return True
     return False
 
 
 @jit_lean_inline
 def write_row(
-    graph: GraphArrays, state: RunArrays, batch: EventArrays, row: Int, edge: Int, parent: Int, turn: Turn
+    edges: IntArray, lists: IntArray, pool: IntArray, values: IntArray, row: Int, edge: Int, parent: Int, turn: Turn
 ) -> None:
     """Write the row of an event that takes an edge after `parent` (-1: it begins a match)."""
-    edges, lists, pool = graph.edges, graph.lists, state.pool
     pool[row, SEQ], pool[row, TIME], pool[row, PARENT], pool[row, EDGE] = turn.seq, turn.time, parent, edge
     pool[row, PREV], pool[row, LINK], pool[row, FLAG], pool[row, KEY] = -1, -1, 0, turn.key
     if parent >= 0:
@@ -193,20 +197,21 @@ def write_row(
     for at in range(edges[edge, STORES], edges[edge, STORES_END]):
         pool[row, SLOTS + lists[at]] = turn.time
     for at in range(edges[edge, BINDS], edges[edge, BINDS_END], 2):
-        pool[row, turn.variables_at + lists[at]] = batch.values[turn.event, lists[at + 1]]
+        pool[row, turn.variables_at + lists[at]] = values[turn.event, lists[at + 1]]
 
 
 # Fronts ----------------------------------------------------------------------------------------
 
 
 @jit_lean_inline
-def dominates(graph: GraphArrays, state: RunArrays, row: Int, other: Int, node: Int) -> bool:
+def dominates(
+    nodes: IntArray, uses: IntArray, variables: IntArray, pool: IntArray, row: Int, other: Int, node: Int
+) -> bool:
     """Tell whether all that can come of `other` at this node can come of `row` too.
 
     Of moments the youngest dominates for `<` and the oldest for `>` (`uses` has the sign); variables that still matter
     must agree; a younger beginning is better wherever one report is made for all beginnings.
     """
-    nodes, uses, variables, pool = graph.nodes, graph.uses, graph.variables, state.pool
     mode, younger = nodes[node, MODE], pool[row, FIRST_SEQ] - pool[other, FIRST_SEQ]
     if mode == EVERY or younger < 0 or (mode == EACH and younger):
         return False
@@ -229,12 +234,21 @@ def dominates(graph: GraphArrays, state: RunArrays, row: Int, other: Int, node: 
 
 
 @jit_lean_inline
-def enter_front(graph: GraphArrays, state: RunArrays, head: Int, row: Int, node: Int, time: Int) -> tuple[Int, Int]:
+def enter_front(
+    nodes: IntArray,
+    lists: IntArray,
+    uses: IntArray,
+    variables: IntArray,
+    pool: IntArray,
+    head: Int,
+    row: Int,
+    node: Int,
+    time: Int,
+) -> tuple[Int, Int]:
     """Put a row at the head of a front; return the new head and how many rows left, or -1 where the row is dominated.
 
     Invariant: afterwards no row of the front dominates another and none has expired.
     """
-    nodes, pool = graph.nodes, state.pool
     if nodes[node, MODE] == GRAPH:
         # A compact graph keeps all rows: the ways back through `PREV` are the matches. Where even the newest has
         # expired, the others have too.
@@ -247,9 +261,13 @@ def enter_front(graph: GraphArrays, state: RunArrays, head: Int, row: Int, node:
         before, at = -1, head
         while at >= 0:
             following = pool[at, PREV]
-            if pool[at, FLAG] == 0 and dominates(graph, state, at, row, node):
+            if pool[at, FLAG] == 0 and dominates(nodes, uses, variables, pool, at, row, node):
                 return head, -1
-            if pool[at, FLAG] or dominates(graph, state, row, at, node) or is_expired(graph, state, at, node, time):
+            if (
+                pool[at, FLAG]
+                or dominates(nodes, uses, variables, pool, row, at, node)
+                or is_expired(nodes, lists, pool, at, node, time)
+            ):
                 pool[at, FLAG] = 1
                 left += 1
                 if before < 0:
@@ -287,9 +305,8 @@ def trim_front(state: RunArrays, cell: Int) -> None:
 
 
 @jit_lean_inline
-def leave_front(state: RunArrays, cell: Int, before: Int, row: Int) -> None:
+def leave_front(pool: IntArray, cells: IntArray, cell: Int, before: Int, row: Int) -> None:
     """Take a row out of its cell's front; `before` is the row that leads to it, or -1 where it is the head."""
-    pool, cells = state.pool, state.cells
     pool[row, FLAG] = 1
     cells[cell, COUNT] -= 1
     if before < 0:
@@ -304,7 +321,7 @@ def kill_rows(graph: GraphArrays, state: RunArrays, batch: EventArrays, guard: I
 
     A guard is four numbers of the lists: its node, its share of variables, and the way its key is named.
     """
-    nodes, lists, pool, cells = graph.nodes, graph.lists, state.pool, state.cells
+    nodes, lists, pool, cells, values = graph.nodes, graph.lists, state.pool, state.cells, batch.values
     node = lists[guard]
     # Compact graphs have no variables, so a guard concerns all rows; those before an absence are flagged one by one.
     if nodes[node, MODE] == GRAPH and not nodes[node, SPAN]:
@@ -313,8 +330,8 @@ def kill_rows(graph: GraphArrays, state: RunArrays, batch: EventArrays, guard: I
     before, row = -1, cells[cell, HEAD]
     while row >= 0:
         following = pool[row, PREV]
-        if concerns(graph, state, batch, row, lists[guard + 1], lists[guard + 2], turn):
-            leave_front(state, cell, before, row)
+        if concerns(lists, pool, values, row, lists[guard + 1], lists[guard + 2], turn):
+            leave_front(pool, cells, cell, before, row)
         else:
             before = row
         row = following

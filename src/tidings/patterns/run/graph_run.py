@@ -72,7 +72,7 @@ class GraphRun:
         registers = self.state.registers
         registers[layout.BASE], registers[layout.EVENT], registers[layout.TURN] = base, 0, 0
         pieces: list[Reports] = []
-        while (status := run_batch(self.graph, self.state, batch, until)) != DONE:
+        while (status := run_batch(tuple(self.graph), tuple(self.state), tuple(batch), until)) != DONE:
             self._make_room(status, pieces)
         pieces.append(self._drain_reports())
         registers[layout.NOW] = max(registers[layout.NOW], until)
@@ -94,7 +94,7 @@ class GraphRun:
     def tidy(self) -> int:
         """Drop rows that no match can reach any more; return how many are left."""
         graph, state, top = self.graph, self.state, self.rows
-        return int(compact(graph, state, np.empty(top, np.uint8), np.empty(top, np.int64)))
+        return int(compact(tuple(graph), tuple(state), np.empty(top, np.uint8), np.empty(top, np.int64)))
 
     @property
     def rows(self) -> int:
