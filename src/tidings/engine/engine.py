@@ -19,11 +19,9 @@ from tidings import forks
 from tidings.algebra import holds
 from tidings.algebra.law.typed_attribute import TypedAttribute, collect_attributes
 from tidings.engine.compile.draft import FilterDraft
-from tidings.engine.compile.row_table import RowTable
 from tidings.engine.compile.source_text import FilterSource, FilterSources, decompile_filter
 from tidings.engine.events.event_codes import encode_events
 from tidings.engine.explain.report import describe_state
-from tidings.engine.ids import Ids
 from tidings.engine.index.planner import EventStatistics, estimate_presence
 from tidings.engine.merge import choose_merge, choose_work, merge_parts, sort_by_size
 from tidings.engine.segment import Segment
@@ -39,8 +37,10 @@ if TYPE_CHECKING:
     from tidings.algebra.law.requirement_counts import Demand
     from tidings.concepts import Ontology
     from tidings.engine.compile.columns import Column, EventColumns
+    from tidings.engine.compile.row_table import RowTable
     from tidings.engine.events.event_columns import TextFinder
     from tidings.engine.events.event_source import EventSource
+    from tidings.engine.ids import Ids
     from tidings.kernels.array_types import CodeArray, IntArray
     from tidings.model import Filter
 
@@ -107,17 +107,13 @@ class Engine:
 
     def commit(self, stage: Stage) -> None:
         """Put a stage in force, replacing subscriptions with the same ids; readers see all of it or nothing."""
+        if stage.draft is not None:
+            self.add_table(*stage.build_table())
+            return
         with self.lock:
-            if stage.draft is None:
-                state = self.state.delete_ids(list(stage.waiting))
-                state = EngineState(state.parts, {**state.waiting, **stage.waiting})
-                if len(state.waiting) > self.tuning.waiting_limit:
-                    state = self._compile_waiting(state)
-            else:
-                part = self._build_part(stage)
-                state = self.state.delete_ids(stage.ids)
-                state = EngineState(sort_by_size([*state.parts, part]), state.waiting)
-            self._put(state)
+            state = self.state.delete_ids(list(stage.waiting))
+            state = EngineState(state.parts, {**state.waiting, **stage.waiting})
+            self._put(self._compile_waiting(state) if len(state.waiting) > self.tuning.waiting_limit else state)
 
     def add_table(self, table: RowTable, ids: Ids, sources: FilterSources) -> None:
         """Put rows that were compiled in bulk in force, replacing subscriptions with the same ids."""
@@ -157,18 +153,12 @@ class Engine:
         self.state = self._merge_small(state)
         self._schedule_merge()
 
-    def _build_part(self, stage: Stage) -> LiveSegment:
-        assert stage.draft is not None
-        ids = Ids.build(stage.ids)
-        table = RowTable.from_draft(stage.draft)
-        segment = self._build_segment(table, ids, FilterSources.from_slots(stage.sources))
-        return LiveSegment(segment).delete_slots(ids.find_duplicates())
-
     def _compile_waiting(self, state: EngineState) -> EngineState:
         stage = self.stage()
         stage.waiting.update(state.waiting)
         stage.compile()
-        return EngineState(sort_by_size([*state.parts, self._build_part(stage)]), {})
+        part = LiveSegment(self._build_segment(*stage.build_table()))  # ids that wait are distinct
+        return EngineState(sort_by_size([*state.parts, part]), {})
 
     def _build_segment(self, table: RowTable, ids: Ids, sources: FilterSources) -> Segment:
         statistics = EventStatistics(self._sample_codes(table), estimate_presence(table, self._ontology))

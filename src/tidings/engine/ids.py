@@ -270,17 +270,9 @@ def _explain_refusal(ids: list[Any]) -> TidingsError:
             return TidingsError(f"ids are all text or all integers: `{id!r:.60}` comes after `{ids[0]!r:.60}`")
         if not isinstance(id, str) and not INT64.min <= id <= INT64.max:
             return TidingsError(f"the id `{id}` does not fit 64 bits; write it as text")
-        if isinstance(id, str) and not _is_encodable(id):
+        if isinstance(id, str) and id.encode(errors="ignore").decode() != id:
             return TidingsError(f"the id `{id!r:.60}` has half a character, which UTF-8 cannot write")
     return TidingsError("the ids cannot be kept")
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _to_int64(array: pa.Array) -> pa.Array:

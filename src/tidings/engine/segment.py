@@ -188,6 +188,8 @@ class Segment:
 
     def count_demands(self, slots: IntArray) -> Counter[tuple[str, Demand]]:
         """Count the demands on attributes of lossless subscriptions: the one row of each has all its tests."""
+        if not len(slots):
+            return Counter()
         rows, start = self.row_of[slots], self.index.rows.start
         literals = expand_ranges(start[rows], start[rows + 1] - start[rows])
         counts = np.bincount(self.index.rows.literal[3 * literals] >> OP_BITS, minlength=len(self.columns))

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tidings.engine.compile.draft import FilterDraft
-from tidings.engine.ids import to_arrow_ids
+from tidings.engine.compile.row_table import RowTable
+from tidings.engine.compile.source_text import FilterSource, FilterSources
+from tidings.engine.ids import Ids, to_arrow_ids
 from tidings.engine.segment import Segment
 from tidings.kernels.array_types import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from tidings.concepts import Ontology
     from tidings.engine.compile.columns import Column
-    from tidings.engine.compile.source_text import FilterSource
     from tidings.engine.tuning import EngineTuning
     from tidings.model import Filter
 
@@ -111,8 +112,8 @@ class EngineState:
         if any(id in waiting for id in ids):
             deleted = set(ids)
             waiting = {id: subscription for id, subscription in waiting.items() if id not in deleted}
-        found = zip(self.parts, self.find_slots(ids) if slots is None else slots, strict=True)
-        return EngineState(tuple(part.delete_slots(own[own >= 0]) for part, own in found), waiting)
+        pairs = zip(self.parts, self.find_slots(ids) if slots is None else slots, strict=True)
+        return EngineState(tuple(part.delete_slots(own[own >= 0]) for part, own in pairs), waiting)
 
     def iterate_ids(self) -> Iterator[str | int]:
         """Yield the ids, segment by segment."""
@@ -158,3 +159,8 @@ class Stage:
         waiting, self.waiting = self.waiting, {}
         for id, subscription in waiting.items():
             self.add(id, subscription.bound, subscription.source, lossless=subscription.lossless)
+
+    def build_table(self) -> tuple[RowTable, Ids, FilterSources]:
+        """Return what was compiled, as `Engine.add_table` takes it."""
+        assert self.draft is not None
+        return RowTable.from_draft(self.draft), Ids.build(self.ids), FilterSources.from_slots(self.sources)

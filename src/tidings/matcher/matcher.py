@@ -361,9 +361,9 @@ class Matcher:
         The files are mapped, and each is compared with its checksum once in this process: a damaged one is refused.
         `verify=False` saves that (5 ms for 100 MB in memory); then damage may give wrong answers or end the process.
         """
-        from tidings.matcher.snapshot.snapshot import load
+        from tidings.matcher.live.versions import open_folder
 
-        return load(path, verify=verify)
+        return open_folder(path, verify=verify)
 
     def capture(self) -> Captured:
         """Compile what waits, and return the segments in force with the demands that go with them."""

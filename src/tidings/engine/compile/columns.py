@@ -71,13 +71,7 @@ class Column(NamedTuple):
         return f"{name} in {self.unit}" if self.unit else name
 
 
-_READ_AS = {
-    View.LONGITUDE: "place",
-    View.LATITUDE: "place",
-    View.AGE: "time",
-    View.EXISTS: "",
-    View.NULL: "",
-}
+_READ_AS = {View.LONGITUDE: "place", View.LATITUDE: "place", View.AGE: "time", View.EXISTS: "", View.NULL: ""}
 """The kind that a view reads an attribute as; views that are not here read text, or the column's kind."""
 
 

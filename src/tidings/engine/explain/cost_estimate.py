@@ -142,14 +142,12 @@ def _estimate_keyed(segment: Segment, codes: NDArray[np.uint32], group: int, clu
     tiled = paths.cluster_tiled[clusters.start : clusters.stop]
     tiles = np.where(tiled >= 0, np.append(np.diff(paths.tiled_start), 0)[tiled], 0)
     seen, visits = size[cluster - clusters.start], tiles[cluster - clusters.start]
-    own_tiled = tiled[tiled >= 0]
-    bits = (
-        _estimate_row_ns(segment, int(paths.tiled_start[own_tiled[0]]), int(paths.tiled_start[own_tiled[-1] + 1]))
-        if len(own_tiled)
-        else 0.0
-    )
+    row_ns, own_tiled = 0.0, tiled[tiled >= 0]
+    if len(own_tiled):
+        first_tile, last_tile = paths.tiled_start[own_tiled[0]], paths.tiled_start[own_tiled[-1] + 1]
+        row_ns = _estimate_row_ns(segment, int(first_tile), int(last_tile))
     cost = COSTS.look_ns * np.count_nonzero(has_key) + COSTS.scan_ns * seen[visits == 0].sum()
-    cost += COSTS.tile_ns * visits.sum() + bits * seen[visits > 0].sum()
+    cost += COSTS.tile_ns * visits.sum() + row_ns * seen[visits > 0].sum()
     events = max(1, len(codes))
     columns, kind = ((first,), "key") if second < 0 else ((first, second), "key of two")
     return AccessPath(columns, kind, int(size.sum()), len(size), int(tiles.sum()), seen.sum() / events, cost / events)
@@ -157,7 +155,7 @@ def _estimate_keyed(segment: Segment, codes: NDArray[np.uint32], group: int, clu
 
 def _estimate_packed(segment: Segment, codes: NDArray[np.uint32], group: int, clusters: range) -> AccessPath:
     paths, tiles = segment.index.paths, segment.index.tiles
-    columns = tuple(int(number_) for number_ in (paths.first[group], paths.second[group]) if number_ >= 0)
+    columns = tuple(int(column) for column in (paths.first[group], paths.second[group]) if column >= 0)
     number = int(paths.cluster_tiled[clusters.start])
     first, last = int(paths.tiled_start[number]), int(paths.tiled_start[number + 1])
     size = tiles.end[first:last].astype(np.int64) - tiles.row[first:last]
@@ -166,17 +164,12 @@ def _estimate_packed(segment: Segment, codes: NDArray[np.uint32], group: int, cl
         column = tiles.hull_column.reshape(-1, 2)[first:last, side]
         if len(column) and column[0] >= 0:
             code = codes[:, column[0]][None, :]
-            low, high = (
-                number_.reshape(-1, 2)[first:last, side][:, None] for number_ in (tiles.hull_low, tiles.hull_high)
-            )
+            low, high = (ends.reshape(-1, 2)[first:last, side][:, None] for ends in (tiles.hull_low, tiles.hull_high))
             seen &= (code >= low) & (code <= high) & (code != ABSENT)
     events = max(1, len(codes))
     candidates, visits = float((size @ seen).sum()) / events, np.count_nonzero(seen) / events
-    cost = (
-        HULL_NS * len(size) * len(columns)
-        + COSTS.tile_ns * visits
-        + _estimate_row_ns(segment, first, last) * candidates
-    )
+    cost = HULL_NS * len(size) * len(columns) + COSTS.tile_ns * visits
+    cost += _estimate_row_ns(segment, first, last) * candidates
     kind = ("always", "hull", "hulls")[len(columns)]
     return AccessPath(columns, kind, int(size.sum()), len(clusters), len(size), candidates, cost)
 

@@ -114,6 +114,14 @@ def _parse_version(table: Any, path: Path) -> Version:
         raise SnapshotError(msg) from problem
 
 
+def open_folder(path: str | Path, *, verify: bool = True) -> Matcher:
+    """Open a snapshot, or the newest version of a folder of versions; with `verify`, compare every checksum."""
+    folder = Path(path)
+    if is_versioned(folder):
+        return open_version(folder, read_version(folder), verify=verify)
+    return snapshot.load(folder, verify=verify)
+
+
 def open_version(folder: str | Path, version: Version, shard: int | None = None, *, verify: bool = True) -> Matcher:
     """Return a matcher of one shard, or of all; files are mapped, and with `verify` compared with their checksums."""
     matcher = _build_matcher(Path(folder), version)

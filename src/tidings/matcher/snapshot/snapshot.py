@@ -22,6 +22,7 @@ from tidings.engine.persist.checksums import FAST
 from tidings.engine.persist.mapped_arrays import Arrays, has_file, map_arrays, write_arrays, write_atomically
 from tidings.errors import SnapshotError, TidingsError
 from tidings.lang import parse, render
+from tidings.matcher.matcher import Matcher
 from tidings.matcher.registry import ENGINE, build_engine
 from tidings.matcher.snapshot import directory
 from tidings.matcher.snapshot.directory import MANIFEST, read_manifest
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from tidings.engine.segment import Segment
     from tidings.engine.state import LiveSegment
     from tidings.matcher.admission import Admission
-    from tidings.matcher.matcher import Matcher
 
 FILTERS, ARRAYS = 1, 4
 """The formats: a matcher as its filters, and the engine as its arrays.
@@ -108,13 +108,8 @@ def _write_segment(folder: Path, segment: Segment) -> dict[str, Any]:
     return entry
 
 
-def load(path: str | Path, *, verify: bool = True) -> Matcher:
-    """Open a snapshot directory, or the newest of a folder of versions; with `verify`, compare every checksum."""
-    from tidings.matcher.live import versions
-
-    folder = Path(path)
-    if versions.is_versioned(folder):
-        return versions.open_version(folder, versions.read_version(folder), verify=verify)
+def load(folder: Path, *, verify: bool = True) -> Matcher:
+    """Open a snapshot directory; with `verify`, compare every checksum."""
     for _ in range(ATTEMPTS):
         manifest = read_manifest(folder, newest=ARRAYS)
         try:
@@ -157,8 +152,6 @@ def _open_arrays(folder: Path, manifest: dict[str, Any], keywords: dict[str, Any
 
 def build_matcher(keywords: dict[str, Any], demands: dict[str, Any]) -> Matcher:
     """Return a matcher without subscriptions that has the demands of some."""
-    from tidings.matcher.matcher import Matcher
-
     matcher = Matcher(ENGINE, **keywords)
     matcher.admission.needs.restore(demands)
     return matcher
@@ -208,8 +201,6 @@ def _take_apart(segment: Segment) -> tuple[dict[str, Any], Arrays]:
 
 
 def _rebuild(kind: str, keywords: dict[str, Any], filters: list[tuple[Any, Any]]) -> Matcher:
-    from tidings.matcher.matcher import Matcher
-
     matcher = Matcher(kind, **keywords)
     matcher.add_many(filters)
     return matcher
