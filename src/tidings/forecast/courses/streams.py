@@ -137,9 +137,13 @@ def find_following(
     """
     if not len(keys) or not len(wanted):
         return np.full(len(wanted), -1, np.int64)
-    ranks = np.unique(np.concatenate([moments, wanted]))  # codes of keys and moments themselves might overflow
-    codes = keys * len(ranks) + np.searchsorted(ranks, moments)
-    asked = wanted_keys * len(ranks) + np.searchsorted(ranks, wanted)
+    first, last = min(moments.min(), wanted.min()), max(moments.max(), wanted.max())
+    if max(int(keys[-1]), int(wanted_keys.max())) * (int(last - first) + 1) >= 1 << 62:  # codes might overflow
+        ranks = np.sort(np.concatenate([moments, wanted]))
+        moments, wanted = np.searchsorted(ranks, moments), np.searchsorted(ranks, wanted)
+        first, last = np.int64(0), np.int64(len(ranks))
+    span = last - first + 1
+    codes, asked = keys * span + (moments - first), wanted_keys * span + (wanted - first)
     at = np.minimum(np.searchsorted(codes, asked, side="right" if strictly else "left"), len(keys) - 1)
     is_after = codes[at] > asked if strictly else codes[at] >= asked
     return np.where(is_after & (keys[at] == wanted_keys), at, -1)
