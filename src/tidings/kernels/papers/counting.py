@@ -196,8 +196,10 @@ def stab(
     """Count every entry of an attribute that meets the codes from `low` to `high` and begins above `floor`."""
     nodes, first = tree.nodes_first[attr], tree.first
     last = tree.nodes_first[attr + 1] - nodes - 2  # the backbone has nodes beyond the attribute's codes: all empty
+    # Entries filed between the two codes meet the segment for certain: their nodes lie in it, and are one run.
     start, stop = first[nodes + low], first[nodes + high + 1]
     filled = count_run_above(rows, tree.low_rows, tree.low_codes, start, stop, floor, base, out, filled)
+    # Others are filed on the path from the root to `low`: of a node below it, those that reach it end the run by high.
     node, step = tree.roots[attr], tree.roots[attr] >> 1
     while node != low:
         if node > low:
@@ -214,6 +216,7 @@ def stab(
                     filled = count_run(rows, tree.high_rows, start, stop, base, out, filled)
             node += step
         step >>= 1
+    # And on the path to `high`: those above it that begin at or before it are the start of their run by low.
     node, step = tree.roots[attr], tree.roots[attr] >> 1
     while node != high:
         if node < high:
@@ -328,6 +331,7 @@ def match(
             more = np.empty(2 * len(out) + len(rows.counts), np.int32)
             more[:filled] = out[:filled]
             out = more
+        # A counter at or below `base` belongs to an earlier event and counts as zero: nothing is cleared in between.
         tick, base = clock[0] + 1, clock[1] + clock[2]
         if base + clock[2] > LAST:
             rows.counts[:] = 0
