@@ -263,7 +263,6 @@ class Ontology:
         return AmbiguousConcept(msg, name=name)
 
     def __eq__(self, other: object) -> bool:
-        """Compare by content."""
         if self is other or not isinstance(other, Ontology):
             return self is other
         return self._hash == other._hash and self._content() == other._content()
@@ -277,6 +276,5 @@ class Ontology:
         return self._hash
 
     def __repr__(self) -> str:
-        """Show the sizes."""
         sizes = [f"{name}: {len(tree):,}" for name, tree in (*self._trees.items(), *self._attribute_trees.items())]
         return f"<Ontology {{{', '.join(sizes)}}}, {len(self._assembled.derived)} derived>"

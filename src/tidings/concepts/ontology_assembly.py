@@ -20,8 +20,6 @@ from tidings.errors import OntologyError
 from tidings.model.values import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from tidings.concepts.ontology_declaration import Declared, Parts
 
 
@@ -58,19 +56,13 @@ def assemble(parts: Parts, units: Units, *, named: frozenset[str] = frozenset())
         _share_kind(parts, assembled, tree)
     _check_units(parts, assembled, units)
     _derive(parts, assembled, units)
-    words = _group_words(assembled.called)
+    words: dict[str, list[str]] = {}  # each attribute's own name and then its synonyms
+    for word, name in assembled.called.items():
+        words.setdefault(name, []).append(word)
     for name in words:
         below = assembled.homes[name].below(name) if name in assembled.homes else (name,)
         assembled.sources[name] = tuple(word for each in below for word in words[each])
     return assembled
-
-
-def _group_words(called: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return each attribute's own name and then its synonyms."""
-    words: dict[str, list[str]] = {}
-    for word, name in called.items():
-        words.setdefault(name, []).append(word)
-    return words
 
 
 def _index_names(parts: Parts, assembled: Assembled) -> None:
@@ -119,7 +111,9 @@ def _share_kind(parts: Parts, assembled: Assembled, tree: Tree) -> None:
             parts.mistakes.append(f"{pair} are in one tree, so they have one kind")
     for name in tree:  # depth first, so a parent's unit is there before its child asks
         if declared:
-            _set_kind(assembled, name, declared[0])
+            assembled.kinds.setdefault(name, assembled.kinds[declared[0]])
+        if declared and declared[0] in assembled.trees:
+            assembled.trees.setdefault(name, assembled.trees[declared[0]])
         if name not in assembled.units:
             above = next((assembled.units[parent] for parent in tree.parents(name) if parent in assembled.units), None)
             if above is not None:
@@ -128,12 +122,6 @@ def _share_kind(parts: Parts, assembled: Assembled, tree: Tree) -> None:
 
 def _describe_kind(assembled: Assembled, name: str) -> str:
     return " ".join(filter(None, (assembled.kinds[name], assembled.trees.get(name))))
-
-
-def _set_kind(assembled: Assembled, name: str, like: str) -> None:
-    assembled.kinds.setdefault(name, assembled.kinds[like])
-    if like in assembled.trees:
-        assembled.trees.setdefault(name, assembled.trees[like])
 
 
 def _check_units(parts: Parts, assembled: Assembled, units: Units) -> None:

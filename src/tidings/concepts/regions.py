@@ -32,7 +32,6 @@ class Regions:
     __slots__ = ("_areas", "_hash")
 
     def __init__(self, areas: Mapping[str, Area] | None = None) -> None:
-        """Hold areas by name."""
         self._areas = dict(areas or {})
         self._hash: int | None = None
 
@@ -80,19 +79,15 @@ class Regions:
         return area
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether there is a region of that name."""
         return name in self._areas
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names."""
         return iter(self._areas)
 
     def __len__(self) -> int:
-        """Count the regions."""
         return len(self._areas)
 
     def __eq__(self, other: object) -> bool:
-        """Compare by content."""
         return self is other or (isinstance(other, Regions) and self._areas == other._areas)
 
     def __hash__(self) -> int:
@@ -106,7 +101,6 @@ class Regions:
         return Regions, (self._areas,)
 
     def __repr__(self) -> str:
-        """Show some names."""
         names = list(self._areas)
         return f"<Regions {', '.join(names[:5])}{', ...' * (len(names) > 5)}>"
 

@@ -21,25 +21,8 @@ CACHED = 4096
 """Events may name units freely, so what is remembered of them is bounded."""
 
 COMMON = (
-    "kB",
-    "MB",
-    "GB",
-    "TB",
-    "Mbit",
-    "km",
-    "cm",
-    "mm",
-    "kg",
-    "mg",
-    "ml",
-    "cl",
-    "kW",
-    "kWh",
-    "kHz",
-    "MHz",
-    "GHz",
-    "mAh",
-)
+    "kB", "MB", "GB", "TB", "Mbit", "km", "cm", "mm", "kg", "mg", "ml", "cl", "kW", "kWh", "kHz", "MHz", "GHz", "mAh",
+)  # fmt: skip
 """Prefixed units worth suggesting; pint makes them up when asked and does not list them."""
 
 _WORD = re.compile(r"[^\W\d_]\w*")

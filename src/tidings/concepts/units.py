@@ -62,7 +62,6 @@ class Currencies:
         return None if rate is None else Fraction(repr(rate))
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the codes."""
         yield self.base
         yield from self.rates
 
@@ -199,11 +198,9 @@ class Units:
         raise UnknownUnit(msg, unit=unit)
 
     def __eq__(self, other: object) -> bool:
-        """Compare by content."""
         return isinstance(other, Units) and (self.aliases, self.currencies) == (other.aliases, other.currencies)
 
     def __hash__(self) -> int:
-        """Hash by content."""
         return hash((frozenset(self.aliases.items()), self.currencies))
 
 

@@ -158,8 +158,8 @@ def _build(tree: Any, text: str, depth: int) -> Expression:
         case "text":
             return Constant(_unquote(str(tree.children[0])), at)
         case "name":
-            words = [str(word) for word in tree.children]
-            return Now(at) if words[0].lower() == "now" and len(words) == 1 else Name(_join_words(words), at)
+            words = [str(word).strip("`") for word in tree.children]
+            return Now(at) if str(tree.children[0]).lower() == "now" and len(words) == 1 else Name(".".join(words), at)
         case "group":
             return _build(tree.children[0], text, depth + 1)
         case "minus":
@@ -170,10 +170,6 @@ def _build(tree: Any, text: str, depth: int) -> Expression:
             return Call(str(sign), args, sign.start_pos)
     word, *args = tree.children
     return Call(word.lower(), tuple(_build(part, text, depth + 1) for part in args), at)
-
-
-def _join_words(words: list[str]) -> str:
-    return ".".join(word.strip("`") for word in words)
 
 
 def _number(digits: str, text: str, at: int) -> int | float:

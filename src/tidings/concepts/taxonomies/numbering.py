@@ -13,7 +13,6 @@ Cost: O(nodes + links + ranges).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -24,18 +23,11 @@ Links: TypeAlias = "Mapping[str, tuple[str, ...]]"
 """Every node with the nodes above it (parents) or below it (children)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Numbering:
-    """The nodes in depth-first order, and for each the edges of the ranges below it."""
-
-    order: tuple[str, ...]
-    edges: tuple[tuple[int, ...], ...]
-
-
-def number_nodes(parents: Links, children: Links) -> Numbering:
-    """Number the nodes of a graph without circles."""
+def number_nodes(parents: Links, children: Links) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]:
+    """Return the nodes of a graph without circles in depth-first order, and the edges of the ranges below each."""
     depths = _depths(parents, children)
-    below = invert_links({node: _deepest(above, depths) for node, above in parents.items()})
+    deepest = {node: (max(above, key=depths.__getitem__),) if above else () for node, above in parents.items()}
+    below = invert_links(deepest)
     roots = sorted(node for node, above in parents.items() if not above)
     order, last = _walk(roots, below)
     number = {node: at for at, node in enumerate(order)}
@@ -43,7 +35,7 @@ def number_nodes(parents: Links, children: Links) -> Numbering:
     for node in sorted(parents, key=depths.__getitem__, reverse=True):
         at = number[node]
         edges[at] = _merge_ranges((at, last[at] + 1), (edges[number[child]] for child in children[node]))
-    return Numbering(tuple(order), tuple(edges))
+    return tuple(order), tuple(edges)
 
 
 def invert_links(links: Links) -> dict[str, tuple[str, ...]]:
@@ -58,7 +50,7 @@ def invert_links(links: Links) -> dict[str, tuple[str, ...]]:
 def find_circle(parents: Links) -> list[str]:
     """Return the nodes of some circle, each under the next, or nothing.
 
-    >>> circle({"a": ("b",), "b": ("a",), "c": ()})
+    >>> find_circle({"a": ("b",), "b": ("a",), "c": ()})
     ['a', 'b']
     """
     done: set[str] = set()
@@ -90,10 +82,6 @@ def _depths(parents: Links, children: Links) -> dict[str, int]:
             if not waiting[child]:
                 ready.append(child)
     return depths
-
-
-def _deepest(above: tuple[str, ...], depths: Mapping[str, int]) -> tuple[str, ...]:
-    return above if len(above) < 2 else (max(above, key=depths.__getitem__),)
 
 
 def _walk(roots: list[str], below: Links) -> tuple[list[str], list[int]]:

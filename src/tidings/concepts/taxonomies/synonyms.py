@@ -73,7 +73,6 @@ class Spellings:
         return iter(self._exact.shared)
 
     def __iter__(self) -> Iterator[str]:
-        """Yield every spelling as it was given."""
         return iter(self._exact.numbers)
 
 

@@ -47,12 +47,12 @@ class Tree:
         """Take every concept with its parents, and further spellings; refuse circles and unknown names."""
         links = {name: tuple(dict.fromkeys(above)) for name, above in parents.items()}
         refuse([*_strangers(links, synonyms or {})])
-        refuse([_circle_text(around)] if (around := find_circle(links)) else [])
+        if circle := find_circle(links):
+            refuse([f"concepts in a circle: {' under '.join(f'`{name}`' for name in [*circle, circle[0]])}"])
         self._children = invert_links(links)
         self._parents = links
         self.dropped = tuple(dropped)
-        numbering = number_nodes(links, self._children)
-        self._names, self._edges = numbering.order, numbering.edges
+        self._names, self._edges = number_nodes(links, self._children)
         self._set_synonyms(synonyms or {})
 
     def _set_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> None:
@@ -193,15 +193,12 @@ class Tree:
         return self._spellings.exact(name) is not None
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether a concept has that name or spelling."""
         return isinstance(name, str) and self._spellings.find(name) is not None
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the concepts in depth-first order."""
         return iter(self._names)
 
     def __len__(self) -> int:
-        """Count the concepts."""
         return len(self._names)
 
     def __eq__(self, other: object) -> bool:
@@ -215,7 +212,6 @@ class Tree:
         return hash((len(self), self._names[:3], len(self._synonyms)))
 
     def __repr__(self) -> str:
-        """Show the roots and the size."""
         return f"<Tree of {len(self):,} concepts under {', '.join(self.roots[:3])}{', ...' * (len(self.roots) > 3)}>"
 
 
@@ -227,7 +223,3 @@ def _strangers(links: Mapping[str, tuple[str, ...]], synonyms: Mapping[str, Sequ
     for name in synonyms:
         if name not in links:
             yield f"synonyms of `{name}`, which is defined nowhere{did_you_mean(name, links)}"
-
-
-def _circle_text(around: list[str]) -> str:
-    return f"concepts in a circle: {' under '.join(f'`{name}`' for name in [*around, around[0]])}"

@@ -1,12 +1,15 @@
-"""A tree while its file is read: concepts, links and spellings with the lines they stand on.
+"""What readers of tree files take, a `Source`, and what they fill, a `Draft`: concepts, links, spellings, with lines.
 
-Readers of the formats only say what they see; here it is decided what is a mistake: a name given twice,
-a parent defined nowhere, a circle. All mistakes of a file are reported together. With `lenient` the
-first two are mended by leaving out (and noted in the tree's `dropped`); a circle never is.
+A reader only records what it sees; `Draft` decides what is a mistake: a name given twice, a parent defined nowhere, a
+circle. All mistakes of a file are reported together. With `lenient` the first two are left out of the tree and listed
+in its `dropped`; a circle is always an error.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidings.concepts.mistakes import refuse
@@ -16,14 +19,32 @@ from tidings.concepts.taxonomies.tree import Tree
 from tidings.errors import OntologyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A tree file's text, its name in messages, and the options of its format."""
+
+    text: str
+    label: str = "tree"
+    path: Path | None = None
+    columns: tuple[str, ...] = ()
+    language: str = "en"
+
+
+def lines_of(text: str) -> Iterator[tuple[int, str]]:
+    """Yield numbered lines; empty ones and `#` comments are left out."""
+    for number, line in enumerate(text.splitlines(), 1):
+        bare = line.strip()
+        if bare and not bare.startswith("#"):
+            yield number, line.rstrip()
 
 
 class Draft:
-    """What a file says of a tree, to be checked as a whole."""
+    """The concepts of a file while it is read; `tree` checks them as a whole. Messages call the file by `label`."""
 
     def __init__(self, label: str) -> None:
-        """Start an empty draft; `label` is what messages call the file."""
         self.label = label
         self._lines: dict[str, int | None] = {}
         self._links: dict[tuple[str, str], int | None] = {}
@@ -32,7 +53,6 @@ class Draft:
         self._loose: list[str] = []
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether the concept is defined."""
         return name in self._lines
 
     def define(self, name: str, line: int | None = None) -> None:

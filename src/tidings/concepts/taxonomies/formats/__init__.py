@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.concepts.spelling import did_you_mean
 from tidings.concepts.taxonomies.formats import edges, nested, openfoodfacts, outline, paths, skos, wordnet
-from tidings.concepts.taxonomies.formats.base import Source
+from tidings.concepts.taxonomies.tree_draft import Draft, Source
 from tidings.concepts.text_files import bare_suffix, read_text
 from tidings.errors import OntologyError
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidings.concepts.taxonomies.tree import Tree
-    from tidings.concepts.taxonomies.tree_draft import Draft
 
 __all__ = ["OPTIONS", "READERS", "format_of", "load_tree", "read_tree"]
 

@@ -13,13 +13,11 @@ import io
 from typing import TYPE_CHECKING
 
 from tidings.concepts.spelling import did_you_mean
-from tidings.concepts.taxonomies.tree_draft import Draft
+from tidings.concepts.taxonomies.tree_draft import Draft, Source
 from tidings.errors import OntologyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from tidings.concepts.taxonomies.formats.base import Source
 
 
 def read(source: Source) -> Draft:

@@ -11,13 +11,12 @@ import tomllib
 from typing import TYPE_CHECKING, Any
 
 from tidings.concepts.mistakes import refuse
-from tidings.concepts.taxonomies.tree_draft import Draft
+from tidings.concepts.taxonomies.tree_draft import Draft, Source
 from tidings.errors import OntologyError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidings.concepts.taxonomies.formats.base import Source
 
 KEYS = ("children", "parents", "synonyms")
 """What a tree's table may hold."""

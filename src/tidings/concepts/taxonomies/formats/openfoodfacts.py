@@ -13,12 +13,11 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tidings.concepts.taxonomies.tree_draft import Draft
+from tidings.concepts.taxonomies.tree_draft import Draft, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tidings.concepts.taxonomies.formats.base import Source
 
 _NAMES = re.compile(r"([A-Za-z]{2,3}(?:[-_][A-Za-z]+)*)\s*:(.*)")
 _COMMA = re.compile(r"(?<!\\),")

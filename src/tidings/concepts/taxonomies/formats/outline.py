@@ -7,13 +7,7 @@ product
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tidings.concepts.taxonomies.formats.base import lines_of
-from tidings.concepts.taxonomies.tree_draft import Draft
-
-if TYPE_CHECKING:
-    from tidings.concepts.taxonomies.formats.base import Source
+from tidings.concepts.taxonomies.tree_draft import Draft, Source, lines_of
 
 
 def read(source: Source) -> Draft:

@@ -9,13 +9,8 @@ is an orphan; without ids the upper parts are taken as given.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from tidings.concepts.taxonomies.formats.base import lines_of
-from tidings.concepts.taxonomies.tree_draft import Draft
-
-if TYPE_CHECKING:
-    from tidings.concepts.taxonomies.formats.base import Source
+from tidings.concepts.taxonomies.tree_draft import Draft, Source, lines_of
 
 _ID = re.compile(r"(?P<id>[^>]*?)(?:\t| +: )\s*(?P<path>.*)")
 _STEP = re.compile(r"(?:^|\s)>(?=\s|$)")

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from tidings.concepts.taxonomies.tree_draft import Draft
+from tidings.concepts.taxonomies.tree_draft import Draft, Source
 from tidings.concepts.text_files import bare_suffix
 from tidings.errors import MissingExtra, OntologyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tidings.concepts.taxonomies.formats.base import Source
 
 BASE = "tree://here/"
 """Relative identifiers are read against this, and shown without it."""

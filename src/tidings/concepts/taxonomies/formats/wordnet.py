@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidings.concepts.taxonomies.tree_draft import Draft
+from tidings.concepts.taxonomies.tree_draft import Draft, Source
 from tidings.concepts.text_files import read_text
 from tidings.errors import FileError, OntologyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tidings.concepts.taxonomies.formats.base import Source
 
 ABOVE = ("@", "@i")
 """The pointers that lead to a parent."""
