@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidings.concepts.mistakes import refuse
