@@ -120,15 +120,11 @@ class Estimates:
         finals[state[course.table[course.hits]]] = True
         return counted, finals
 
-    def later(self, amount: int) -> tuple[FloatArray, FloatArray] | None:
-        """Return the share of matches within so many events of the stream by line, and of how many."""
-        if not len(self.counts.later) or amount > MOST:
-            return None
-        share, observed = kaplan_meier(self.counts.later)
-        return spread(share, amount)[amount], _expand_bins(observed, amount)[amount]
-
     def about(self, law: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return the same where the number of events has a law: of 0, 1, 2, ... at most the longest wait."""
+        """Return the share of matches within some events of the stream by line, and of how many.
+
+        The number of events has a law: of 0, 1, 2, ... at most the longest wait.
+        """
         if not len(self.counts.later) or len(law) > MOST + 1:
             return None
         share, observed = kaplan_meier(self.counts.later)

@@ -103,7 +103,7 @@ def _count_directly(
     A span that was not counted is taken as so many events of the stream as come in it.
     """
     if horizon.unit == "events":
-        return estimates.later(horizon.amount), 0
+        return estimates.about(np.append(np.zeros(horizon.amount), 1.0)), 0
     counted = estimates.within(horizon.amount)
     if counted is not None or traffic.rate is None or traffic.rate * horizon.amount > FARTHEST / 4:
         return counted, 1

@@ -100,11 +100,12 @@ def keyed(waits):
 
 def test_waits_in_the_stream_are_judged_by_those_that_are_known():
     told = keyed([(7, 0, 3), (7, 2, 2), (7, len(EDGES) + 1, 4), (7, CODES - 1, 1)])
+    sure = {amount: np.append(np.zeros(amount), 1.0) for amount in (1, 2, 3, MOST, MOST + 1)}
     for amount, share, known in ((1, 3 / 10, 10), (2, 3 / 10, 6), (3, 1 - 7 / 10 * 1 / 3, 6), (MOST, 1 - 7 / 30, 6)):
-        found, seen = told.later(amount)
+        found, seen = told.about(sure[amount])
         assert (found[7], seen[7]) == (pytest.approx(share), known)
-    assert told.later(MOST + 1) is None
-    assert not told.later(3)[1][[0, 6, 8]].any()
+    assert told.about(sure[MOST + 1]) is None
+    assert not told.about(sure[3])[1][[0, 6, 8]].any()
 
 
 def test_about_so_many_events_is_a_mixture_of_those_waits():
