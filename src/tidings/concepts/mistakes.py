@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.errors import OntologyError
+from tidings.errors import BadRegion, OntologyError, TidingsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,17 +13,14 @@ SHOWN = 20
 """A wrong file can hold thousands of mistakes; this many are enough to see what is wrong with it."""
 
 
-def refuse(mistakes: Sequence[str]) -> None:
+def refuse(mistakes: Sequence[str], error: type[OntologyError | BadRegion] = OntologyError) -> None:
     """Raise one error that lists the mistakes, if there are any; all of them are in `.mistakes`."""
-    if not mistakes:
-        return
-    shown = list(mistakes[:SHOWN])
-    if len(mistakes) > SHOWN:
-        shown.append(f"and {len(mistakes) - SHOWN:,} more")
-    raise OntologyError("\n".join(shown), mistakes=tuple(mistakes))
+    more = [f"and {len(mistakes) - SHOWN:,} more"] if len(mistakes) > SHOWN else []
+    if mistakes:
+        raise error("\n".join([*mistakes[:SHOWN], *more]), mistakes=tuple(mistakes))
 
 
-def split_mistakes(error: OntologyError) -> tuple[str, ...]:
+def split_mistakes(error: TidingsError) -> tuple[str, ...]:
     """Return the mistakes an error carries; one that carries none is a single mistake."""
     mistakes: tuple[str, ...] = getattr(error, "mistakes", (str(error),))
     return mistakes

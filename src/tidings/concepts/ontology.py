@@ -17,10 +17,10 @@ from tidings.concepts.ontology_assembly import assemble
 from tidings.concepts.ontology_declaration import Declared, Parts, read_parts
 from tidings.concepts.spelling import did_you_mean
 from tidings.concepts.taxonomies.formats.nested import KEYS
-from tidings.concepts.taxonomies.tree import NAMED, Tree
+from tidings.concepts.taxonomies.tree import Tree, ambiguity
 from tidings.concepts.text_files import bare_stem, bare_suffix, read_table
 from tidings.concepts.units import AttributeUnit, Currencies, Units
-from tidings.errors import AmbiguousConcept, OntologyError, UnknownConcept
+from tidings.errors import OntologyError, UnknownConcept
 from tidings.model.values import Kind
 
 if TYPE_CHECKING:
@@ -231,14 +231,18 @@ class Ontology:
     def _home(self, name: str, tree: str | None) -> Tree | None:
         """Return the tree that knows the concept; as it is written before with its case folded."""
         if tree is not None:
-            return self._get_tree(tree)
+            if tree not in self._trees:
+                msg = f"no concept tree `{tree}`{did_you_mean(tree, self._trees)}"
+                raise UnknownConcept(msg, name=tree)
+            return self._trees[tree]
         if len(self._trees) == 1:
             (home,) = self._trees.values()
             return home if name in home else None
         homes = [label for label, home in self._trees.items() if home.has_spelling(name)]
         homes = homes or [label for label, home in self._trees.items() if name in home]
         if len(homes) > 1:
-            raise self._ambiguity(name, homes)
+            names = [f"`{each}` of `{label}`" for label in homes for each in self._trees[label].candidates(name)]
+            raise ambiguity(name, names, "declare the attribute's tree")
         return self._trees[homes[0]] if homes else None
 
     def _require_home(self, name: str, tree: str | None) -> Tree:
@@ -248,19 +252,6 @@ class Ontology:
             msg = f"unknown concept `{name}`{did_you_mean(name, spellings)}"
             raise UnknownConcept(msg if self._trees else f"{msg}; no ontology with concept trees is given", name=name)
         return home
-
-    def _get_tree(self, tree: str) -> Tree:
-        home = self._trees.get(tree)
-        if home is None:
-            msg = f"no concept tree `{tree}`{did_you_mean(tree, self._trees)}"
-            raise UnknownConcept(msg, name=tree)
-        return home
-
-    def _ambiguity(self, name: str, homes: list[str]) -> AmbiguousConcept:
-        names = [f"`{each}` of `{home}`" for home in homes for each in self._trees[home].candidates(name)]
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        msg = f"`{name}` may mean {len(names)} concepts: {', '.join(names[:NAMED])}{more}; declare the attribute's tree"
-        return AmbiguousConcept(msg, name=name)
 
     def __eq__(self, other: object) -> bool:
         if self is other or not isinstance(other, Ontology):

@@ -103,8 +103,8 @@ def _read_tree(parts: Parts, entry: Any, place: str, base: Path) -> Tree | None:
     try:
         return _build_tree(entry, shapes[0], place, base=base)
     except (OntologyError, FileError, MissingExtra) as mistake:
-        mistakes = split_mistakes(mistake) if isinstance(mistake, OntologyError) else (str(mistake),)
-        parts.mistakes.extend(text if text.startswith(f"[{place}]") else f"[{place}] {text}" for text in mistakes)
+        texts = split_mistakes(mistake)
+        parts.mistakes.extend(text if text.startswith(f"[{place}]") else f"[{place}] {text}" for text in texts)
         return None
 
 

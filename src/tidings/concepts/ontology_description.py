@@ -5,12 +5,13 @@ Both return plain dictionaries, ready for JSON; `show_text` and `check_text` put
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tidings.concepts.mistakes import split_mistakes
 from tidings.concepts.ontology import Ontology
 from tidings.concepts.spelling import did_you_mean
-from tidings.errors import OntologyError, TidingsError, UnknownConcept
+from tidings.errors import TidingsError, UnknownConcept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,12 +36,8 @@ def show(ontology: Ontology, name: str) -> list[dict[str, Any]]:
     if _is_attribute(ontology, name):
         entries.append(_attribute(ontology, ontology.attribute(name)))
     if not entries:
-        names = [word for tree in ontology.trees.values() for word in tree.spellings()]
-        names += [
-            *ontology.attributes,
-            *ontology.derived,
-            *(n for t in ontology.attribute_trees.values() for n in t),
-        ]
+        words = (tree.spellings() for tree in ontology.trees.values())
+        names = chain(*words, ontology.attributes, ontology.derived, *ontology.attribute_trees.values())
         msg = f"no concept or attribute is called `{name}`{did_you_mean(name, names)}"
         raise UnknownConcept(msg, name=name)
     return entries
@@ -55,10 +52,8 @@ def check(path: str | Path) -> dict[str, Any]:
     """Load a file and count what is in it, or tell its mistakes: `ok`, `trees`, ..., `mistakes`."""
     try:
         ontology = Ontology.load(path)
-    except OntologyError as mistake:
-        return {"ok": False, "mistakes": list(split_mistakes(mistake))}
     except TidingsError as mistake:
-        return {"ok": False, "mistakes": [str(mistake)]}
+        return {"ok": False, "mistakes": list(split_mistakes(mistake))}
     return {
         "ok": True,
         "trees": {name: _counts(tree) for name, tree in ontology.trees.items()},
@@ -116,16 +111,9 @@ def _concept(tree: Tree, name: str, label: str) -> dict[str, Any]:
 
 def _is_attribute(ontology: Ontology, name: str) -> bool:
     own = ontology.attribute(name)
-    return (
-        own in ontology.attributes
-        or own in ontology.derived
-        or len(ontology.sources(own)) > 1
-        or _in_tree(ontology, own)
-    )
-
-
-def _in_tree(ontology: Ontology, name: str) -> bool:
-    return any(tree.has_spelling(name) for tree in ontology.attribute_trees.values())
+    if own in ontology.attributes or own in ontology.derived or len(ontology.sources(own)) > 1:
+        return True
+    return any(tree.has_spelling(own) for tree in ontology.attribute_trees.values())
 
 
 def _attribute(ontology: Ontology, name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidings.concepts.mistakes import SHOWN
+from tidings.concepts.mistakes import refuse
 from tidings.concepts.spelling import did_you_mean
 from tidings.concepts.text_files import bare_stem, read_table
 from tidings.errors import BadRegion, UnknownRegion
@@ -54,9 +54,7 @@ class Regions:
                 areas[region] = area
             except BadRegion as mistake:
                 mistakes.append(str(mistake))
-        if mistakes:
-            more = [f"and {len(mistakes) - SHOWN:,} more"] if len(mistakes) > SHOWN else []
-            raise BadRegion("\n".join(mistakes[:SHOWN] + more), mistakes=tuple(mistakes))
+        refuse(mistakes, BadRegion)
         return cls(areas)
 
     def to_dict(self) -> dict[str, Any]:

@@ -68,9 +68,10 @@ class Spellings:
         number = index.numbers.get(word)
         return () if number is None else tuple(sorted(index.shared.get(word, (number,))))
 
-    def iterate_shared(self) -> Iterator[str]:
-        """Yield the spellings that several concepts share."""
-        return iter(self._exact.shared)
+    @property
+    def shared(self) -> Iterable[str]:
+        """The spellings that several concepts share."""
+        return self._exact.shared
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._exact.numbers)

@@ -100,23 +100,18 @@ class Tree:
 
     def canonical(self, name: str) -> str | None:
         """Return the concept's own name, or nothing; a name that several share is refused."""
-        number = self._spellings.find(name)
-        if number is None:
-            return None
-        return self._names[number] if number >= 0 else self._refuse_shared(name)
+        number = self.code(name)
+        return None if number is None else self._names[number]
 
     def require(self, name: str) -> str:
         """Return the concept's own name, or refuse with the nearest known one."""
-        own = self.canonical(name)
-        if own is None:
-            raise self._unknown(name)
-        return own
+        return self._names[self._at(name)]
 
     def code(self, name: str) -> int | None:
         """Return the concept's depth-first number, or nothing; a name that several share is refused."""
         number = self._spellings.find(name)
         if number == SEVERAL:
-            self._refuse_shared(name)
+            raise ambiguity(name, [f"`{each}`" for each in self.candidates(name)], "write the one that is meant")
         return number
 
     def ranges(self, name: str) -> tuple[tuple[int, int], ...]:
@@ -137,15 +132,15 @@ class Tree:
 
     def parents(self, name: str) -> tuple[str, ...]:
         """Return the concepts right above, in the order they were given."""
-        return self._parents[self._names[self._at(name)]]
+        return self._parents[self.require(name)]
 
     def children(self, name: str) -> tuple[str, ...]:
         """Return the concepts right below, by name."""
-        return self._children[self._names[self._at(name)]]
+        return self._children[self.require(name)]
 
     def root(self, name: str) -> str:
         """Return the topmost concept above; with several parents, always by way of the first."""
-        node = self._names[self._at(name)]
+        node = self.require(name)
         while above := self._parents[node]:
             node = above[0]
         return node
@@ -156,11 +151,11 @@ class Tree:
 
     def synonyms(self, name: str) -> tuple[str, ...]:
         """Return the concept's other spellings."""
-        return self._synonyms.get(self._names[self._at(name)], ())
+        return self._synonyms.get(self.require(name), ())
 
     def shared_spellings(self) -> tuple[str, ...]:
         """Return the spellings that several concepts share, which are refused when used."""
-        return tuple(self._spellings.iterate_shared())
+        return tuple(self._spellings.shared)
 
     def spellings(self) -> Iterator[str]:
         """Yield every name and synonym."""
@@ -176,17 +171,9 @@ class Tree:
     def _at(self, name: str) -> int:
         number = self.code(name)
         if number is None:
-            raise self._unknown(name)
+            msg = f"unknown concept `{name}`{did_you_mean(name, self._spellings)}"
+            raise UnknownConcept(msg, name=name)
         return number
-
-    def _unknown(self, name: str) -> UnknownConcept:
-        return UnknownConcept(f"unknown concept `{name}`{did_you_mean(name, self._spellings)}", name=name)
-
-    def _refuse_shared(self, name: str) -> str:
-        names = [f"`{self._names[number]}`" for number in self._spellings.candidates(name)]
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        msg = f"`{name}` may mean {len(names)} concepts: {', '.join(names[:NAMED])}{more}; write the one that is meant"
-        raise AmbiguousConcept(msg, name=name)
 
     def has_spelling(self, name: str) -> bool:
         """Tell whether a concept is written exactly so."""
@@ -213,6 +200,13 @@ class Tree:
 
     def __repr__(self) -> str:
         return f"<Tree of {len(self):,} concepts under {', '.join(self.roots[:3])}{', ...' * (len(self.roots) > 3)}>"
+
+
+def ambiguity(name: str, candidates: Sequence[str], advice: str) -> AmbiguousConcept:
+    """Return the error for a name that may mean any of the candidates, which are quoted already."""
+    more = f" and {len(candidates) - NAMED} more" if len(candidates) > NAMED else ""
+    msg = f"`{name}` may mean {len(candidates)} concepts: {', '.join(candidates[:NAMED])}{more}; {advice}"
+    return AmbiguousConcept(msg, name=name)
 
 
 def _strangers(links: Mapping[str, tuple[str, ...]], synonyms: Mapping[str, Sequence[str]]) -> Iterator[str]:
