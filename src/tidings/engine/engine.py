@@ -150,8 +150,9 @@ class Engine:
 
     def _put(self, state: EngineState) -> None:
         """Put a state in force, its small segments merged; the lock is held."""
-        self.state = self._merge_small(state)
-        self._schedule_merge()
+        self.state = self._merge_small(state) if state.parts else state
+        if state.parts:
+            self._schedule_merge()
 
     def _compile_waiting(self, state: EngineState) -> EngineState:
         stage = self.stage()
