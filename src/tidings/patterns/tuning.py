@@ -13,7 +13,7 @@ class BufferSizes:
     for each pattern.
     """
 
-    pool: int = 1 << 12
+    pool: int = 1 << 13  # twice the compactions made a hundred patterns of ten steps 5 % slower
     cells: int = 1024
     fresh: int = 16
     spent: int = 1024

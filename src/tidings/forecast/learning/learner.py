@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tidings.patterns.pattern_set import PatternSet
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.machine import Ways
-    from tidings.patterns.run.value_numbers import ValueNumbers
+    from tidings.patterns.run.variables import ValueNumbers
 
 
 class Learner:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.pattern_set import PatternSet
     from tidings.patterns.run.event_reader import EncodedEvents
-    from tidings.patterns.run.value_numbers import ValueNumbers
+    from tidings.patterns.run.variables import ValueNumbers
 
 SOON = 16
 """Events after which probabilities are first computed anew from the counts; later, a tenth of all events so far."""

@@ -30,12 +30,11 @@ from tidings.model.events import values_of
 from tidings.patterns.run.event_archive import EventRecords, concat_records
 from tidings.patterns.run.event_times import EARLIEST, EPOCH, NO_TIME, look_up, time_of, times_of
 from tidings.patterns.run.mismatch_counts import PatternMismatchCounts
-from tidings.patterns.run.variables import VariableReader, heads_of
+from tidings.patterns.run.variables import ValueNumbers, VariableReader, heads_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tidings.patterns.run.value_numbers import ValueNumbers
 
 SOME = 1 << 14
 """Events that are looked at to see whether an attribute has few distinct values."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.portions import Portion
-    from tidings.patterns.run.value_numbers import ValueNumbers
+    from tidings.patterns.run.variables import ValueNumbers
     from tidings.spark.detect.worker_plan import DetectPlan, OpenPatterns
 
 TRAFFIC = "traffic"
