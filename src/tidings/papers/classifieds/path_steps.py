@@ -37,13 +37,13 @@ def to_step(test: Test) -> PathStep:
     """Return the step of one test."""
     name, condition = resolve_attribute(test.attribute, test.condition), strip_unit(test.condition)
     if test.quantifier is ANY:
-        match condition:
-            case Is(value):
-                return PathStep(name, FIXED, value, test)
-            case Range(low, high, low_open, high_open):
-                return PathStep(name, RANGE, (low, high, low_open, high_open), test)
-            case In(values):
-                return PathStep(name, SET, frozenset(values), test)
+        if isinstance(condition, Is):
+            return PathStep(name, FIXED, condition.value, test)
+        if isinstance(condition, Range):
+            ends = (condition.low, condition.high, condition.low_open, condition.high_open)
+            return PathStep(name, RANGE, ends, test)
+        if isinstance(condition, In):
+            return PathStep(name, SET, frozenset(condition.values), test)
     return PathStep(name, OTHER, (test,), test)
 
 

@@ -10,7 +10,7 @@ again.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -38,12 +38,9 @@ LON, LAT = "lon", "lat"
 """A place has a column for each of its coordinates."""
 
 
-class _IntervalTest(NamedTuple):
-    """A test as intervals: alternatives of its only column, or one for each of several columns that must all hold."""
-
-    columns: tuple[Any, ...]
-    intervals: list[tuple[Any, Any]]
-    is_exact: bool = True
+_IntervalTest: TypeAlias = "tuple[tuple[Any, ...], tuple[tuple[Any, Any], ...], bool]"
+"""A test as intervals: its columns, the intervals, and whether they are exact. Alternatives of its only column, or one
+for each of several columns that must all hold."""
 
 
 class FinalRevision:
@@ -81,10 +78,10 @@ class FinalRevision:
         """Remove a row."""
         self.blocks.give(*self._spans[row].tolist())
         self._spans[row] = 0
-        for test in filter(None, map(_to_interval_test, parts)):
-            for column in test.columns:
+        for columns, intervals, _ in filter(None, map(_to_interval_test, parts)):
+            for column in columns:
                 self.columns.release(self.columns.numbers[column])
-            for value, _ in test.intervals:
+            for value, _ in intervals:
                 if type(value) not in NUMBERS:
                     self.codes.release(self.codes.numbers[value])
 
@@ -93,14 +90,15 @@ class FinalRevision:
         test = _to_interval_test(part)
         if test is None:
             return False
-        columns = [self.columns.take(column) for column in test.columns]
-        if len(columns) == 1:  # alternatives: all but the last are marked
-            columns = [-1 - columns[0]] * (len(test.intervals) - 1) + columns
-        for column, (low, high) in zip(columns, test.intervals, strict=True):
+        keys, intervals, is_whole = test
+        columns = [self.columns.take(key) for key in keys]
+        if len(columns) < len(intervals):  # alternatives: all but the last are marked
+            columns = [-1 - columns[0]] * (len(intervals) - 1) + columns
+        for column, (low, high) in zip(columns, intervals, strict=True):
             if type(low) not in NUMBERS:
                 low = high = self.codes.take(low)
             entries += (column, low, high)
-        return test.is_exact
+        return is_whole
 
     def find_survivors(self, rows: Int32Array, reading: Reading) -> Int32Array | None:
         """Return the rows whose intervals the reading meets; None where it has values that intervals cannot hold."""
@@ -145,20 +143,17 @@ def _to_interval_test(part: Filter) -> _IntervalTest | None:
     """Return a test as intervals, or None where it has none with exact ends; of an area, as its bounds."""
     if type(part) is not Test or part.quantifier is not Quantifier.ANY:
         return None
-    name = resolve_test(part)
-    match strip_unit(part.condition):
-        case Range(low, high, low_open, high_open):
-            ends = close_ends(low, high, low_open, high_open)
-            return None if ends is None else _IntervalTest((name,), [ends])
-        case Within(area):
-            west, south, east, north = bounds(area)
-            return _IntervalTest(((name, LON), (name, LAT)), [(west, east), (south, north)], is_exact=False)
-        case Is(value):
-            values: tuple[Any, ...] = (value,)
-        case In(values):
-            pass
-        case _:
-            return None
-    if not all(type(value) in CODED_TYPES or is_exact(value) for value in values):
+    name, condition = resolve_test(part), strip_unit(part.condition)
+    if isinstance(condition, Range):
+        ends = close_ends(condition.low, condition.high, condition.low_open, condition.high_open)
+        return None if ends is None else ((name,), (ends,), True)
+    if isinstance(condition, Within):
+        west, south, east, north = bounds(condition.area)
+        return ((name, LON), (name, LAT)), ((west, east), (south, north)), False
+    if not isinstance(condition, Is | In):
         return None
-    return _IntervalTest((name,), [(value, value) for value in values])
+    values = (condition.value,) if isinstance(condition, Is) else condition.values
+    for value in values:
+        if not (type(value) in CODED_TYPES or is_exact(value)):
+            return None
+    return (name,), tuple([(value, value) for value in values]), True
