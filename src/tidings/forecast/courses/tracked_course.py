@@ -88,9 +88,6 @@ def _make_mask(chosen: Iterable[str], names: Sequence[str]) -> int:
     return sum(1 << names.index(name) for name in set(chosen))
 
 
-# Places ---------------------------------------------------------------------------------------------
-
-
 def _build_map(graph: Configurations, absence: Absence | None) -> TrackedMap:
     """Put the configurations from which the end can be reached in the order of how far they are."""
     leaving: dict[int, list[Edge]] = {number: [] for number in range(len(graph.nodes))}

@@ -84,8 +84,6 @@ class ForecastObserver(Observer):
         model = self.forecaster.model if self.forecaster is not None and has_patterns else self.base_model
         return {"plans": plans, "learn": self.learns, "part": self.share}, {"model": model.to_bytes()}
 
-    # As an observer ----------------------------------------------------------------------------
-
     def on_patterns(self, run: Run) -> None:
         """Build the forecaster of the run's patterns, unless it is there."""
         self.run = run

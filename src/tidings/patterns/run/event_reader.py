@@ -116,8 +116,6 @@ class EventReader:
         self.counts.untimed += int((prepared.times == NO_TIME).sum())
         return prepared, dead
 
-    # Arrow -------------------------------------------------------------------------------------
-
     def _read_table(
         self, table: pa.Table | pa.RecordBatch, names: ValueNumbers, first: int, *, collect: bool
     ) -> tuple[EncodedEvents, list[DeadLetter]]:
@@ -211,8 +209,6 @@ class EventReader:
             "." in name or "*" in name or ontology.sources(name) != (name,) or any(need.unit_from for need in needs)
             for name, needs in self.matcher.needs().items()
         )
-
-    # Rows --------------------------------------------------------------------------------------
 
     def _read_rows(
         self, events: list[Any], names: ValueNumbers, first: int, *, collect: bool

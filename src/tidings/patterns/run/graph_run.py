@@ -105,8 +105,6 @@ class GraphRun:
         """Return the numbers of the events that reports may still name, ascending."""
         return np.unique(self.state.pool[: self.rows, layout.SEQ])
 
-    # Keys --------------------------------------------------------------------------------------
-
     def keys_in_use(self) -> IntArray:
         """Return the numbers of keys and values that partial matches refer to, ascending."""
         rows = self.state.pool[: self.rows]
@@ -153,8 +151,6 @@ class GraphRun:
             return
         codes = spent[:, 1] * len(self.graph.patterns) + spent[:, 0]
         self._fill_spent(np.column_stack([codes, spent[:, 2], spent[:, 2]]))
-
-    # Room --------------------------------------------------------------------------------------
 
     def _make_room(self, status: int, pieces: list[Reports]) -> None:
         state = self.state
