@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from tidings.forecast.courses.streams import RECENT, EventKinds, KeyGaps, StreamEntries, bin_gaps, find_following
+from tidings.forecast.courses.streams import (
+    RECENT,
+    CourseGroup,
+    EventKinds,
+    KeyGaps,
+    StreamEntries,
+    bin_gaps,
+    find_following,
+)
 from tidings.forecast.predicting.probability_table import ProbabilityTable, places_of
 from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array, IntArray
 from tidings.kernels.forecast import forecasts as kernel
 from tidings.patterns.run.event_archive import unite_numbers
-
-if TYPE_CHECKING:
-    from tidings.forecast.courses.streams import CourseGroup
 
 POLICIES = {"crossing": kernel.CROSSING, "episode": kernel.EPISODE, "every": kernel.EVERY, "change": kernel.CHANGE}
 """When a forecast is emitted."""
@@ -146,15 +151,13 @@ class GroupFollower:
 
     def _follow_exact(self, entries: kernel.KeyedEntries) -> list[tuple[IntArray, FloatArray]]:
         group, emitted, begin = self.group, list[tuple[IntArray, FloatArray]](), 0
-        tables = kernel.CourseTables(
-            group.labels, group.cell_at, group.move_at, group.widths, group.table, group.hits, group.idle
-        )
+        tables = (group.labels, group.cell_at, group.move_at, group.widths, group.table, group.hits, group.idle)
+        keyed, alarms = tuple(entries), tuple(self._alarms)
         quiet = not self._alarms.policies[: len(group.exact)].any()
         room = 1 if quiet else max(1 << 12, 2 * len(entries.kinds))
         while begin < len(group.exact):
             out, chances, count = np.empty((room, 3), np.int64), np.empty(room), np.zeros(1, np.int64)
-            buffer = kernel.ForecastBuffer(out, chances, count)
-            begin = kernel.follow_patterns(begin, entries, tables, self._alarms, self.cells, self.last, buffer)
+            begin = kernel.follow_patterns(begin, keyed, tables, alarms, self.cells, self.last, (out, chances, count))
             emitted.append((out[: count[0]], chances[: count[0]]))
         return emitted
 
@@ -166,9 +169,8 @@ class GroupFollower:
         if table is None or rule.policy == kernel.SILENT:
             return []
         out, chances = np.empty(len(cells), np.int64), np.empty(len(cells))
-        grid = table.grid, table.gap, table.offset, table.chances.ravel()
-        alarm = kernel.AlarmTable(rule.policy, rule.limit, *grid)
-        count = kernel.emit_forecasts(entries, cells, hit, course.idle, self.last[number], alarm, out, chances)
+        alarm = (rule.policy, rule.limit, table.grid, table.gap, table.offset, table.chances.ravel())
+        count = kernel.emit_forecasts(tuple(entries), cells, hit, course.idle, self.last[number], alarm, out, chances)
         rows = np.column_stack([np.full(count, number), out[:count], cells[out[:count]]])
         return [(rows, chances[:count])]
 

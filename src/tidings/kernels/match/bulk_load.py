@@ -97,6 +97,10 @@ def rank_value(value: Float, base: Int, table: IntArray) -> Int:
     return np.int64(table[place]) if len(table) else place
 
 
+# The three `put_` kernels take flat arguments: Python calls them for each column and share of the rows, and a named
+# group takes Numba about a microsecond a call (see `kernels.patterns.runs.run_batch`).
+
+
 @jit
 def put_points(
     values: FloatArray, present: ByteArray, base: Int, table: IntArray, key: Int, at: IntArray, head: CodeArray,

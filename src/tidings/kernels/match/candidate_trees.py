@@ -14,14 +14,9 @@ if TYPE_CHECKING:
 
 @jit
 def decide_pairs(
-    forest: ForestCode,
-    leaves: LeafArrays,
-    cells: EventCells,
-    events: IntArray,
-    places: IntArray,
-    memo: IntArray,
+    forest: ForestCode, leaves: LeafArrays, cells: EventCells, events: IntArray, places: IntArray, memo: IntArray,
     out: BoolArray,
-) -> None:
+) -> None:  # fmt: skip
     """Write whether the tree at `places[i]` holds for `events[i]`; `events` ascends and `memo` is all zeros.
 
     The pairs of one event are decided together, so that leaves and sub-trees which its trees share are decided once.

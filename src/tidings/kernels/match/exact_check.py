@@ -173,14 +173,9 @@ def sift_rows(rows: IndexRows, cells: EventCells, wait_event: CodeArray, wait_ro
 
 @jit
 def check_rows(
-    rows: IndexRows,
-    cells: EventCells,
-    wait_event: CodeArray,
-    wait_row: CodeArray,
-    waiting: Int,
-    matches: Pairs,
+    rows: IndexRows, cells: EventCells, wait_event: CodeArray, wait_row: CodeArray, waiting: Int, matches: Pairs,
     special: Pairs,
-) -> tuple[Pairs, Pairs]:
+) -> tuple[Pairs, Pairs]:  # fmt: skip
     """Check the first `waiting` pairs of event and row, and append those that hold."""
     good = sift_rows(rows, cells, wait_event, wait_row, waiting)
     return emit_rows(rows, wait_event, wait_row, good, matches, special)

@@ -195,14 +195,9 @@ def read_set(data: ByteArray, at: Int, end: Int, values: Values, count: Int) -> 
 
 @jit
 def read_filters(
-    data: ByteArray,
-    start: IntArray,
-    predicates: Predicates,
-    values: Values,
-    names: IntArray,
-    table: IntArray,
+    data: ByteArray, start: IntArray, predicates: Predicates, values: Values, names: IntArray, table: IntArray,
     long: BoolArray,
-) -> tuple[Int, Int]:
+) -> tuple[Int, Int]:  # fmt: skip
     """Read all rows; return the number of predicates and of values.
 
     `predicates` are arrays of row, name, op, flags, first value and number of values; rows that are not plain are

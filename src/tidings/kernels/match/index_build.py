@@ -57,6 +57,10 @@ def fill_hash(
         table_cluster[base + at] = cluster[i] + 1
 
 
+# The `set_` kernels take flat arguments: apart from `rows`, `edges` and `bits` they are numbers of the literal at hand,
+# so a group would be built anew for each call.
+
+
 @jit
 def set_literal_bits(
     rows: RowLiterals, at: Int, edges: CodeArray, first: Int, last: Int, place: Int, words: Int, word: Int,
@@ -249,14 +253,9 @@ def insert_edge(edge: Int, distinct: IntArray, count: Int, most: Int) -> Int:
 
 @jit
 def collect_edges(
-    rows: RowLiterals,
-    tile_row: CodeArray,
-    tile_end: CodeArray,
-    dense_of: IntArray,
-    number: Int,
-    most: Int,
+    rows: RowLiterals, tile_row: CodeArray, tile_end: CodeArray, dense_of: IntArray, number: Int, most: Int,
     sampled: Int,
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:  # fmt: skip
     """Return the distinct edges of each dense column in the tiles, if at most `most`, and a sample of all.
 
     An edge is a code where some literal begins, or the code after one where it ends.
@@ -296,13 +295,9 @@ def collect_edges(
 
 @jit
 def fill_hulls(
-    rows: RowLiterals,
-    tile_row: CodeArray,
-    tile_end: CodeArray,
-    hull_column: IntArray,
-    hull_low: CodeArray,
+    rows: RowLiterals, tile_row: CodeArray, tile_end: CodeArray, hull_column: IntArray, hull_low: CodeArray,
     hull_high: CodeArray,
-) -> None:
+) -> None:  # fmt: skip
     """Fill the hulls: for each tile and hull column, from the least low end to the greatest high end."""
     for tile in range(len(tile_row)):
         for side in range(2):
@@ -332,13 +327,9 @@ def fill_hulls(
 
 @jit
 def count_buckets(
-    tile_row: CodeArray,
-    tile_end: CodeArray,
-    place: IntArray,
-    edge_start: IntArray,
-    bits: WordArray,
+    tile_row: CodeArray, tile_end: CodeArray, place: IntArray, edge_start: IntArray, bits: WordArray,
     rate_start: IntArray,
-) -> IntArray:
+) -> IntArray:  # fmt: skip
     """Count, for each bucket of each dense column, the rows of all tiles that live in it."""
     counts = np.zeros(rate_start[-1], np.int64)
     for tile in range(len(tile_row)):

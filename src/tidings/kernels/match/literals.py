@@ -52,6 +52,9 @@ def meets(
     return inside
 
 
+# Flat: callers unpack their groups once and call this for every literal that they look at.
+
+
 @jit
 def accepts(
     cell: Int, op: Int, low: Int, high: Int, many_start: CodeArray, many_low: CodeArray, many_high: CodeArray,

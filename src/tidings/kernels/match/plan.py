@@ -106,14 +106,9 @@ def count_copies(use: ByteArray, low: CodeArray, union_start: CodeArray, at: Int
 
 @jit
 def choose(
-    literals: RowLiterals,
-    estimates: LiteralEstimates,
-    columns: Int,
-    popular: Float32Array,
-    popular_pairs: Float32Array,
-    tile: Int,
-    costs: Costs,
-) -> tuple[ByteArray, Int32Array, Int32Array]:
+    literals: RowLiterals, estimates: LiteralEstimates, columns: Int, popular: Float32Array,
+    popular_pairs: Float32Array, tile: Int, costs: Costs,
+) -> tuple[ByteArray, Int32Array, Int32Array]:  # fmt: skip
     """Return how each row is found and by which literals (-1: none), given how popular columns and pairs are.
 
     `popular[2 * column]` counts the rows that may be keyed by a column, `popular[2 * column + 1]` those that may be
@@ -203,14 +198,9 @@ def count_popularity(literals: RowLiterals, estimates: LiteralEstimates, columns
 
 @jit
 def count_popular_pairs(
-    literals: RowLiterals,
-    estimates: LiteralEstimates,
-    columns: Int,
-    rows: IntArray,
-    scale: Float,
-    tile: Int,
+    literals: RowLiterals, estimates: LiteralEstimates, columns: Int, rows: IntArray, scale: Float, tile: Int,
     costs: Costs,
-) -> Float32Array:
+) -> Float32Array:  # fmt: skip
     """Return how many rows each pair of columns would find if only a few pairs were used.
 
     Greedy set cover on the sample `rows`, each of which stands for `scale` rows: take the pair of columns with the

@@ -30,14 +30,9 @@ def mix(state: np.uint64, value: Int) -> np.uint64:
 
 @jit
 def hash_rows(
-    start: CodeArray,
-    head: CodeArray,
-    low: CodeArray,
-    high: CodeArray,
-    union_start: CodeArray,
-    union_low: CodeArray,
+    start: CodeArray, head: CodeArray, low: CodeArray, high: CodeArray, union_start: CodeArray, union_low: CodeArray,
     union_high: CodeArray,
-) -> WordArray:
+) -> WordArray:  # fmt: skip
     """Return a hash of each row's literals, in their order."""
     result = np.empty(len(start) - 1, np.uint64)
     for row in range(len(start) - 1):
@@ -83,6 +78,9 @@ def is_equal(
     return True
 
 
+# Flat: Python passes the columns of its table as they are (`*literals.arrays`), for one call in a build.
+
+
 @jit
 def find_leaders(
     order: IntArray, hashed: WordArray, alone: ByteArray, start: CodeArray, head: CodeArray, low: CodeArray,
@@ -104,14 +102,9 @@ def find_leaders(
 
 @jit
 def remap(
-    head: CodeArray,
-    low: CodeArray,
-    high: CodeArray,
-    size: IntArray,
-    rank: IntArray,
-    rank_start: IntArray,
+    head: CodeArray, low: CodeArray, high: CodeArray, size: IntArray, rank: IntArray, rank_start: IntArray,
     new_size: IntArray,
-) -> None:
+) -> None:  # fmt: skip
     """Move the ends of literals that are no unions, in place, into spaces with more end points.
 
     `rank[rank_start[c] + r]` is the new rank of end point `r` of column `c`; `size` and `new_size` count the

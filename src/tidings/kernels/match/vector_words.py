@@ -110,18 +110,12 @@ def _declare(function: Any, result: Any, width: int) -> None:
     type_callable(function)(lambda context: typers[width])  # noqa: ARG005
 
 
-_declare(load, _row, 2)
-_declare(store, types.void, 3)
-_declare(prefetch, types.void, 2)
+for _operation in (flip, intersect, unite, xor, mask_words, shift_left, shift_right, load):
+    _declare(_operation, _row, 2)
 _declare(make_ones, _row, 0)
-_declare(flip, _row, 2)
-_declare(intersect, _row, 2)
-_declare(unite, _row, 2)
-_declare(xor, _row, 2)
-_declare(mask_words, _row, 2)
-_declare(shift_left, _row, 2)
-_declare(shift_right, _row, 2)
 _declare(has_bits, types.boolean, 1)
+_declare(prefetch, types.void, 2)
+_declare(store, types.void, 3)
 
 
 def _lower(function: Any, *arguments: Any) -> Callable[[F], F]:
@@ -176,40 +170,22 @@ def _lower_flip(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return builder.xor(args[0], _broadcast(builder, builder.neg(args[1])))
 
 
-@_lower(intersect, _row, _row)
-def _lower_intersect(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    del context, signature
-    return builder.and_(*args)
+def _lower_as(function: Any, second: Any, instruction: str) -> None:
+    """Compile a function of a row and a row or word to one instruction; a word stands for eight times itself."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        del context, signature
+        return getattr(builder, instruction)(args[0], args[1] if second is _row else _broadcast(builder, args[1]))
+
+    _lower(function, _row, second)(build)
 
 
-@_lower(unite, _row, _row)
-def _lower_unite(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    del context, signature
-    return builder.or_(*args)
-
-
-@_lower(xor, _row, _row)
-def _lower_xor(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    del context, signature
-    return builder.xor(*args)
-
-
-@_lower(mask_words, _row, _word)
-def _lower_mask_words(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    del context, signature
-    return builder.and_(args[0], _broadcast(builder, args[1]))
-
-
-@_lower(shift_left, _row, _word)
-def _lower_shift_left(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    del context, signature
-    return builder.shl(args[0], _broadcast(builder, args[1]))
-
-
-@_lower(shift_right, _row, _word)
-def _lower_shift_right(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    del context, signature
-    return builder.lshr(args[0], _broadcast(builder, args[1]))
+_lower_as(intersect, _row, "and_")
+_lower_as(unite, _row, "or_")
+_lower_as(xor, _row, "xor")
+_lower_as(mask_words, _word, "and_")
+_lower_as(shift_left, _word, "shl")
+_lower_as(shift_right, _word, "lshr")
 
 
 @_lower(has_bits, _row)
