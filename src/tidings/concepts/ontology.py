@@ -40,15 +40,10 @@ class Ontology:
     __slots__ = ("_assembled", "_attribute_trees", "_attributes", "_hash", "_trees", "_units")
 
     def __init__(
-        self,
-        *,
-        trees: Mapping[str, Tree] | None = None,
-        attribute_trees: Mapping[str, Tree] | None = None,
-        attributes: Mapping[str, Declared] | None = None,
-        units: Mapping[str, str] | None = None,
-        currencies: Currencies | None = None,
-        derived: Mapping[str, str] | None = None,
-    ) -> None:
+        self, *, trees: Mapping[str, Tree] | None = None, attribute_trees: Mapping[str, Tree] | None = None,
+        attributes: Mapping[str, Declared] | None = None, units: Mapping[str, str] | None = None,
+        currencies: Currencies | None = None, derived: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         """Fit the parts together; all mistakes are reported in one error."""
         self._assemble(
             Parts(
@@ -58,7 +53,7 @@ class Ontology:
                 units=dict(units or {}),
                 currencies=currencies,
                 derived=dict(derived or {}),
-            )
+            )  # fmt: skip
         )
 
     def _assemble(self, parts: Parts, *, named: frozenset[str] = frozenset()) -> None:
@@ -142,8 +137,6 @@ class Ontology:
         """The aliases and currencies."""
         return self._units
 
-    # --- concepts -------------------------------------------------------------------------------
-
     def canonical(self, name: str, *, tree: str | None = None) -> str | None:
         """Return the concept's own name, or nothing; a name that several share is refused."""
         home = self._home(name, tree)
@@ -175,8 +168,6 @@ class Ontology:
             return home.root(attribute)
         home = self._home(name, None)
         return attribute if home is None else home.root(name)
-
-    # --- attributes -----------------------------------------------------------------------------
 
     def attribute(self, name: str) -> str:
         """Return the attribute's own name; an unknown one is itself."""
@@ -212,8 +203,6 @@ class Ontology:
         """Return the unit the attribute is kept in, and which event attribute may name another."""
         return self._assembled.units.get(self.attribute(attribute))
 
-    # --- units ----------------------------------------------------------------------------------
-
     def convert(self, amount: float, unit: str, *, to: str) -> int | float:
         """Return the amount in another unit; in the same unit it comes back as it is."""
         return self._units.convert(amount, unit, to=to)
@@ -225,8 +214,6 @@ class Ontology:
     def read_quantity(self, text: str) -> tuple[int | float, str] | None:
         """Read `450 EUR`, `40GB` or `$ 450` as an amount and a unit; anything else is nothing."""
         return self._units.read(text)
-
-    # --- inside ---------------------------------------------------------------------------------
 
     def _home(self, name: str, tree: str | None) -> Tree | None:
         """Return the tree that knows the concept; as it is written before with its case folded."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidings.concepts.derived.attributes import Derived
-from tidings.concepts.derived.expression import iterate_names, parse
+from tidings.concepts.derived.expression import list_names, parse
 from tidings.concepts.spelling import did_you_mean
 from tidings.concepts.taxonomies.numbering import find_circle
 from tidings.concepts.taxonomies.tree import Tree
@@ -180,10 +180,10 @@ def _sort_derived(parts: Parts, assembled: Assembled) -> list[str]:
 
 def _reads(text: str, parts: Parts, assembled: Assembled) -> tuple[str, ...]:
     try:
-        names = [assembled.own_name(part.name) for part in iterate_names(parse(text))]
+        names = list_names(parse(text, assembled.own_name))
     except OntologyError:
-        return ()  # told when it is parsed for good
-    return tuple(dict.fromkeys(name for name in names if name in parts.derived))
+        return ()  # `_derive` parses it again and reports the mistake
+    return tuple(name for name in names if name in parts.derived)
 
 
 def _settle_unit(assembled: Assembled, derived: Derived, units: Units) -> Derived:

@@ -12,16 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from tidings.concepts.derived.expression import (
-    Call,
-    Constant,
-    Expression,
-    Name,
-    Now,
-    iterate_names,
-    parse,
-    rename_attributes,
-)
+from tidings.concepts.derived.expression import Call, Constant, Expression, Name, Now, list_names, parse
 from tidings.concepts.derived.functions import FUNCTIONS, OPERATORS, Type
 from tidings.concepts.derived.inference import infer_type
 from tidings.errors import BadEvent
@@ -55,19 +46,14 @@ class Derived:
 
     @classmethod
     def parse(
-        cls,
-        name: str,
-        text: str,
-        *,
-        kinds: Callable[[str], Kind | None] = lambda _: None,
+        cls, name: str, text: str, *, kinds: Callable[[str], Kind | None] = lambda _: None,
         called: Callable[[str], str] = str,
-    ) -> Derived:
+    ) -> Derived:  # fmt: skip
         """Parse and check an expression; `kinds` and `called` tell an attribute's kind and its own name."""
-        expression = rename_attributes(parse(text), called)
-        inputs = tuple(dict.fromkeys(attribute.name for attribute in iterate_names(expression)))
+        expression = parse(text, called)
         result, wants = infer_type(expression, text, kinds=kinds)
         unit = "second" if result is Type.DURATION else None
-        return cls(name, text, expression, inputs, wants, result.kind, unit)
+        return cls(name, text, expression, list_names(expression), wants, result.kind, unit)
 
     def value(self, lookup: Lookup, now: datetime) -> Any | None:
         """Return the value for one event, or nothing where an input is absent."""

@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.errors import OntologyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from lark import Lark
 
@@ -80,8 +81,11 @@ class Call:
 Expression: TypeAlias = Constant | Now | Name | Call
 
 
-def parse(text: str) -> Expression:
-    """Parse an expression; a mistake is an `OntologyError` that points at its place."""
+def parse(text: str, called: Callable[[str], str] = str) -> Expression:
+    """Parse an expression, with every attribute by the name that `called` gives it.
+
+    A mistake is an `OntologyError` that points at its place.
+    """
     from lark.exceptions import UnexpectedInput
 
     if len(text) > LONGEST:
@@ -91,7 +95,7 @@ def parse(text: str) -> Expression:
         tree = _parser().parse(text)
     except UnexpectedInput as problem:
         raise OntologyError(point_at(text, _offset(problem, text), _complaint(problem))) from None
-    return _build(tree, text, 0)
+    return _Builder(text, called).build(tree)
 
 
 def point_at(text: str, at: int, message: str) -> str:
@@ -101,24 +105,14 @@ def point_at(text: str, at: int, message: str) -> str:
     return f"{message}\n  {line}\n  {' ' * (at - start)}^"
 
 
-def iterate_names(expression: Expression) -> Iterator[Name]:
-    """Yield the attributes, from left to right."""
+def list_names(expression: Expression) -> tuple[str, ...]:
+    """Return the names of the attributes, each once, from left to right."""
     match expression:
-        case Name():
-            yield expression
+        case Name(name):
+            return (name,)
         case Call(args=args):
-            for part in args:
-                yield from iterate_names(part)
-
-
-def rename_attributes(expression: Expression, called: Callable[[str], str]) -> Expression:
-    """Return the expression with every attribute by the name `called` gives it."""
-    match expression:
-        case Name(name, at):
-            return Name(called(name), at)
-        case Call(function, args, at):
-            return Call(function, tuple(rename_attributes(part, called) for part in args), at)
-    return expression
+            return tuple(dict.fromkeys(chain.from_iterable(map(list_names, args))))
+    return ()
 
 
 @cache
@@ -146,37 +140,44 @@ def _complaint(problem: Any) -> str:
     return f"expected {expected}, but the expression ends" if token.type == "$END" else f"expected {expected}"
 
 
-def _build(tree: Any, text: str, depth: int) -> Expression:
-    """Turn Lark's tree into ours."""
-    at = tree.meta.start_pos
-    if depth > DEEPEST:
-        msg = f"the expression nests deeper than {DEEPEST} levels"
-        raise OntologyError(point_at(text, at, msg))
-    match tree.data:
-        case "number":
-            return Constant(_number(str(tree.children[0]), text, at), at)
-        case "text":
-            return Constant(_unquote(str(tree.children[0])), at)
-        case "name":
-            words = [str(word).strip("`") for word in tree.children]
-            return Now(at) if str(tree.children[0]).lower() == "now" and len(words) == 1 else Name(".".join(words), at)
-        case "group":
-            return _build(tree.children[0], text, depth + 1)
-        case "minus":
-            return Call("unary -", (_build(tree.children[0], text, depth + 1),), at)
-        case "call":
-            left, sign, right = tree.children
-            args = (_build(left, text, depth + 1), _build(right, text, depth + 1))
-            return Call(str(sign), args, sign.start_pos)
-    word, *args = tree.children
-    return Call(word.lower(), tuple(_build(part, text, depth + 1) for part in args), at)
+class _Builder:
+    """Turns Lark's tree of a text into ours."""
 
+    def __init__(self, text: str, called: Callable[[str], str]) -> None:
+        self.text = text
+        self.called = called
 
-def _number(digits: str, text: str, at: int) -> int | float:
-    value = int(digits) if digits.isdecimal() else float(digits)
-    if abs(value) > 2**63 - 1 if isinstance(value, int) else value == float("inf"):
-        raise OntologyError(point_at(text, at, "the number is out of range"))
-    return value
+    def build(self, tree: Any, depth: int = 0) -> Expression:
+        at = tree.meta.start_pos
+        if depth > DEEPEST:
+            raise self._wrong(at, f"the expression nests deeper than {DEEPEST} levels")
+        parts = tree.children
+        match tree.data:
+            case "number":
+                return Constant(self._number(str(parts[0]), at), at)
+            case "text":
+                return Constant(_unquote(str(parts[0])), at)
+            case "name" if len(parts) == 1 and parts[0].lower() == "now":
+                return Now(at)
+            case "name":
+                return Name(self.called(".".join(word.strip("`") for word in parts)), at)
+            case "group":
+                return self.build(parts[0], depth + 1)
+            case "minus":
+                return Call("unary -", (self.build(parts[0], depth + 1),), at)
+            case "call":
+                left, sign, right = parts
+                return Call(str(sign), (self.build(left, depth + 1), self.build(right, depth + 1)), sign.start_pos)
+        return Call(parts[0].lower(), tuple(self.build(part, depth + 1) for part in parts[1:]), at)
+
+    def _number(self, digits: str, at: int) -> int | float:
+        value = int(digits) if digits.isdecimal() else float(digits)
+        if abs(value) > 2**63 - 1 if isinstance(value, int) else value == float("inf"):
+            raise self._wrong(at, "the number is out of range")
+        return value
+
+    def _wrong(self, at: int, message: str) -> OntologyError:
+        return OntologyError(point_at(self.text, at, message))
 
 
 def _unquote(text: str) -> str:

@@ -8,6 +8,7 @@ absent, and may fail as Python does; the evaluator turns that into an error that
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,12 +37,7 @@ class Type(StrEnum):
         return _KINDS.get(self)
 
 
-_KINDS = {
-    Type.NUMBER: Kind.NUMBER,
-    Type.DURATION: Kind.NUMBER,
-    Type.TEXT: Kind.TEXT,
-    Type.TIME: Kind.TIME,
-}
+_KINDS = {Type.NUMBER: Kind.NUMBER, Type.DURATION: Kind.NUMBER, Type.TEXT: Kind.TEXT, Type.TIME: Kind.TIME}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +91,14 @@ FUNCTIONS: dict[str, Function] = {
     "length": Function(len, Type.TEXT, Type.NUMBER),
     "concat": Function(lambda *parts: "".join(map(_text, parts)), Type.ANY, Type.TEXT, most=MANY),
     "coalesce": Function(lambda *values: values[0], Type.ANY, most=MANY),
-    "unary -": Function(lambda a: -a, Type.NUMBER),
+    "unary -": Function(operator.neg, Type.NUMBER),
 }
 """The functions by name; the last is the minus sign before a value."""
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
 }
 """The operators on numbers; two times are subtracted before it comes to this."""

@@ -75,17 +75,3 @@ class Spellings:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._exact.numbers)
-
-
-def drop_shadowed(names: Iterable[str], synonyms: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Drop synonyms that could never be found, because a concept is called that."""
-    own = set(names)
-    kept = {name: tuple(dict.fromkeys(word for word in words if word not in own)) for name, words in synonyms.items()}
-    return {name: words for name, words in kept.items() if words}
-
-
-def merge_synonyms(
-    first: Mapping[str, Sequence[str]], second: Mapping[str, Sequence[str]]
-) -> dict[str, tuple[str, ...]]:
-    """Return the synonyms of both."""
-    return {name: (*first.get(name, ()), *second.get(name, ())) for name in {**first, **second}}

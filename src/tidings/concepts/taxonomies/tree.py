@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.concepts.mistakes import refuse
 from tidings.concepts.spelling import did_you_mean
 from tidings.concepts.taxonomies.numbering import find_circle, invert_links, number_nodes
-from tidings.concepts.taxonomies.synonyms import SEVERAL, Spellings, drop_shadowed, merge_synonyms
+from tidings.concepts.taxonomies.synonyms import SEVERAL, Spellings
 from tidings.errors import AmbiguousConcept, UnknownConcept
 
 if TYPE_CHECKING:
@@ -38,12 +38,9 @@ class Tree:
     __slots__ = ("_children", "_edges", "_names", "_parents", "_spellings", "_synonyms", "dropped")
 
     def __init__(
-        self,
-        parents: Mapping[str, Iterable[str]],
-        synonyms: Mapping[str, Sequence[str]] | None = None,
-        *,
+        self, parents: Mapping[str, Iterable[str]], synonyms: Mapping[str, Sequence[str]] | None = None, *,
         dropped: Iterable[str] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Take every concept with its parents, and further spellings; refuse circles and unknown names."""
         links = {name: tuple(dict.fromkeys(above)) for name, above in parents.items()}
         refuse([*_strangers(links, synonyms or {})])
@@ -56,7 +53,10 @@ class Tree:
         self._set_synonyms(synonyms or {})
 
     def _set_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> None:
-        self._synonyms = drop_shadowed(self._names, synonyms)
+        # A concept's own name always wins, so a synonym that is one could never be found.
+        own = self._parents
+        others = {name: dict.fromkeys(word for word in words if word not in own) for name, words in synonyms.items()}
+        self._synonyms = {name: tuple(words) for name, words in others.items() if words}
         self._spellings = Spellings(self._names, self._synonyms)
 
     @classmethod
@@ -85,7 +85,10 @@ class Tree:
             [f"`{word}` is given as a synonym of `{name}`, but it is a concept of its own" for name, word in clashes]
         )
         other = copy(self)  # shares the links and the depth-first order, which synonyms do not change
-        other._set_synonyms(merge_synonyms(self._synonyms, own))  # noqa: SLF001 - of the instance just made
+        names = {**self._synonyms, **own}
+        other._set_synonyms(  # noqa: SLF001 - of the instance just made
+            {name: (*self._synonyms.get(name, ()), *own.get(name, ())) for name in names}
+        )
         return other
 
     @property
@@ -100,8 +103,10 @@ class Tree:
 
     def canonical(self, name: str) -> str | None:
         """Return the concept's own name, or nothing; a name that several share is refused."""
-        number = self.code(name)
-        return None if number is None else self._names[number]
+        number = self._spellings.find(name)
+        if number is None:
+            return None
+        return self.require(name) if number == SEVERAL else self._names[number]
 
     def require(self, name: str) -> str:
         """Return the concept's own name, or refuse with the nearest known one."""

@@ -91,7 +91,8 @@ class Draft:
     def tree(self, *, lenient: bool = False) -> Tree:
         """Check the whole and build it."""
         self._drop_undefined()
-        refuse(self._wrong if lenient else [*self._wrong, *self._ways_out()])
+        advice = f"{self.label}: `lenient = true` (in Python `lenient=True`) leaves such places out and loads the rest"
+        refuse(self._wrong if lenient or not self._loose else [*self._wrong, *self._loose, advice])
         parents: dict[str, list[str]] = {name: [] for name in self._lines}
         for child, parent in self._links:
             parents[child].append(parent)
@@ -107,14 +108,6 @@ class Draft:
                 hint = did_you_mean(parent, self._lines)
                 self.loose(f"`{child}` lies under `{parent}`, which is defined nowhere{hint}", line)
                 del self._links[child, parent]
-
-    def _ways_out(self) -> list[str]:
-        if not self._loose:
-            return []
-        return [
-            *self._loose,
-            f"{self.label}: `lenient = true` (in Python `lenient=True`) leaves such places out and loads the rest",
-        ]
 
     def _refuse_circle(self, parents: dict[str, tuple[str, ...]]) -> None:
         around = find_circle(parents)

@@ -56,14 +56,11 @@ def _columns(source: Source, first: Sequence[str]) -> tuple[tuple[int | None, ..
     """Return where parent, child and synonyms stand, and whether the first row only names them."""
     wanted = source.columns or ("parent", "child")
     names = list(first) if source.columns else [cell.lower() for cell in first]
+    synonyms = names.index("synonyms") if "synonyms" in names else None
     if all(name in names for name in wanted):
-        return (*(names.index(name) for name in wanted[:2]), _at(names, "synonyms")), True
+        return (*(names.index(name) for name in wanted[:2]), synonyms), True
     if source.columns:
         missing = next(name for name in wanted if name not in names)
         msg = f"{source.label}: no column `{missing}`{did_you_mean(missing, names)}; it has {', '.join(names)}"
         raise OntologyError(msg)
     return (0, 1, 2), False
-
-
-def _at(names: list[str], name: str) -> int | None:
-    return names.index(name) if name in names else None

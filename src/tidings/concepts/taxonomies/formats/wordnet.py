@@ -9,7 +9,6 @@ person or place, what it is an instance of (`@i`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidings.concepts.taxonomies.tree_draft import Draft, Source
@@ -36,7 +35,10 @@ def read(source: Source) -> Draft:
     draft = Draft(source.label)
     meanings = [*_meanings(source.text, draft)]
     senses = _senses(_index(source), draft)
-    names = {meaning.offset: _name(meaning, senses) for _, meaning in meanings}
+    names = {}
+    for _, meaning in meanings:
+        word = meaning.words[0].lower()
+        names[meaning.offset] = f"{word}.n.{senses.get((word, meaning.offset), 0):02}"
     for line, meaning in meanings:
         name = names[meaning.offset]
         draft.define(name, line)
@@ -48,9 +50,7 @@ def read(source: Source) -> Draft:
 
 
 def _meanings(text: str, draft: Draft) -> Iterator[tuple[int, _Meaning]]:
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith("  ") or not line.strip():  # the licence stands above, indented
-            continue
+    for number, line in _entries(text):
         try:
             yield number, _meaning(line)
         except (ValueError, IndexError):
@@ -68,16 +68,9 @@ def _meaning(line: str) -> _Meaning:
     return _Meaning(fields[0], words, tuple(above))
 
 
-def _name(meaning: _Meaning, senses: dict[tuple[str, str], int]) -> str:
-    word = meaning.words[0].lower()
-    return f"{word}.n.{senses.get((word, meaning.offset), 0):02}"
-
-
 def _senses(text: str, draft: Draft) -> dict[tuple[str, str], int]:
     senses: dict[tuple[str, str], int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith("  ") or not line.strip():
-            continue
+    for number, line in _entries(text):
         fields = line.split()
         if len(fields) < 4 or not fields[2].isdecimal():
             draft.wrong(f"line {number} of its index is not in the form of WordNet's index files")
@@ -87,12 +80,18 @@ def _senses(text: str, draft: Draft) -> dict[tuple[str, str], int]:
     return senses
 
 
+def _entries(text: str) -> Iterator[tuple[int, str]]:
+    """Yield numbered lines without the licence, which stands above and is indented."""
+    lines = enumerate(text.splitlines(), 1)
+    return ((number, line) for number, line in lines if line.strip() and not line.startswith("  "))
+
+
 def _index(source: Source) -> str:
     if source.path is None:
         msg = "WordNet's nouns are two files; load `data.noun` by its path, with `index.noun` beside it"
         raise OntologyError(msg)
     for name in ("index.noun", "index.noun.gz"):
-        path = Path(source.path.with_name(name))
+        path = source.path.with_name(name)
         if path.exists():
             return read_text(path)
     msg = f"`{source.path.name}` needs `index.noun` beside it, which is not there"
