@@ -40,10 +40,15 @@ class Ontology:
     __slots__ = ("_assembled", "_attribute_trees", "_attributes", "_hash", "_trees", "_units")
 
     def __init__(
-        self, *, trees: Mapping[str, Tree] | None = None, attribute_trees: Mapping[str, Tree] | None = None,
-        attributes: Mapping[str, Declared] | None = None, units: Mapping[str, str] | None = None,
-        currencies: Currencies | None = None, derived: Mapping[str, str] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        trees: Mapping[str, Tree] | None = None,
+        attribute_trees: Mapping[str, Tree] | None = None,
+        attributes: Mapping[str, Declared] | None = None,
+        units: Mapping[str, str] | None = None,
+        currencies: Currencies | None = None,
+        derived: Mapping[str, str] | None = None,
+    ) -> None:
         """Fit the parts together; all mistakes are reported in one error."""
         self._assemble(
             Parts(
@@ -53,7 +58,7 @@ class Ontology:
                 units=dict(units or {}),
                 currencies=currencies,
                 derived=dict(derived or {}),
-            )  # fmt: skip
+            )
         )
 
     def _assemble(self, parts: Parts, *, named: frozenset[str] = frozenset()) -> None:

@@ -282,17 +282,9 @@ def match_tiles(
     tile, visitor = np.int64(first_tile), np.int64(0)
     while tile < last_tile:
         tile, visitor, waiting, sure = find_survivors(
-            tiles,
-            cells,
-            np.int64(last_tile),
-            visitors,
-            prepared,
-            (tile, visitor),
-            wait_event,
-            wait_row,
-            sure_event,
+            tiles, cells, np.int64(last_tile), visitors, prepared, (tile, visitor), wait_event, wait_row, sure_event,
             sure_row,
-        )
+        )  # fmt: skip
         matches, special = check_rows(rows, cells, wait_event, wait_row, waiting, matches, special)
         matches, special = emit_rows(rows, sure_event, sure_row, sure, matches, special)
     return matches, special

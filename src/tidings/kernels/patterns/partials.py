@@ -159,17 +159,9 @@ def concerns(lists: IntArray, pool: IntArray, values: IntArray, row: Int, first:
 
 @jit_lean_inline
 def is_forbidden(
-    edges: IntArray,
-    lists: IntArray,
-    pool: IntArray,
-    stamps: IntArray,
-    stamp: Int,
-    keys: IntArray,
-    values: IntArray,
-    edge: Int,
-    row: Int,
-    turn: Turn,
-) -> bool:
+    edges: IntArray, lists: IntArray, pool: IntArray, stamps: IntArray, stamp: Int, keys: IntArray, values: IntArray,
+    edge: Int, row: Int, turn: Turn,
+) -> bool:  # fmt: skip
     """Tell whether the event also is one that another operand of the same `and` must not see now."""
     for at in range(edges[edge, FORBID], edges[edge, FORBID_END], 4):
         if stamps[lists[at]] != stamp or keys[turn.event, lists[at + 3]] != turn.key:
@@ -235,16 +227,9 @@ def dominates(
 
 @jit_lean_inline
 def enter_front(
-    nodes: IntArray,
-    lists: IntArray,
-    uses: IntArray,
-    variables: IntArray,
-    pool: IntArray,
-    head: Int,
-    row: Int,
-    node: Int,
-    time: Int,
-) -> tuple[Int, Int]:
+    nodes: IntArray, lists: IntArray, uses: IntArray, variables: IntArray, pool: IntArray, head: Int, row: Int,
+    node: Int, time: Int,
+) -> tuple[Int, Int]:  # fmt: skip
     """Put a row at the head of a front; return the new head and how many rows left, or -1 where the row is dominated.
 
     Invariant: afterwards no row of the front dominates another and none has expired.
