@@ -35,6 +35,20 @@ ALL_ATTRIBUTES = -1
 class CoverNode:
     """A filter, its subscriptions, and its neighbours in the order; compared by identity."""
 
+    # There is one for each distinct filter: without slots it would carry a dictionary besides.
+    __slots__ = (
+        "children",
+        "interfaces",
+        "interfaces_below",
+        "keys",
+        "parents",
+        "prepared",
+        "required_attributes",
+        "spans",
+        "subscribers",
+        "tree",
+    )
+
     def __init__(self, tree: Filter, prepared: PreparedFilter, required_attributes: int) -> None:
         self.tree, self.prepared, self.required_attributes = tree, prepared, required_attributes
         parts = tree.parts if isinstance(tree, And) else (tree,)
@@ -68,6 +82,8 @@ class CoverNode:
 
 class Siblings:
     """Nodes with the same parent, by the attributes they require and one equality each."""
+
+    __slots__ = ("groups",)
 
     def __init__(self) -> None:
         self.groups: dict[int, dict[Key | None, dict[CoverNode, None]]] = {}
