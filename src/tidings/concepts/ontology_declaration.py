@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.concepts.mistakes import split_mistakes
 from tidings.concepts.spelling import did_you_mean
 from tidings.concepts.taxonomies.formats import OPTIONS, load_tree, read_tree
-from tidings.concepts.taxonomies.formats.nested import draft_of
+from tidings.concepts.taxonomies.formats.nested import draft_of, list_texts
 from tidings.concepts.taxonomies.tree import Tree
 from tidings.concepts.units import Currencies
 from tidings.errors import FileError, MissingExtra, OntologyError, SchemaError
@@ -22,7 +22,7 @@ from tidings.model.schema import Attribute, Schema
 from tidings.model.values import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 SECTIONS = ("trees", "attribute_trees", "attributes", "units", "currencies", "derived")
@@ -139,10 +139,11 @@ def _read_synonyms(entry: Any) -> dict[str, list[str]]:
         raise OntologyError(msg)
     synonyms: dict[str, list[str]] = {}
     for name, words in entry.items():
-        synonyms[name] = [words] if isinstance(words, str) else words
-        if not (isinstance(synonyms[name], list) and all(isinstance(word, str) for word in synonyms[name])):
+        texts = list_texts(words)
+        if texts is None:
             msg = f"`synonyms` of `{name}`: a text or a list of texts, not {words!r}"
             raise OntologyError(msg)
+        synonyms[name] = texts
     return synonyms
 
 
@@ -168,13 +169,11 @@ def _read_attribute(parts: Parts, name: str, entry: dict[str, Any]) -> Declared:
         if not isinstance(entry.get(key, ""), str):
             parts.mistakes.append(f"{place} `{key}` is a text, not {entry[key]!r}")
             entry = {**entry, key: None}
-    words = entry.get("synonyms", [])
-    words = [words] if isinstance(words, str) else words
-    if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
-        parts.mistakes.append(f"{place} `synonyms` is a list of names, not {words!r}")
-        words = []
+    words = list_texts(entry.get("synonyms", []))
+    if words is None:
+        parts.mistakes.append(f"{place} `synonyms` is a list of names, not {entry['synonyms']!r}")
     attribute = _read_kind(parts, place, entry.get("kind"))
-    return Declared(attribute.kind, attribute.tree, entry.get("unit"), entry.get("unit_from"), tuple(words))
+    return Declared(attribute.kind, attribute.tree, entry.get("unit"), entry.get("unit_from"), tuple(words or ()))
 
 
 def _read_kind(parts: Parts, place: str, words: str | None) -> Attribute:
@@ -201,11 +200,10 @@ def _read_currencies(parts: Parts, entry: Any) -> Currencies | None:
     if not isinstance(rates, dict):
         parts.mistakes.append(f"[currencies] `rates` is a table of what one of each is worth, not {rates!r}")
         rates = {}
-    for code, rate in rates.items():
-        if type(rate) not in (int, float) or not (0 < rate < math.inf):
-            parts.mistakes.append(f"[currencies] `{code}` is worth {rate!r}; a rate is a number above zero")
-    good = {code: rate for code, rate in rates.items() if type(rate) in (int, float) and 0 < rate < math.inf}
-    return Currencies(entry["base"], good)
+    sound = {code: rate for code, rate in rates.items() if type(rate) in (int, float) and 0 < rate < math.inf}
+    for code in (code for code in rates if code not in sound):
+        parts.mistakes.append(f"[currencies] `{code}` is worth {rates[code]!r}; a rate is a number above zero")
+    return Currencies(entry["base"], sound)
 
 
 def _read_texts(parts: Parts, table: Mapping[str, Any], section: str) -> dict[str, str]:
@@ -231,8 +229,7 @@ def _get_section(parts: Parts, table: Mapping[str, Any], section: str) -> dict[s
     return {}
 
 
-def _refuse_unknown_keys(parts: Parts, entry: Mapping[str, Any], keys: Iterable[str], place: str) -> None:
-    keys = tuple(keys)
+def _refuse_unknown_keys(parts: Parts, entry: Mapping[str, Any], keys: tuple[str, ...], place: str) -> None:
     for key in entry:
         if key not in keys:
             hint = did_you_mean(key, keys) or f"; known are {', '.join(keys)}"

@@ -12,20 +12,15 @@ from typing import Any
 from tidings.errors import FileError
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the file's bytes, unpacked where the name ends in `.gz`."""
+def read_text(path: Path) -> str:
+    """Return the file's text, unpacked where the name ends in `.gz`; a byte order mark is dropped."""
     try:
         packed = path.read_bytes()
-        return gzip.decompress(packed) if path.suffix == ".gz" else packed
+        unpacked = gzip.decompress(packed) if path.suffix == ".gz" else packed
+        return unpacked.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error) as problem:
         msg = f"cannot read `{path}`: {getattr(problem, 'strerror', None) or problem}"
         raise FileError(msg) from problem
-
-
-def read_text(path: Path) -> str:
-    """Return the file's text; a byte order mark is dropped."""
-    try:
-        return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         msg = f"cannot read `{path}`: it is not UTF-8 text (byte {problem.start})"
         raise FileError(msg) from problem

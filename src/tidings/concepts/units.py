@@ -1,8 +1,10 @@
 """Units: one number for one amount, whatever unit it is given in.
 
-Physical units are pint's; a currency is worth what the table says; an alias is another spelling, or a
-multiple, of a unit. Products, quotients and powers of units are units (`USD/kg`, `km per hour`, `m^2`).
-After its first use a conversion is one look-up and integer arithmetic, exact until the last division.
+A unit is an affine map to the base units of its dimension, in exact fractions: twelve inches are exactly one foot.
+Physical units are pint's, which is loaded when the first of them is met (half a second); a currency is worth what the
+table says; an alias is another spelling, or a multiple, of a unit. Products, quotients and powers of units are units
+(`USD/kg`, `km per hour`, `m^2`). After its first use a conversion is one look-up and integer arithmetic, exact until
+the last division.
 """
 
 from __future__ import annotations
@@ -11,12 +13,23 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NoReturn, TypeVar
+from functools import cache, lru_cache
+from typing import Any, NoReturn, TypeAlias
 
 from tidings.concepts.spelling import did_you_mean, fold
-from tidings.concepts.unit_measures import CACHED, ONE, Measure, physical, physical_hint
 from tidings.errors import OntologyError, UnitMismatch, UnknownUnit
 from tidings.model.values import INT_MAX, INT_MIN
+
+Dimension: TypeAlias = tuple[tuple[str, Fraction], ...]
+"""Base units with their powers, by name; of a pure number, empty."""
+
+CACHED = 4096
+"""Events may name units freely, so what is remembered of them is bounded."""
+
+COMMON = (
+    "kB", "MB", "GB", "TB", "Mbit", "km", "cm", "mm", "kg", "mg", "ml", "cl", "kW", "kWh", "kHz", "MHz", "GHz", "mAh",
+)  # fmt: skip
+"""Prefixed units worth suggesting; pint makes them up when asked and does not list them."""
 
 _CURRENCY_SIGNS = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "₽": "RUB"}
 SIGNS = {**_CURRENCY_SIGNS, "%": "percent", "‰": "permille", "°": "degree", "°C": "degC", "°F": "degF"}
@@ -31,12 +44,41 @@ _SIGN = re.compile(r"\s*(?:(?<!\*)([*·/])(?!\*)|\b(per)\b)\s*")
 _AFTER = re.compile(rf"(?P<amount>{_NUMBER})\s*(?P<unit>[^\s\d].*)")
 _BEFORE = re.compile(rf"(?P<unit>[^\s\d.+-]+)\s*(?P<amount>{_NUMBER})")
 _LONGEST = 100
+_PLAIN = re.compile(r"[^\W\d_]\w*")
 
-K = TypeVar("K")
-"""Of a small table, the keys."""
 
-V = TypeVar("V")
-"""Of a small table, the values."""
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """An amount of the unit is `amount * scale + offset` of the dimension's base units."""
+
+    scale: Fraction
+    dimension: Dimension
+    offset: Fraction = Fraction(0)
+
+    def times(self, other: Measure, power: Fraction) -> Measure:
+        """Return the product with a power of another; offsets have no meaning in a product."""
+        powers = dict(self.dimension)
+        for name, exponent in other.dimension:
+            powers[name] = powers.get(name, Fraction(0)) + exponent * power
+        dimension = tuple(sorted((name, exponent) for name, exponent in powers.items() if exponent))
+        return Measure(self.scale * Fraction(other.scale**power), dimension)
+
+    @property
+    def base(self) -> str:
+        """The dimension as a unit."""
+        above = [_power(name, power) for name, power in self.dimension if power > 0]
+        below = [_power(name, -power) for name, power in self.dimension if power < 0]
+        if above:
+            return "/".join(["*".join(above), *below])
+        return "*".join(_power(name, power) for name, power in self.dimension) or "dimensionless"
+
+
+ONE = Measure(Fraction(1), ())
+"""The pure number one."""
+
+
+def _power(name: str, power: Fraction) -> str:
+    return name if power == 1 else f"{name}^{float(power):g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +173,8 @@ class Units:
         """Return what the unit is, or refuse one that is not known."""
         measure = self.measures.get(unit)
         if measure is None:
-            measure = _remember(self.measures, unit, self._resolve(unit, ()))
+            _make_room(self.measures)
+            measure = self.measures[unit] = self._resolve(unit, ())
         return measure
 
     def _line(self, unit: str, to: str) -> tuple[int, int, int]:
@@ -145,7 +188,9 @@ class Units:
             raise UnitMismatch(msg, unit=unit, to=to)
         factor, shift = a.scale / b.scale, (a.offset - b.offset) / b.scale
         divisor = factor.denominator * shift.denominator
-        return _remember(self._lines, (unit, to), (int(factor * divisor), int(shift * divisor), divisor))
+        _make_room(self._lines)
+        line = self._lines[unit, to] = int(factor * divisor), int(shift * divisor), divisor
+        return line
 
     def _resolve(self, unit: str, seen: tuple[str, ...]) -> Measure:
         """Find the unit as written: alias, currency, sign, physical unit, product; then with its case folded."""
@@ -204,11 +249,9 @@ class Units:
         return hash((frozenset(self.aliases.items()), self.currencies))
 
 
-def _remember(cache: dict[K, V], key: K, value: V) -> V:
-    if len(cache) >= CACHED:
-        cache.clear()
-    cache[key] = value
-    return value
+def _make_room(memo: dict[Any, Any]) -> None:
+    if len(memo) >= CACHED:
+        memo.clear()
 
 
 def _is_number(text: str) -> bool:
@@ -227,3 +270,43 @@ def _number(over: int, under: int) -> int | float:
     except OverflowError:
         msg = "the converted amount is beyond the range of numbers"
         raise OntologyError(msg) from None
+
+
+@cache
+def _registry() -> Any:
+    import pint
+
+    return pint.UnitRegistry(non_int_type=Fraction)
+
+
+@lru_cache(maxsize=CACHED)
+def physical(word: str) -> Measure | None:
+    """Return the physical unit of that name; words only, since pint would evaluate anything else."""
+    import pint
+
+    if not _PLAIN.fullmatch(word):
+        return None
+    registry = _registry()
+    try:
+        zero, unit, double = (registry.Quantity(Fraction(n), word).to_base_units() for n in range(3))
+        scale, offset = Fraction(unit.magnitude - zero.magnitude), Fraction(zero.magnitude)
+        straight = double.magnitude - unit.magnitude == scale
+        dimension = tuple(sorted((name, Fraction(power)) for name, power in unit.unit_items()))
+    except (pint.PintError, AttributeError, AssertionError, TypeError, ValueError, ArithmeticError):
+        return None
+    # A logarithmic unit (decibel) is no straight line; comparing in it would mislead.
+    return Measure(scale, dimension, offset) if straight and scale else None
+
+
+@lru_cache(maxsize=CACHED)
+def physical_hint(word: str) -> str:
+    """Return the end of an error's text for a word that is no unit."""
+    if not _PLAIN.fullmatch(word):
+        return ""
+    words = (*_registry(), *COMMON)
+    if word in words:
+        return "; its scale is logarithmic, and such units are not converted"
+    for respelled in (word.upper(), word.lower(), word.capitalize()):
+        if respelled != word and physical(respelled):
+            return f"; did you mean `{respelled}`?"
+    return did_you_mean(word, words)

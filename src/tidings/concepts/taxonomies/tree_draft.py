@@ -83,7 +83,8 @@ class Draft:
 
     def crown(self, root: str) -> None:
         """Put all roots under one."""
-        roots = [name for name in self._lines if name not in {child for child, _ in self._links}]
+        children = {child for child, _ in self._links}
+        roots = [name for name in self._lines if name not in children]
         self.define(root)
         for name in roots:
             self.link(name, root)
@@ -93,13 +94,16 @@ class Draft:
         self._drop_undefined()
         advice = f"{self.label}: `lenient = true` (in Python `lenient=True`) leaves such places out and loads the rest"
         refuse(self._wrong if lenient or not self._loose else [*self._wrong, *self._loose, advice])
-        parents: dict[str, list[str]] = {name: [] for name in self._lines}
+        parents: dict[str, tuple[str, ...]] = dict.fromkeys(self._lines, ())
         for child, parent in self._links:
-            parents[child].append(parent)
+            parents[child] += (parent,)
         if not parents:
             msg = f"{self.label}: no concept in it"
             raise OntologyError(msg)
-        self._refuse_circle({name: tuple(above) for name, above in parents.items()})
+        circle = find_circle(parents)
+        if circle:
+            steps = map(self._describe_link, circle, [*circle[1:], circle[0]])
+            refuse([f"{self.label}: concepts in a circle: {', '.join(steps)}"])
         return Tree(parents, {name: tuple(words) for name, words in self._synonyms.items()}, dropped=self._loose)
 
     def _drop_undefined(self) -> None:
@@ -109,13 +113,7 @@ class Draft:
                 self.loose(f"`{child}` lies under `{parent}`, which is defined nowhere{hint}", line)
                 del self._links[child, parent]
 
-    def _refuse_circle(self, parents: dict[str, tuple[str, ...]]) -> None:
-        around = find_circle(parents)
-        if around:
-            steps = [self._step(child, parent) for child, parent in zip(around, [*around[1:], around[0]], strict=True)]
-            refuse([f"{self.label}: concepts in a circle: {', '.join(steps)}"])
-
-    def _step(self, child: str, parent: str) -> str:
+    def _describe_link(self, child: str, parent: str) -> str:
         line = self._links[child, parent]
         return f"`{child}` under `{parent}`" + (f" (line {line})" if line else "")
 

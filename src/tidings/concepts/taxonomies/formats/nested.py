@@ -92,9 +92,15 @@ def _lists(draft: Draft, table: Any, key: str) -> dict[str, list[str]]:
         return {}
     lists: dict[str, list[str]] = {}
     for name, words in table.items():
-        words = ([words] if words else []) if isinstance(words, str) else words
-        if isinstance(words, list) and all(isinstance(word, str) for word in words):
-            lists[name] = words
-        else:
+        texts = [] if words == "" else list_texts(words)
+        if texts is None:
             draft.wrong(f"`{key}` of `{name}`: a text or a list of texts, not {words!r}")
+        else:
+            lists[name] = texts
     return lists
+
+
+def list_texts(words: Any) -> list[str] | None:
+    """Return a list of texts as it is, a single text as a list of one, and nothing for anything else."""
+    words = [words] if isinstance(words, str) else words
+    return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else None
