@@ -162,8 +162,11 @@ class Units:
         if not match or _is_number(text):
             return None
         unit, amount = match["unit"], match["amount"]
-        first = text.startswith(unit)
-        if not (unit in self.aliases or (self._is_currency(unit) if first else _UNIT.fullmatch(unit))):
+        if text.startswith(unit):
+            is_unit = unit in _CURRENCY_SIGNS or unit in (self.currencies or ())
+        else:
+            is_unit = _UNIT.fullmatch(unit) is not None
+        if not (is_unit or unit in self.aliases):
             return None  # `A4` and `12 Main Street` are words with numbers, not amounts
         if not _is_number(amount):
             return None
@@ -230,9 +233,6 @@ class Units:
             power = Fraction({"²": "2", "³": "3"}.get(factor["high"], factor["power"] or "1"))
             product = product.times(self._resolve(factor["word"], seen), sign * power)
         return product if parts else None
-
-    def _is_currency(self, unit: str) -> bool:
-        return unit in _CURRENCY_SIGNS or unit in (self.currencies or ())
 
     def _refuse(self, unit: str) -> NoReturn:
         hint = did_you_mean(unit, (*self.aliases, *(self.currencies or ())))

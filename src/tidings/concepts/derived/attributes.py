@@ -22,10 +22,6 @@ Lookup: TypeAlias = Callable[[str], Any]
 """Gives an attribute's value in the event, or `None`."""
 
 
-class _Unfit(Exception):
-    """A value the expression cannot work with."""
-
-
 @dataclass(frozen=True, slots=True)
 class Derived:
     """A derived attribute: its name, its expression, and what is known of both.
@@ -46,9 +42,13 @@ class Derived:
 
     @classmethod
     def parse(
-        cls, name: str, text: str, *, kinds: Callable[[str], Kind | None] = lambda _: None,
+        cls,
+        name: str,
+        text: str,
+        *,
+        kinds: Callable[[str], Kind | None] = lambda _: None,
         called: Callable[[str], str] = str,
-    ) -> Derived:  # fmt: skip
+    ) -> Derived:
         """Parse and check an expression; `kinds` and `called` tell an attribute's kind and its own name."""
         expression = parse(text, called)
         result, wants = infer_type(expression, text, kinds=kinds)
@@ -64,8 +64,6 @@ class Derived:
             return None if result is None else check_value(result)
         except ZeroDivisionError:
             reason = "division by zero"
-        except _Unfit as unfit:
-            reason = str(unfit)
         except (ArithmeticError, ValueError) as problem:
             reason = str(problem)
         except TypeError:
@@ -96,7 +94,7 @@ def _read(name: str, value: Any) -> Any:
     if value is None or (isinstance(value, int | float | str) and not isinstance(value, bool)):
         return value
     msg = f"`{name}` is {_describe(value)}, and expressions work with numbers, texts and times"
-    raise _Unfit(msg)
+    raise ValueError(msg)
 
 
 def _call(function: str, values: list[Any]) -> Any:
@@ -106,14 +104,14 @@ def _call(function: str, values: list[Any]) -> Any:
         for value in values:
             if wanted is not Type.ANY and _type(value) is not wanted:
                 msg = f"{function}() takes {wanted}, not {_describe(value)}"
-                raise _Unfit(msg)
+                raise ValueError(msg)
         return FUNCTIONS[function].body(*values)
     left, right = values
     if function == "-" and isinstance(left, datetime) and isinstance(right, datetime):
         return _seconds(left, right)
     if _type(left) is Type.NUMBER and _type(right) is Type.NUMBER:
         return operator(left, right)
-    raise _Unfit(_mismatch(function, left, right))
+    raise ValueError(_mismatch(function, left, right))
 
 
 def _seconds(left: datetime, right: datetime) -> int | float:

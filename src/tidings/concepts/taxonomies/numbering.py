@@ -13,7 +13,6 @@ Cost: O(nodes + links + ranges).
 
 from __future__ import annotations
 
-from itertools import chain, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -110,15 +109,12 @@ def _merge_ranges(own: tuple[int, int], others: Iterable[tuple[int, ...]]) -> tu
         for start, stop in zip(edges[::2], edges[1::2], strict=True)
         if start < low or stop > end
     ]
-    return tuple(chain.from_iterable(_join_spans(sorted([own, *apart])))) if apart else own
-
-
-def _join_spans(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    low, end = spans[0]
-    for _, (start, stop) in pairwise(spans):
-        if start <= end:
-            end = max(end, stop)
+    if not apart:
+        return own
+    merged: list[int] = []
+    for start, stop in sorted([own, *apart]):
+        if merged and start <= merged[-1]:
+            merged[-1] = max(merged[-1], stop)
         else:
-            yield low, end
-            low, end = start, stop
-    yield low, end
+            merged += (start, stop)
+    return tuple(merged)

@@ -38,9 +38,12 @@ class Tree:
     __slots__ = ("_children", "_edges", "_names", "_parents", "_spellings", "_synonyms", "dropped")
 
     def __init__(
-        self, parents: Mapping[str, Iterable[str]], synonyms: Mapping[str, Sequence[str]] | None = None, *,
+        self,
+        parents: Mapping[str, Iterable[str]],
+        synonyms: Mapping[str, Sequence[str]] | None = None,
+        *,
         dropped: Iterable[str] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Take every concept with its parents, and further spellings; refuse circles and unknown names."""
         links = {name: tuple(dict.fromkeys(above)) for name, above in parents.items()}
         refuse([*_strangers(links, synonyms or {})])

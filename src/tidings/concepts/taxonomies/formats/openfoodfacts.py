@@ -45,8 +45,7 @@ def read(source: Source) -> Draft:
     blocks = [block for block in blocks if block.names]
     for block in blocks:
         draft.define(block.tag, block.line)
-        draft.spell(block.tag, block.names)
-        draft.spell(block.tag, block.tags)
+        draft.spell(block.tag, [*block.names, *block.tags])
     _link(draft, blocks)
     return draft
 
@@ -80,8 +79,7 @@ def _take(block: _Block, number: int, line: str) -> None:
         language, _, name = line[1:].partition(":")
         block.parents.append((number, tag_of(language, name)))
     elif match := _NAMES.fullmatch(line):
-        words = [word.strip().replace("\\,", ",") for word in _COMMA.split(match[2])]
-        words = [word for word in words if word]
+        words = [word.strip().replace("\\,", ",") for word in _COMMA.split(match[2]) if word.strip()]
         block.line = number if words and not block.names else block.line
         block.names += words
         block.tags += [tag_of(match[1], word) for word in words]
