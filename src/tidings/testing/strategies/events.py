@@ -132,7 +132,9 @@ def _fits(value: Any, slot: Slot) -> bool:
     """Tell whether a value is of the slot's own kind."""
     match slot.kind:
         case Kind.NUMBER:
-            return isinstance(value, Quantity) if slot.units else type(value) in (int, float)
+            if slot.units:  # a compared attribute may lend it amounts of another dimension
+                return isinstance(value, Quantity) and value.unit in slot.units
+            return type(value) in (int, float)
         case Kind.TIME:
             return isinstance(value, datetime)
         case Kind.BOOL:
