@@ -69,7 +69,7 @@ class Spellings:
         return () if number is None else tuple(sorted(index.shared.get(word, (number,))))
 
     @property
-    def shared(self) -> Iterable[str]:
+    def shared_words(self) -> Iterable[str]:
         """The spellings that several concepts share."""
         return self._exact.shared
 

@@ -163,7 +163,7 @@ class Tree:
 
     def shared_spellings(self) -> tuple[str, ...]:
         """Return the spellings that several concepts share, which are refused when used."""
-        return tuple(self._spellings.shared)
+        return tuple(self._spellings.shared_words)
 
     def spellings(self) -> Iterator[str]:
         """Yield every name and synonym."""
