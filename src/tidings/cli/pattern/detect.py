@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidings.cli import render
 from tidings.cli.input_files import open_events
-from tidings.cli.pattern.event_reader import EventReader
+from tidings.cli.pattern.detector_input import DetectorInput
 from tidings.cli.pattern.event_stream import EventStream
 from tidings.cli.pattern.rows import make_detection_writer
 from tidings.cli.pattern.saved_files import check_target, save_state
@@ -31,7 +31,7 @@ def run(origin: PatternOrigin, events: str, *, until: datetime | None, save_to: 
             reason = "events are called by their lines, and so were those before"
             render.warn(f"{reason}; --event-id FIELD would tell them apart")
         writer = make_detection_writer(detector, as_json=options.as_json)
-        stream = EventStream(detector, writer, EventReader(detector, letters), find_records=list)
+        stream = EventStream(detector, writer, DetectorInput(detector, letters), find_records=list)
 
         def finish() -> None:
             # A stream that is saved is not over: time passes no further than it was asked to.

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 from tidings.cli import render
-from tidings.cli.pattern.event_reader import EventReader
+from tidings.cli.pattern.detector_input import DetectorInput
 from tidings.cli.render import Record, RowWriter
 from tidings.forecast import Detector
 from tidings.matcher.loading.row_readers import Lines
@@ -37,7 +37,7 @@ class EventStream(Generic[Record]):
 
     detector: Detector
     writer: RowWriter[Record]
-    reader: EventReader
+    reader: DetectorInput
     find_records: Callable[[Any], Iterable[Record]]
 
     def take(self, batch: list[Row]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.cli import render
 from tidings.cli.input_files import open_events
-from tidings.cli.pattern.event_reader import EventReader
+from tidings.cli.pattern.detector_input import DetectorInput
 from tidings.cli.pattern.event_stream import EventStream
 from tidings.cli.pattern.rows import is_table, make_forecast_writer, standing_to_json, standing_to_table
 from tidings.cli.pattern.saved_files import check_target, load_model, save_model, warn_of_uncounted
@@ -33,7 +33,7 @@ def run(origin: PatternOrigin, events: str, *, learn: bool, save_to: Path | None
         if save_to is not None:
             check_target(save_to, "model")
         detector = _build_detector(origin, learn=learn, **rule)
-        writer, reader = make_forecast_writer(detector, as_json=options.as_json), EventReader(detector, letters)
+        writer, reader = make_forecast_writer(detector, as_json=options.as_json), DetectorInput(detector, letters)
         stream = EventStream(detector, writer, reader, find_records=lambda _: detector.latest_forecasts)
         save = None if save_to is None else partial(_save_learned, detector, save_to)
         hint = f"what was learned is in `{save_to}`"

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tidings.cli import render
-from tidings.cli.pattern.event_reader import format_moment
+from tidings.cli.pattern.detector_input import format_moment
 from tidings.cli.render import RowWriter
 from tidings.lang.patterns.durations import format_duration
 

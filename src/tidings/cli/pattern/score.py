@@ -14,7 +14,7 @@ import numpy as np
 
 from tidings.cli import render
 from tidings.cli.input_files import open_events
-from tidings.cli.pattern.event_reader import EventReader
+from tidings.cli.pattern.detector_input import DetectorInput
 from tidings.cli.pattern.saved_files import load_model, warn_of_uncounted
 from tidings.cli.pattern.train import new_model
 from tidings.errors import MissingExtra, TidingsError
@@ -65,7 +65,7 @@ def run(origin: PatternOrigin, events: str, *, learn: bool, every: bool, plot: P
         detector = origin.build_detector()
         if not learn:
             warn_of_uncounted(model, detector)
-        reader = EventReader(detector, letters)
+        reader = DetectorInput(detector, letters)
         readable = _read_events(detector, reader, files)
         if not readable:
             msg = f"there is no event to score on; {reader.losses}"
@@ -88,7 +88,7 @@ def run(origin: PatternOrigin, events: str, *, learn: bool, every: bool, plot: P
         render.note(f"{reader.events:,} events, {patterns}, {reader.losses} ({seconds:.1f} s)")
 
 
-def _read_events(detector: Detector, reader: EventReader, files: list[RowFile]) -> list[Event]:
+def _read_events(detector: Detector, reader: DetectorInput, files: list[RowFile]) -> list[Event]:
     """Return the events that the detector can read, after a first pass over all of them."""
     readable: list[Event] = []
     for events in reader.read_files(files, show_names=False):

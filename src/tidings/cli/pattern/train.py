@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.cli import render
 from tidings.cli.input_files import open_events
-from tidings.cli.pattern.event_reader import EventReader
+from tidings.cli.pattern.detector_input import DetectorInput
 from tidings.cli.pattern.saved_files import check_target, load_model, save_model
 from tidings.forecast import Model
 from tidings.forecast.learning.training import extend_model
@@ -36,7 +36,7 @@ def run(
         check_target(output, "model")
         model = new_model(options, estimator=options.estimator.value) if start is None else load_model(start)
         detector = origin.build_detector()
-        reader = EventReader(detector, letters)
+        reader = DetectorInput(detector, letters)
         for stream in [[file] for file in files] if apart else [files]:
             batches = reader.read_files(stream, show_names=len(files) > 1)
             model = extend_model(model, detector, batches, horizons=horizons, listener=reader.count)

@@ -35,7 +35,7 @@ def format_moment(moment: datetime) -> str:
     return moment.isoformat().removesuffix("+00:00") + "Z"
 
 
-class EventReader:
+class DetectorInput:
     """Reads the events of one detector, batch by batch, and counts those that it, or a run of its patterns, took."""
 
     def __init__(self, detector: Detector, letters: TextIO | None) -> None:
