@@ -351,6 +351,16 @@ def test_skos_orphans_are_told():
         Tree.read(SKOS + ":3 skos:broader :9 .", format="skos")
 
 
+def test_a_subject_of_skos_that_is_no_concept_is_a_mistake_or_left_out():
+    pytest.importorskip("rdflib")
+    loose = SKOS + ":9 skos:broader :3 ."
+    with pytest.raises(
+        OntologyError, match=r"`http://example\.org/topics#9`, which is defined nowhere, lies under `football`"
+    ):
+        Tree.read(loose, format="skos")
+    assert len(Tree.read(loose, format="skos", lenient=True)) == len(Tree.read(SKOS, format="skos"))
+
+
 def test_rdf_classes_are_a_tree_too(tmp_path):
     pytest.importorskip("rdflib")
     (tmp_path / "c.ttl").write_text(

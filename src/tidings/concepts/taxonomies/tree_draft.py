@@ -112,6 +112,10 @@ class Draft:
                 hint = did_you_mean(parent, self._lines)
                 self.loose(f"`{child}` lies under `{parent}`, which is defined nowhere{hint}", line)
                 del self._links[child, parent]
+            elif child not in self._lines:
+                hint = did_you_mean(child, self._lines)
+                self.loose(f"`{child}`, which is defined nowhere, lies under `{parent}`{hint}", line)
+                del self._links[child, parent]
 
     def _describe_link(self, child: str, parent: str) -> str:
         line = self._links[child, parent]
