@@ -9,12 +9,12 @@ import time
 import numpy as np
 import pytest
 
-from benchmarks import scoreboard
-from tidings.bench.harness import scoreboard as board
-from tidings.bench.harness.entrants import AlgorithmEntrant, EngineEntrant, bind_workload
-from tidings.bench.harness.forked_process import READY, Ending, run_forked
+from benchmarks.scoreboard import entries as board
+from benchmarks.scoreboard import run as scoreboard
+from benchmarks.scoreboard.entrants import AlgorithmEntrant, EngineEntrant, bind_workload
+from benchmarks.scoreboard.forked_process import READY, Ending, run_forked
+from benchmarks.scoreboard.measure_entrant import compare_answers, measure_entrant
 from tidings.bench.harness.measure import Settings
-from tidings.bench.harness.measure_entrant import compare_answers, measure_entrant
 from tidings.bench.harness.process_memory import compute_allowance, read_status
 from tidings.bench.harness.results import Role
 from tidings.bench.workloads import workload

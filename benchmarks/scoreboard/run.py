@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 import tidings as td
-from benchmarks.scoreboard_page import write_page
+from benchmarks.scoreboard.entrants import AlgorithmEntrant, EngineEntrant, Entrant, PeerEntrant, bind_workload
+from benchmarks.scoreboard.entries import ENGINE, READ, Entry, format_outcome, read_entries, sort_entries
+from benchmarks.scoreboard.forked_process import Ending, run_forked
+from benchmarks.scoreboard.measure_entrant import compare_answers, measure_entrant
+from benchmarks.scoreboard.page import write_page
 from tidings.bench.harness import Settings, describe_run, peers
-from tidings.bench.harness.entrants import AlgorithmEntrant, EngineEntrant, Entrant, PeerEntrant, bind_workload
-from tidings.bench.harness.forked_process import Ending, run_forked
 from tidings.bench.harness.measure import BATCH_SIZE
-from tidings.bench.harness.measure_entrant import compare_answers, measure_entrant
 from tidings.bench.harness.process_memory import compute_allowance, read_available_memory, read_status
 from tidings.bench.harness.results import Role
-from tidings.bench.harness.scoreboard import ENGINE, READ, Entry, format_outcome, read_entries, sort_entries
 from tidings.bench.harness.subscription_forms import pause_gc
 from tidings.bench.workloads import WORKLOADS, workload
 from tidings.concepts.spelling import did_you_mean
@@ -38,7 +38,7 @@ from tidings.errors import FileError, TidingsError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidings.bench.harness.entrants import BoundWorkload
+    from benchmarks.scoreboard.entrants import BoundWorkload
     from tidings.bench.workloads import Workload
 
 SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (300,)
@@ -270,7 +270,11 @@ def _select_ids(answers: list[frozenset[Any]] | None, ids: set[Any]) -> list[fro
 
 
 def _build_options() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        prog="python -m benchmarks.scoreboard",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     options.add_argument("--sizes", type=_parse_sizes, help="subscriptions: 10k,100k,1M")
     options.add_argument("--workloads", type=_split_words, help="of `tidings bench list`; all by default")
     options.add_argument("--kinds", type=_split_words, help="matchers and peers; all by default, the engine always")
@@ -344,7 +348,3 @@ def say(text: str) -> None:
     """Print a line of progress on standard error."""
     with suppress(BrokenPipeError):
         print(text, file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

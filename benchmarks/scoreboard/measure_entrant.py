@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
-from tidings.bench.harness.forked_process import READY
+from benchmarks.scoreboard.forked_process import READY
 from tidings.bench.harness.measure import US
 from tidings.bench.harness.process_memory import read_status, settle_resident_memory
 from tidings.bench.harness.timing import count_fitting, grow_to_fit, measure_seconds, time_repeats
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
-    from tidings.bench.harness.entrants import Answer, Entrant
-    from tidings.bench.harness.forked_process import Send
+    from benchmarks.scoreboard.entrants import Answer, Entrant
+    from benchmarks.scoreboard.forked_process import Send
     from tidings.bench.harness.measure import Settings
 
 LEAST_S = 0.05

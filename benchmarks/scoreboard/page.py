@@ -7,10 +7,7 @@ from dataclasses import asdict
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tidings.bench.harness.charts import draw_charts
-from tidings.bench.harness.forked_process import Ending
-from tidings.bench.harness.result_tables import format_number
-from tidings.bench.harness.scoreboard import (
+from benchmarks.scoreboard.entries import (
     ENGINE,
     READ,
     Entry,
@@ -20,6 +17,9 @@ from tidings.bench.harness.scoreboard import (
     format_markdown,
     format_size,
 )
+from benchmarks.scoreboard.forked_process import Ending
+from tidings.bench.harness.charts import draw_charts
+from tidings.bench.harness.result_tables import format_number
 from tidings.bench.workloads import workload
 from tidings.errors import FileError, MissingExtra, TidingsError
 

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.scoreboard.forked_process import Ending
 from tidings.bench.harness.charts import build_size_chart
-from tidings.bench.harness.forked_process import Ending
 from tidings.bench.harness.result_tables import format_figure, format_number, format_ratio
 from tidings.bench.harness.results import Role
 from tidings.bench.harness.timing import Figure

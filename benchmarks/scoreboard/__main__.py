@@ -1,0 +1,7 @@
+"""`python -m benchmarks.scoreboard`."""
+
+import sys
+
+from benchmarks.scoreboard.run import main
+
+sys.exit(main())
