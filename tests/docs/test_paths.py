@@ -198,7 +198,10 @@ def test_the_picture_of_layers_is_the_contract():
 
 
 def test_the_readme_draws_the_layers_that_do_something():
-    layers = [[name for name in layer if name not in {"errors", "version", "forks", "installation"}] for layer in list_layers()]
+    layers = [
+        [name for name in layer if name not in {"errors", "version", "forks", "installation"}]
+        for layer in list_layers()
+    ]
     assert list_drawn_layers(ROOT / "README.md") == [layer for layer in layers if layer]
 
 
