@@ -80,11 +80,11 @@ class Admission:
             self.release(tree)
 
     def list_demands(self) -> dict[str, str]:
-        """Return the attributes that filters in force ask for, each with the words for a filter that does."""
+        """Return the attributes that filters in force ask for, each with the name of the first filter that does."""
         return {row[0]: row[4] for row in self.needs.to_dict()["demands"]}
 
     def enter_rows(self, submissions: list[Submission], backend: Intake, *, keep_good: bool) -> RowRefusals:
-        """Put subscriptions in force; return the rows that were refused, with which, unless `keep_good`, nothing is."""
+        """Put subscriptions in force and return the refused rows; if there are any, none goes in unless `keep_good`."""
         before, refusals, entry = self.needs.to_dict(), RowRefusals(), _Entry(self, submissions, backend)
         with _pause_collector(len(submissions) >= MANY):
             for row, submission in enumerate(submissions):

@@ -1,13 +1,14 @@
 """Encoders, one for each kind of predicate: the column that a predicate tests, and the intervals that it accepts there.
 
     price < 9000          one interval of the column `price`, open at its high end
-    name starts 'fo'      the interval of bytes from `fo` up to `fp`
-    network in 10.0.0/8   the interval from the block's first address to its last, as bytes
+    name starts with 'fo' the interval of bytes from `fo` up to `fp`
+    host in 10.0.0.0/8    the interval from the block's first address to its last, as bytes
     kind is a 'car'       the depth-first numbers of the concepts below `car`; several parents, a few ranges
     spot within AREA      the intervals of a bounding box, which find candidates that an exact check decides
 
 A predicate that is no interval has no encoder: `contains`, `like` and `matches` are ids of patterns instead
-(`exact.text_automaton`), and the law decides the rest. A new kind is one function, and one line of `ENCODERS`.
+(`exact.text_automaton`), and the law decides the rest. `ENCODERS` is by the kind of value: a new kind is one function
+and one line of it; a new condition of a kind that is there needs a case in its function, if only to return None.
 """
 
 from __future__ import annotations

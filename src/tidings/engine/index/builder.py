@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SegmentIndex:
-    """Rows, paths and tiles; `origin` is each row's row of the table, `copy` marks all but the first of its filings.
+    """Rows, paths and tiles; `origin` is each row's row of the table, `copy` is 1 for all its places but the first.
 
     A row with a set as its key is filed under each value. The names of the fields are those of a snapshot's arrays.
     """

@@ -1,7 +1,7 @@
 """The course of a pattern: the cells it may be in before it completes, and how events move it between them.
 
-A cell is a state of the pattern's automaton together with the last few symbols; a symbol (label) is a minterm, the
-named filters that an event satisfies. Contexts shorten until the cells are few enough, whatever the data: so counts
+A cell is a state of the pattern's automaton together with the last few labels; a label is a minterm, the named
+filters that an event satisfies. Contexts shorten until the cells are few enough, whatever the data: so counts
 of two histories always fit together. Attributes are taken to have one value; an event that has several counts as
 the minterm that comes nearest. The course of a pattern without an automaton is what a `Tracker` shows of its run.
 """

@@ -40,7 +40,7 @@ _Following: TypeAlias = tuple[IntArray, IntArray]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PendingWaits:
-    """Entries in the order of (key, position): those before `old` of a segment have had their moves counted."""
+    """Entries in the order of (key, position) whose waits are not known yet."""
 
     key: IntArray
     kind: IntArray

@@ -94,7 +94,10 @@ class Estimates:
         return _make_monotone(blend), part
 
     def sum_visits(self, most: int) -> FloatArray:
-        """Return the paper's sum: visits of the final state within n events; rows are over what came in."""
+        """Return the paper's sum: visits of the final state within n events.
+
+        As printed, a row of the matrix is divided by how often its state was entered, not left.
+        """
         counted, finals = self._between_states()
         came = counted.sum(axis=0)
         matrix = _divide(counted, came[:, None])
@@ -123,7 +126,7 @@ class Estimates:
     def about(self, law: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return the share of matches within some events of the stream by line, and of how many.
 
-        The number of events has a law: of 0, 1, 2, ... at most the longest wait.
+        `law` has the probabilities of 0, 1, 2, ... events, at most of the longest wait.
         """
         if not len(self.counts.later) or len(law) > MOST + 1:
             return None

@@ -67,7 +67,7 @@ class TermCounters(NamedTuple):
 
 @jit_inline
 def is_among(wanted: Int, things: Int32Array, begin: Int, end: Int) -> bool:
-    """Walk a chain of labels or concepts, upwards from the event's own, until the wanted one."""
+    """Tell whether `things[begin:end]`, a chain of labels or concepts from the event's own upwards, has `wanted`."""
     hit = False
     while begin < end and not hit:
         hit = things[begin] == wanted

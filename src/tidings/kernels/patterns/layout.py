@@ -1,7 +1,7 @@
 """The arrays of pattern detection: what each column means, and the named groups that kernels take.
 
-All patterns of a detector are merged into one graph. Its tables have fixed-width rows of int64, and everything of
-variable length lies in the one array `lists`, of which a row names its share:
+Patterns that divide the stream alike are merged into one graph. Its tables have fixed-width rows of int64, and
+everything of variable length lies in the one array `lists`, of which a row names its share:
 
     nodes   [ ..., LEAVING, LEAVING_END, ... ]     edges  [ SOURCE, TARGET, ..., CHECKS, CHECKS_END, ... ]
                     |          |                                                  |         |

@@ -77,7 +77,7 @@ class Load:
         self.refused: list[int] = []  # the rows that were refused, in order, once `enter` has returned
 
     def enter(self, *, keep_good: bool) -> Refusals:
-        """Put the rows in force; return the refusals, with which, unless `keep_good`, nothing is."""
+        """Put the rows in force and return the refusals; if there are any, none goes in unless `keep_good`."""
         before = self._admission.needs.to_dict()
         engine = self._backend.bulk_engine
         if engine is not None and self.table.num_rows >= self._bulk_rows:

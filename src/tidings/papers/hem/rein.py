@@ -3,7 +3,7 @@
 Qian, Cao, Zhu, Li: REIN, a fast event matching approach for content-based publish/subscribe systems (INFOCOM 2014),
 as the HEM paper describes and measures it (sections 2 and 5; 3000 buckets). For each attribute, two lists of buckets
 have the rows by their low ends and by their high ends. For a value, all rows in buckets of low ends above it and in
-buckets of high ends below it are marked unseen; in the value's own two buckets the ends are compared.
+buckets of high ends below it are marked without a look at them; in the value's own two buckets the ends are compared.
 
 Insert, delete: O(m) for m attributes of the row (its places in the lists are kept). Match: O(marks + buckets), where a
 row is marked once for each attribute that fails: the wider the ranges, the less there is to mark. Space: 32 bytes for

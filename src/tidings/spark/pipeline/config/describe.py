@@ -129,7 +129,7 @@ def _describe_sink(sink: settings.SinkSettings) -> str:
             where = f"the terminal, {sink.rows:,} rows of a micro-batch; at least once"
         case "python":
             where = f"the function {_show(sink.function)}; at least once, with the batch's number"
-        case form:
+        case "json" | "parquet" as form:
             where = f"{_FORMS[form]} files in {_show(sink.path)}; exactly once"
     return where + _describe_options(sink.options)
 

@@ -69,7 +69,7 @@ def open_sink(sink: SinkSettings, context: SinkContext) -> Sink:
         case "python":
             name = _require(sink, "function")
             return FunctionCall(name, import_function(name, context.folder), context.folder)
-        case format:
+        case "json" | "parquet" as format:
             path = _require(sink, "path")
             if (local := to_local_path(path)) is None:
                 return RemoteFolder(path, format, sink.options)
