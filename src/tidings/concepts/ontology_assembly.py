@@ -102,7 +102,7 @@ def _declare(parts: Parts, assembled: Assembled, name: str, declaration: Declare
 
 
 def _share_kind(parts: Parts, assembled: Assembled, tree: Tree) -> None:
-    """Give all attributes of a tree the kind one of them declares, and the unit of the one above."""
+    """Give each attribute of a tree the kind that any of them declares, and its parent's unit if it has none."""
     declared = [name for name in tree if name in assembled.kinds]
     for name in declared[1:]:
         first, (kind, other) = declared[0], (_describe_kind(assembled, each) for each in (declared[0], name))

@@ -134,7 +134,7 @@ class Units:
         return Units, (self.aliases, self.currencies)
 
     def canonical(self, unit: str) -> str:
-        """Return the unit's name after aliases, as far as they only respell it."""
+        """Return the name that aliases give the unit, up to an alias that is an amount (`dozen` = `12 pieces`)."""
         seen = {unit}
         while True:
             target = self.aliases.get(unit) or SIGNS.get(unit)

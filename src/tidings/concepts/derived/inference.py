@@ -31,7 +31,7 @@ def infer_type(
 
 
 class _Walk:
-    """One expression's types; `wants` gathers what it asks of attributes."""
+    """Infers the type of each part of an expression; `wants` collects the kinds that it needs of attributes."""
 
     def __init__(self, text: str, kinds: Callable[[str], Kind | None]) -> None:
         self.text = text

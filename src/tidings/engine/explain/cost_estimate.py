@@ -70,7 +70,7 @@ class SegmentEstimate:
 
 
 def estimate_segment(segment: Segment, sample: tuple[EventColumns, int] | None) -> SegmentEstimate:
-    """Follow events through the segment's paths."""
+    """Return what matching the sample's events would read on each access path of the segment."""
     codes = _choose_codes(segment, sample)
     paths = segment.index.paths
     starts = np.append(_find_first_clusters(paths), len(paths.cluster_start) - 1)

@@ -81,7 +81,7 @@ class HalfLife:
         return np.asarray(0.5 ** (np.maximum(age, 0) / self.amount))
 
     def fading(self, then: tuple[int, int], now: tuple[int, int]) -> float:
-        """Return what is left of what was counted until then."""
+        """Return the factor by which counts of the moment `then` have faded at `now`."""
         return float(0.5 ** (max(0, now[self.timed] - then[self.timed]) / self.amount))
 
 

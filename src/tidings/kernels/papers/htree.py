@@ -214,7 +214,7 @@ def fill(shape: HTreeShape, tree: HTreeArrays, rows: Int32Array, lists: BucketLi
 
 @jit
 def count_use(shape: HTreeShape, tree: HTreeArrays, code: Int, more: Int) -> None:
-    """Count the children that a row uses, in or out."""
+    """Add `more` (1 or -1) to the use of each child that a row with this code lies in."""
     for level in range(len(shape.indexed)):
         first, many = code >> (8 * level) & 15, code >> (8 * level + 4) & 15
         for child in range(first, first + many):

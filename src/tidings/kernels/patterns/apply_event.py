@@ -138,7 +138,7 @@ def put_rows(graph: GraphArrays, state: RunArrays, batch: EventArrays, count: In
 
 @jit_lean
 def sweep(graph: GraphArrays, state: RunArrays, first_report: Int) -> None:
-    """Take away the rows of beginnings that have just been reported, of patterns that report each beginning once."""
+    """Remove partial matches that begin where a report does, of patterns that report each first event once."""
     edges, patterns, lists = graph.edges, graph.patterns, graph.lists
     registers, pool, cells, out = state.registers, state.pool, state.cells, state.out
     for report in range(first_report, registers[REPORTS]):

@@ -183,7 +183,7 @@ class PathNode:
 
 
 class ConjunctionTree:
-    """Paths merged into one tree."""
+    """Conjunctions as paths of steps, merged into one tree: common beginnings are stored once."""
 
     def __init__(self) -> None:
         self.root = PathNode()

@@ -129,7 +129,7 @@ def _list_spellings(tree: Mapping[str, Any]) -> tuple[str, ...]:
 def _schemas(
     draw: st.DrawFn, slots: Mapping[str, Slot], *, mixed: bool, declared: bool
 ) -> tuple[dict[str, Slot], Schema | None]:
-    """Return the slots as the schema leaves them, and the schema."""
+    """Draw a schema, or none; return the slots with the kinds and units it declares, and the schema."""
     form = draw(st.sampled_from(("closed", "open", "none") if declared else ("none", "none", "closed", "open")))
     if form == "none":
         return dict(slots), None
