@@ -19,11 +19,12 @@ from tidings.algebra import Reading, Setting
 from tidings.bench.harness.baselines import MatchCounter
 from tidings.bench.harness.measure import BATCH_SIZE, US
 from tidings.bench.harness.peers import PEERS
-from tidings.bench.harness.subscription_forms import SubscriptionSource, load_matcher, pause_gc, slice_source
+from tidings.bench.harness.subscription_forms import SubscriptionSource, load_matcher, slice_source
 from tidings.bench.harness.timing import measure_seconds
 from tidings.bench.workloads import Workload
 from tidings.engine.events.event_source import ReadEvents
 from tidings.matcher import Matcher
+from tidings.matcher.admission import pause_collector
 from tidings.matcher.algorithm import Algorithm, SubId
 from tidings.matcher.algorithm_store import AlgorithmStore
 from tidings.matcher.brute import Brute
@@ -56,7 +57,7 @@ class BoundWorkload:
 def bind_workload(workload: Workload, subscriptions: SubscriptionSource, events: pa.Table) -> BoundWorkload:
     """Bind subscriptions and read events, as `td.Matcher` does."""
     readings: list[Reading] = []
-    with pause_gc():
+    with pause_collector():
         matcher = load_matcher(workload, subscriptions, kind="brute")
         setting, reader = matcher.make_setting(), matcher.current_view().reader
         seconds = measure_seconds(lambda: readings.extend(reader.read(row, setting.now) for row in to_rows(events)))
@@ -147,7 +148,7 @@ class AlgorithmEntrant:
     def build(self, count: int) -> None:
         """Compile and add the filters; one that the algorithm cannot express raises `Unsupported`."""
         algorithm = self.algorithm = build_algorithm(self.kind, self.bound.setting.ontology)
-        with pause_gc():
+        with pause_collector():
             filters = islice(self.bound.filters, count)
             algorithm.add_many([(id, algorithm.compile_filter(tree)) for id, tree in filters])
 

@@ -30,10 +30,10 @@ from tidings.bench.harness import Settings, describe_run, peers
 from tidings.bench.harness.measure import BATCH_SIZE
 from tidings.bench.harness.process_memory import compute_allowance, read_available_memory, read_status
 from tidings.bench.harness.results import Role
-from tidings.bench.harness.subscription_forms import pause_gc
 from tidings.bench.workloads import WORKLOADS, workload
 from tidings.concepts.spelling import did_you_mean
 from tidings.errors import FileError, TidingsError
+from tidings.matcher.admission import pause_collector
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,7 +163,7 @@ def _measure_stage(
 ) -> None:
     """Measure these subjects on one workload at one size."""
     say(f"{chosen.key}, {n:,}: making subscriptions and events")
-    with pause_gc():
+    with pause_collector():
         subscriptions = chosen.subscriptions(n, board.settings.seed)
         subscriptions = subscriptions if chosen.make_columns else list(subscriptions)
     events = chosen.events(board.settings.events, board.settings.seed)

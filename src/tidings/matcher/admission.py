@@ -86,7 +86,7 @@ class Admission:
     def enter_rows(self, submissions: list[Submission], backend: Intake, *, keep_good: bool) -> RowRefusals:
         """Put subscriptions in force and return the refused rows; if there are any, none goes in unless `keep_good`."""
         before, refusals, entry = self.needs.to_dict(), RowRefusals(), _Entry(self, submissions, backend)
-        with _pause_collector(len(submissions) >= MANY):
+        with pause_collector(len(submissions) >= MANY):
             for row, submission in enumerate(submissions):
                 try:
                     entry.stage_row(row, submission)
@@ -160,8 +160,8 @@ class _Entry:
 
 
 @contextmanager
-def _pause_collector(many: bool) -> Iterator[None]:
-    """Keep the garbage collector away while many objects are made that all stay."""
+def pause_collector(many: bool = True) -> Iterator[None]:
+    """Disable the garbage collector while many objects are made that all stay: each collection would traverse them."""
     pause = many and gc.isenabled()
     if pause:
         gc.disable()

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.errors import TidingsError
+from tidings.matcher.admission import pause_collector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
 
     from tidings.bench.workloads import Workload
@@ -59,7 +56,7 @@ def count_spare(n: int) -> int:
 def make_subscriptions(workload: Workload, n: int, *, kind: str | None, seed: int) -> WorkloadSubscriptions:
     """Make `n` subscriptions of a workload in the fastest form that a matcher of this kind takes."""
     if workload.make_columns is None:
-        with pause_gc():
+        with pause_collector():
             pairs = list(workload.pairs(n, seed))
         return WorkloadSubscriptions("text" if isinstance(pairs[0][1], str) else "filters", pairs)
     try:  # two rows tell whether it takes columns
@@ -74,15 +71,3 @@ def load_matcher(workload: Workload, source: SubscriptionSource, *, kind: str | 
     matcher = workload.matcher(kind)
     matcher.add_many(source)
     return matcher
-
-
-@contextmanager
-def pause_gc() -> Iterator[None]:
-    """Disable the garbage collector while many objects are made: each collection would traverse all of them."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
