@@ -6,5 +6,5 @@ from hypothesis import settings
 
 
 def examples(count: int, **others: Any) -> settings:
-    """Return settings for `count` examples where the profile has a hundred, and at least five."""
-    return settings(max_examples=max(5, count * settings().max_examples // 100), **others)
+    """Return settings for `count` examples where the profile has a hundred, and at least ten."""
+    return settings(max_examples=max(10, count * settings().max_examples // 100), **others)

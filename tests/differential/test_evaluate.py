@@ -12,11 +12,6 @@ from tidings.testing.strategies import cases
 from tidings.testing.strategies.cases import RECIPES, SPECIAL
 
 
-def times(count):
-    """So many examples, and more where the profile asks for more."""
-    return examples(count)
-
-
 def law(tree, event, world):
     try:
         return td.evaluate(tree, event, **world.keywords)
@@ -43,24 +38,24 @@ def assert_they_agree(case):
 
 @pytest.mark.parametrize("recipe", sorted({*RECIPES, *SPECIAL}))
 @given(st.data())
-@times(100)
+@examples(100)
 def test_the_law_agrees_with_a_naive_reading_of_each_kind(recipe, data):
     assert_they_agree(data.draw(cases(recipes=(recipe,), filters=4, events=4, depth=1)))
 
 
 @given(cases(depth=3))
-@times(400)
+@examples(400)
 def test_the_law_agrees_with_a_naive_reading_of_everything_together(case):
     assert_they_agree(case)
 
 
 @given(cases(mixed=False, depth=3))
-@times(200)
+@examples(200)
 def test_they_agree_where_every_attribute_holds_one_kind(case):
     assert_they_agree(case)
 
 
 @given(cases(bad=True, events=4))
-@times(200)
+@examples(200)
 def test_they_agree_which_events_are_bad(case):
     assert_they_agree(case)

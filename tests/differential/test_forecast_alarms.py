@@ -36,10 +36,6 @@ KEYED = " and key = $x"
 MODES = st.sampled_from(("restart", "overlap"))
 
 
-def share(of):
-    return examples(100 // of)
-
-
 # Alarms -----------------------------------------------------------------------------------------------
 
 
@@ -86,14 +82,14 @@ def check_alarms(pattern, history, events, mode, limit):
         assert [p for *_, p in found] == [every[event] for event, *_ in found]
 
 
-@share(3)
+@examples(33)
 @given(patterns(**PLAIN), streams(most=12), streams(most=12), MODES, st.integers(0, 11))
 def test_alarms_are_told_when_they_are_due(pattern, history, events, mode, limit):
     """A threshold that is one of the probabilities is not passed by it: alarms are strictly above."""
     check_alarms(pattern, history, events, mode, limit)
 
 
-@share(3)
+@examples(33)
 @given(patterns(variables=True, **PLAIN), streams(most=12), streams(most=14), MODES, st.integers(0, 13))
 def test_so_are_those_of_each_key(pattern, history, events, mode, limit):
     check_alarms(pattern, history, events, mode, limit)
@@ -139,7 +135,7 @@ def test_forecasts_are_in_the_order_of_the_events_whatever_the_patterns_keys():
 # Forecasts on demand ----------------------------------------------------------------------------------
 
 
-@share(4)
+@examples(25)
 @given(patterns(), streams(), streams(), st.sampled_from((3, "4 own events", "2 s")))
 def test_a_pattern_without_a_key_has_one_forecast(pattern, history, events, horizon):
     history = [*history, *events_of("ab", [None, None])]
@@ -152,7 +148,7 @@ def test_a_pattern_without_a_key_has_one_forecast(pattern, history, events, hori
     assert 0 <= found.probability <= 1
 
 
-@share(3)
+@examples(33)
 @given(patterns(variables=True, **PLAIN), streams(most=14), streams(most=14))
 def test_a_keyed_pattern_has_one_for_each_key_that_has_begun_something_and_one_for_the_others(pattern, history, events):
     model = trained(pattern, history)
@@ -264,7 +260,7 @@ def test_a_span_of_time_needs_times():
         watching(pattern, model=model).forecast("p", horizon="5 min")
 
 
-@share(4)
+@examples(25)
 @given(patterns(**PLAIN), streams(most=14), streams(most=6), st.sampled_from(("both", "chain", "direct")))
 def test_quantiles_of_the_waiting_time_are_those_of_the_probabilities(pattern, history, events, estimator):
     watch = watching(pattern, model=trained(pattern, history, estimator=estimator))

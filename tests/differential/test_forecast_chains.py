@@ -41,10 +41,6 @@ PLAIN = {"conditions": False, "absence": False}
 """Patterns that have an automaton."""
 
 
-def share(of):
-    return examples(100 // of)
-
-
 # First passage ----------------------------------------------------------------------------------------
 
 
@@ -117,7 +113,7 @@ def test_every_probability_is_one_and_a_longer_horizon_is_no_less_likely(pattern
     assert (part <= 1).all()
 
 
-@share(2)
+@examples(50)
 @given(patterns(variables=True), streams(), SETTINGS, st.sampled_from(("events", "own", "time")))
 def test_of_keys_too(pattern, history, given, unit):
     """In own events, and by the chain in all measures; shares that were counted may cross as less is known of them."""
@@ -136,7 +132,7 @@ def test_of_keys_too(pattern, history, given, unit):
         before = found
 
 
-@share(3)
+@examples(33)
 @given(patterns(variables=True), streams(), st.sampled_from((0.1, 0.5)), st.sampled_from((1, 2, 5, 40)))
 def test_of_keys_it_is_the_share_of_waits_in_the_stream_drawn_towards_the_thinned_chances(pattern, history, by, count):
     model = trained(pattern, history, smoothing=by)
@@ -241,7 +237,7 @@ def joined(kind, one, other):
     return Pattern((*one.filters, *other.filters), kind((unlabelled(one.root), unlabelled(other.root))))
 
 
-@share(4)
+@examples(25)
 @given(
     patterns(("a", "b"), most_steps=3, **PLAIN),
     patterns(("c", "d"), most_steps=3, **PLAIN),
@@ -270,7 +266,7 @@ def test_or_and_and_add_up_to_the_sum_of_their_parts(one, other, word, mode):
         assert p["and"] <= min(p["one"], p["other"]) + 1e-12
 
 
-@share(2)
+@examples(50)
 @given(
     patterns(("a", "b"), most_steps=2, **PLAIN),
     patterns(("c", "d"), most_steps=2, **PLAIN),

@@ -28,7 +28,6 @@ from forecast_worlds import (
 from hypothesis import given
 from hypothesis import strategies as st
 from pattern_worlds import micros
-from tests.examples import examples
 
 import tidings as td
 from tidings.forecast.courses.exact_course import build_course
@@ -40,10 +39,6 @@ from tidings.testing.strategies.patterns import patterns, streams
 
 PLAIN = {"conditions": False, "absence": False}
 MODES = st.sampled_from(("restart", "overlap", "any"))
-
-
-def share(of):
-    return examples(100 // of)
 
 
 # Hits -------------------------------------------------------------------------------------------------

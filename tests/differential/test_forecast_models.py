@@ -31,10 +31,6 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
-def share(of):
-    return examples(100 // of)
-
-
 def curve(model, most=8):
     return {key: model.estimates(one).curve(most)[0] for key, one in model.patterns.items()}
 
@@ -56,7 +52,7 @@ def same(one, other, within=0.0):
 # Sums -------------------------------------------------------------------------------------------------
 
 
-@share(3)
+@examples(33)
 @given(patterns(), st.lists(streams(), min_size=3, max_size=3), SETTINGS)
 def test_models_add_up_in_any_order(pattern, histories, given):
     one, two, three = (trained(pattern, history, **given) for history in histories)
@@ -65,7 +61,7 @@ def test_models_add_up_in_any_order(pattern, histories, given):
     same((one + two) + three, one + (two + three), within or 1e-12)
 
 
-@share(2)
+@examples(50)
 @given(patterns(), st.lists(streams(), min_size=2, max_size=2), SETTINGS)
 def test_a_sum_is_the_count_of_both_histories(pattern, histories, given):
     one, two = (trained(pattern, history, **given) for history in histories)
@@ -103,7 +99,7 @@ def test_an_empty_model_adds_nothing():
 # Pieces -----------------------------------------------------------------------------------------------
 
 
-@share(2)
+@examples(50)
 @given(patterns(variables="joins"), streams(most=12), SETTINGS, st.lists(st.integers(0, 12), max_size=4))
 def test_a_history_in_pieces_counts_as_the_whole(pattern, history, given, cuts):
     cuts = [0, *sorted(cuts), len(history)]
@@ -184,7 +180,7 @@ def test_many_keys_are_learned_although_their_names_are_forgotten():
 # Learning in the stream -------------------------------------------------------------------------------
 
 
-@share(2)
+@examples(50)
 @given(patterns(variables="joins"), streams(most=12), SETTINGS)
 def test_a_detector_that_learns_counts_what_training_counts(pattern, history, given):
     watch = watching(pattern, model=td.Model(**given), learn=True)
@@ -193,7 +189,7 @@ def test_a_detector_that_learns_counts_what_training_counts(pattern, history, gi
     same(watch.model, trained(pattern, history, **given), 1e-12)
 
 
-@share(2)
+@examples(50)
 @given(patterns(), streams(most=12), st.integers(0, 12))
 def test_it_does_not_matter_how_a_stream_is_cut(pattern, events, cut):
     one = watching(pattern, learn=True, horizon=3, tell="every")
@@ -244,7 +240,7 @@ def resumed(make, events, splits, horizon=4):
             same(second.model, whole.model, 1e-12)
 
 
-@share(3)
+@examples(33)
 @given(patterns(), streams(most=10), st.booleans(), st.sampled_from(("every", "crossing", "episode", "change")))
 def test_resumed_at_every_event_it_goes_on_as_if_it_had_not_stopped(pattern, events, learn, tell):
     model = trained(pattern, events, context=1)
@@ -255,7 +251,7 @@ def test_resumed_at_every_event_it_goes_on_as_if_it_had_not_stopped(pattern, eve
     )
 
 
-@share(4)
+@examples(25)
 @given(patterns(variables="joins"), streams(most=10), st.sampled_from(("every", "episode")))
 def test_so_do_keys(pattern, events, tell):
     resumed(
@@ -296,7 +292,7 @@ def test_a_snapshot_leaves_the_detector_as_it_was():
 # Files ------------------------------------------------------------------------------------------------
 
 
-@share(2)
+@examples(50)
 @given(patterns(overlapping=True, variables="joins"), streams(), SETTINGS)
 def test_a_file_holds_all_of_a_model(pattern, history, given):
     model = trained(pattern, history, horizons=["3 s"], smoothing=0.25, **given)

@@ -37,11 +37,6 @@ from tidings.testing.strategies.patterns import patterns, streams, words
 ALL = tuple(Mode)
 
 
-def share(of):
-    """Return settings for a part of the profile's examples: these cost more than others."""
-    return examples(100 // of)
-
-
 FILTERS = "a = kind = 'a'\nb = kind = 'b'\nc = kind = 'c'\n"
 
 
@@ -135,7 +130,7 @@ UNKEYED_NOT = [
 
 
 @pytest.mark.parametrize("text", UNKEYED_NOT)
-@share(3)
+@examples(33)
 @given(streams(("a", "b", "c"), most=7))
 def test_a_not_forbids_what_agrees_with_the_match_on_a_variable_bound_before(text, events):
     filters = "a = kind = 'a' and key = $y\nb = kind = 'b' and key = $y\nc = kind = 'c'\n"
@@ -154,7 +149,7 @@ JOINS = [
 
 
 @pytest.mark.parametrize("text", JOINS)
-@share(3)
+@examples(33)
 @given(streams(("a", "b", "c"), most=8), st.booleans())
 def test_steps_that_share_a_variable_agree_whatever_lies_between(text, events, two):
     filters = "a = kind = 'a' and key = $x\nb = kind = 'b'\nc = kind = 'c' and other = $x\n"
@@ -167,7 +162,7 @@ ACROSS = ["a ; not b ; c", "a , b ; c", "a ; c ; not b for 2 s", "(a ; not b ; c
 
 
 @pytest.mark.parametrize("text", ACROSS)
-@share(2)
+@examples(50)
 @given(streams(("a", "b", "c"), most=8))
 def test_a_key_may_be_given_through_other_attributes(text, events):
     filters = "a = kind = 'a' and key = $x\nb = kind = 'b' and other = $x\nc = kind = 'c' and key = $x\n"
@@ -187,7 +182,7 @@ CONDITIONS = [
 
 
 @pytest.mark.parametrize("text", CONDITIONS)
-@share(3)
+@examples(33)
 @given(words(most=8))
 def test_conditions_are_judged_when_their_part_is_taken(text, word):
     check(parsed(text), stream_of(word), 0)
@@ -256,7 +251,7 @@ def watching(given, **options):
     return made
 
 
-@share(2)
+@examples(50)
 @given(SETS, streams(), more)
 def test_many_patterns_at_once_report_as_each_alone(given, events, more):
     until = moment(end_of(events, more))
@@ -276,7 +271,7 @@ def in_pieces(detector, events, cuts, form=list):
     return [one for low, high in pairwise(ends) for one in detector.detect_many(form(events[low:high]))]
 
 
-@share(2)
+@examples(50)
 @given(SETS, streams(), st.sets(st.integers(0, 8)))
 def test_batches_report_as_events_one_by_one(given, events, cuts):
     detector = watching(given)
@@ -302,7 +297,7 @@ def texts_of(events):
     return [event | held for event, held in zip(events, spoken, strict=True)]
 
 
-@share(2)
+@examples(50)
 @given(SETS, streams().map(texts_of), st.sets(st.integers(0, 8)), st.booleans())
 def test_arrow_tables_report_as_rows(given, events, cuts, coded):
     detector = watching(given)
@@ -311,7 +306,7 @@ def test_arrow_tables_report_as_rows(given, events, cuts, coded):
     assert same(whole, in_pieces(detector.fork(), events, cuts, lambda piece: td.EventBatch.of(as_table(piece))))
 
 
-@share(5)
+@examples(20)
 @given(SETS, st.integers(0, 5), st.integers(2, 4))
 def test_a_long_table_of_few_kinds_reports_as_rows(given, seed, size):
     rows = [
@@ -341,7 +336,7 @@ def gone_on(detector, way):
 
 @pytest.mark.parametrize("way", ["snapshot", "pickle", "where"])
 @given(given=SETS, events=streams(), more=more, lateness=st.sampled_from([None, "2 s"]))
-@share(3)
+@examples(33)
 def test_a_run_that_is_resumed_anywhere_is_the_uninterrupted_one(way, given, events, more, lateness):
     until = moment(end_of(events, more))
     fresh = watching(given, lateness=lateness, keep=["kind"])
@@ -359,7 +354,7 @@ def test_a_run_that_is_resumed_anywhere_is_the_uninterrupted_one(way, given, eve
             assert (going_on.transitions, going_on.late) == (whole.transitions, whole.late)
 
 
-@share(3)
+@examples(33)
 @given(SETS, streams(most=6))
 def test_a_run_may_be_resumed_after_every_event(given, events):
     detector = watching(given)
@@ -373,7 +368,7 @@ def test_a_run_may_be_resumed_after_every_event(given, events):
 # Time -------------------------------------------------------------------------------------------------
 
 
-@share(2)
+@examples(50)
 @given(SETS, streams(), st.randoms(use_true_random=False), st.integers(0, 8))
 def test_events_that_come_within_the_lateness_are_put_in_order(given, events, rng, cut):
     jitter = sorted(
@@ -408,7 +403,7 @@ def test_what_is_too_late_is_told_and_as_if_it_never_came(given, events, order):
     assert detector.late == len(late)
 
 
-@share(2)
+@examples(50)
 @given(SETS, streams(), st.integers(0, 8), st.lists(st.integers(0, 3), max_size=3))
 def test_time_that_passes_between_events_changes_nothing_but_when_reports_come(given, events, split, steps):
     quiet, told = watching(given), watching(given)

@@ -23,11 +23,6 @@ SCHEMAS = (
 )
 
 
-def times(count):
-    """So many examples, and more where the profile asks for more."""
-    return examples(count)
-
-
 WORDS = (
     "a", "b.c", "`odd one`", "price", "and", "or", "not", "AND", "in", "is", "is a", "is null", "null", "exists",
     "has", "any(", "all(", "none(", "age(", "between", "like", "matches", "contains", "starts with", "ends with",
@@ -106,19 +101,19 @@ def test_arbitrary_text_is_read_or_refused(notation, source):
 
 @pytest.mark.parametrize("notation", ALL)
 @given(source=st.text(st.characters(codec=None, categories=["Cs", "Cc", "Ll", "Nd", "Po"]), max_size=20))
-@times(50)
+@examples(50)
 def test_halves_of_surrogates_and_control_characters_are_read_or_refused(notation, source):
     accepts_or_refuses(source, notation)
 
 
 @given(soup())
-@times(300)
+@examples(300)
 def test_a_soup_of_tokens_is_read_or_refused(source):
     accepts_or_refuses(source, "text")
 
 
 @given(soup(joint=""))
-@times(150)
+@examples(150)
 def test_tokens_without_spaces_are_read_or_refused(source):
     accepts_or_refuses(source, "text")
 
@@ -130,7 +125,7 @@ def test_likely_mistakes_are_read_or_refused(source):
 
 @pytest.mark.parametrize("notation", ["text", "json"])
 @given(data=st.data())
-@times(150)
+@examples(150)
 def test_broken_filters_are_read_or_refused(notation, data):
     accepts_or_refuses(data.draw(broken(notation)), notation)
 
@@ -144,7 +139,7 @@ URL_WORDS = (
 
 
 @given(soup(URL_WORDS, joint=""))
-@times(300)
+@examples(300)
 @example("a_from=2&a_to=1")
 @example("a_from=1&a_from=2")
 @example("posted_from=x")
@@ -187,7 +182,7 @@ objects = st.recursive(
 
 
 @given(objects)
-@times(300)
+@examples(300)
 @example({"attr": "a", "op": "!=", "quantifier": {}})
 @example({"attr": "a", "op": {}})
 @example({"attr": [], "op": "="})
@@ -198,7 +193,7 @@ def test_random_json_objects_are_read_or_refused(node):
 
 
 @given(objects, filters(depth=2), st.data())
-@times(150)
+@examples(150)
 def test_a_part_replaced_by_another_object_is_read_or_refused(node, tree, data):
     whole = json.loads(td.render(tree, notation="json"))
     assume(isinstance(whole, dict))
@@ -293,12 +288,12 @@ def assert_one_reading(source):
 
 
 @given(soup())
-@times(400)
+@examples(400)
 def test_the_quick_way_accepts_nothing_the_grammar_refuses(source):
     assert_one_reading(source)
 
 
 @given(broken("text"))
-@times(200)
+@examples(200)
 def test_the_quick_way_and_the_grammar_agree_on_broken_filters(source):
     assert_one_reading(source)

@@ -36,11 +36,6 @@ DECLARED = [
 UNASKED = st.fixed_dictionaries({}, optional={"unasked": st.sampled_from([1, "x", [1]])})
 
 
-def share(of):
-    """Return settings for a part of the profile's examples: these cost more than others."""
-    return examples(100 // of)
-
-
 def watching(kind, pairs, *, schema=None, **settings):
     """Return a detector of patterns called by a letter and their places; those that a schema refuses stay out."""
     made = td.Detector(schema=schema, **settings)
@@ -87,7 +82,7 @@ def test_other_patterns_change_nothing(ours, others, events, at, schema, data):
     assert outcome(alone, cut(events, at)) == outcome(beside, cut(events, at))
 
 
-@share(2)
+@examples(50)
 @given(SETS, SETS, ODD, st.integers(0, 8), st.sampled_from([None, "1 s", "3 s"]))
 def test_patterns_that_come_and_go_change_nothing(ours, others, events, at, lateness):
     alone, beside = (watching("p", ours, lateness=lateness) for _ in range(2))
@@ -104,7 +99,7 @@ def test_patterns_that_come_and_go_change_nothing(ours, others, events, at, late
     assert heard[alone] == heard[beside]
 
 
-@share(2)
+@examples(50)
 @given(SETS, SETS, streams(), st.sampled_from(["text", "list", "none"]))
 def test_other_patterns_change_nothing_in_tables(ours, others, events, form):
     start = datetime(1970, 1, 1, tzinfo=UTC)

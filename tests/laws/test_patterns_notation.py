@@ -34,14 +34,9 @@ ANY = st.one_of(
 )
 
 
-def times(count):
-    """So many examples, and more where the profile asks for more."""
-    return examples(count)
-
-
 @pytest.mark.parametrize("notation", BOTH)
 @given(pattern=ANY)
-@times(200)
+@examples(200)
 def test_what_is_rendered_parses_back(notation, pattern):
     assert lang.parse_pattern(lang.render_pattern(pattern, notation), notation=notation) == pattern
 
@@ -74,7 +69,7 @@ def joined(steps):
 
 @pytest.mark.parametrize("notation", BOTH)
 @given(pattern=awkward_patterns())
-@times(50)
+@examples(50)
 def test_any_filter_and_any_name_survive(notation, pattern):
     assert lang.parse_pattern(lang.render_pattern(pattern, notation), notation=notation) == pattern
 
@@ -112,7 +107,7 @@ PIECES = ("a", "b", "f1:a", "a{2,}", "a{2}", "(", ")", ",", ";", "and", "or", "n
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map(" ".join))
-@times(300)
+@examples(300)
 def test_a_jumble_is_a_pattern_or_a_clear_refusal(text):
     for read in (lang.parse_pattern, lang.read_patterns):
         mistakes = mistakes_of(read, text)
@@ -133,7 +128,7 @@ def mistakes_of(read, source):
                         ("filters", "pattern", "absence", "step", "label", "least", "sequence", "joints", "and", "or",
                          "timed", "within", "conditions", "late", "early", "not", "for", "name", "filter")),
                         inner, max_size=4)))  # fmt: skip
-@times(150)
+@examples(150)
 def test_any_json_is_a_pattern_or_a_clear_refusal(node):
     whole = {"filters": [{"name": "a", "filter": True}], "pattern": node}
     for source in (whole, node if isinstance(node, dict) else {"pattern": node}):

@@ -16,18 +16,13 @@ from tidings.testing.strategies import filters, worlds
 BOTH = ("text", "json")
 
 
-def times(count):
-    """So many examples, and more where the profile asks for more."""
-    return examples(count)
-
-
 def parsed(source, notation):
     return td.parse(source, notation=notation)
 
 
 @pytest.mark.parametrize("notation", BOTH)
 @given(tree=filters())
-@times(250)
+@examples(250)
 def test_what_is_rendered_parses_back(notation, tree):
     assert parsed(td.render(tree, notation=notation), notation) == tree
 
@@ -48,7 +43,7 @@ def in_url(tree):
 
 
 @given(filters(depth=1))
-@times(250)
+@examples(250)
 def test_url_says_it_or_names_what_it_cannot_say(tree):
     query, problem = in_url(tree)
     if problem is None:
@@ -62,7 +57,7 @@ def test_url_says_it_or_names_what_it_cannot_say(tree):
 
 
 @given(worlds(), st.data())
-@times(150)
+@examples(150)
 def test_a_schema_ontology_and_regions_change_nothing_of_what_was_written(world, data):
     tree = data.draw(filters(world))
     known = {key: value for key, value in world.keywords.items() if key != "now"}
@@ -71,7 +66,7 @@ def test_a_schema_ontology_and_regions_change_nothing_of_what_was_written(world,
 
 
 @given(worlds(), st.data())
-@times(150)
+@examples(150)
 def test_url_with_a_schema_gives_values_their_kinds(world, data):
     tree = data.draw(filters(world, depth=1))
     try:
@@ -83,7 +78,7 @@ def test_url_with_a_schema_gives_values_their_kinds(world, data):
 
 
 @given(st.integers(0, 2**32))
-@times(30)
+@examples(30)
 def test_saved_searches_survive_every_notation(seed):
     for _, text in saved_searches(5, seed):
         tree = td.parse(text)
@@ -92,7 +87,7 @@ def test_saved_searches_survive_every_notation(seed):
 
 
 @given(filters())
-@times(150)
+@examples(150)
 def test_the_quick_way_reads_what_the_grammar_reads(tree):
     text = td.render(tree)
     quick = parse_fast(text)

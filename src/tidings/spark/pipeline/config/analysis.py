@@ -19,6 +19,7 @@ from tidings.errors import BadFrame, TidingsError
 from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.pipeline.config.checks import RESERVED
 from tidings.spark.pipeline.config.reading import FileMistake, TomlPath
+from tidings.spark.pipeline.config.settings import FOLDERS
 from tidings.spark.pipeline.config.variables import ExpandedText, mask
 from tidings.spark.pipeline.run.match_batches import TIME, resolve_column
 from tidings.spark.pipeline.run.trouble import extract_message
@@ -154,7 +155,7 @@ class _SparkCheck:
             if "subscription" in map(str.lower, kept):
                 text = "[matching] the events have a column `subscription` themselves; say `keep`"
                 self.mistakes.append(FileMistake(("matching",), text))
-        in_folders = any(sink.kind in ("json", "parquet") for sink in self._file.sinks)
+        in_folders = any(sink.kind in FOLDERS for sink in self._file.sinks)
         if in_folders and "batch" in map(str.lower, kept):
             text = "[matching] the column `batch` would be hidden by the sinks' folders `batch=N`"
             text += "; call it otherwise in [derived], and say `keep`"
