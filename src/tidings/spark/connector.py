@@ -81,8 +81,8 @@ def _list_jars(folder: str, origin: str) -> list[str]:
     """Return the jars of a folder, or refuse one that lacks some; `origin` is what named the folder."""
     path = Path(folder)
     jars = sorted(str(jar.resolve()) for jar in path.glob("*.jar"))
-    # Jars that Spark itself has are not needed.
-    lacking = [jar for jar in find_missing_jars(path) if jar in find_missing_jars(find_spark_jars())]
+    wanted = find_missing_jars(find_spark_jars())  # those that Spark itself has are not needed
+    lacking = [jar for jar in find_missing_jars(path) if jar in wanted]
     if lacking:
         holds = f"lacks {', '.join(f'`{jar}`' for jar in lacking)}" if jars else "holds no jars"
         msg = f"{origin} names `{folder}`, which {holds}; {describe_jars()}"
