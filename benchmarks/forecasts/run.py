@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from functools import partial
-from time import process_time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +20,7 @@ import numpy as np
 import tidings as td
 from benchmarks.forecasts.plain import PlainForecastLoop
 from benchmarks.patterns.run import heading
-from tidings.bench.harness.timing import Figure, measure_seconds
+from tidings.bench.harness.timing import Clock, Figure, measure_seconds
 from tidings.bench.workloads.composites import Stream, composites, publications, uniform_stream
 from tidings.lang import WrittenPattern
 from tidings.model.patterns import Mode
@@ -124,10 +123,10 @@ def measure_case(case: ForecastCase, *, repeat: int, quick: bool) -> None:
         piece = table.slice(turn * events, events)
         results: list[td.Detections] = []
         taking = partial(take_events, detector, piece, results)
-        ours.append(measure_seconds(taking, process_time) / events)
+        ours.append(measure_seconds(taking, Clock.PROCESSOR) / events)
         forecasts = len(results[0].forecasts)
         some = names[turn * events : turn * events + few]
-        plain.append(measure_seconds(partial(loop.take, some), process_time) / few)
+        plain.append(measure_seconds(partial(loop.take, some), Clock.PROCESSOR) / few)
     mine, other = Figure("s", tuple(ours)), Figure("s", tuple(plain))
     must, aim = (f"{n:,}" if n else "" for n in (case.must, case.aim))
     print(
@@ -162,7 +161,9 @@ def training(*, repeat: int, quick: bool) -> None:
     learner = td.Detector()
     learner.add_many(write_patterns(composites(count, seed=SEED)))
     td.train(learner, table.slice(0, 1_000))
-    seconds = Figure("s", tuple(measure_seconds(lambda: td.train(learner, table), process_time) for _ in range(repeat)))
+    seconds = Figure(
+        "s", tuple(measure_seconds(lambda: td.train(learner, table), Clock.PROCESSOR) for _ in range(repeat))
+    )
     title = f"training, {events:,} events, {count:,} patterns"
     print(f"{title:<52}{seconds.median:>10.1f} s {seconds.spread:>7.0%} {'60 s':>9} {'20 s':>10}")
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-import time
 import tracemalloc
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +25,7 @@ import tidings as td
 from benchmarks.patterns.cases import CASES, SEED, PatternCase, abc
 from benchmarks.patterns.plain import PlainPatternLoop
 from tidings.bench.harness.results import describe_machine
-from tidings.bench.harness.timing import Figure, measure_seconds
+from tidings.bench.harness.timing import Clock, Figure, measure_seconds
 from tidings.bench.workloads.composites import composites
 from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.model.patterns import Mode
@@ -113,12 +112,12 @@ def measure_case(case: PatternCase, *, repeat: int) -> Measured:
         piece = events.slice(case.few + turn * case.many, case.many)
         lists = _lists(piece.slice(0, case.few))
         ours.append(
-            measure_seconds(lambda piece=piece: counts.append(len(detector.detect_many(piece))), time.process_time)
+            measure_seconds(lambda piece=piece: counts.append(len(detector.detect_many(piece))), Clock.PROCESSOR)
         )
-        loops.append(measure_seconds(lambda lists=lists: plain.take(*lists), time.process_time))
+        loops.append(measure_seconds(lambda lists=lists: plain.take(*lists), Clock.PROCESSOR))
         if paper is not None:
             some = _lists(piece.slice(0, case.paper))
-            papers.append(measure_seconds(lambda some=some: _feed(paper, *some), time.process_time))
+            papers.append(measure_seconds(lambda some=some: _feed(paper, *some), Clock.PROCESSOR))
     return Measured(
         case,
         _each(ours[1:], case.many),
@@ -208,9 +207,9 @@ def compiling(n: int) -> None:
         detector_of(patterns[:2], mode)
         parsed: list[Pattern] = []
         reading = measure_seconds(
-            lambda texts=texts, into=parsed: into.extend(map(parse_pattern, texts)), time.process_time
+            lambda texts=texts, into=parsed: into.extend(map(parse_pattern, texts)), Clock.PROCESSOR
         )
-        adding = measure_seconds(lambda parsed=parsed, mode=mode: detector_of(parsed, mode), time.process_time)
+        adding = measure_seconds(lambda parsed=parsed, mode=mode: detector_of(parsed, mode), Clock.PROCESSOR)
         whole, arrays = _bytes(texts, mode)
         print(f"| {title} | {reading:.2f} s | {adding:.2f} s | {whole / n:,.0f} B | {arrays / n:,.0f} B |", flush=True)
 

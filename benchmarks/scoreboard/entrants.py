@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from tidings.algebra import Reading, Setting
 from tidings.bench.harness.baselines import MatchCounter
-from tidings.bench.harness.measure import BATCH_SIZE, US
+from tidings.bench.harness.measure import BATCH_SIZE
 from tidings.bench.harness.peers import PEERS
 from tidings.bench.harness.subscription_forms import SubscriptionSource, load_matcher, slice_source
-from tidings.bench.harness.timing import measure_seconds
+from tidings.bench.harness.timing import US, measure_seconds
 from tidings.bench.workloads import Workload
 from tidings.engine.events.event_source import ReadEvents
 from tidings.matcher import Matcher

@@ -1,21 +1,19 @@
 """Measuring an entrant of the scoreboard inside its own process, and comparing its answers with the engine's.
 
-Time is processor time, of all threads: on a machine that others use too, everyone waits, and not evenly.
+The clock is that of the settings: processor time of all threads, since on a machine that others use too everyone
+waits, and not evenly.
 """
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.scoreboard.forked_process import READY
-from tidings.bench.harness.measure import US
 from tidings.bench.harness.process_memory import read_status, settle_resident_memory
-from tidings.bench.harness.timing import count_fitting, grow_to_fit, measure_seconds, time_repeats
+from tidings.bench.harness.timing import Clock, measure_seconds, plan_repeats, time_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
     from benchmarks.scoreboard.forked_process import Send
     from tidings.bench.harness.measure import Settings
 
-LEAST_S = 0.05
-"""A shorter repeat is made of several rounds; otherwise the clock and the scheduler are measured."""
-
 
 def measure_entrant(entrant: Entrant, subscriptions: int, settings: Settings, *, send: Send) -> None:
     """Build and time an entrant; send `build_s` first, so that it is kept if the process is stopped, then the rest."""
@@ -35,10 +30,10 @@ def measure_entrant(entrant: Entrant, subscriptions: int, settings: Settings, *,
     before = settle_resident_memory()
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets VmHWM, the peak
-    resident, began = read_status("VmRSS"), process_time()
+    resident, began = read_status("VmRSS"), settings.clock.read()
     send(READY)
-    send({"build_s": _time_building(entrant, subscriptions)})
-    figures = _time_matching(entrant, settings, left_s=max(0.0, settings.budget_s - (process_time() - began)))
+    send({"build_s": _time_building(entrant, subscriptions, settings.clock)})
+    figures = _time_matching(entrant, settings, left_s=max(0.0, settings.budget_s + began - settings.clock.read()))
     peak = read_status("VmHWM") - resident
     memory = {"bytes": settle_resident_memory() - before, "peak": peak} if before else {}
     send({**figures, "approximate": entrant.approximate, **memory})
@@ -53,52 +48,37 @@ def _warm_up(entrant: Entrant, subscriptions: int, settings: Settings) -> None:
     entrant.build(min(1, subscriptions))
 
 
-def _time_building(entrant: Entrant, subscriptions: int) -> float:
+def _time_building(entrant: Entrant, subscriptions: int, clock: Clock) -> float:
     """Return the seconds of building, including what is built only when the first event comes."""
-    seconds = measure_seconds(lambda: entrant.build(subscriptions), process_time)
+    seconds = measure_seconds(lambda: entrant.build(subscriptions), clock)
     entrant.prepare(1)
-    first, second = (measure_seconds(lambda: entrant.match(1), process_time) for _ in range(2))
+    first, second = (measure_seconds(lambda: entrant.match(1), clock) for _ in range(2))
     return seconds + max(0.0, first - second)
 
 
 def _time_matching(entrant: Entrant, settings: Settings, *, left_s: float) -> dict[str, Any]:
     """Return the answers to the first events, and the times of an event, in microseconds."""
-    count, repeat = _plan_repeats(entrant, settings, allowed_s=min(settings.budget_s / 3, left_s * 0.7))
+    count, repeat = plan_repeats(
+        entrant.match,
+        settings.events,
+        repeat=settings.repeat,
+        allowed_s=min(settings.budget_s / 3, left_s * 0.7),
+        least=settings.checked,
+        prepare=entrant.prepare,
+        clock=settings.clock,
+    )
     entrant.prepare(count)
     answers = entrant.list_answers(entrant.match(count), count)
     matches = sum(answer if isinstance(answer, int) else len(answer) for answer in answers)
     answers = answers[: settings.checked]
-    once = measure_seconds(lambda: entrant.match(count), process_time)
-    rounds = max(1, math.ceil(LEAST_S / max(once, 1e-6)))
-
-    def match_rounds() -> list[Any]:
-        return [entrant.match(count) for _ in range(rounds)]
-
-    began = perf_counter()
-    seconds = time_repeats(match_rounds, repeat=repeat, budget_s=left_s * 0.7, warm_up=False, clock=process_time)
-    wall = perf_counter() - began
+    times = time_events(lambda: entrant.match(count), count, repeat=repeat, budget_s=left_s * 0.7, clock=settings.clock)
     return {
-        "batch": [second / rounds / count * US for second in seconds],
+        "batch": list(times.figure.repeats),
         "events": count,
         "matches": matches / count,
-        "wall": wall / len(seconds) / rounds / count * US,
+        "wall": times.wall_us,
         "answers": answers,
     }
-
-
-def _plan_repeats(entrant: Entrant, settings: Settings, *, allowed_s: float) -> tuple[int, int]:
-    """Return how many events, and how many repeats, fit the time: fewer repeats rather than very few events."""
-    share = allowed_s / (settings.repeat + 1)
-    size, seconds = grow_to_fit(
-        entrant.match, settings.events, allowed_s=share, prepare=entrant.prepare, clock=process_time
-    )
-    if size >= settings.events:
-        return settings.events, settings.repeat
-    count = count_fitting(seconds / size, settings.events, allowed_s=share)
-    if count >= min(settings.checked, settings.events):
-        return count, settings.repeat
-    few = min(3, settings.repeat)
-    return count_fitting(seconds / size, settings.events, allowed_s=allowed_s / (few + 1)), few
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from tidings.bench.harness import Settings, describe_run, peers
 from tidings.bench.harness.measure import BATCH_SIZE
 from tidings.bench.harness.process_memory import compute_allowance, read_available_memory, read_status
 from tidings.bench.harness.results import Role
+from tidings.bench.harness.timing import Clock
 from tidings.bench.workloads import WORKLOADS, workload
 from tidings.concepts.spelling import did_you_mean
 from tidings.errors import FileError, TidingsError
@@ -133,10 +134,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _make_board(arguments: argparse.Namespace, path: Path) -> Board:
     if arguments.quick:
-        settings = Settings(events=32, repeat=2, budget_s=arguments.budget or 10.0, seed=arguments.seed, warm_up=100)
+        settings = Settings(events=32, repeat=2, budget_s=arguments.budget or 10.0, warm_up=100)
     else:
-        events, repeat = arguments.events, arguments.repeat
-        settings = Settings(events=events, repeat=repeat, budget_s=arguments.budget or 60.0, seed=arguments.seed)
+        settings = Settings(events=arguments.events, repeat=arguments.repeat, budget_s=arguments.budget or 60.0)
+    settings = replace(settings, seed=arguments.seed, clock=Clock.PROCESSOR)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not (arguments.resume or arguments.report):
         path.replace(path.with_suffix(".old.jsonl"))  # hours of work may be in it

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
 from typing import TYPE_CHECKING, Any
 
 import tidings as td
 from benchmarks.papers.classifieds.workload import CARS, calls_as_printed, every_subset, full_event, with_areas
 from tidings.algebra import Setting
 from tidings.bench.harness.studies import Chart, Line
-from tidings.bench.harness.timing import Figure
+from tidings.bench.harness.timing import US, Clock, Figure, time_repeats, to_figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,13 +57,8 @@ def with_polygons(sizes: tuple[int, ...], *, seed: int, say: Callable[[str], Non
 def time_events(matcher: Matcher, events: list[dict[str, Any]]) -> Figure:
     """Return the processor time of an event in a batch, in microseconds, of each repeat."""
     matcher.settle()
-    matcher.match_many(events)
-    seconds = []
-    for _ in range(REPEATS):
-        begin = time.process_time()
-        matcher.match_many(events)
-        seconds.append((time.process_time() - begin) / len(events) * 1e6)
-    return Figure("us", tuple(seconds))
+    seconds = time_repeats(lambda: matcher.match_many(events), repeat=REPEATS, clock=Clock.PROCESSOR)
+    return to_figure(seconds, "us", by=US / len(events))
 
 
 def exponent(points: dict[int, Figure]) -> float:

@@ -9,7 +9,6 @@ Times are the process's own, so that what else the machine does counts little; n
 from __future__ import annotations
 
 import gc
-import time
 import tracemalloc
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import AttributeReader, Reading, Setting, collect_requirements
-from tidings.bench.harness.timing import Figure, time_repeats, to_figure
+from tidings.bench.harness.timing import Clock, Figure, time_repeats, to_figure
 from tidings.bench.workloads import workload
 from tidings.concepts import Ontology
 from tidings.engine.events.event_source import ReadEvents
@@ -65,7 +64,7 @@ def world(n: int, *, height: int, events: int, seed: int, pairs: list[tuple[str,
 
 def own_seconds(work: Callable[[], object], *, repeat: int, budget_s: float = 10.0) -> list[float]:
     """Return the processor's seconds of up to `repeat` runs; once the budget is spent, no more are made."""
-    return time_repeats(work, repeat=repeat, budget_s=budget_s, warm_up=False, clock=time.process_time)
+    return time_repeats(work, repeat=repeat, budget_s=budget_s, warm_up=False, clock=Clock.PROCESSOR)
 
 
 def build_from(kind: str, made: BoundConcepts) -> Algorithm:

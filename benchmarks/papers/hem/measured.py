@@ -8,14 +8,13 @@ All times are of the processor, so other work on the machine counts for little.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks.papers.hem.workload import BATCH, find_accepted
-from tidings.bench.harness.timing import Figure, measure_seconds, time_repeats, to_figure
+from tidings.bench.harness.timing import Clock, Figure, measure_seconds, time_repeats, to_figure
 from tidings.errors import TidingsError
 from tidings.kernels.papers.hem import MatchPlan
 from tidings.papers.hem.hem import Hem
@@ -67,20 +66,20 @@ def measure_index(name: str, ranges: Ranges, *, repeat: int) -> IndexCost | None
     _warm(name, ranges)
     core = INDEXES[name]()
     try:
-        insert = measure_seconds(lambda: core.insert(table, rows), time.process_time)
+        insert = measure_seconds(lambda: core.insert(table, rows), Clock.PROCESSOR)
     except (MemoryError, TidingsError):
         return None
     extra = _check_answers(name, core, table, ranges)
     seconds = _by_processor(lambda: [core.match(table, event) for event in ranges.events], repeat)
     order = np.random.default_rng(0).permutation(rows)
-    delete = measure_seconds(lambda: core.delete(table, order), time.process_time)
+    delete = measure_seconds(lambda: core.delete(table, order), Clock.PROCESSOR)
     by, each = 1e3 / len(ranges.events), 1e6 / ranges.count
     changes = [to_figure([spent], "us", by=each) for spent in (insert, delete)]
     return IndexCost(to_figure(seconds, "ms", by=by), *changes, extra)
 
 
 def _by_processor(work: Callable[[], object], repeat: int) -> list[float]:
-    return time_repeats(work, repeat=repeat, budget_s=math.inf, warm_up=False, clock=time.process_time)
+    return time_repeats(work, repeat=repeat, budget_s=math.inf, warm_up=False, clock=Clock.PROCESSOR)
 
 
 def _warm(name: str, ranges: Ranges) -> None:
@@ -165,5 +164,5 @@ def plans_taken(ranges: Ranges, *, repeat: int) -> dict[str, Figure]:
     turns: dict[str, list[float]] = {name: [] for name in work}
     for _ in range(repeat):  # by turns, so that what disturbs the machine disturbs all of them
         for name, act in work.items():
-            turns[name].append(measure_seconds(act, time.process_time))
+            turns[name].append(measure_seconds(act, Clock.PROCESSOR))
     return {name: to_figure(seconds, "ms", by=by) for name, seconds in turns.items()}

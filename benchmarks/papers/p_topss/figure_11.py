@@ -7,7 +7,6 @@ are not in its text: its sentences are the claims; lookaheads of 1 to 10 days an
 
 from __future__ import annotations
 
-import time
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,7 +19,7 @@ from benchmarks.papers.p_topss.folds import FORMULAS, GROUPS, MODES, FoldResult,
 from benchmarks.papers.p_topss.ours import ENTRANTS, OURS, follow_cities
 from benchmarks.papers.p_topss.predicting import LOOKAHEADS, THRESHOLDS, over_thresholds, skill
 from tidings.bench.harness.studies import Chart, Line, Study
-from tidings.bench.harness.timing import Figure, measure_seconds
+from tidings.bench.harness.timing import Clock, Figure, measure_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -152,7 +151,7 @@ def _costs(paper: dict[str, Walked]) -> dict[str, float]:
         matrix = dense(model.space, model.training(list(model.counts)))
         times = 1 if len(matrix) > 100 else 100  # six states take microseconds
         seconds.append(
-            min(measure_seconds(lambda matrix=matrix: _powers(matrix), time.process_time) for _ in range(times))
+            min(measure_seconds(lambda matrix=matrix: _powers(matrix), Clock.PROCESSOR) for _ in range(times))
         )
     sizes = [len(model.space) for model in paper.values()]
     return {"heat_states": sizes[1] / sizes[0], "heat_time": seconds[1] / max(seconds[0], 1e-9)}

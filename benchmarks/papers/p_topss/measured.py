@@ -6,7 +6,6 @@ reads an Arrow table, and that is timed too; the paper's machine is handed the f
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import tidings as td
-from tidings.bench.harness.timing import Figure, measure_seconds
+from tidings.bench.harness.timing import Clock, Figure, measure_seconds
 from tidings.bench.workloads.composites import SECOND, publications
 from tidings.lang import WrittenPattern
 from tidings.model.patterns import Mode
@@ -102,7 +101,7 @@ def paper_taken(machine: PaperMachine, stream: Stream, *, most: int | None = Non
     seconds, transitions = [], 0
     for turn in range(repeat + 1):
         times = _shift_times(stream, turn)[: len(names)].tolist()
-        seconds.append(measure_seconds(lambda times=times: _feed(machine, names, times), time.process_time))
+        seconds.append(measure_seconds(lambda times=times: _feed(machine, names, times), Clock.PROCESSOR))
         transitions = transitions or machine.tally.transitions
     return MachineCost(_each(seconds[bool(repeat) :], len(names)), transitions)
 
@@ -114,7 +113,7 @@ def our_taken(detector: td.Detector, stream: Stream, *, most: int | None = None,
     for turn in range(repeat + 1):
         times = pa.array(_shift_times(stream, turn)[: table.num_rows], table.schema.field("time").type)
         events = table.set_column(1, "time", times)
-        seconds.append(measure_seconds(lambda events=events: len(detector.detect_many(events)), time.process_time))
+        seconds.append(measure_seconds(lambda events=events: len(detector.detect_many(events)), Clock.PROCESSOR))
         transitions = transitions or detector.transitions
     return MachineCost(_each(seconds[bool(repeat) :], table.num_rows), transitions)
 

@@ -7,6 +7,7 @@ fewer events, as many as fit the budget, and the note of its result says how man
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,16 @@ import numpy as np
 from tidings.bench.harness import process_memory
 from tidings.bench.harness.results import BATCH, Result, Role
 from tidings.bench.harness.subscription_forms import count_spare, load_matcher, make_subscriptions
-from tidings.bench.harness.timing import Figure, grow_to_fit, measure_seconds, time_repeats, to_figure
+from tidings.bench.harness.timing import (
+    US,
+    Clock,
+    Figure,
+    measure_seconds,
+    plan_repeats,
+    time_events,
+    time_repeats,
+    to_figure,
+)
 from tidings.bench.workloads import rows_of
 from tidings.kernels.array_types import IntArray
 from tidings.matcher import Matcher
@@ -29,9 +39,6 @@ if TYPE_CHECKING:
 
 BATCH_SIZE = 1024
 """Events in a batch."""
-
-US = 1e6
-"""Microseconds in a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,7 @@ class Settings:
     peers: bool = True
     checked: int = 64
     warm_up: int = 200
+    clock: Clock = Clock.WALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +92,8 @@ def measure_matcher(
     if settings.from_text and loaded.form != "text":
         say(f"{name}: building from text")
         texts = workload.texts(n, settings.seed)
-        figures["build_text"] = Figure("s", (measure_seconds(lambda: load_matcher(workload, texts, kind=kind)),))
+        seconds = measure_seconds(lambda: load_matcher(workload, texts, kind=kind), settings.clock)
+        figures["build_text"] = Figure("s", (seconds,))
     if settings.memory:
         say(f"{name}: measuring memory")
         figures |= _measure_memory(workload, n, kind=kind, seed=settings.seed)
@@ -115,32 +124,35 @@ def _time_building(
         built.append(load_matcher(workload, subscriptions.source, kind=kind))
 
     repeat = min(3, settings.repeat)
-    seconds = time_repeats(build, repeat=repeat, budget_s=settings.budget_s, warm_up=False)
+    seconds = time_repeats(build, repeat=repeat, budget_s=settings.budget_s, warm_up=False, clock=settings.clock)
     return built[0], {f"build_{subscriptions.form}": to_figure(seconds, "s")}
 
 
 def _select_events(matcher: Matcher, events: pa.Table, settings: Settings) -> pa.Table:
     """Return as many of the events as the matcher handles within the budget, all repeats included."""
     matcher.match_many(events.slice(0, 1))
-    allowed_s = settings.budget_s / (settings.repeat + 1)
-    size, seconds = grow_to_fit(
-        lambda count: matcher.match_many(events.slice(0, count)), events.num_rows, allowed_s=allowed_s
+    plan = plan_repeats(
+        lambda count: matcher.match_many(events.slice(0, count)),
+        events.num_rows,
+        repeat=settings.repeat,
+        allowed_s=settings.budget_s,
+        clock=settings.clock,
     )
-    return events if size >= events.num_rows else events.slice(0, max(size, int(size * allowed_s / seconds)))
+    return events.slice(0, plan.events)
 
 
 def _time_matching(matcher: Matcher, events: pa.Table, figures: dict[str, Figure], *, settings: Settings) -> IntArray:
     """Time events one by one and in batches, and return how many subscriptions each event matches."""
-    repeat, budget_s, count = settings.repeat, settings.budget_s, events.num_rows
+    repeat, clock, count = settings.repeat, settings.clock, events.num_rows
+    timed = partial(time_events, count=count, repeat=repeat, budget_s=settings.budget_s, clock=clock)
     batches = [events.slice(at, BATCH_SIZE) for at in range(0, count, BATCH_SIZE)]
-    seconds = time_repeats(lambda: [matcher.match_many(batch) for batch in batches], repeat=repeat, budget_s=budget_s)
+    in_batches = timed(lambda: [matcher.match_many(batch) for batch in batches])
     rows = rows_of(events)
-    single = time_repeats(lambda: [matcher.match(row) for row in rows], repeat=repeat, budget_s=budget_s)
-    figures["single"] = to_figure(single, "us", by=US / count)
-    figures[BATCH] = to_figure(seconds, "us", by=US / count)
+    figures["single"] = timed(lambda: [matcher.match(row) for row in rows]).figure
+    figures[BATCH] = in_batches.figure
     # A result may cache the ids it made, so each repeat gets its own; two batches are enough to tell.
     some = batches[:2]
-    arrows = [measure_seconds(matcher.match_many(batch).to_arrow) for _ in range(repeat) for batch in some]
+    arrows = [measure_seconds(matcher.match_many(batch).to_arrow, clock) for _ in range(repeat) for batch in some]
     figures["to_arrow"] = to_figure(arrows, "us", by=US / some[0].num_rows)
     counts = [np.bincount(matcher.match_many(batch).event_index, minlength=batch.num_rows) for batch in batches]
     whole: IntArray = np.concatenate(counts)
@@ -156,8 +168,8 @@ def _time_changes(
     inserts: list[float] = []
     deletes: list[float] = []
     for _ in range(settings.repeat + 1):
-        inserts.append(measure_seconds(lambda: matcher.add_many(spare.source)))
-        deletes.append(measure_seconds(lambda: matcher.remove_many(ids)))
+        inserts.append(measure_seconds(lambda: matcher.add_many(spare.source), settings.clock))
+        deletes.append(measure_seconds(lambda: matcher.remove_many(ids), settings.clock))
         if sum(inserts) + sum(deletes) > settings.budget_s:
             break
     warm = 1 if len(inserts) > 1 else 0

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from tidings.bench.harness import peers
 from tidings.bench.harness.baselines import Expressions, Law, Scan, write_pairs
-from tidings.bench.harness.measure import US, MeasuredMatcher, Settings, measure_matcher
+from tidings.bench.harness.measure import MeasuredMatcher, Settings, measure_matcher
 from tidings.bench.harness.results import BATCH, Result, Role
 from tidings.bench.harness.subscription_forms import count_spare
-from tidings.bench.harness.timing import Figure, count_fitting, measure_seconds, time_repeats, to_figure
+from tidings.bench.harness.timing import US, Figure, count_fitting, measure_seconds, time_repeats, to_figure
 from tidings.bench.workloads import Baseline, Workload
 from tidings.bench.workloads import workload as find_workload
 from tidings.errors import TidingsError
