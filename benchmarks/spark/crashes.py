@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-TESTS = ("tests/spark/test_crash.py", "tests/spark/test_local_cluster.py")
+TESTS = ("tests/spark/pipeline/test_crash.py", "tests/spark/test_local_cluster.py")
 
 
 def main() -> int:

@@ -45,7 +45,7 @@ def write() -> None:
 
 def _use(folder: Path):
     """Match, leave out duplicates and detect a pattern in a stream; return the session."""
-    from tests.spark.piping import Pipe
+    from tests.spark.pipeline.piping import Pipe
 
     from tidings import spark as ts
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.kafka.fixture import connector_jars, kafka  # noqa: F401 - a fixture
-from tests.spark.piping import Pipe
+from tests.spark.pipeline.piping import Pipe
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",  # as many as there are cores; the default makes 200 tiny tasks

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from tests.kafka.broker import wait_for
 from tests.kafka.leash import leashed
-from tests.spark.crashing import alive, command_of, descendants
+from tests.spark.pipeline.crashing import alive, command_of, descendants
 
 import tidings as td
 

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from tests.spark.crashing import QUICK
+from tests.spark.pipeline.crashing import QUICK
 
 
 def main(folder: Path) -> None:

@@ -12,10 +12,10 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from tests.kafka.leash import leashed
-from tests.spark.crashing import Driver
-from tests.spark.on_detect import started
-from tests.spark.test_detect import found_on
-from tests.spark.test_detect_stream import written
+from tests.spark.detect.on_detect import started
+from tests.spark.detect.test_detect import found_on
+from tests.spark.detect.test_detect_stream import written
+from tests.spark.pipeline.crashing import Driver
 from tests.unit.spark.detect.pattern_cases import TOLD, disordered, found_locally, log
 
 pytestmark = pytest.mark.slow
@@ -26,9 +26,9 @@ class Killed(Driver):
 
     def __init__(self, folder):
         self._log = folder / f"driver-{time.monotonic_ns()}.log"
-        root = Path(__file__).parents[2]
+        root = Path(__file__).parents[3]
         environ = {**os.environ, "PYTHONPATH": str(root)}
-        command = leashed(sys.executable, "-m", "tests.spark.on_detect", folder)
+        command = leashed(sys.executable, "-m", "tests.spark.detect.on_detect", folder)
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, cwd=root, start_new_session=True

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tests.spark.test_detect import found_on
+from tests.spark.detect.test_detect import found_on
 from tests.unit.spark.detect.pattern_cases import COLUMNS, LOGIN, NAMES, TOLD, at, disordered, found_locally, log
 
 from tidings import spark as ts

@@ -6,10 +6,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tests.spark.test_detect_stream import streamed
-from tests.spark.test_detect_stream import written as written_down
-from tests.spark.test_pipeline_patterns import ATTACKS, PIPELINE, login
-from tests.spark.test_train import lying
+from tests.spark.detect.test_detect_stream import streamed
+from tests.spark.detect.test_detect_stream import written as written_down
+from tests.spark.pipeline.test_pipeline_patterns import ATTACKS, PIPELINE, login
+from tests.spark.train.test_train import lying
 from tests.unit.spark.detect.forecast_cases import (
     TOLD,
     as_events,

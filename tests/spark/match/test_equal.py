@@ -29,7 +29,7 @@ DDL = """
 KINDS = {"priced": "number"}
 """What is read otherwise than its column says; the words beside the DataFrame's own types."""
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 EPOCH = datetime(2024, 4, 20, tzinfo=UTC)
 WORDS = ("ford", "focus", "Ford", "", "fo", "straße", "łódź", "a b")
 BIG = 2**53 + 1

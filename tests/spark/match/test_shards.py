@@ -9,14 +9,15 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F  # noqa: N812
-from tests.spark.test_equal import DDL, KINDS, Rows, declared, local_pairs, searches
+from tests.spark.match.test_equal import DDL, KINDS, Rows, declared, local_pairs, searches
 
 import tidings as td
 from tidings import spark as ts
 from tidings.bench.workloads import NOW
 from tidings.errors import BadFrame, BadSubscriptions, SnapshotError
+from tidings.matcher.live.open_version import open_version
 from tidings.matcher.live.sharded_store import shard_of
-from tidings.matcher.live.versions import open_version, read_version
+from tidings.matcher.live.versions import read_version
 from tidings.spark.match.worker_stage import distribute_rows
 from tidings.spark.schema import schema_of
 from tidings.spark.subscriptions.compile import build_part_column

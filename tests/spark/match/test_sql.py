@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from pyspark.errors import AnalysisException
-from tests.spark.test_equal import DDL, Rows, declared, searches
+from tests.spark.match.test_equal import DDL, Rows, declared, searches
 
 import tidings as td
 from tidings import spark as ts

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tests.spark.crashing import QUICK, Driver, World
+from tests.spark.pipeline.crashing import QUICK, Driver, World
 
 pytestmark = pytest.mark.slow
 

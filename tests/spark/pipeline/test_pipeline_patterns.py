@@ -42,7 +42,7 @@ kind = "json"
 path = "attacks"
 [[detections]]
 kind = "python"
-function = "tests.spark.piping:step"
+function = "tests.spark.pipeline.piping:step"
 [shown]
 view = "off"
 lines = "lines.jsonl"
@@ -99,7 +99,7 @@ def test_filters_and_patterns_read_the_same_events_and_when_one_query_fails_both
         raise OSError(msg)
 
     pipe.during(None, full)
-    with pytest.raises(SinkError, match=r"`tests.spark.piping:step` failed in batch \d: OSError: no room"):
+    with pytest.raises(SinkError, match=r"`tests.spark.pipeline.piping:step` failed in batch \d: OSError: no room"):
         pipe.run()
     assert len(pipe.rows("attacks")) == 1  # written before the other sink failed
     pipe.events(login(8, "denied", 6))

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from pyspark.sql import Row
-from tests.spark.piping import filters, jsonl
+from tests.spark.pipeline.piping import filters, jsonl
 
 import tidings as td
 from tidings.spark.pipeline.config.values import Trigger

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 
-from tests.spark.piping import COLUMNS
+from tests.spark.pipeline.piping import COLUMNS
 
 from tidings.spark.pipeline.config.settings import SourceSettings
 from tidings.spark.pipeline.sources import sources

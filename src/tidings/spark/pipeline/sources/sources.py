@@ -168,8 +168,9 @@ def add_derived_columns(frame: DataFrame, derived: Mapping[str, str]) -> DataFra
     Spark 4 throws at `1/0`, at a bad cast, at an index out of bounds, and one such row would stop the query. Turning
     that off for the session would not do: numbers would overflow in silence, and `raise_error`, `url_decode` or a bad
     regular expression throw all the same. So every expression is tried first: Spark's `try_to_binary` gives null for
-    whatever its argument throws (tests/spark/test_sources.py checks that), and only where that succeeds is the value
-    computed. An expression is computed twice, which for the usual ones is little beside decoding the event.
+    whatever its argument throws (tests/spark/pipeline/sources/test_sources.py checks that), and only where that
+    succeeds is the value computed. An expression is computed twice, which for the usual ones is little beside decoding
+    the event.
     """
     for name, sql in derived.items():
         tried = frame.withColumn("_went_well", F.when(F.col("_refused").isNull(), _can_compute(F.expr(sql))))

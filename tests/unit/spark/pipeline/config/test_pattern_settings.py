@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from rich.console import Console
-from tests.spark.test_pipeline_patterns import ATTACKS as SIZED_ATTACKS
-from tests.spark.test_pipeline_patterns import PIPELINE
+from tests.spark.pipeline.test_pipeline_patterns import ATTACKS as SIZED_ATTACKS
+from tests.spark.pipeline.test_pipeline_patterns import PIPELINE
 from tests.unit.spark.pipeline.config.mistake_lines import without_lines
 
 from tidings.errors import BadPipeline
