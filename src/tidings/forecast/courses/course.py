@@ -125,10 +125,8 @@ class Tracker:
         """
         out = np.empty(len(masks), np.int32)
         whole = [np.ascontiguousarray(numbers, np.int64) for numbers in (rows, starts, masks, times)]
-        tracking.walk(
-            self.nodes, self.order, self.edges, self.lists, self.minterms, self.settings,
-            states, *whole, np.ascontiguousarray(hits, np.bool_), out,
-        )  # fmt: skip
+        tables = (self.nodes, self.order, self.edges, self.lists, self.minterms, self.settings)
+        tracking.walk(tables, states, *whole, np.ascontiguousarray(hits, np.bool_), out)
         return out
 
     def cell(self, state: IntArray, now: int) -> int:

@@ -185,12 +185,11 @@ class GroupCounter:
     ) -> None:
         group, entries, counts = self.group, piece.entries, self.counts[row]
         course, (cells, hit) = group.exact[row].course, scratch
-        labels, width = group.labels[row], int(group.widths[row])
-        state, table, hits = self.cells[row], course.table.ravel(), course.hits.ravel()
-        walk(entries.kind, entries.starts, entries.rows, labels, width, table, hits, state, cells, hit)
+        labels, width, state = group.labels[row], int(group.widths[row]), self.cells[row]
+        table = (labels, width, course.table.ravel(), course.hits.ravel())
+        walk(entries.kind, (entries.starts, entries.rows), table, state, cells, hit)
         if not final:
-            args = (entries.kind, entries.starts, entries.rows, piece.old, piece.weights, labels, width, state, cells)
-            count_moves(*args, counts.moves.reshape(-1))
+            count_moves(piece.new_entries, entries.kind, labels, width, state, cells, counts.moves.reshape(-1))
         piece.count(counts, cells, hit, piece.after(hit) if piece.keyed or counts.spans else None)
         if not final:
             some = piece.done > 0
@@ -212,8 +211,8 @@ class GroupCounter:
             of = of if final else states.copy()
         counts = self.counts[len(self.group.exact) + row]
         if not final:
-            args = (entries.starts, entries.rows, piece.old, piece.weights, member.course.chain)
-            count_changes(*args, member.course.table.shape[1], before, cells, hit, counts.moves.reshape(-1))
+            chain, width = member.course.chain, member.course.table.shape[1]
+            count_changes(piece.new_entries, chain, width, before, cells, hit, counts.moves.reshape(-1))
         absence = member.pattern.absence is not None
         piece.count(counts, cells, hit, piece.deadlines(reports) if absence else piece.after(hit))
 
@@ -276,18 +275,27 @@ class _CountedPiece:
     now: tuple[int, int]
     keyed: bool
 
+    @property
+    def new_entries(self) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """The entries whose moves were not counted before, as kernels take them."""
+        return self.entries.starts, self.entries.rows, self.old, self.weights
+
     def count(self, counts: Counts, cells: Int32Array, hit: BoolArray, following: _Following | None) -> None:
         """Count the waits that are known: in the key's own events by `hit`, else by which match is `following`."""
-        starts, done, weights, pending = self.entries.starts, self.done, self.weights, self.pending
-        count_waits(starts, done, cells, hit, weights, BINS, len(EDGES), counts.waits.reshape(-1))
+        entries, scale, pending = (
+            (self.entries.starts, self.done, cells, self.weights),
+            (BINS, len(EDGES)),
+            self.pending,
+        )
+        count_waits(entries, hit, scale, counts.waits.reshape(-1))
         if following is None:
             return
-        columns, gaps = (starts, done, cells, weights), SILENCES if self.keyed else 1
+        gaps = SILENCES if self.keyed else 1
         if self.keyed:
             later = counts.later.reshape(-1)
-            count_later(*columns, pending.at, self.now[0], following[0], pending.near, gaps, BINS, len(EDGES), later)
+            count_later(entries, pending.at, self.now[0], following, pending.near, gaps, scale, later)
         for span, of in counts.spans.items():
-            count_span(*columns, pending.time, self.now[1], *following, pending.soon, gaps, span, of.reshape(-1))
+            count_span(entries, pending.time, self.now[1], following, pending.soon, gaps, span, of.reshape(-1))
 
     def after(self, hit: BoolArray) -> _Following:
         """Return the position and time of the match that follows each entry."""

@@ -90,12 +90,26 @@ class ForecastBuffer(NamedTuple):
     counter: IntArray
 
 
+class CourseTable(NamedTuple):
+    """One course: the label of each kind of event, how many labels there are, and moves by cell and label."""
+
+    label_of: Int32Array
+    width: Int
+    table: Int32Array
+    hits: BoolArray
+
+
 @jit_lean
 def walk(
-    kinds: IntArray, starts: IntArray, rows: IntArray, label_of: IntArray, width: Int, table: IntArray, hits: BoolArray,
-    state: IntArray, cells: IntArray, hit: BoolArray,
+    kinds: IntArray, segments: tuple[IntArray, IntArray], course: CourseTable, state: IntArray, cells: Int32Array,
+    hit: BoolArray,
 ) -> None:  # fmt: skip
-    """Walk each key's entries from its cell in `state`; write the cell after each, and whether it completed a match."""
+    """Walk each key's entries from its cell in `state`; write the cell after each, and whether it completed a match.
+
+    `segments` are `starts` and `rows`.
+    """
+    starts, rows = segments
+    label_of, width, table, hits = course
     for segment in range(len(rows)):
         cell = state[rows[segment]]
         for entry in range(starts[segment], starts[segment + 1]):

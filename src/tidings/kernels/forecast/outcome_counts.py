@@ -3,24 +3,55 @@
 Entries lie key by key: segment `s` is `starts[s]:starts[s + 1]` of key `rows[s]` (see `forecasts`). Counts are
 weights, so that old entries may count for less. A wait that has not ended is censored: it counts as "longer than
 observed". Cost: one pass over the entries each.
+
+    entries    | k0 k1 k2 k3 k4 | k5 k6 |        one segment for each key, in the order of the stream
+                 ^ done    ^ match               k0 and k1 are known to wait 3 and 2 entries; k4 waits longer than 0
+
+Groups of arrays are plain tuples in the order of the classes below, as in `forecasts`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidings.kernels.jit import jit_lean
 
 if TYPE_CHECKING:
-    from tidings.kernels.array_types import BoolArray, FloatArray, Int, IntArray
+    from tidings.kernels.array_types import BoolArray, FloatArray, Int, Int32Array, IntArray
+
+
+class NewEntries(NamedTuple):
+    """Entries whose moves are counted: those from the `first` of their segment on; the ones before were counted."""
+
+    starts: IntArray
+    rows: IntArray
+    first: IntArray
+    weights: FloatArray
+
+
+class KnownEntries(NamedTuple):
+    """Entries whose waits are counted: the first `done` of each segment, the cell after each, and its weight."""
+
+    starts: IntArray
+    done: IntArray
+    cells: Int32Array
+    weights: FloatArray
+
+
+class WaitBins(NamedTuple):
+    """The bin of each length of a wait, up to the longest that is counted, and how many bins there are."""
+
+    bins: IntArray
+    edges: Int
 
 
 @jit_lean
 def count_moves(
-    kinds: IntArray, starts: IntArray, rows: IntArray, first: IntArray, weights: FloatArray, label_of: IntArray,
-    width: Int, state: IntArray, cells: IntArray, moves: FloatArray,
+    entries: NewEntries, kinds: IntArray, label_of: Int32Array, width: Int, state: Int32Array, cells: Int32Array,
+    moves: FloatArray,
 ) -> None:  # fmt: skip
-    """Add up, for entries from `first` of their segment on, the weight of each label in each cell."""
+    """Add up the weight of each label in each cell."""
+    starts, rows, first, weights = entries
     for segment in range(len(rows)):
         begin = starts[segment] + first[segment]
         cell = state[rows[segment]] if first[segment] == 0 else cells[begin - 1]
@@ -31,10 +62,11 @@ def count_moves(
 
 @jit_lean
 def count_changes(
-    starts: IntArray, rows: IntArray, first: IntArray, weights: FloatArray, chain: IntArray, width: Int,
-    before: IntArray, cells: IntArray, hit: BoolArray, moves: FloatArray,
+    entries: NewEntries, chain: IntArray, width: Int, before: IntArray, cells: Int32Array, hit: BoolArray,
+    moves: FloatArray,
 ) -> None:  # fmt: skip
     """Add up, for a tracked course, which cell came after which; a match counts as the last label."""
+    starts, rows, first, weights = entries
     for segment in range(len(rows)):
         begin = starts[segment] + first[segment]
         cell = chain[before[segment]] if first[segment] == 0 else chain[cells[begin - 1]]
@@ -45,15 +77,14 @@ def count_changes(
 
 
 @jit_lean
-def count_waits(
-    starts: IntArray, done: IntArray, cells: IntArray, hit: BoolArray, weights: FloatArray, bins: IntArray, edges: Int,
-    waits: FloatArray,
-) -> None:  # fmt: skip
+def count_waits(entries: KnownEntries, hit: BoolArray, scale: WaitBins, waits: FloatArray) -> None:
     """Add up the waits of the first `done` entries of each segment: after how many entries the next match came.
 
     Codes below `edges` are bins of waits that ended; from `edges` on, a wait is censored: no match came in as many bins
     as have been observed. A pass backwards through a segment knows the next match of every entry.
     """
+    starts, done, cells, weights = entries
+    bins, edges = scale
     most, codes = len(bins) - 1, 2 * edges + 1
     for segment in range(len(done)):
         begin, end = starts[segment], starts[segment + 1]
@@ -86,10 +117,16 @@ def note_next_matches(
 
 @jit_lean
 def count_later(
-    starts: IntArray, done: IntArray, cells: IntArray, weights: FloatArray, at: IntArray, now: Int, next_at: IntArray,
-    near: IntArray, gaps: Int, bins: IntArray, edges: Int, waits: FloatArray,
+    entries: KnownEntries, at: IntArray, now: Int, following: tuple[IntArray, IntArray], near: IntArray, gaps: Int,
+    scale: WaitBins, waits: FloatArray,
 ) -> None:  # fmt: skip
-    """Add up waits in events of the whole stream; `near` is the bin of the mean gap between the key's own events."""
+    """Add up waits in events of the whole stream; `near` is the bin of the mean gap between the key's own events.
+
+    `following` has the position and the time of each entry's next match, as `note_next_matches` writes them.
+    """
+    starts, done, cells, weights = entries
+    next_at, _ = following
+    bins, edges = scale
     most, codes = len(bins) - 1, 2 * edges + 1
     for segment in range(len(done)):
         for entry in range(starts[segment], starts[segment] + done[segment]):
@@ -103,10 +140,12 @@ def count_later(
 
 @jit_lean
 def count_span(
-    starts: IntArray, done: IntArray, cells: IntArray, weights: FloatArray, times: IntArray, until: Int,
-    next_at: IntArray, next_time: IntArray, soon: IntArray, gaps: Int, span: Int, out: FloatArray,
+    entries: KnownEntries, times: IntArray, until: Int, following: tuple[IntArray, IntArray], soon: IntArray, gaps: Int,
+    span: Int, out: FloatArray,
 ) -> None:  # fmt: skip
     """Add up whether a match came within a span of time: column 0 yes, 1 not known yet, 2 no."""
+    starts, done, cells, weights = entries
+    next_at, next_time = following
     for segment in range(len(done)):
         for entry in range(starts[segment], starts[segment] + done[segment]):
             row = (cells[entry] * gaps + (soon[entry] if gaps > 1 else 0)) * 3

@@ -12,7 +12,7 @@ Cost of an event: the nodes of the pattern; those without a row cost next to not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -40,13 +40,24 @@ RESTARTS, BEFORE, LEAVES, WORDS, SETTINGS_SIZE = range(5)
 and how many words of last labels there are."""
 
 
+class TrackedTables(NamedTuple):
+    """A pattern as tables of nodes and edges, whose lists lie in one array, and the settings, as `walk` takes them."""
+
+    nodes: IntArray
+    order: IntArray
+    edges: IntArray
+    lists: IntArray
+    minterms: IntArray
+    settings: IntArray
+
+
 @jit_lean
 def walk(
-    nodes: IntArray, order: IntArray, edges: IntArray, lists: IntArray, minterms: IntArray, settings: IntArray,
-    states: IntArray, rows: IntArray, starts: IntArray, masks: IntArray, times: IntArray, hits: BoolArray,
-    out: IntArray,
+    tables: TrackedTables, states: IntArray, rows: IntArray, starts: IntArray, masks: IntArray, times: IntArray,
+    hits: BoolArray, out: IntArray,
 ) -> None:  # fmt: skip
     """Advance the states of keys event by event; write the fine cell after each event to `out`."""
+    nodes, order, edges, lists, minterms, settings = tables
     last = states.shape[1] - 1
     for share in range(len(rows)):
         state = states[rows[share]]

@@ -16,7 +16,7 @@ Cost of a scan: the bytes, the literals that occur, the programs tried.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -157,12 +157,23 @@ def fits(program: ByteArray, step: Int, stop: Int, data: ByteArray, at: Int, end
             return False
 
 
+class ScanTables(NamedTuple):
+    """What a scan reads of an automaton; `scan` takes a plain tuple in this order, which Numba unpacks for nothing."""
+
+    nodes: Int32Array
+    dense: Int32Array
+    literals: Int32Array
+    members: Int32Array
+    owners: Int32Array
+    doubtful: ByteArray
+    program_starts: IntArray
+    programs: ByteArray
+
+
 @jit
 def scan(
-    data: ByteArray, bounds: IntArray, stamps: Int32Array, stamp: Int, nodes: Int32Array, dense: Int32Array,
-    literals: Int32Array, members: Int32Array, owners: Int32Array, doubtful: ByteArray, program_starts: IntArray,
-    programs: ByteArray,
-) -> tuple[IntArray, Int32Array, Int32Array, Int32Array]:  # fmt: skip
+    data: ByteArray, bounds: IntArray, stamps: Int32Array, stamp: Int, tables: ScanTables
+) -> tuple[IntArray, Int32Array, Int32Array, Int32Array]:
     """Return the tests of each text: `starts`, `ids`, and the texts and ids of those that need another check.
 
     Text `t` is plain in `data[bounds[2 * t]:bounds[2 * t + 1]]` and case-folded from there up to
@@ -172,6 +183,7 @@ def scan(
     one, must fit as well; where it is `doubtful`, that does not decide. It is one way to satisfy the test
     `owners[pattern]`. In each text `ids` ascend; those that need another check may repeat.
     """
+    nodes, dense, literals, members, owners, doubtful, program_starts, programs = tables
     texts = len(bounds) // 2
     starts = np.zeros(texts + 1, np.int64)
     ids, count = np.empty(16 + texts, np.int32), 0

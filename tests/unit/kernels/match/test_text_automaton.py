@@ -44,7 +44,7 @@ def scanned(keys, pairs, programs=None, doubtful=None):
     tables = nodes, dense, literals, ids[:-1], ids[:-1], doubtful, program_starts, program_bytes
     for table in tables:
         table.flags.writeable = False  # as the engine passes them, so that one compiled kernel serves both
-    return kernel.scan(text, bounds, stamps, 1, *tables)
+    return kernel.scan(text, bounds, stamps, 1, tables)
 
 
 @given(st.sets(literals, max_size=12).map(sorted), texts)

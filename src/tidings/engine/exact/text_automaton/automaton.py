@@ -152,7 +152,7 @@ class TextAutomaton:
             stamps[:] = 0
             stamp = 1
         hits: tuple[IntArray, Int32Array, Int32Array, Int32Array]
-        hits = kernel.scan(data, bounds, stamps, stamp, *self._tables)
+        hits = kernel.scan(data, bounds, stamps, stamp, self._tables)
         self._idle.append((stamps, stamp + texts))
         return hits
 
@@ -164,7 +164,7 @@ class TextAutomaton:
         return self._decode_pattern(id), bool(int(self._arrays["ops"][id]) >= _IGNORING_CASE)
 
 
-_TABLES = ("nodes", "dense", "literals", "members", "owners", "doubtful", "program_starts", "programs")
+_TABLES = kernel.ScanTables._fields
 """The arrays that the scan takes, in its order."""
 
 
