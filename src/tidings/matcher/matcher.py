@@ -20,28 +20,31 @@ from tidings.engine.events.event_source import ReadEvents
 from tidings.engine.segment import TooManyPairs
 from tidings.errors import TidingsError, UnknownSubscription
 from tidings.matcher.admission import Admission, build_refusal, check_ids, check_on_error, is_id
+from tidings.matcher.content import CapturedContent, MatcherContent
 from tidings.matcher.event_input import BatchReader, MatchView
+from tidings.matcher.live.versions import load_folder
+from tidings.matcher.loading import text_load
+from tidings.matcher.loading.bulk_load import Load
 from tidings.matcher.loading.parameter_table import is_parameter_table
 from tidings.matcher.loading.subscription_input import WatchedSubscriptions, iterate_subscriptions
 from tidings.matcher.mismatch_report import MismatchReport, describe_mismatches
 from tidings.matcher.plan import Plan
 from tidings.matcher.registry import ENGINE, build_backend
 from tidings.matcher.results import concatenate_matches, ids_of, matches_of
+from tidings.matcher.snapshot.snapshot import PackedMatcher, pack, save, unpack
 from tidings.matcher.tuning import MATCHER_TUNING, MatcherTuning
 from tidings.matcher.why import Explanation, explain_match
 from tidings.model import DeadLetter, EventBatch, EventLike, Filter, Matches, Schema
-from tidings.model.events import is_arrow
+from tidings.model.arrow_types import is_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from tidings.algebra.law.typed_attribute import TypedAttribute
-    from tidings.engine.state import LiveSegment
     from tidings.matcher.admission import RowRefusals, Submission
     from tidings.matcher.algorithm import SubId
     from tidings.matcher.backend import Backend
-    from tidings.matcher.loading.bulk_load import Load
 
 
 class Piece(NamedTuple):
@@ -49,13 +52,6 @@ class Piece(NamedTuple):
 
     first: int
     matches: Matches
-
-
-class Captured(NamedTuple):
-    """What a matcher had in force at one moment, for a snapshot."""
-
-    parts: Sequence[LiveSegment] | None  # None: the backend keeps filters, not segments
-    demands: dict[str, Any]
 
 
 class Matcher:
@@ -132,12 +128,8 @@ class Matcher:
     def _choose_loader(self, subscriptions: Any) -> Callable[..., Load] | None:
         """Return what loads a table by whole columns, or None where rows go in one by one."""
         if is_parameter_table(subscriptions):
-            from tidings.matcher.loading.bulk_load import Load
-
             return Load
         if self.backend.bulk_engine is not None and is_arrow(subscriptions):
-            from tidings.matcher.loading import text_load
-
             return text_load.build_text_load if text_load.is_worth_columns(subscriptions) else None
         return None
 
@@ -146,8 +138,6 @@ class Matcher:
 
         Where one is refused, nothing is put in force, unless `keep_good`.
         """
-        from tidings.matcher.loading import text_load
-
         table = text_load.build_text_table(rows) if self.backend.bulk_engine is not None else None
         with self.lock:
             if table is not None:
@@ -350,9 +340,7 @@ class Matcher:
 
     def save(self, path: str | Path) -> None:
         """Write a snapshot directory; a reader sees the old one or the new one, never half."""
-        from tidings.matcher.snapshot.snapshot import save
-
-        save(self, path)
+        save(self.capture, path)
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = True) -> Matcher:
@@ -361,28 +349,32 @@ class Matcher:
         The files are mapped, and each is compared with its checksum once in this process: a damaged one is refused.
         `verify=False` saves that (5 ms for 100 MB in memory); then damage may give wrong answers or end the process.
         """
-        from tidings.matcher.live.versions import open_folder
+        return Matcher.from_content(load_folder(path, verify=verify))
 
-        return open_folder(path, verify=verify)
+    @classmethod
+    def from_content(cls, content: MatcherContent) -> Matcher:
+        """Return a matcher of parts that were loaded; their demands and subscriptions must agree."""
+        matcher = cls(content.kind, **content.admission.vocabulary.to_keywords(), now=content.now)
+        matcher.admission, matcher.backend = content.admission, content.backend
+        return matcher
 
-    def capture(self) -> Captured:
+    def capture(self) -> CapturedContent:
         """Compile what waits, and return the segments in force with the demands that go with them."""
         with self.lock:
-            return Captured(self.backend.seal().parts, self.admission.needs.to_dict())
+            parts, demands = self.backend.seal().parts, self.admission.needs.to_dict()
+            filters = [(id, self[id]) for id in self] if parts is None else ()
+        return CapturedContent(self.kind, self.now, self.admission.vocabulary, demands, parts, filters)
 
-    def adopt(self, backend: Backend) -> None:
-        """Put the subscriptions of another backend in force instead; `admission` must have their demands already."""
-        with self.lock:
-            self.backend, self._view = backend, None
-
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Callable[[PackedMatcher], Matcher], tuple[PackedMatcher]]:
         """Pickle segments as their arrays; of backends without segments the filters, to be added again."""
-        from tidings.matcher.snapshot.snapshot import reduce_matcher
-
-        return reduce_matcher(self)
+        return _unpack_matcher, (pack(self.capture()),)
 
     def __repr__(self) -> str:
         return f"<Matcher {self.kind}: {len(self):,} subscriptions>"
+
+
+def _unpack_matcher(packed: PackedMatcher) -> Matcher:
+    return Matcher.from_content(unpack(packed))
 
 
 def _unknown_ids(ids: Sequence[SubId]) -> UnknownSubscription:

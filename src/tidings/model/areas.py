@@ -11,16 +11,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.errors import BadRegion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from shapely import Polygon
     from shapely.geometry.base import BaseGeometry
 
     from tidings.model.values import Point
+
+# Shapely is imported inside the functions: only filters with areas need GEOS, and loading it takes longer than parsing
+# a thousand filters.
 
 Ring: TypeAlias = tuple[tuple[float, float], ...]
 Rings: TypeAlias = tuple[Ring, ...]
@@ -63,6 +67,8 @@ def holds_lon_lat(area: Area, lon: float, lat: float) -> bool:
     west, south, east, north = bounds(area)
     if not south <= lat <= north:
         return False
+    # An unrolled ring may lie beyond 180 degrees, so the place is asked at each longitude that means the same. The box
+    # comes first: it turns most places away without a call into GEOS.
     turns = (lon, lon - TURN, lon + TURN)
     return any(west <= x <= east and shapely.intersects_xy(outline, x, lat) for x in turns)
 
@@ -72,7 +78,7 @@ def shape(area: Area) -> BaseGeometry:
     """Return the unrolled, prepared shapely geometry; refuse crossing rings."""
     import shapely
 
-    polygons = [_polygon(rings) for rings in area.polygons]
+    polygons = [_build_polygon(rings) for rings in area.polygons]
     whole: BaseGeometry = shapely.MultiPolygon(polygons) if len(polygons) > 1 else polygons[0]
     if not shapely.is_valid(whole):
         msg = f"the polygon is not valid: {shapely.is_valid_reason(whole)}"
@@ -88,13 +94,16 @@ def bounds(area: Area) -> tuple[float, float, float, float]:
     return west, south, east, north
 
 
-def _polygon(rings: Rings) -> Any:
+def _build_polygon(rings: Rings) -> Polygon:
     import shapely
 
     outline = _unroll(rings[0])
-    holes = [_nearest_turn(_unroll(hole), outline) for hole in rings[1:]]
+    holes = [_move_into(_unroll(hole), outline) for hole in rings[1:]]
     # As arrays: the constructor of `Polygon` looks at each place in Python.
-    return shapely.polygons(shapely.linearrings(outline), [shapely.linearrings(hole) for hole in holes] or None)
+    polygon: Polygon = shapely.polygons(
+        shapely.linearrings(outline), [shapely.linearrings(hole) for hole in holes] or None
+    )
+    return polygon
 
 
 def _unroll(ring: Ring) -> list[tuple[float, float]]:
@@ -114,7 +123,8 @@ def _unroll(ring: Ring) -> list[tuple[float, float]]:
     return [(lon, lat) for lon, (_, lat) in zip(lons, ring, strict=True)]
 
 
-def _nearest_turn(hole: list[tuple[float, float]], outline: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def _move_into(hole: list[tuple[float, float]], outline: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the hole moved by a whole turn where that brings it inside the longitudes of its unrolled outline."""
     west, east = min(x for x, _ in outline), max(x for x, _ in outline)
     for turn in (0.0, TURN, -TURN):
         if all(west <= lon + turn <= east for lon, _ in hole):
@@ -127,24 +137,24 @@ def _check_ring(ring: Ring) -> None:
         msg = f"a ring needs at least four places, the last equal to the first; this one has {len(ring)}"
         raise BadRegion(msg)
     if ring[0] != ring[-1]:
-        msg = f"the ring is not closed: it starts at {_place(ring[0])} and ends at {_place(ring[-1])}"
+        msg = f"the ring is not closed: it starts at {_format_place(ring[0])} and ends at {_format_place(ring[-1])}"
         raise BadRegion(msg)
     for lon, lat in ring:
         if not (abs(lon) <= 1.5 * TURN and abs(lat) <= 90):
-            msg = f"{_place((lon, lat))} is not a longitude and a latitude"
+            msg = f"{_format_place((lon, lat))} is not a longitude and a latitude"
             raise BadRegion(msg)
 
 
-def _place(place: tuple[float, float]) -> str:
+def _format_place(place: tuple[float, float]) -> str:
     return " ".join(f"{number:g}" if abs(number) < 1e15 else f"{str(number)[:15]}..." for number in place)
 
 
 def area_of(polygons: Iterable[Iterable[Iterable[Iterable[float]]]]) -> Area:
     """Build an area from nested coordinate lists, as GeoJSON's MultiPolygon has them."""
-    return Area(tuple(tuple(tuple(_pair(place) for place in ring) for ring in rings) for rings in polygons))
+    return Area(tuple(tuple(tuple(_check_pair(place) for place in ring) for ring in rings) for rings in polygons))
 
 
-def _pair(place: Iterable[float]) -> tuple[float, float]:
+def _check_pair(place: Iterable[float]) -> tuple[float, float]:
     numbers = tuple(place)
     if len(numbers) != 2 or not all(type(n) in (int, float) for n in numbers):
         msg = f"a place of a polygon is two numbers, longitude and latitude, not {numbers!r}"

@@ -1,26 +1,29 @@
 """Arrow types as attribute kinds, and Arrow rows as event mappings.
 
 `find_kind` is the one table from scalar types to kinds: schemas, event columns and columns of parameters use it.
-Scalars have one value, lists several, structs dotted names, maps any name below theirs. A struct with fields `lon` and
-`lat` is also a place. Columns of text are text that may also be asked for as a concept or an address; to have one read
-as a number or a time, declare it in a schema. Values of maps have no kind of their own.
+`to_rows` reads a table as mappings, the form in which events come that are not matched column by column. Nothing here
+needs schemas or events, so both build on it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tidings.model.events import Unreadable
-from tidings.model.schema import Attribute
-from tidings.model.values import Kind
+from tidings.model.values import EventValue, Kind, Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
+
+# PyArrow is imported inside the functions: it takes a tenth of a second or more, and a program that only parses or
+# matches mappings never needs it.
 
 
 # Types ---------------------------------------------------------------------------------------------
+
+
+def is_arrow(value: object) -> bool:
+    """Tell whether a value is Arrow's, without importing Arrow to ask."""
+    return type(value).__module__.partition(".")[0] == "pyarrow"
 
 
 def find_kind(kind: pa.DataType) -> Kind | None:
@@ -66,37 +69,10 @@ def limit_timestamp(kind: pa.TimestampType) -> pa.TimestampType:
     return pa.timestamp("us" if kind.unit == "ns" else kind.unit, "UTC" if kind.tz else None)
 
 
-def find_attributes(schema: pa.Schema) -> dict[str, Attribute]:
-    """Return the attributes of an Arrow schema, by dotted name."""
-    attributes: dict[str, Attribute] = {}
-    for field in schema:
-        attributes.update(_iterate_attributes(field.name, field.type, several=False))
-    return attributes
-
-
-def _iterate_attributes(name: str, kind: pa.DataType, *, several: bool) -> Iterator[tuple[str, Attribute]]:
-    import pyarrow.types as t
-
-    if is_list_type(kind):
-        yield from _iterate_attributes(name, kind.value_type, several=True)
-    elif t.is_struct(kind):
-        fields = [kind.field(number) for number in range(kind.num_fields)]
-        is_place = {"lon", "lat"} <= {field.name for field in fields}
-        yield name, Attribute(Kind.PLACE if is_place else Kind.RECORD, several=several)
-        for field in fields:
-            yield from _iterate_attributes(f"{name}.{field.name}", field.type, several=several)
-    elif t.is_map(kind):
-        yield name, Attribute(Kind.RECORD, several=several)
-        yield f"{name}.*", Attribute(several=True)
-    else:
-        scalar = find_kind(kind)
-        yield name, Attribute(scalar, several=several, refinable=scalar is Kind.TEXT)
-
-
 # Rows ----------------------------------------------------------------------------------------------
 
 
-def to_rows(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+def to_rows(table: pa.Table | pa.RecordBatch) -> list[dict[str, EventValue]]:
     """Return the rows as mappings; a value that Python cannot hold is `Unreadable`, and the others are read."""
     import pyarrow as pa
 
@@ -104,6 +80,8 @@ def to_rows(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
         table = pa.Table.from_batches([table])
     if not table.num_columns:
         return [{} for _ in range(table.num_rows)]
+    # Whole columns first: one value that Python cannot hold makes `to_pylist` fail for all of them, and only then is
+    # the table read row by row, which is many times slower.
     try:
         columns = [_to_list(column) for column in table.columns]
     except (OverflowError, ValueError):
@@ -111,8 +89,8 @@ def to_rows(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _to_row(table: pa.Table) -> dict[str, Any]:
-    row: dict[str, Any] = {}
+def _to_row(table: pa.Table) -> dict[str, EventValue]:
+    row: dict[str, EventValue] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         try:
             row[name] = _to_list(column)[0]
@@ -121,7 +99,7 @@ def _to_row(table: pa.Table) -> dict[str, Any]:
     return row
 
 
-def _to_value(scalar: pa.Scalar) -> Any:
+def _to_value(scalar: pa.Scalar) -> EventValue:
     """Return a value as Python's, part by part: what Python cannot hold is `Unreadable`."""
     import pyarrow.types as t
 
@@ -135,7 +113,8 @@ def _to_value(scalar: pa.Scalar) -> Any:
         return Unreadable(str(problem))
 
 
-def _to_list(column: pa.ChunkedArray) -> list[Any]:
+def _to_list(column: pa.ChunkedArray) -> list[EventValue]:
+    # Unsafe, because dropping nanoseconds loses digits: times of events are compared in microseconds everywhere.
     kind = _limit_timestamps(column.type)
     if kind != column.type:
         column = column.cast(kind, safe=False)
@@ -171,7 +150,7 @@ def _has_map(kind: pa.DataType) -> bool:
     return t.is_map(kind) or any(_has_map(kind.field(number).type) for number in range(kind.num_fields))
 
 
-def _to_dicts(value: Any, kind: pa.DataType) -> Any:
+def _to_dicts(value: EventValue, kind: pa.DataType) -> EventValue:
     """Return a value with its maps, which Arrow gives as lists of pairs, as mappings."""
     import pyarrow.types as t
 

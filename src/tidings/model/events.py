@@ -1,7 +1,7 @@
 """Events: an id, a time, values, and bytes that travel along.
 
 A plain mapping is an event too; `Event` is for when the id, the time or the payload matter.
-`EventBatch` is many events in one hand, from rows or from Arrow.
+`EventBatch` is many events in order, from rows or from Arrow.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.errors import BadEvent
+from tidings.model.arrow_types import is_arrow, to_rows
+from tidings.model.values import EventValue
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +25,7 @@ class Event:
 
     id: str | int | None = None
     time: datetime | None = None
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, EventValue] = field(default_factory=dict)
     payload: bytes = b""
 
     def __post_init__(self) -> None:
@@ -41,14 +43,8 @@ def _refuse_unless(fits: bool, rule: str, value: object) -> None:
         raise BadEvent(msg)
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """Stands for a value that Python cannot hold: a time in the year 12345, text that is not UTF-8."""
-
-    reason: str
-
-
-EventLike: TypeAlias = Event | Mapping[str, Any]
+EventLike: TypeAlias = Event | Mapping[str, EventValue]
+"""What public functions take as an event; `values_of` gives the mapping that filters see."""
 
 
 class EventBatch:
@@ -69,7 +65,7 @@ class EventBatch:
         self.table: pa.Table | pa.RecordBatch | None = None
 
     @classmethod
-    def of(cls, events: Any) -> EventBatch:
+    def of(cls, events: EventBatch | pa.Table | pa.RecordBatch | Iterable[EventLike]) -> EventBatch:
         """Take a batch, an Arrow table or record batch, or any iterable of events."""
         if isinstance(events, EventBatch):
             return events
@@ -83,13 +79,15 @@ class EventBatch:
     @classmethod
     def from_arrow(cls, table: pa.Table | pa.RecordBatch) -> EventBatch:
         """Take the rows of an Arrow table or record batch."""
+        # A matcher reads most tables column by column and never asks for rows, which cost a dictionary each.
         batch = cls((), schema=table.schema)
         batch._rows, batch.table = None, table
         return batch
 
     def __len__(self) -> int:
-        events: Any = self.table if self._rows is None else self._rows
-        return len(events)
+        rows = self._rows if self.table is None else self.table
+        assert rows is not None
+        return len(rows)
 
     def slice(self, start: int, length: int) -> EventBatch:
         """Return some of the events."""
@@ -100,18 +98,11 @@ class EventBatch:
 
     def __iter__(self) -> Iterator[EventLike]:
         if self._rows is None:
-            from tidings.model.arrow_types import to_rows
-
             self._rows = to_rows(self.table)
         return iter(self._rows)
 
 
-def is_arrow(value: object) -> bool:
-    """Tell whether a value is Arrow's, without importing Arrow to ask."""
-    return type(value).__module__.partition(".")[0] == "pyarrow"
-
-
-def values_of(event: EventLike) -> Mapping[str, Any]:
+def values_of(event: EventLike) -> Mapping[str, EventValue]:
     """Return what filters see of an event."""
     if isinstance(event, Event):
         event = event.values

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tidings.errors import FilterError
 from tidings.model.areas import Area
+from tidings.model.text_expressions import canonical_expression, compile_expression
 from tidings.model.values import Kind, Network, Point, Range, Scalar, check_text, check_value, kind_of
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Is:
     kind: Kind = field(init=False)
 
     def __post_init__(self) -> None:
+        # The class is frozen, so its constructor is the one place that may normalize a field.
         object.__setattr__(self, "value", check_value(self.value))
         object.__setattr__(self, "kind", kind_of(self.value))
 
@@ -115,7 +117,7 @@ class SameText:
         if not self.values or not all(isinstance(value, str) for value in self.values):
             msg = "`ignoring case` compares text: `make = 'ford' ignoring case`"
             raise ValueError(msg)
-        first: dict[str, str] = {}
+        first: dict[str, str] = {}  # of spellings that fold alike, the one that was written first is shown
         for value in self.values:
             first.setdefault(check_text(value).casefold(), value)
         object.__setattr__(self, "values", tuple(first.values()))
@@ -133,10 +135,8 @@ class TextTest:
     def __post_init__(self) -> None:
         check_text(self.pattern)
         if self.op is TextOp.MATCHES:
-            from tidings.model.text_tests import canonical_expression, text_test
-
             object.__setattr__(self, "pattern", canonical_expression(self.pattern))
-            text_test(self)
+            compile_expression(self.pattern, ignoring_case=self.ignoring_case)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,10 +323,11 @@ def one_of(values: Iterable[Scalar]) -> Is | In:
     """Return membership in a set; of one distinct value, equality."""
     values = tuple(values)
     distinct = set(map(check_value, values))
+    # A set of Python values takes `True` and `1` for one; `In` then refuses the mixture of kinds.
     return Is(values[0]) if len(distinct) == 1 and len({type(v) is bool for v in values}) == 1 else In(values)
 
 
-def require_filter(tree: Any) -> Filter:
+def require_filter(tree: object) -> Filter:
     """Return the filter, or refuse what is none yet: text goes through `td.parse` first."""
     if isinstance(tree, Test | And | Or | Not):
         return tree
@@ -351,6 +352,7 @@ def change_parts(tree: And | Or | Not, change: Callable[[Filter], Filter]) -> Fi
     if isinstance(tree, Not):
         part = change(tree.part)
         return tree if part is tree.part else Not(part)
+    # Sharing unchanged trees keeps rewrites of large filters cheap, and lets callers see by `is` whether to go on.
     parts = [*map(change, tree.parts)]
     return tree if all(map(is_, parts, tree.parts)) else type(tree)(tuple(parts))
 
@@ -361,7 +363,7 @@ def get_other_name(name: str, test: Test) -> str:
     return name.removesuffix(test.attribute) + test.condition.other
 
 
-def scalars_of(condition: Condition) -> tuple[Any, ...]:
+def scalars_of(condition: Condition) -> tuple[Any, ...]:  # callers know the kind, which no type here can say
     """Return the values a condition names: of equality, a set, or the ends of a range."""
     match condition:
         case Is(value):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ class Matches:
     def __init__(
         self,
         event_index: IntArray,
-        ids: list[Any] | Callable[[], pa.Array],
+        ids: list[str | int] | Callable[[], pa.Array],
         events: int,
         dead_letters: tuple[DeadLetter, ...] = (),
     ) -> None:
@@ -40,7 +40,7 @@ class Matches:
         self.event_index = event_index
         self.events = events
         self.dead_letters = dead_letters
-        self._ids: list[Any] | None = None if callable(ids) else ids
+        self._ids: list[str | int] | None = None if callable(ids) else ids
         self._look_up = ids if callable(ids) else None
         self._arrow: pa.Array | None = None
 
@@ -48,7 +48,7 @@ class Matches:
         return len(self.event_index)
 
     @property
-    def ids(self) -> list[Any]:
+    def ids(self) -> list[str | int]:
         """The ids of the pairs, in their order."""
         if self._ids is None:
             self._ids = self.id_array().to_pylist()

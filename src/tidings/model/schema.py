@@ -12,13 +12,16 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings.errors import SchemaError
+from tidings.model.arrow_types import find_kind, is_arrow, is_list_type
 from tidings.model.values import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pyarrow as pa
 
 DECLARABLE = tuple(kind for kind in Kind if kind is not Kind.OPAQUE)
 """The kinds a schema may name, beside `any` and `string`."""
@@ -71,7 +74,7 @@ class Schema:
         self._attributes: dict[str, Attribute] = {}
         for name, words in (attributes or {}).items():
             try:
-                self._attributes[name] = words if isinstance(words, Attribute) else _attribute(name, words)
+                self._attributes[name] = words if isinstance(words, Attribute) else _parse_attribute(name, words)
             except SchemaError as mistake:
                 mistakes.append(str(mistake))
         if mistakes:
@@ -91,14 +94,11 @@ class Schema:
             msg = f"the schema `{path}` is not a table of attributes"
             raise SchemaError(msg)
         listed = table.get("attributes", table)
-        return cls(_flat(listed) if isinstance(listed, dict) else listed)
+        return cls(_flatten(listed) if isinstance(listed, dict) else listed)
 
     @classmethod
-    def from_arrow(cls, schema: Any) -> Schema:
+    def from_arrow(cls, schema: pa.Schema | pa.Table | pa.RecordBatch) -> Schema:
         """Take kinds and cardinality from an Arrow schema; text may be asked as a concept or an address too."""
-        from tidings.model.arrow_types import find_attributes
-        from tidings.model.events import is_arrow
-
         schema = getattr(schema, "schema", schema)  # a table or a batch has one
         if not is_arrow(schema):
             msg = f"from_arrow takes an Arrow schema or table, not {type(schema).__name__}"
@@ -151,7 +151,39 @@ class Schema:
         return Schema(self._attributes, closed=False)
 
 
-def _attribute(name: object, words: object) -> Attribute:
+def find_attributes(schema: pa.Schema) -> dict[str, Attribute]:
+    """Return the attributes of an Arrow schema, by dotted name.
+
+    Scalars have one value, lists several, structs dotted names, maps any name below theirs. A struct with fields `lon`
+    and `lat` is also a place. Columns of text may also be asked for as a concept or an address; to have one read as a
+    number or a time, declare it. Values of maps have no kind of their own.
+    """
+    attributes: dict[str, Attribute] = {}
+    for field in schema:
+        attributes.update(_iterate_attributes(field.name, field.type, several=False))
+    return attributes
+
+
+def _iterate_attributes(name: str, kind: pa.DataType, *, several: bool) -> Iterator[tuple[str, Attribute]]:
+    import pyarrow.types as t  # late: `tidings` starts without PyArrow
+
+    if is_list_type(kind):
+        yield from _iterate_attributes(name, kind.value_type, several=True)
+    elif t.is_struct(kind):
+        fields = [kind.field(number) for number in range(kind.num_fields)]
+        is_place = {"lon", "lat"} <= {field.name for field in fields}
+        yield name, Attribute(Kind.PLACE if is_place else Kind.RECORD, several=several)
+        for field in fields:
+            yield from _iterate_attributes(f"{name}.{field.name}", field.type, several=several)
+    elif t.is_map(kind):
+        yield name, Attribute(Kind.RECORD, several=several)
+        yield f"{name}.*", Attribute(several=True)
+    else:
+        scalar = find_kind(kind)
+        yield name, Attribute(scalar, several=several, refinable=scalar is Kind.TEXT)
+
+
+def _parse_attribute(name: object, words: object) -> Attribute:
     if not isinstance(name, str):
         msg = f"`{name!r}`: an attribute's name is text"
         raise SchemaError(msg)
@@ -173,12 +205,12 @@ def _attribute(name: object, words: object) -> Attribute:
     return Attribute(None if kind == "any" else Kind(kind), several=several, tree=rest[0] if rest else None)
 
 
-def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
     """Undo what TOML makes of dotted keys: `car.make = "text"` is a table `car`."""
-    flat: dict[str, Any] = {}
+    flat: dict[str, str] = {}
     for name, value in table.items():
         if isinstance(value, dict):
-            flat.update(_flat(value, f"{prefix}{name}."))
+            flat.update(_flatten(value, f"{prefix}{name}."))
         else:
-            flat[prefix + name] = value
+            flat[prefix + name] = value  # type: ignore[assignment]  # `Schema` refuses what is no text
     return flat

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tidings.errors import BadValue
 
@@ -61,6 +61,19 @@ class Quantity:
     amount: int | float
     unit: str
 
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Stands for a value that Python cannot hold: a time in the year 12345, text that is not UTF-8."""
+
+    reason: str
+
+
+EventValue: TypeAlias = Any
+"""A value as an event brings it: a scalar, a list, a nested mapping, or another library's own class.
+
+Nothing is known of it until `algebra.law.coerce` reads it as the kind that some filter asks for.
+"""
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from tidings.concepts import Vocabulary, did_you_mean
 from tidings.errors import BadFrame, KindConflict
 from tidings.model import Attribute, Kind, Schema
-from tidings.model.arrow_types import find_attributes
+from tidings.model.schema import find_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

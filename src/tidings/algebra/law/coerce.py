@@ -14,7 +14,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any
 
 from tidings.model import values
-from tidings.model.events import Unreadable
+from tidings.model.values import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -37,7 +37,7 @@ class ReadPlan(NamedTuple):
     read_plain: Callable[[Any], Any]
 
 
-EventValue: TypeAlias = "int | float | str | bool | datetime | Point | Address | Range | Mismatch"
+ReadValue: TypeAlias = "int | float | str | bool | datetime | Point | Address | Range | Mismatch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Reading:
     `elements` has a nested `Reading` for each record, and a `Mismatch` for each element that is no record.
     """
 
-    values: Mapping[TypedAttribute, tuple[EventValue, ...]] = field(default_factory=dict)
+    values: Mapping[TypedAttribute, tuple[ReadValue, ...]] = field(default_factory=dict)
     nulls: frozenset[str] = frozenset()
     elements: Mapping[str, tuple[Reading | Mismatch, ...]] = field(default_factory=dict)
 
@@ -81,7 +81,7 @@ class AttributeReader:
             raise BadEvent(msg, attribute=None) from None
 
     def _read(self, fields: Mapping[str, Any], now: datetime) -> Reading:
-        values: dict[TypedAttribute, tuple[EventValue, ...]] = {}
+        values: dict[TypedAttribute, tuple[ReadValue, ...]] = {}
         nulls: set[str] = set()
         elements: dict[str, tuple[Reading | Mismatch, ...]] = {}
         for name, needs in self._select_attributes(fields):
@@ -146,7 +146,7 @@ class AttributeReader:
 
     def _read_values(
         self, key: TypedAttribute, need: ReadSpec, leaves: list[Any], fields: Mapping[str, Any]
-    ) -> tuple[EventValue, ...]:
+    ) -> tuple[ReadValue, ...]:
         """Return the normalized values; where the specification is strict, an unreadable one raises `BadEvent`."""
         name = key.name
         try:
@@ -159,11 +159,11 @@ class AttributeReader:
             _refuse_several(name, leaves, values)
         return values
 
-    def _read_value(self, name: str, need: ReadSpec, raw: Any, fields: Mapping[str, Any]) -> EventValue:
+    def _read_value(self, name: str, need: ReadSpec, raw: Any, fields: Mapping[str, Any]) -> ReadValue:
         try:
             if need.unit is not None and need.kind is Kind.NUMBER:
                 return self._read_amount(name, need, raw, fields)
-            value: EventValue = coerce(raw, need.kind)
+            value: ReadValue = coerce(raw, need.kind)
             if need.folded and isinstance(value, str):
                 return self._ontology.canonical(value, tree=need.tree) or value
             return value
@@ -173,7 +173,7 @@ class AttributeReader:
             msg = f"`{name}`: {problem}"
             raise BadEvent(msg, attribute=name) from problem
 
-    def _read_amount(self, name: str, need: ReadSpec, raw: Any, fields: Mapping[str, Any]) -> EventValue:
+    def _read_amount(self, name: str, need: ReadSpec, raw: Any, fields: Mapping[str, Any]) -> ReadValue:
         if isinstance(raw, Range) and Quantity in (type(raw.low), type(raw.high)):
             bounds = (raw.low, raw.high)  # each brings its unit
             ends: list[Any] = [None if end is None else self._read_amount(name, need, end, fields) for end in bounds]
@@ -247,7 +247,7 @@ class AttributeReader:
 
     def _derive(
         self, key: TypedAttribute, need: ReadSpec, fields: Mapping[str, Any], now: datetime
-    ) -> tuple[EventValue, ...]:
+    ) -> tuple[ReadValue, ...]:
         derived = self._ontology.derived[key.name]
         try:
             value = derived.value(lambda source: self._read_input(key.name, source, fields, now), now)
@@ -280,7 +280,7 @@ def _plan_reading(name: str, need: ReadSpec) -> ReadPlan:
     return ReadPlan(need, need.keys(name), select_plain_reader(plain_kind))
 
 
-def _read_plain_value(raw: Any, ways: Iterable[ReadPlan], values: dict[TypedAttribute, tuple[EventValue, ...]]) -> bool:
+def _read_plain_value(raw: Any, ways: Iterable[ReadPlan], values: dict[TypedAttribute, tuple[ReadValue, ...]]) -> bool:
     """Try the fast path for an attribute with one plain value; tell whether every plan could read it.
 
     Most values of most events end here.
@@ -389,7 +389,7 @@ def _split_places(leaf: Any) -> Iterator[Any]:
         yield leaf
 
 
-def _refuse_several(name: str, leaves: list[Any], values: tuple[EventValue, ...]) -> None:
+def _refuse_several(name: str, leaves: list[Any], values: tuple[ReadValue, ...]) -> None:
     is_list = len(values) > 1 or any(is_array(leaf) for leaf in leaves if not (values and isinstance(values[0], Point)))
     if is_list or (values and isinstance(values[0], Range)):
         form = "a list" if is_list else "a range"

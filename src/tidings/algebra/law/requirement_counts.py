@@ -8,15 +8,22 @@ attribute's name and a token of the condition, in half a microsecond a test. Whe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.errors import TidingsError
 from tidings.model import Compare, Has, In, Is, Kind, Not, Quantity, Range, Test, condition_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tidings.model import Condition, Filter
+
+
+DemandRow: TypeAlias = "list[Any]"
+"""One count in plain values: attribute, kind, unit, count, witness, and True where `bare`."""
+
+DemandTable: TypeAlias = "dict[str, list[DemandRow]]"
+"""All counts in plain values that JSON can hold, under the key `demands`: the form in manifests and reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +115,12 @@ class DemandCounts:
         if not demands and count.name not in self._permanent:
             del self.demands[count.name]
 
-    def to_dict(self) -> dict[str, list[list[Any]]]:
+    def to_dict(self) -> DemandTable:
         """Return the counts as plain values."""
         counts = [count for demands in self.demands.values() for count in demands.values()]
         return {"demands": [_to_row(count) for count in counts]}
 
-    def restore(self, counts: Mapping[str, Any]) -> None:
+    def restore(self, counts: Mapping[str, Sequence[DemandRow]]) -> None:
         """Restore counts written by `to_dict`; malformed ones raise and change nothing."""
         try:
             demands = [_read_row(row) for row in counts["demands"]]
@@ -143,13 +150,14 @@ def _derive_token(condition: Condition) -> type:
     return kind
 
 
-def _to_row(count: DemandCount) -> list[Any]:
+def _to_row(count: DemandCount) -> DemandRow:
     demand = count.demand
-    row = [count.name, None if demand.kind is None else demand.kind.value, demand.unit, count.count, count.witness]
+    kind = None if demand.kind is None else demand.kind.value
+    row: DemandRow = [count.name, kind, demand.unit, count.count, count.witness]
     return [*row, True] if demand.bare else row
 
 
-def _read_row(row: list[Any]) -> tuple[str, Demand, int, str]:
+def _read_row(row: DemandRow) -> tuple[str, Demand, int, str]:
     name, kind, unit, count, witness = row[:5]
     if count < 1:
         msg = f"a count of {count}"

@@ -26,6 +26,7 @@ from tidings.matcher.live import claims, versions
 from tidings.matcher.live.change_rounds import ChangeStep, split_rounds
 from tidings.matcher.live.claims import Claim
 from tidings.matcher.live.feeds import Feed, open_feed
+from tidings.matcher.live.open_version import open_shards, open_version
 from tidings.matcher.loading.subscription_input import iterate_subscriptions
 from tidings.matcher.matcher import Matcher
 from tidings.matcher.snapshot.directory import MANIFEST, lock_folder
@@ -104,7 +105,7 @@ class Live:
             msg = f"`{self.folder}` has {len(latest.shards)} shards, not {shards}; make another folder to change that"
             raise SnapshotError(msg)
         values = {name: value for name, value in keywords.items() if value is not None}
-        matcher = versions.open_version(self.folder, latest, 0, verify=self.verify) if values else None
+        matcher = open_version(self.folder, latest, 0, verify=self.verify) if values else None
         for name, value in values.items():
             if value != getattr(matcher, name):
                 msg = f"`{self.folder}` was made with another `{name}`; make another folder to change that"
@@ -126,7 +127,7 @@ class Live:
 
     def open(self, version: int | None = None) -> Matcher:
         """Return a matcher of a version's subscriptions, by default the newest's; changing it changes no version."""
-        return versions.open_version(self.folder, versions.read_version(self.folder, version), verify=self.verify)
+        return open_version(self.folder, versions.read_version(self.folder, version), verify=self.verify)
 
     def __len__(self) -> int:
         return self.version.count
@@ -237,7 +238,7 @@ class Live:
         """Return the newest version, and its subscriptions open to be changed."""
         latest = self.version
         if self._opened is None or self._opened[0].checksum != latest.checksum:
-            self._opened = latest, versions.open_shards(self.folder, latest, verify=self.verify)
+            self._opened = latest, open_shards(self.folder, latest, verify=self.verify)
         return latest, self._opened[1]
 
     @contextmanager

@@ -19,11 +19,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidings.algebra.law.requirement_counts import DemandTable
 from tidings.engine.persist.mapped_arrays import write_atomically
 from tidings.errors import SnapshotError, TidingsError
-from tidings.matcher.live.sharded_store import ShardedStore
+from tidings.matcher.content import MatcherContent, build_content
+from tidings.matcher.registry import ENGINE
 from tidings.matcher.snapshot import snapshot
-from tidings.matcher.snapshot.directory import OURS, check_manifest, list_names, render_json, sign
+from tidings.matcher.snapshot.directory import OURS, Entry, Manifest, check_manifest, list_names, render_json, sign
 from tidings.matcher.snapshot.vocabulary_files import read_file, read_vocabulary, write_vocabulary
 from tidings.version import __version__
 
@@ -37,7 +39,7 @@ FORMAT = 5
 
 VERSIONS = "versions"
 
-EMPTY: Mapping[str, Any] = {"count": 0, "segments": [], "dead": None}
+EMPTY: Manifest = {"count": 0, "segments": [], "dead": None}
 """The entry of a shard without subscriptions."""
 
 _NAME = re.compile(r"(\d{8,})\.json")
@@ -49,9 +51,9 @@ class Version:
 
     number: int
     count: int
-    shards: tuple[dict[str, Any], ...] = field(repr=False)
-    needs: dict[str, Any] = field(repr=False)
-    files: dict[str, Any] = field(repr=False)
+    shards: tuple[Manifest, ...] = field(repr=False)
+    needs: DemandTable = field(repr=False)
+    files: dict[str, Entry] = field(repr=False)
     checksum: str
     now: str | None = None
     position: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -68,10 +70,10 @@ def is_versioned(folder: str | Path) -> bool:
 
 def newest(folder: Path) -> int | None:
     """Return the number of the newest version, if there is one."""
-    return max(_numbers(folder), default=None)
+    return max(_list_numbers(folder), default=None)
 
 
-def _numbers(folder: Path) -> list[int]:
+def _list_numbers(folder: Path) -> list[int]:
     try:
         names = [path.name for path in (folder / VERSIONS).iterdir()]
     except (FileNotFoundError, NotADirectoryError):
@@ -79,7 +81,7 @@ def _numbers(folder: Path) -> list[int]:
     return [int(match[1]) for name in names if (match := _NAME.fullmatch(name))]
 
 
-def _path(folder: Path, number: int) -> Path:
+def _get_path(folder: Path, number: int) -> Path:
     return folder / VERSIONS / f"{number:08}.json"
 
 
@@ -90,11 +92,11 @@ def read_version(folder: str | Path, number: int | None = None) -> Version:
     if number is None:
         msg = f"`{folder}` holds no version of subscriptions yet"
         raise SnapshotError(msg)
-    path = _path(folder, number)
+    path = _get_path(folder, number)
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        numbers = _numbers(folder)
+        numbers = _list_numbers(folder)
         kept = f"{min(numbers)} to {max(numbers)}" if numbers else "none"
         msg = f"`{folder}` has no version {number} (any more): there are {kept}"
         raise SnapshotError(msg) from None
@@ -114,40 +116,33 @@ def _parse_version(table: Any, path: Path) -> Version:
         raise SnapshotError(msg) from problem
 
 
-def open_folder(path: str | Path, *, verify: bool = True) -> Matcher:
-    """Open a snapshot, or the newest version of a folder of versions; with `verify`, compare every checksum."""
+def load_folder(path: str | Path, *, verify: bool = True) -> MatcherContent:
+    """Load a snapshot, or the newest version of a folder of versions; with `verify`, compare every checksum."""
     folder = Path(path)
     if is_versioned(folder):
-        return open_version(folder, read_version(folder), verify=verify)
+        return load_version(folder, read_version(folder), verify=verify)
     return snapshot.load(folder, verify=verify)
 
 
-def open_version(folder: str | Path, version: Version, shard: int | None = None, *, verify: bool = True) -> Matcher:
-    """Return a matcher of one shard, or of all; files are mapped, and with `verify` compared with their checksums."""
-    matcher = _build_matcher(Path(folder), version)
+def load_version(
+    folder: str | Path, version: Version, shard: int | None = None, *, verify: bool = True
+) -> MatcherContent:
+    """Load one shard of a version, or all; files are mapped, and with `verify` compared with their checksums."""
+    content = prepare_content(folder, version)
     entries = version.shards if shard is None else version.shards[shard : shard + 1]
-    matcher.adopt(_open_engine(folder, entries, matcher.admission, verify=verify))
-    return matcher
+    return content._replace(backend=load_engine(folder, entries, content.admission, verify=verify))
 
 
-def open_shards(folder: str | Path, version: Version, *, verify: bool = True) -> tuple[Matcher, ShardedStore]:
-    """Open a version for a writer: every shard keeps an engine of its own, and the demands are those of all."""
-    matcher = _build_matcher(Path(folder), version)
-    store = ShardedStore([_open_engine(folder, [shard], matcher.admission, verify=verify) for shard in version.shards])
-    matcher.adopt(store)
-    return matcher, store
+def prepare_content(folder: str | Path, version: Version) -> MatcherContent:
+    """Return content without subscriptions that has the vocabulary, the time and the demands of a version."""
+    files = {name: read_file(Path(folder), entry) for name, entry in version.files.items()}
+    content = build_content(ENGINE, read_vocabulary(files), snapshot.parse_time(version.now))
+    content.admission.needs.restore(version.needs)
+    return content
 
 
-def _build_matcher(folder: Path, version: Version) -> Matcher:
-    """Return an empty matcher with the vocabulary, the time and the demands of a version."""
-    files = {name: read_file(folder, entry) for name, entry in version.files.items()}
-    keywords = {**read_vocabulary(files), "now": snapshot.parse_time(version.now)}
-    return snapshot.build_matcher(keywords, version.needs)
-
-
-def _open_engine(
-    folder: str | Path, shards: Sequence[Mapping[str, Any]], admission: Admission, *, verify: bool = True
-) -> Engine:
+def load_engine(folder: str | Path, shards: Sequence[Manifest], admission: Admission, *, verify: bool = True) -> Engine:
+    """Return one engine of all segments of these shards; a file that cannot be read raises `SnapshotError`."""
     try:
         return snapshot.open_engine(Path(folder), shards, admission, verify=verify)
     except (LookupError, TypeError, ValueError, AttributeError) as problem:
@@ -157,16 +152,16 @@ def _open_engine(
         raise SnapshotError(msg) from problem
 
 
-def write_shard(folder: Path, matcher: Matcher) -> dict[str, Any]:
+def write_shard(folder: Path, matcher: Matcher) -> Manifest:
     """Write the segments of a matcher that have no file yet, and return the entry of a shard that consists of them."""
     parts = matcher.capture().parts
     assert parts is not None
     return snapshot.write_parts(folder, parts)
 
 
-def merge_shard(folder: Path, shards: Sequence[Mapping[str, Any]], matcher: Matcher) -> dict[str, Any]:
+def merge_shard(folder: Path, shards: Sequence[Manifest], matcher: Matcher) -> Manifest:
     """Merge the segments of several shards into one, with the vocabulary of an empty matcher; return its entry."""
-    engine = _open_engine(folder, shards, matcher.admission)
+    engine = load_engine(folder, shards, matcher.admission)
     engine.compact()
     return snapshot.write_parts(folder, engine.seal().parts)
 
@@ -174,7 +169,7 @@ def merge_shard(folder: Path, shards: Sequence[Mapping[str, Any]], matcher: Matc
 def write_version(
     folder: Path,
     number: int,
-    shards: Sequence[dict[str, Any]],
+    shards: Sequence[Manifest],
     *,
     matcher: Matcher,
     position: Mapping[str, Any],
@@ -193,7 +188,7 @@ def write_version(
         "files": write_vocabulary(folder, matcher.admission.vocabulary),
         "shards": list(shards),
     }
-    path = _path(folder, number)
+    path = _get_path(folder, number)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, iter([render_json(sign(table)).encode()]))
     return _parse_version(sign(table), path)
@@ -204,12 +199,12 @@ def remove_old(folder: Path, claimed: Iterable[int], *, keep: int) -> list[int]:
 
     Only under the lock of the folder (`directory.lock_folder`): no version names a file that is being written.
     """
-    numbers = sorted(_numbers(folder))
+    numbers = sorted(_list_numbers(folder))
     removed = [number for number in numbers[:-keep] if number not in set(claimed)]
     if not removed:
         return []
     for number in removed:
-        _path(folder, number).unlink(missing_ok=True)
+        _get_path(folder, number).unlink(missing_ok=True)
     remove_unnamed(folder)
     return removed
 
@@ -217,7 +212,7 @@ def remove_old(folder: Path, claimed: Iterable[int], *, keep: int) -> list[int]:
 def remove_unnamed(folder: Path) -> None:
     """Remove data that no version names, and what broken writers left; only under the folder's lock."""
     try:
-        kept = [read_version(folder, number) for number in _numbers(folder)]
+        kept = [read_version(folder, number) for number in _list_numbers(folder)]
         named = {name for version in kept for name in list_names(version.files, version.shards)}
     except SnapshotError:  # a version that cannot be read may name any of them
         return

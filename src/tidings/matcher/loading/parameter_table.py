@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.errors import FilterError, Mistake, TidingsError
 from tidings.lang.filters import literals
 from tidings.model import Filter, InNetworks, Kind, Range, Test, Within, all_of, one_of
-from tidings.model.arrow_types import is_list_type, is_text_type, limit_timestamp
-from tidings.model.events import is_arrow
+from tidings.model.arrow_types import is_arrow, is_list_type, is_text_type, limit_timestamp
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from tidings.errors import TidingsError
-from tidings.model.events import is_arrow
+from tidings.model.arrow_types import is_arrow
 
 Watch: TypeAlias = Callable[[int, int], None]
 """Called with the number of subscriptions read so far, and of all; once they are equal, indexing begins."""

@@ -8,7 +8,7 @@ import os
 import re
 import threading
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.errors import SnapshotError
 
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MANIFEST = "manifest.json"
+
+Entry: TypeAlias = "dict[str, Any]"
+"""What a manifest says of one file: its name, size and checksum, and of a segment the description of its columns."""
+
+Manifest: TypeAlias = "dict[str, Any]"
+"""Decoded JSON of a manifest, or of the part of one that describes a shard; entries are checked as they are read."""
 
 OURS = re.compile(r"(?:(?:[a-z]+-[0-9a-f]{16}\.(?:bin|json)|manifest\.json)(?:\.[0-9]+\.tmp)?)")
 """What files of snapshots are called, and what they are called while they are written."""
@@ -85,7 +91,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go)
 
 
-def read_manifest(folder: Path, *, newest: int) -> dict[str, Any]:
+def read_manifest(folder: Path, *, newest: int) -> Manifest:
     """Read the manifest; refuse what is none, what is altered, and formats above `newest`."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -100,7 +106,7 @@ def read_manifest(folder: Path, *, newest: int) -> dict[str, Any]:
     return dict(manifest)
 
 
-def check_manifest(manifest: Any, *, newest: int, file: str, whole: str, noun: str) -> None:
+def check_manifest(manifest: object, *, newest: int, file: str, whole: str, noun: str) -> None:
     """Refuse what is no manifest, has a format above `newest`, or is altered; the texts name it in messages."""
     if not isinstance(manifest, dict) or type(manifest.get("format")) is not int:
         msg = f"{file} is not {noun}"
@@ -114,14 +120,14 @@ def check_manifest(manifest: Any, *, newest: int, file: str, whole: str, noun: s
         raise SnapshotError(msg)
 
 
-def sign(manifest: dict[str, Any]) -> dict[str, Any]:
+def sign(manifest: Manifest) -> Manifest:
     """Return a manifest with the checksum of all its other entries."""
     rest = {name: value for name, value in manifest.items() if name != "checksum"}
     plain = json.dumps(rest, sort_keys=True, separators=(",", ":"))
     return {**rest, "checksum": hashlib.sha256(plain.encode()).hexdigest()}
 
 
-def render_json(value: Any, indent: str = "\n") -> str:
+def render_json(value: object, indent: str = "\n") -> str:
     """Return JSON that a person can read: an entry on each line, small lists on one."""
     inner = indent + " "
     if isinstance(value, dict) and value:
@@ -141,7 +147,7 @@ def list_named_files(folder: Path) -> set[str]:
         return set()
 
 
-def list_names(files: Mapping[str, Any], shards: Iterable[Mapping[str, Any]]) -> set[str]:
+def list_names(files: Mapping[str, Entry], shards: Iterable[Manifest]) -> set[str]:
     """Return the names of data files: of a vocabulary, and of shards with their segments and deleted slots."""
     entries = [entry for shard in shards for entry in (*shard.get("segments", ()), shard.get("dead"))]
     return {str(entry["name"]) for entry in (*files.values(), *entries) if entry}

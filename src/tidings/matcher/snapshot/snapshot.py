@@ -22,7 +22,8 @@ from tidings.engine.persist.checksums import FAST
 from tidings.engine.persist.mapped_arrays import Arrays, has_file, map_arrays, write_arrays, write_atomically
 from tidings.errors import SnapshotError, TidingsError
 from tidings.lang import parse, render
-from tidings.matcher.matcher import Matcher
+from tidings.matcher.admission import build_refusal
+from tidings.matcher.content import MatcherContent, build_content
 from tidings.matcher.registry import ENGINE, build_engine
 from tidings.matcher.snapshot import directory
 from tidings.matcher.snapshot.directory import MANIFEST, read_manifest
@@ -30,12 +31,18 @@ from tidings.matcher.snapshot.vocabulary_files import read_file, read_vocabulary
 from tidings.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from tidings.algebra.law.requirement_counts import DemandTable
+    from tidings.concepts import Vocabulary
     from tidings.engine.engine import Engine
     from tidings.engine.segment import Segment
     from tidings.engine.state import LiveSegment
     from tidings.matcher.admission import Admission
+    from tidings.matcher.algorithm import SubId
+    from tidings.matcher.content import CapturedContent
+    from tidings.matcher.snapshot.directory import Entry, Manifest
+    from tidings.model import Filter
 
 FILTERS, ARRAYS = 1, 4
 """The formats: a matcher as its filters, and the engine as its arrays.
@@ -46,27 +53,33 @@ Format 2, which is read too, has no units of columns: there every filter on an a
 ATTEMPTS = 5
 """How often opening begins anew because a save put another snapshot in place meanwhile."""
 
-_files: WeakKeyDictionary[Segment, dict[str, Any]] = WeakKeyDictionary()
+_files: WeakKeyDictionary[Segment, Entry] = WeakKeyDictionary()
 """The manifest entries of segments that were saved or opened: where such a file exists, no checksum is computed."""
 
 
 class PackedMatcher(NamedTuple):
-    """A matcher of the kind `engine` as a pickle has it: no lock, no thread, no filter."""
+    """A matcher as a pickle has it: no lock, no thread; segments as arrays, or else filters to be added again."""
 
-    keywords: dict[str, Any]
-    demands: dict[str, Any]
-    segments: list[tuple[dict[str, Any], Arrays]]
+    kind: str
+    now: datetime | None
+    vocabulary: Vocabulary
+    demands: DemandTable
+    segments: list[tuple[Entry, Arrays]] | None
     dead: Arrays
+    filters: Sequence[tuple[SubId, Filter]]
 
 
-def save(matcher: Matcher, path: str | Path) -> None:
-    """Write the matcher as a snapshot directory, replacing an older snapshot in it."""
+def save(capture: Callable[[], CapturedContent], path: str | Path) -> None:
+    """Write a snapshot directory, replacing an older snapshot in it.
+
+    `capture` is called under the folder's lock: of two saves at once, the one that writes later has the newer content.
+    """
     folder = Path(path)
     directory.check_target(folder)
     try:
         with directory.lock_folder(folder) as undisturbed:
             old = directory.list_named_files(folder)
-            manifest = _write_data(matcher, folder)
+            manifest = _write_data(capture(), folder)
             write_atomically(folder / MANIFEST, iter([directory.render_json(directory.sign(manifest)).encode()]))
             directory.remove_unnamed(folder, old, undisturbed=undisturbed)
     except OSError as problem:
@@ -74,21 +87,21 @@ def save(matcher: Matcher, path: str | Path) -> None:
         raise SnapshotError(msg) from problem
 
 
-def _write_data(matcher: Matcher, folder: Path) -> dict[str, Any]:
+def _write_data(content: CapturedContent, folder: Path) -> Manifest:
     """Write the data files, and return the manifest that names them."""
-    parts, demands = matcher.capture()
-    files = write_vocabulary(folder, matcher.admission.vocabulary)
-    manifest: dict[str, Any] = {"format": FILTERS if parts is None else ARRAYS, "tidings": __version__}
-    manifest |= {"kind": matcher.kind, "count": len(matcher)}
-    manifest |= {"now": matcher.now.isoformat() if matcher.now else None, "files": files}
+    parts, filters = content.parts, content.filters
+    files = write_vocabulary(folder, content.vocabulary)
+    manifest: Manifest = {"format": FILTERS if parts is None else ARRAYS, "tidings": __version__}
+    manifest |= {"kind": content.kind, "count": len(filters)}
+    manifest |= {"now": content.now.isoformat() if content.now else None, "files": files}
     if parts is not None:
-        return {**manifest, "needs": demands, **write_parts(folder, parts)}
-    lines = [json.dumps([id, json.loads(render(matcher[id], notation="json"))]) for id in matcher]
+        return {**manifest, "needs": content.demands, **write_parts(folder, parts)}
+    lines = [json.dumps([id, json.loads(render(tree, notation="json"))]) for id, tree in filters]
     files["subscriptions"] = write_file(folder, "subscriptions", "\n".join(lines).encode())
     return manifest
 
 
-def write_parts(folder: Path, parts: Sequence[LiveSegment]) -> dict[str, Any]:
+def write_parts(folder: Path, parts: Sequence[LiveSegment]) -> Manifest:
     """Write the segments that have no file yet, and return the entries of a manifest that name them all."""
     dead = segment_arrays.collect_deleted(parts)
     return {
@@ -98,7 +111,7 @@ def write_parts(folder: Path, parts: Sequence[LiveSegment]) -> dict[str, Any]:
     }
 
 
-def _write_segment(folder: Path, segment: Segment) -> dict[str, Any]:
+def _write_segment(folder: Path, segment: Segment) -> Entry:
     """Write a segment's file unless it exists, and return its entry; a file of an older format is written anew."""
     entry = _files.get(segment)
     if entry is None or FAST not in entry or not has_file(folder, entry):
@@ -108,7 +121,7 @@ def _write_segment(folder: Path, segment: Segment) -> dict[str, Any]:
     return entry
 
 
-def load(folder: Path, *, verify: bool = True) -> Matcher:
+def load(folder: Path, *, verify: bool = True) -> MatcherContent:
     """Open a snapshot directory; with `verify`, compare every checksum."""
     for _ in range(ATTEMPTS):
         manifest = read_manifest(folder, newest=ARRAYS)
@@ -121,40 +134,32 @@ def load(folder: Path, *, verify: bool = True) -> Matcher:
     raise SnapshotError(msg)
 
 
-def _open(folder: Path, manifest: dict[str, Any], *, verify: bool) -> Matcher:
+def _open(folder: Path, manifest: Manifest, *, verify: bool) -> MatcherContent:
     try:
         files = {name: read_file(folder, entry) for name, entry in manifest["files"].items()}
-        keywords = {**read_vocabulary(files), "now": parse_time(manifest.get("now"))}
+        content = build_content(manifest["kind"], read_vocabulary(files), parse_time(manifest.get("now")))
         if manifest["format"] == FILTERS:
             rows = [json.loads(line) for line in files["subscriptions"].splitlines()]
-            matcher = _rebuild(manifest["kind"], keywords, [(id, parse(tree, notation="json")) for id, tree in rows])
+            _enter_filters(content, [(id, parse(tree, notation="json")) for id, tree in rows])
         else:
-            matcher = _open_arrays(folder, manifest, keywords, verify=verify)
+            content = _open_arrays(folder, manifest, content, verify=verify)
     except SnapshotError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, TidingsError) as problem:
         msg = f"the snapshot `{folder}`, by tidings {manifest.get('tidings')}, cannot be read: {problem!r:.300}"
         raise SnapshotError(msg) from problem
-    if len(matcher) != manifest.get("count"):
-        msg = f"the snapshot `{folder}` should hold {manifest.get('count')} subscriptions and holds {len(matcher)}"
+    if (count := len(content.backend)) != manifest.get("count"):
+        msg = f"the snapshot `{folder}` should hold {manifest.get('count')} subscriptions and holds {count}"
         raise SnapshotError(msg)
-    return matcher
+    return content
 
 
-def _open_arrays(folder: Path, manifest: dict[str, Any], keywords: dict[str, Any], *, verify: bool) -> Matcher:
+def _open_arrays(folder: Path, manifest: Manifest, content: MatcherContent, *, verify: bool) -> MatcherContent:
     if manifest["kind"] != ENGINE:
         msg = f"the snapshot `{folder}` has arrays for the matcher `{manifest['kind']}`, which takes none"
         raise SnapshotError(msg)
-    matcher = build_matcher(keywords, manifest["needs"])
-    matcher.adopt(open_engine(folder, [manifest], matcher.admission, verify=verify))
-    return matcher
-
-
-def build_matcher(keywords: dict[str, Any], demands: dict[str, Any]) -> Matcher:
-    """Return a matcher without subscriptions that has the demands of some."""
-    matcher = Matcher(ENGINE, **keywords)
-    matcher.admission.needs.restore(demands)
-    return matcher
+    content.admission.needs.restore(manifest["needs"])
+    return content._replace(backend=open_engine(folder, [manifest], content.admission, verify=verify))
 
 
 def open_engine(
@@ -168,14 +173,16 @@ def open_engine(
         opened = _open_parts(list(zip(manifest["segments"], arrays, strict=True)), dead, admission)
         _files.update((part.segment, entry) for part, entry in zip(opened, manifest["segments"], strict=True))
         parts += opened
+    return _build_engine_of(parts, admission)
+
+
+def _build_engine_of(parts: list[LiveSegment], admission: Admission) -> Engine:
     engine = build_engine(admission)
     engine.restore(parts)
     return engine
 
 
-def _open_parts(
-    segments: Sequence[tuple[dict[str, Any], Arrays]], dead: Arrays, admission: Admission
-) -> list[LiveSegment]:
+def _open_parts(segments: Sequence[tuple[Entry, Arrays]], dead: Arrays, admission: Admission) -> list[LiveSegment]:
     units, bind = admission.needs.find_units(), admission.bind_filter
     opened = [segment_arrays.open_segment(description, arrays, bind, units) for description, arrays in segments]
     return segment_arrays.build_parts(opened, dead)
@@ -186,29 +193,32 @@ def parse_time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def reduce_matcher(matcher: Matcher) -> tuple[Any, ...]:
-    """Return what `__reduce__` does: segments as arrays, or where the backend has none, filters to be added again."""
-    parts, demands = matcher.capture()
-    keywords = {**matcher.admission.vocabulary.to_keywords(), "now": matcher.now}
-    if parts is None:
-        return _rebuild, (matcher.kind, keywords, [(id, matcher[id]) for id in matcher])
-    segments = [_take_apart(part.segment) for part in parts]
-    return _unpack, (PackedMatcher(keywords, demands, segments, segment_arrays.collect_deleted(parts)),)
+def pack(content: CapturedContent) -> PackedMatcher:
+    """Return a matcher's content in a form that can be pickled."""
+    kind, now, vocabulary, demands, parts, filters = content
+    segments = None if parts is None else [_take_apart(part.segment) for part in parts]
+    dead = {} if parts is None else segment_arrays.collect_deleted(parts)
+    return PackedMatcher(kind, now, vocabulary, demands, segments, dead, filters)
 
 
-def _take_apart(segment: Segment) -> tuple[dict[str, Any], Arrays]:
+def unpack(packed: PackedMatcher) -> MatcherContent:
+    """Return the parts of the matcher that `pack` packed."""
+    content = build_content(packed.kind, packed.vocabulary, packed.now)
+    if packed.segments is None:
+        _enter_filters(content, packed.filters)
+        return content
+    content.admission.needs.restore(packed.demands)
+    parts = _open_parts(packed.segments, packed.dead, content.admission)
+    return content._replace(backend=_build_engine_of(parts, content.admission))
+
+
+def _take_apart(segment: Segment) -> tuple[Entry, Arrays]:
     return segment_arrays.describe_segment(segment), segment_arrays.segment_to_arrays(segment)
 
 
-def _rebuild(kind: str, keywords: dict[str, Any], filters: list[tuple[Any, Any]]) -> Matcher:
-    matcher = Matcher(kind, **keywords)
-    matcher.add_many(filters)
-    return matcher
-
-
-def _unpack(packed: PackedMatcher) -> Matcher:
-    matcher = build_matcher(packed.keywords, packed.demands)
-    engine = build_engine(matcher.admission)
-    engine.restore(_open_parts(packed.segments, packed.dead, matcher.admission))
-    matcher.adopt(engine)
-    return matcher
+def _enter_filters(content: MatcherContent, filters: Sequence[tuple[SubId, Filter]]) -> None:
+    """Put filters in force that were in force before; one that is refused now is an error, and none goes in."""
+    rows = [(id, tree, "text") for id, tree in filters]
+    refusals = content.admission.enter_rows(rows, content.backend, keep_good=False)
+    if refusals:
+        raise build_refusal([(rows[row][0], problem) for row, problem in refusals], len(rows))

@@ -16,6 +16,7 @@ from tidings.errors import SnapshotError
 from tidings.model import Schema
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -30,17 +31,15 @@ def dump_vocabulary(vocabulary: Vocabulary) -> dict[str, bytes]:
     return {name: json.dumps(table).encode() for name, table in tables.items() if table is not None}
 
 
-def read_vocabulary(files: dict[str, bytes]) -> dict[str, Any]:
-    """Return what `dump_vocabulary` wrote, as the keyword arguments of public functions."""
-    keywords: dict[str, Any] = {}
-    if "schema" in files:
-        table = json.loads(files["schema"])
-        keywords["schema"] = Schema(table["attributes"], closed=table["closed"])
-    if "ontology" in files:
-        keywords["ontology"] = Ontology.from_dict(json.loads(files["ontology"]))
-    if "regions" in files:
-        keywords["regions"] = Regions.from_dict(json.loads(files["regions"]))
-    return keywords
+def read_vocabulary(files: Mapping[str, bytes]) -> Vocabulary:
+    """Return what `dump_vocabulary` wrote; other files among them are left alone."""
+    tables = {name: json.loads(files[name]) for name in ("schema", "ontology", "regions") if name in files}
+    schema = tables.get("schema")
+    return Vocabulary(
+        None if schema is None else Schema(schema["attributes"], closed=schema["closed"]),
+        Ontology.from_dict(tables["ontology"]) if "ontology" in tables else None,
+        Regions.from_dict(tables["regions"]) if "regions" in tables else None,
+    )
 
 
 def write_vocabulary(folder: Path, vocabulary: Vocabulary) -> dict[str, dict[str, Any]]:

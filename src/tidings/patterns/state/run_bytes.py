@@ -15,7 +15,6 @@ from uuid import UUID
 
 import numpy as np
 
-from tidings.concepts.vocabulary import Vocabulary
 from tidings.errors import StateError
 from tidings.kernels.patterns.layout import KEY, SLOTS
 from tidings.lang import WrittenPattern, parse_pattern, render_pattern
@@ -57,7 +56,7 @@ def load_patterns(header: dict[str, Any], arrays: dict[str, Any]) -> PatternCata
     files = {name.removeprefix("around."): data for name, data in arrays.items() if name.startswith("around.")}
     time_field, event_id, keep, lateness, partials = header["settings"]
     settings = StreamSettings(time_field, event_id, tuple(keep), lateness, partials)
-    catalog = PatternCatalog(Vocabulary.of(**read_vocabulary(files)), settings)
+    catalog = PatternCatalog(read_vocabulary(files), settings)
     for name, tree, mode, limit, born, since in header["patterns"]:
         own_limit = limit if Mode(mode) is Mode.ANY else None
         pattern = parse_pattern(tree, notation="json")

@@ -28,7 +28,8 @@ from tidings.algebra import ReadSpec
 from tidings.concepts import Ontology
 from tidings.errors import BadFrame
 from tidings.matcher import Live, Matcher
-from tidings.matcher.live.versions import is_versioned, open_version, read_version
+from tidings.matcher.live.open_version import open_version
+from tidings.matcher.live.versions import is_versioned, read_version
 from tidings.model import Schema
 from tidings.spark.schema import refuse_conflicts
 from tidings.spark.subscriptions.compile import collect_subscriptions, compile_into

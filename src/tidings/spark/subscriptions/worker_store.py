@@ -21,7 +21,8 @@ from pyspark import TaskContext
 from tidings.errors import SnapshotError, TidingsError
 from tidings.matcher import Live, Matcher
 from tidings.matcher.live.feeds import Feed
-from tidings.matcher.live.versions import open_version, read_version
+from tidings.matcher.live.open_version import open_version
+from tidings.matcher.live.versions import read_version
 from tidings.matcher.snapshot.directory import read_manifest
 from tidings.matcher.snapshot.snapshot import ARRAYS
 from tidings.model import Schema

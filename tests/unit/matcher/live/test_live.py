@@ -18,6 +18,7 @@ import tidings as td
 from tidings.errors import BadSubscriptions, SnapshotError, TidingsError
 from tidings.matcher.live import claims, versions
 from tidings.matcher.live.claims import Claim
+from tidings.matcher.live.open_version import open_version
 from tidings.matcher.live.sharded_store import shard_of
 from tidings.matcher.snapshot.directory import OURS, list_names
 from tidings.matcher.tuning import LIVE_TUNING, LiveTuning
@@ -186,7 +187,7 @@ class Changing(RuleBasedStateMachine):
         assert set(live) == set(self.model)
         assert answers(whole) == answers(model)
         assert needs_of(whole) == needs_of(model)
-        apart = [versions.open_version(self.folder, version, shard) for shard in range(self.shards)]
+        apart = [open_version(self.folder, version, shard) for shard in range(self.shards)]
         assert [len(one) for one in apart] == [shard["count"] for shard in version.shards]
         assert sorted((pair for one in apart for pair in answers(one)[0]), key=str) == answers(model)[0]
         for shard, one in enumerate(apart):

@@ -51,7 +51,6 @@ def loaded(given, *, by_column):
     if by_column:
         load = text_load.build_text_load(table, matcher.admission, matcher.backend, bulk_rows=1)
         errors = load.enter(keep_good=True)
-        matcher.adopt(matcher.backend)  # its view is made anew
     else:
         errors = matcher.add_many(list(zip(*table.to_pydict().values(), strict=True)), on_error="collect")
     return matcher, [(id, str(problem)) for id, problem in errors]
@@ -93,7 +92,6 @@ def test_filters_of_every_kind_go_in_the_same_way(case):
         if by_column:
             load = text_load.build_text_load(table, matcher.admission, matcher.backend, bulk_rows=1)
             errors = load.enter(keep_good=True)
-            matcher.adopt(matcher.backend)  # its view is made anew
         else:
             errors = matcher.add_many(list(zip(*table.to_pydict().values(), strict=True)), on_error="collect")
         made.append((matcher, [(id, str(problem)) for id, problem in errors]))

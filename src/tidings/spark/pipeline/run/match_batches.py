@@ -20,7 +20,8 @@ from pyspark.sql.types import LongType, StringType, StructField, TimestampType
 
 from tidings.algebra.law.mismatches import MismatchCounts
 from tidings.matcher.live.live import Change
-from tidings.matcher.live.versions import open_version, read_version
+from tidings.matcher.live.open_version import open_version
+from tidings.matcher.live.versions import read_version
 from tidings.matcher.mismatch_report import describe_mismatches
 from tidings.spark.match.output_columns import choose_columns
 from tidings.spark.match.shard_gathering import MatchQuery
