@@ -9,12 +9,12 @@ demo runs where no test tool is installed. Modules load on first use.
 """
 
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 __all__ = ["checks", "strategies", "workloads"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> ModuleType:
     """Load one of the modules on first use."""
     if name not in __all__:
         msg = f"module 'tidings.testing' has no attribute {name!r}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from tidings.errors import MissingExtra
 
@@ -16,11 +16,13 @@ except ModuleNotFoundError as problem:
     msg = "tidings.testing.strategies and .checks need hypothesis; install it with `pip install hypothesis`"
     raise MissingExtra(msg) from problem
 
+T = TypeVar("T")
+
 __all__ = ["HealthCheck", "Phase", "evenly", "given", "settings", "st"]
 
 
 @st.composite
-def evenly(draw: st.DrawFn, strategies: Sequence[st.SearchStrategy[Any]]) -> Any:
+def evenly(draw: st.DrawFn, strategies: Sequence[st.SearchStrategy[T]]) -> T:
     """Draw from one of the strategies, each with the same probability.
 
     `st.one_of` flattens nested choices and gives each branch the same probability: a choice of ten numbers would

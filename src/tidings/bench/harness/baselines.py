@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tidings.bench.workloads import Workload
     from tidings.bench.workloads.base import Pair
     from tidings.kernels.array_types import FloatArray
+    from tidings.model.values import EventValue
 
 
 class MatchCounter(Protocol):
@@ -106,7 +107,7 @@ class Expressions:
             assert isinstance(tree.condition, TextTest)
             self._tests.append(text_test(tree.condition))
 
-    def count_matches(self, prepared: list[dict[str, Any]]) -> IntArray:
+    def count_matches(self, prepared: list[dict[str, EventValue]]) -> IntArray:
         """Return how many expressions each event satisfies."""
         texts = [event[self._attribute] for event in prepared]
         return np.array([sum(test(text) for test in self._tests) for text in texts], np.int64)
@@ -122,6 +123,6 @@ class Law:
         self._matcher = workload.matcher("brute")
         self._matcher.add_many(pairs)
 
-    def count_matches(self, prepared: list[dict[str, Any]]) -> IntArray:
+    def count_matches(self, prepared: list[dict[str, EventValue]]) -> IntArray:
         """Return how many filters each event satisfies."""
         return np.bincount(self._matcher.match_many(prepared).event_index, minlength=len(prepared))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from math import log
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings.bench.harness.result_tables import format_figure, format_number
 from tidings.bench.harness.results import BATCH, Role
@@ -19,6 +19,10 @@ from tidings.errors import FileError, MissingExtra
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
 
     from tidings.bench.harness.results import Result
     from tidings.bench.harness.timing import Figure
@@ -61,7 +65,7 @@ def build_chart_rows(chart: Chart) -> list[list[str]]:
     return [*rows, *([format_number(x), *row] for x, row in zip(xs, cells, strict=True))]
 
 
-def chart_to_dict(chart: Chart) -> dict[str, Any]:
+def chart_to_dict(chart: Chart) -> dict[str, object]:
     """Return plain values, for JSON."""
     lines = [
         {"name": line.name, "points": [{"x": x, **figure.to_dict()} for x, figure in line.points]}
@@ -85,7 +89,7 @@ def draw_charts(charts: Sequence[Chart], folder: Path) -> list[Path]:
     return [save_figure(draw_chart(chart), folder / f"{chart.key}.png") for chart in charts]
 
 
-def _make_axes(width: float, height: float) -> tuple[Any, Any]:
+def _make_axes(width: float, height: float) -> tuple[Drawing, Axes]:
     """Return a new figure of matplotlib and its axes; without matplotlib: `MissingExtra`."""
     try:
         from matplotlib.figure import Figure
@@ -96,7 +100,7 @@ def _make_axes(width: float, height: float) -> tuple[Any, Any]:
     return figure, figure.subplots()
 
 
-def draw_chart(chart: Chart) -> Any:
+def draw_chart(chart: Chart) -> Drawing:
     """Return a chart as a figure of matplotlib: each point is a median, its bar spans all repeats."""
     drawn = [line for line in chart.lines if line.points]
     longest = max((len(line.name) for line in drawn), default=0)
@@ -109,8 +113,8 @@ def draw_chart(chart: Chart) -> Any:
     axes.grid(True, which="major", color="#d8dde3", linewidth=0.6)
     if drawn:  # next to the axes: inside, the legend would cover a line sooner or later
         names = [fill(line.name, WRAP) for line in drawn]
-        placement: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "frameon": False}
-        axes.legend(handles, names, fontsize="small", handlelength=3.5, labelspacing=0.8, **placement)
+        style = {"fontsize": "small", "handlelength": 3.5, "labelspacing": 0.8, "frameon": False}
+        axes.legend(handles, names, loc="center left", bbox_to_anchor=(1.01, 0.5), **style)
     if chart.note:
         figure.supxlabel(fill(chart.note, 110), fontsize="x-small", color="#555555")
     return figure
@@ -126,7 +130,7 @@ def plot_results(results: Sequence[Result], folder: Path, name: str) -> list[Pat
     return paths
 
 
-def _draw_bars(results: Sequence[Result]) -> Any:
+def _draw_bars(results: Sequence[Result]) -> Drawing:
     largest = max(result.n for result in results if result.role is Role.MATCHER)
     # Peers may stop at fewer subscriptions than the matchers.
     sizes: dict[str, int] = {}
@@ -147,7 +151,7 @@ def _draw_bars(results: Sequence[Result]) -> Any:
     return figure
 
 
-def _draw_line(axes: Any, line: Line, at: int, count: int) -> Any:
+def _draw_line(axes: Axes, line: Line, at: int, count: int) -> Artist:
     """Draw a line, and return its handle for the legend, without error bars, which only some lines have.
 
     Lines that coincide all stay visible: later ones are thinner, with smaller marks, and mostly dashed.
@@ -156,7 +160,7 @@ def _draw_line(axes: Any, line: Line, at: int, count: int) -> Any:
     below = [figure.median - figure.low for _, figure in points]
     above = [figure.high - figure.median for _, figure in points]
     thin = at / max(1, count - 1)
-    return axes.errorbar(
+    handle: Artist = axes.errorbar(
         [x for x, _ in points],
         [figure.median for _, figure in points],
         yerr=[below, above] if any(below) or any(above) else None,
@@ -168,9 +172,10 @@ def _draw_line(axes: Any, line: Line, at: int, count: int) -> Any:
         capsize=2.5,
         elinewidth=0.8,
     )[0]
+    return handle
 
 
-def _set_scales(axes: Any, chart: Chart) -> None:
+def _set_scales(axes: Axes, chart: Chart) -> None:
     """Use logarithmic axes where the chart wants them and its values allow it, and plain numbers for ticks."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
@@ -201,7 +206,7 @@ def _set_scales(axes: Any, chart: Chart) -> None:
     axes.yaxis.set_major_formatter(plain)
 
 
-def save_figure(figure: Any, path: Path) -> Path:
+def save_figure(figure: Drawing, path: Path) -> Path:
     """Write a figure of matplotlib as a PNG, and return its path."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

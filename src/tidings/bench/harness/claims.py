@@ -82,7 +82,7 @@ class JudgedClaim:
     measured: float | None
     outcome: ClaimOutcome
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values, for JSON."""
         return {
             **{name: getattr(self.claim, name) for name in (*REQUIRED_FIELDS, *NUMBER_FIELDS)},
@@ -116,9 +116,9 @@ def read_claims(path: Path) -> Claims:
     return Claims(table["paper"], tuple(PaperClaim(**record) for record in records))
 
 
-def _find_mistakes(table: Mapping[str, Any], records: Any) -> list[str]:
+def _find_mistakes(table: Mapping[str, object], records: object) -> list[str]:
     mistakes = [_format_unknown(name, ("paper", "claim")) for name in table.keys() - {"paper", "claim"}]
-    if not isinstance(table.get("paper"), str) or not table["paper"].strip():
+    if not _is_text(table.get("paper")):
         mistakes.append("`paper` is missing: authors, title and year, as text")
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         return ["`claim` must be a list of tables; write each as [[claim]]", *mistakes]
@@ -151,11 +151,11 @@ def _find_claim_mistakes(record: Mapping[str, Any]) -> list[str]:
     return mistakes
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings.bench.harness.results import FIGURES
 
@@ -55,7 +55,7 @@ class FigureChange:
         """The second run's figure divided by the first's."""
         return self.after / self.before if self.before else float("nan")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values, for JSON."""
         return {**asdict(self), "verdict": str(self.verdict), "ratio": self.ratio}
 

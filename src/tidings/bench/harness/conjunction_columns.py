@@ -11,7 +11,6 @@ integers below 2**53 and for all floats.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -134,7 +133,9 @@ def _assemble(
     return Conjunctions(tuple(names), starts, columns[order], parts, lows, highs, vocabularies, tuple(areas))
 
 
-def _encode_equality(place: int, name: str, column: Any, vocabularies: dict[str, dict[str, float]]) -> _Literals:
+def _encode_equality(
+    place: int, name: str, column: pa.ChunkedArray, vocabularies: dict[str, dict[str, float]]
+) -> _Literals:
     rows: IntArray = np.flatnonzero(column.is_valid().to_numpy())
     if t.is_list(column.type):
         column = normalize_lists(column)
@@ -169,7 +170,7 @@ def _encode_ranges(place: int, table: pa.Table, operators: dict[str, str]) -> _L
     return _Literals(place, rows, np.ones(len(rows), np.int64), lows[rows], highs[rows])
 
 
-def _encode_areas(name: str, column: Any) -> AreaConditions:
+def _encode_areas(name: str, column: pa.ChunkedArray) -> AreaConditions:
     coded = column.combine_chunks()
     coded = coded if isinstance(coded, pa.DictionaryArray) else coded.dictionary_encode()
     shapes = np.asarray(shapely.from_wkt(coded.dictionary.to_pylist()))
@@ -188,7 +189,7 @@ def _encode_boxes(place: int, areas: AreaConditions) -> list[_Literals]:
     ]
 
 
-def _find_values(events: pa.Table, name: str) -> Any:
+def _find_values(events: pa.Table, name: str) -> pa.ChunkedArray | None:
     """Return a column of events, or a coordinate of a column of places; None where events have no such column."""
     if name in events.column_names:
         return events.column(name)

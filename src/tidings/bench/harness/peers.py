@@ -7,7 +7,7 @@ the counts are checked. Packages are imported when a peer is made; one that is n
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +21,11 @@ from tidings.bench.workloads.columns import SIGNS, group_by_attribute
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import mokaccino
+
     from tidings.bench.harness.baselines import MatchCounter
     from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
+    from tidings.model.values import EventValue
 
 
 def select_expressible(columns: pa.Table) -> pa.Table:
@@ -121,7 +124,7 @@ class MokaccinoPeer:
                 self._percolator.add_query(parts[0] if len(parts) == 1 else mokaccino.Query.from_and(parts))
 
     @staticmethod
-    def _build_query(query: Any, attribute: str, operator: str, value: Any) -> Any:
+    def _build_query(query: type[mokaccino.Query], attribute: str, operator: str, value: EventValue) -> mokaccino.Query:
         makers = {"from": query.from_kge, "above": query.from_kgt, "to": query.from_kle, "below": query.from_klt}
         if operator in makers:
             return makers[operator](attribute, value)
@@ -130,7 +133,7 @@ class MokaccinoPeer:
         several = [query.from_kv(attribute, str(item)) for item in value]
         return several[0] if len(several) == 1 else query.from_or(several)
 
-    def prepare_events(self, events: pa.Table) -> list[Any]:
+    def prepare_events(self, events: pa.Table) -> list[mokaccino.Document]:
         """Return the events as documents."""
         import mokaccino
 
@@ -143,7 +146,7 @@ class MokaccinoPeer:
             documents.append(document)
         return documents
 
-    def count_matches(self, prepared: list[Any]) -> IntArray:
+    def count_matches(self, prepared: list[mokaccino.Document]) -> IntArray:
         """Percolate document by document."""
         return np.array([len(self._percolator.percolate_list(document)) for document in prepared], np.int64)
 

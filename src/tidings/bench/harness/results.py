@@ -16,7 +16,7 @@ from tidings.bench.harness.timing import Figure
 from tidings.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 BATCH = "batch"
 """The figure that ratios are computed from: time per event in batches."""
@@ -63,7 +63,7 @@ class Result:
     note: str = ""
     right: bool = True
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values, for JSON."""
         figures = {name: figure.to_dict() for name, figure in self.figures.items()}
         return {name: getattr(self, name) for name in self.__slots__} | {"role": str(self.role), "figures": figures}
@@ -76,7 +76,7 @@ class Result:
         return cls(**values | {"role": Role(record["role"]), "figures": figures})
 
 
-def describe_run(command: str, **settings: Any) -> dict[str, Any]:
+def describe_run(command: str, **settings: object) -> dict[str, object]:
     """Return the circumstances that a figure is meaningless without: machine, date, command and versions."""
     from tidings import __version__
 
@@ -113,7 +113,7 @@ def _find_version(name: str) -> str | None:
         return None
 
 
-def write_results(results: Iterable[Result], path: Path, *, run: dict[str, Any]) -> None:
+def write_results(results: Iterable[Result], path: Path, *, run: Mapping[str, object]) -> None:
     """Write the results, a line of JSON each, with the circumstances of the run in every one."""
     lines = [json.dumps({**result.to_dict(), "run": run}, ensure_ascii=False) for result in results]
     try:

@@ -56,7 +56,7 @@ class Figure:
         """Half the distance from the least to the greatest repeat, as a share of the median."""
         return (self.high - self.low) / 2 / self.median if self.median else 0.0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values, for JSON."""
         return {"unit": self.unit, "median": self.median, "low": self.low, "high": self.high, "repeats": self.repeats}
 

@@ -15,7 +15,7 @@ language has.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings.bench.workloads import boolean_trees, classifieds, concept_hierarchies, real_data, synthetic, titles
 from tidings.bench.workloads.ads import CAR_SCHEMA, NOW, car_ads, saved_searches, zipf
@@ -90,7 +90,7 @@ def workload(key: str) -> Workload:
     return replace(built, key=key) if parameters else built
 
 
-def _check(key: str, name: str, parameters: dict[str, Any], defaults: dict[str, Any]) -> None:
+def _check(key: str, name: str, parameters: dict[str, float], defaults: dict[str, float]) -> None:
     """Refuse parameters that are out of range."""
     for parameter, value in parameters.items():
         most = _LIMITS.get((name, parameter), MOST)
@@ -108,7 +108,7 @@ def _check(key: str, name: str, parameters: dict[str, Any], defaults: dict[str, 
             raise TidingsError(msg)
 
 
-def _parse_parameter(piece: str, key: str) -> tuple[str, Any]:
+def _parse_parameter(piece: str, key: str) -> tuple[str, float]:
     name, _, value = piece.partition("=")
     try:
         return name.strip(), int(value) if value.strip().isdigit() else float(value)

@@ -12,13 +12,17 @@ import math
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from tidings.bench.workloads.cars import CITIES, COLORS, FUELS, MODELS, TAGS, Car, City
+from tidings.bench.workloads.cars import CITIES, COLORS, FUELS, MODELS, TAGS, Car
 from tidings.bench.workloads.columns import render_ring
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tidings.model.values import EventValue
+
+T = TypeVar("T")
 
 NOW: Final = datetime(2024, 5, 1, 12, tzinfo=UTC)
 """The time at which the ads of a workload are matched, by default."""
@@ -43,7 +47,7 @@ _FUEL_WEIGHTS = zipf(len(FUELS))
 _TAG_WEIGHTS = zipf(len(TAGS), 0.7)
 
 
-def car_ads(count: int, seed: int, *, now: datetime = NOW) -> list[dict[str, Any]]:
+def car_ads(count: int, seed: int, *, now: datetime = NOW) -> list[dict[str, EventValue]]:
     """Return `count` ads; a few fields are missing or null, tags are several, the seller is a record.
 
     >>> car_ads(1, seed=7) == car_ads(1, seed=7)
@@ -63,16 +67,16 @@ def saved_searches(count: int, seed: int) -> list[tuple[str, str]]:
     return [(f"s{number}", _draw_search(rng)) for number in range(count)]
 
 
-def _draw(rng: Random, items: Sequence[Any], weights: list[float]) -> Any:
+def _draw(rng: Random, items: Sequence[T], weights: list[float]) -> T:
     return rng.choices(items, cum_weights=weights)[0]
 
 
 # --- ads ------------------------------------------------------------------------------------------
 
 
-def _draw_ad(rng: Random, number: int, now: datetime) -> dict[str, Any]:
-    car: Car = _draw(rng, MODELS, _CAR_WEIGHTS)
-    city: City = _draw(rng, CITIES, _CITY_WEIGHTS)
+def _draw_ad(rng: Random, number: int, now: datetime) -> dict[str, EventValue]:
+    car = _draw(rng, MODELS, _CAR_WEIGHTS)
+    city = _draw(rng, CITIES, _CITY_WEIGHTS)
     age = min(9.0 if car.electric else 25.0, rng.expovariate(1 / 7))
     odometer = round(age * rng.uniform(6_000, 22_000), -2)
     worth = car.price * 0.87**age * (1 - min(0.3, odometer / 1_000_000))
@@ -93,7 +97,7 @@ def _draw_ad(rng: Random, number: int, now: datetime) -> dict[str, Any]:
     return _drop_some(rng, ad)
 
 
-def _draw_seller(rng: Random, number: int) -> dict[str, Any]:
+def _draw_seller(rng: Random, number: int) -> dict[str, EventValue]:
     if rng.random() < 0.55:
         return {"kind": "private", "name": f"person {number % 997}"}
     return {"kind": "dealer", "name": f"garage {number % 61}", "rating": round(rng.uniform(2.5, 5.0), 1)}
@@ -102,7 +106,7 @@ def _draw_seller(rng: Random, number: int) -> dict[str, Any]:
 _MAY_LACK = ("odometer", "color", "fuel", "price", "spot")
 
 
-def _drop_some(rng: Random, ad: dict[str, Any]) -> dict[str, Any]:
+def _drop_some(rng: Random, ad: dict[str, EventValue]) -> dict[str, EventValue]:
     """Remove a field from some ads and empty one in others, as people do."""
     chance = rng.random()
     if chance < 0.08:
@@ -116,7 +120,7 @@ def _drop_some(rng: Random, ad: dict[str, Any]) -> dict[str, Any]:
 
 
 def _draw_search(rng: Random) -> str:
-    car: Car = _draw(rng, MODELS, _CAR_WEIGHTS)
+    car = _draw(rng, MODELS, _CAR_WEIGHTS)
     wishes = _draw_cars(rng, car) + _draw_place(rng)
     return " and ".join((wishes + _draw_details(rng, car))[:6])
 
@@ -127,7 +131,7 @@ def _draw_place(rng: Random) -> list[str]:
         return [f"spot within {_draw_polygon(rng)}"]
     if chance > 0.15:
         return []
-    city: City = _draw(rng, CITIES, _CITY_WEIGHTS)
+    city = _draw(rng, CITIES, _CITY_WEIGHTS)
     return [f"spot near ({city.lon}, {city.lat}) {rng.choice((10, 20, 50))} km"]
 
 
@@ -190,7 +194,7 @@ def _draw_wish(rng: Random, attribute: str) -> str:
 
 def _draw_polygon(rng: Random) -> str:
     """Draw a ring of six to nine places around a city."""
-    city: City = _draw(rng, CITIES, _CITY_WEIGHTS)
+    city = _draw(rng, CITIES, _CITY_WEIGHTS)
     corners = rng.randrange(6, 10)
     turns = [(step + rng.uniform(-0.3, 0.3)) * math.tau / corners for step in range(corners)]
     radii = [rng.uniform(0.1, 0.4) for _ in turns]

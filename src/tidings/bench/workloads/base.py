@@ -11,24 +11,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from tidings.bench.workloads.ads import NOW
-from tidings.bench.workloads.columns import make_ids, render_filters
+from tidings.bench.workloads.columns import Column, make_ids, render_filters
 from tidings.concepts import Ontology
 from tidings.errors import TidingsError
 from tidings.model import Filter, Schema
 
 if TYPE_CHECKING:
     from tidings.matcher import Matcher
+    from tidings.model.values import EventValue
 
 Pair: TypeAlias = tuple[str, str | Filter]
 """A subscription: its id, and its filter as text or as a tree."""
 
-MakeColumns: TypeAlias = Callable[[int, np.random.Generator], Mapping[str, Any]]
+MakeColumns: TypeAlias = Callable[[int, np.random.Generator], Mapping[str, Column]]
 """Makes so many rows as columns by name, each an Arrow or a NumPy array."""
 
 CHUNK = 10_000
@@ -70,7 +71,7 @@ class Workload:
     peers: Mapping[str, int] = field(default_factory=dict)
     """The peers that can run this, each with the most subscriptions that it gets."""
 
-    def subscriptions(self, n: int, seed: int) -> Any:
+    def subscriptions(self, n: int, seed: int) -> pa.Table | Iterator[Pair]:
         """Return `n` subscriptions in the fastest form there is: a table of columns, else pairs."""
         return self.columns(n, seed) if self.make_columns else self.pairs(n, seed)
 
@@ -103,7 +104,7 @@ class Workload:
         """Return `count` events as columns."""
         return pa.table(dict(self.make_events(count, _make_rng(seed, 2))))
 
-    def event_rows(self, count: int, seed: int) -> list[dict[str, Any]]:
+    def event_rows(self, count: int, seed: int) -> list[dict[str, EventValue]]:
         """Return the events of `events` as mappings, without nulls."""
         return rows_of(self.events(count, seed))
 
@@ -117,7 +118,7 @@ class Workload:
         return Matcher(kind or ENGINE, schema=schema, ontology=ontology, now=NOW)
 
 
-def rows_of(events: pa.Table) -> list[dict[str, Any]]:
+def rows_of(events: pa.Table) -> list[dict[str, EventValue]]:
     """Return events as mappings, without their nulls."""
     return [{name: value for name, value in row.items() if value is not None} for row in events.to_pylist()]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import pairwise
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -80,7 +80,7 @@ def _draw_filters(n: int, rng: Generator, *, rooted: bool) -> Iterator[Filter]:
 def draw_pool(seed: int) -> list[Test]:
     """Draw distinct predicates, the four kinds evenly as long as there are new ones; the first is the most popular."""
     rng = np.random.default_rng(seed)
-    predicates: dict[tuple[Any, ...], Test] = {}
+    predicates: dict[tuple[int, ...], Test] = {}
     while len(predicates) < POOL:
         kinds, attributes = rng.integers(0, 4, POOL).tolist(), rng.integers(0, len(ATTRIBUTES), POOL).tolist()
         values = draw_subsets(rng, POOL, wanted=3, among=VALUES)

@@ -7,7 +7,7 @@ always, up to three further conditions, an area in one of twenty. In `geo`, ever
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.random import Generator
 
+    from tidings.bench.workloads.columns import Column
     from tidings.kernels.array_types import BoolArray, IntArray
 
 MAKES = tuple(dict.fromkeys(car.make for car in MODELS))
@@ -71,7 +72,7 @@ def build_classifieds() -> Workload:
 # Ads -------------------------------------------------------------------------------------------
 
 
-def _draw_ads(count: int, rng: Generator) -> dict[str, Any]:
+def _draw_ads(count: int, rng: Generator) -> dict[str, Column]:
     """Draw ads as columns; one in eight lacks something."""
     car = draw_zipf(rng, count, len(MODELS), POPULARITY)
     age = np.minimum(np.where(_ELECTRIC[car], 9.0, 25.0), rng.exponential(7, count))
@@ -96,11 +97,11 @@ def _draw_ads(count: int, rng: Generator) -> dict[str, Any]:
 # Searches --------------------------------------------------------------------------------------
 
 
-def _draw_searches(n: int, rng: Generator) -> dict[str, Any]:
+def _draw_searches(n: int, rng: Generator) -> dict[str, Column]:
     """Return saved searches as columns."""
     car = draw_zipf(rng, n, len(MODELS), POPULARITY)
     has_area = rng.random(n) < 0.05
-    columns: dict[str, Any] = _draw_cars(rng, car)
+    columns = _draw_cars(rng, car)
     columns |= _draw_prices(rng, car, always=columns["make"].is_null().to_numpy(zero_copy_only=False))
     columns |= _draw_details(rng, n, most=np.where(has_area, 2, 3))
     shapes = draw_areas(rng, int(has_area.sum()), reach=(0.1, 0.4))
@@ -181,12 +182,12 @@ def build_geo() -> Workload:
     )
 
 
-def _draw_offers(count: int, rng: Generator) -> dict[str, Any]:
+def _draw_offers(count: int, rng: Generator) -> dict[str, Column]:
     price, size = rng.lognormal(12.5, 0.6, count), rng.lognormal(4.4, 0.4, count)
     return {"spot": draw_places(rng, count), "price": np.round(price), "size": np.round(size, 1)}
 
 
-def _draw_area_searches(n: int, rng: Generator) -> dict[str, Any]:
+def _draw_area_searches(n: int, rng: Generator) -> dict[str, Column]:
     shapes = draw_areas(rng, min(n, DISTINCT_AREAS), reach=(0.05, 0.3))
     price, size = np.round(rng.lognormal(12.5, 0.6, n), -3), np.round(rng.lognormal(4.4, 0.4, n))
     which = np.arange(n) if n <= DISTINCT_AREAS else rng.integers(0, DISTINCT_AREAS, n)

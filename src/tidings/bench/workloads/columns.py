@@ -5,7 +5,7 @@ Everything works on whole Arrow columns or NumPy arrays, so a million subscripti
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
+
+Column: TypeAlias = "pa.Array | pa.ChunkedArray | NDArray[np.generic]"
+"""A column of a workload in bulk: Arrow where there are nulls, text or places, else NumPy."""
 
 SIGNS = {"from": ">=", "above": ">", "to": "<=", "below": "<"}
 """The comparison that each end of a range stands for; a column of `price_from` holds such ends."""
@@ -60,7 +63,7 @@ def make_ids(n: int) -> pa.Array:
     return pc.binary_join_element_wise("s", pc.cast(pa.array(np.arange(n)), pa.string()), "")
 
 
-def mask_column(values: NDArray[Any], valid: BoolArray) -> pa.Array:
+def mask_column(values: NDArray[np.generic], valid: BoolArray) -> pa.Array:
     """Return a column of values that is null where `valid` is false."""
     return pa.array(values, mask=~valid)
 
@@ -71,30 +74,30 @@ def make_places(lons: FloatArray, lats: FloatArray, *, valid: BoolArray | None =
     return pa.StructArray.from_arrays([pa.array(lons), pa.array(lats)], ["lon", "lat"], mask=mask)
 
 
-def decode_dictionary(codes: NDArray[Any], vocabulary: Sequence[str]) -> pa.Array:
+def decode_dictionary(codes: IntArray, vocabulary: Sequence[str]) -> pa.Array:
     """Return the words of a vocabulary by their codes as a dictionary column; a negative code is null."""
     indices = pa.array(codes.astype(np.int32), mask=codes < 0)
     return pa.DictionaryArray.from_arrays(indices, pa.array(list(vocabulary), pa.string()))
 
 
-def decode_words(codes: NDArray[Any], vocabulary: Sequence[str]) -> pa.Array:
+def decode_words(codes: IntArray, vocabulary: Sequence[str]) -> pa.Array:
     """Return the words of a vocabulary by their codes as a column of text; a negative code is null."""
     return decode_dictionary(codes, vocabulary).dictionary_decode()
 
 
-def decode_sets(codes: NDArray[Any], vocabulary: Sequence[str]) -> pa.Array:
+def decode_sets(codes: IntArray, vocabulary: Sequence[str]) -> pa.Array:
     """Return a list of words for each row of a matrix of codes; negative codes are skipped, an empty list is null."""
     used = codes >= 0
     sizes = used.sum(axis=1)
     return _make_lists(sizes, decode_words(codes[used], vocabulary), mask=pa.array(sizes == 0, pa.bool_()))
 
 
-def _make_lists(sizes: NDArray[Any], values: pa.Array, *, mask: pa.Array) -> pa.ListArray:
+def _make_lists(sizes: IntArray, values: pa.Array, *, mask: pa.Array) -> pa.ListArray:
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(starts), values, mask=mask)
 
 
-def to_floats(column: Any) -> FloatArray:
+def to_floats(column: Column) -> FloatArray:
     """Return a column of numbers or truth values as floats, NaN for null."""
     floats: FloatArray = np.asarray(pc.fill_null(pc.cast(column, pa.float64()), float("nan")).to_numpy())
     return floats
@@ -174,7 +177,7 @@ def render_filters(columns: pa.Table) -> pa.Table:
     return pa.table({"id": columns.column("id"), "filter": filters})
 
 
-def _render_tests(columns: pa.Table, name: str, operators: dict[str, str]) -> list[Any]:
+def _render_tests(columns: pa.Table, name: str, operators: dict[str, str]) -> list[pa.Array]:
     """Return the tests of one attribute as columns of text, null where a row has none."""
     tests = []
     if "is" in operators:
@@ -187,7 +190,7 @@ def _render_tests(columns: pa.Table, name: str, operators: dict[str, str]) -> li
     return tests
 
 
-def _render_equality(name: str, column: Any) -> Any:
+def _render_equality(name: str, column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not t.is_list(column.type):
         return _join(f"{name} = ", _render_literal(column))
     column = normalize_lists(column)
@@ -197,20 +200,20 @@ def _render_equality(name: str, column: Any) -> Any:
     return pc.if_else(alone, _join(f"{name} = ", listed), _join(f"{name} in (", listed, ")"))
 
 
-def normalize_lists(column: Any) -> Any:
+def normalize_lists(column: pa.Array | pa.ChunkedArray) -> pa.ListArray:
     """Return a column of lists as one array whose offsets start at zero, even if the column is a slice."""
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     return _make_lists(sizes, column.flatten(), mask=column.is_null())
 
 
-def _render_literal(column: Any) -> Any:
+def _render_literal(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not is_text_type(column.type):
         return pc.cast(column, pa.string())
     return _join("'", pc.replace_substring(pc.replace_substring(column, "\\", "\\\\"), "'", "\\'"), "'")
 
 
-def _render_range(name: str, ends: dict[str, Any]) -> Any:
+def _render_range(name: str, ends: dict[str, pa.ChunkedArray]) -> pa.Array:
     """Return the ends of a range as text: both ends as one range, a single one as a comparison."""
     nothing = pa.nulls(len(next(iter(ends.values()))), pa.string())
     literals = {operator: _render_literal(column) for operator, column in ends.items()}
@@ -220,6 +223,6 @@ def _render_range(name: str, ends: dict[str, Any]) -> Any:
     return pc.coalesce(_join(f"{name} in ", low, " .. ", high), *single)
 
 
-def _join(*parts: Any) -> Any:
+def _join(*parts: pa.Array | str) -> pa.Array:
     """Concatenate columns and words, row by row; null where a column is null."""
     return pc.binary_join_element_wise(*parts, "")

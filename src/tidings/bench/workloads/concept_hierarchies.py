@@ -8,7 +8,7 @@ of height h with probability (1 + 1/2 + ... + 1/2**h) / (h + 1).
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from tidings.bench.workloads.columns import Column
+    from tidings.kernels.array_types import IntArray
 
 CONCEPTS, NUMBERS = 4, 2
 """Attributes with values from a concept tree, and attributes with numbers."""
@@ -73,7 +76,7 @@ def build_ontology(height: int) -> Ontology:
     """Return the trees of names and of values, with the kind of each name declared."""
     names = {f"name{at}": _build_tree(f"name{at}", height) for at in range(ATTRIBUTES)}
     values = {f"kind{at}": _build_tree(f"kind{at}", height) for at in range(CONCEPTS)}
-    declared: dict[str, Any] = {}
+    declared: dict[str, Declared] = {}
     for at in range(ATTRIBUTES):
         declaration = Declared(Kind.CONCEPT, f"kind{at}") if at < CONCEPTS else Declared(Kind.NUMBER)
         for level in range(height + 1):
@@ -81,10 +84,10 @@ def build_ontology(height: int) -> Ontology:
     return Ontology(trees=values, attribute_trees=names, attributes=declared)
 
 
-def _draw_events(count: int, rng: Generator, height: int) -> dict[str, Any]:
+def _draw_events(count: int, rng: Generator, height: int) -> dict[str, Column]:
     """Return events with one leaf of each tree of names; the columns are all the leaves."""
     leaves = WIDTH**height
-    columns: dict[str, Any] = {}
+    columns: dict[str, Column] = {}
     for at in range(ATTRIBUTES):
         named = rng.integers(0, leaves, count)
         values = _draw_values(count, rng, at, height)
@@ -93,7 +96,7 @@ def _draw_events(count: int, rng: Generator, height: int) -> dict[str, Any]:
     return columns
 
 
-def _draw_values(count: int, rng: Generator, at: int, height: int) -> NDArray[Any]:
+def _draw_values(count: int, rng: Generator, at: int, height: int) -> NDArray[np.generic]:
     if at >= CONCEPTS:
         return rng.integers(0, PRECISION, count) / PRECISION
     names = np.array([name_node(f"kind{at}", height, place) for place in range(WIDTH**height)], object)
@@ -119,7 +122,7 @@ def _draw_parts(count: int, rng: Generator, at: int, height: int) -> list[list[i
     return [numbers.tolist() for numbers in (*name, *value)]
 
 
-def _draw_nodes(count: int, rng: Generator, height: int) -> list[NDArray[Any]]:
+def _draw_nodes(count: int, rng: Generator, height: int) -> list[IntArray]:
     level = rng.integers(0, height, count, endpoint=True)
     return [level, (rng.random(count) * WIDTH**level).astype(np.int64)]
 

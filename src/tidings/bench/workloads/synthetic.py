@@ -7,7 +7,7 @@ their selectivities multiply.
 from __future__ import annotations
 
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -137,7 +137,7 @@ def _name_attributes(count: int) -> list[str]:
     return [f"a{number}" for number in range(count)]
 
 
-def _name_rows(names: list[str], rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
+def _name_rows(names: list[str], rows: NDArray[np.generic]) -> dict[str, NDArray[np.generic]]:
     return dict(zip(names, rows, strict=True))
 
 
@@ -148,7 +148,9 @@ def _draw_mask(rng: Generator, n: int, *, wanted: int, attributes: int) -> BoolA
     return mask
 
 
-def _make_ranges(names: list[str], lows: NDArray[Any], highs: NDArray[Any], mask: BoolArray) -> dict[str, pa.Array]:
+def _make_ranges(
+    names: list[str], lows: NDArray[np.generic], highs: NDArray[np.generic], mask: BoolArray
+) -> dict[str, pa.Array]:
     columns = {}
     for name, low, high, valid in zip(names, lows, highs, mask, strict=True):
         columns[f"{name}_from"], columns[f"{name}_to"] = mask_column(low, valid), mask_column(high, valid)

@@ -7,7 +7,7 @@ as makes begin those of car ads. Filters quote words of the same vocabulary, so 
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.random import Generator
+
+    from tidings.bench.workloads.columns import Column
 
 _SYLLABLES = [a + b for a, b in product("bdfgklmnprstvz", "aeiou")]
 VOCABULARY = tuple(
@@ -51,7 +53,7 @@ def build_text() -> Workload:
     )
 
 
-def _draw_titles(count: int, rng: Generator) -> dict[str, Any]:
+def _draw_titles(count: int, rng: Generator) -> dict[str, Column]:
     most = LENGTH[1]
     codes = draw_zipf(rng, (count, most), len(VOCABULARY), 0.8)
     codes[:, 0] = draw_zipf(rng, count, OPENERS, 0.8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from tidings.errors import Unsupported
 from tidings.model import Schema
@@ -12,10 +12,13 @@ from tidings.testing.strategies.mixed import CONCEPTS, EVERYTHING
 from tidings.testing.strategies.mixed import NUMBERS as ONLY_NUMBERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from tidings.matcher import Matcher
+    from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
+    from tidings.model.events import EventLike
+    from tidings.model.values import EventValue
 
 Factory: TypeAlias = "Callable[..., Matcher]"
 """Makes a fresh, empty matcher; takes the keywords `schema`, `ontology`, `regions` and `now`."""
@@ -89,14 +92,14 @@ NUMBERS = CheckVocabulary(
 )
 """For matchers of numbers: ranges, equality and sets, under `and` and `or`."""
 
-_IN_TEXT: list[dict[str, Any]] = [
+_IN_TEXT: list[dict[str, EventValue]] = [
     {"make": "ford", "price": 8500, "year": 2016, "tags": ["warranty"], "spot": (13.41, 52.52)},
     {"make": "ford", "price": 9000, "year": 2009, "tags": ["warranty", "accident"]},
     {"make": "opel", "price": None, "year": [2008, 2016], "spot": {"lon": 0, "lat": 0}},
     {"make": "kia", "price": 100, "tags": []},
     {},
 ]
-_IN_NUMBERS: list[dict[str, Any]] = [
+_IN_NUMBERS: list[dict[str, EventValue]] = [
     {"brand": 7, "marks": [1], "east": 13.41},
     {"brand": 7, "marks": [1, 2]},
     {"brand": 8, "east": 0},
@@ -133,19 +136,19 @@ def add_supported(matcher: Matcher, filters: dict[SomeId, SomeFilter]) -> dict[S
     return {id: tree for id, tree in filters.items() if id in matcher}
 
 
-def fill_matcher(factory: Factory, searches: dict[str, str] | None = None, **keywords: Any) -> Matcher:
+def fill_matcher(factory: Factory, searches: dict[str, str] | None = None, **keywords: object) -> Matcher:
     """Return a matcher with these searches, or those of its vocabulary; keywords go to the factory."""
     matcher = factory(**keywords)
     matcher.add_many((choose_vocabulary(factory).searches if searches is None else searches).items())
     return matcher
 
 
-def collect_answers(matcher: Matcher, events: list[Any] | None = None) -> list[set[Any]]:
+def collect_answers(matcher: Matcher, events: Iterable[EventLike] | None = None) -> list[set[SubId]]:
     """Return, for each event, the set of ids that it matches; the small events by default."""
     return [set(matcher.match(event)) for event in (EVENTS if events is None else events)]
 
 
-def collect_batch(matcher: Matcher, events: Any) -> list[set[Any]]:
+def collect_batch(matcher: Matcher, events: object) -> list[set[SubId]]:
     """Return the same for a batch of events, matched at once."""
     return [set(ids) for ids in matcher.match_many(events).by_event()]
 

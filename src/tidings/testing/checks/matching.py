@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings.algebra import evaluate
 from tidings.bench.workloads import NOW, car_ads, saved_searches
@@ -25,8 +25,12 @@ from tidings.testing.checks.base import (
 from tidings.testing.strategies import cases, mixed_cases
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tidings.matcher import Matcher
+    from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
+    from tidings.model.values import EventValue
     from tidings.testing.checks.base import Factory
     from tidings.testing.strategies import Case, World
 
@@ -54,7 +58,7 @@ def compare_with_evaluate(factory: Factory, case: Case) -> None:
         _check_event(matcher, event, ids)
 
 
-def _check_event(matcher: Matcher, event: dict[str, Any], expected: set[int] | None) -> None:
+def _check_event(matcher: Matcher, event: dict[str, EventValue], expected: set[int] | None) -> None:
     if expected is None:
         expect_error(BadEvent, lambda: matcher.match(event))
     else:
@@ -63,7 +67,7 @@ def _check_event(matcher: Matcher, event: dict[str, Any], expected: set[int] | N
         assert len(matches) == len(expected)
 
 
-def _evaluate_all(filters: dict[int, Filter], event: dict[str, Any], world: World) -> set[int] | None:
+def _evaluate_all(filters: dict[int, Filter], event: dict[str, EventValue], world: World) -> set[int] | None:
     """Return the ids whose filters `evaluate` accepts; None for an event that is bad whatever the filter."""
     try:
         evaluate(TRUE, event, **world.keywords)
@@ -91,7 +95,7 @@ def check_kinds_live_side_by_side(factory: Factory) -> None:
         ],
         on_error="collect",
     )
-    expected: list[tuple[Any, set[str]]] = [
+    expected: list[tuple[EventValue, set[str]]] = [
         ("x", {"text", "there"}),
         (3, {"number", "there"}),
         ("3", {"number", "there"}),
@@ -127,7 +131,7 @@ def check_batch_equals_scalar(factory: Factory) -> None:
     """`match_many` returns what `match` returns, in each form of its result and for each form of a batch."""
     matcher = fill_matcher(factory)
     wanted = collect_answers(matcher)
-    events: list[Any] = list(EVENTS)
+    events = list(EVENTS)
     wrapped = [Event(id=at, values=event, payload=b"opaque") for at, event in enumerate(EVENTS)]
     for batch in (events, tuple(events), iter(events), EventBatch(events), wrapped):
         matches = matcher.match_many(batch)
@@ -142,7 +146,7 @@ def check_batch_equals_scalar(factory: Factory) -> None:
         _check_arrow(matches.to_arrow(), pairs)
 
 
-def _check_arrow(table: Any, pairs: list[tuple[int, Any]]) -> None:
+def _check_arrow(table: pa.Table, pairs: list[tuple[int, SubId]]) -> None:
     assert table.column_names == ["event", "subscription"]
     assert str(table.schema.field("event").type) == "int64"
     columns = [table.column(name).to_pylist() for name in table.column_names]
@@ -193,7 +197,7 @@ def check_bad_events_are_refused(factory: Factory) -> None:
     problem = expect_error(BadEvent, lambda: matcher.match(BAD))
     assert "price" in str(problem)
     assert getattr(problem, "attribute", None) == "price"
-    odds: tuple[Any, ...] = (None, 5, "text", [EVENTS[0]], b"")
+    odds: tuple[EventValue, ...] = (None, 5, "text", [EVENTS[0]], b"")
     for odd in odds:
         expect_error(BadEvent, lambda odd=odd: matcher.match(odd))  # type: ignore[misc]
     expect_error(BadEvent, lambda: matcher.match_many([EVENTS[0], BAD]))
@@ -223,7 +227,7 @@ def check_unlike_values_do_not_compare(factory: Factory) -> None:
     """Attributes of different kinds in an event do not satisfy a comparison; text of a number counts as a number."""
     matcher = factory()
     matcher.add("bargain", "price < `list_price`")
-    events: list[dict[str, Any]] = [
+    events: list[dict[str, EventValue]] = [
         {"price": 1, "list_price": 2},
         {"price": 1, "list_price": "two"},
         {"price": 2, "list_price": 1},
@@ -271,7 +275,7 @@ def check_a_tree_given_as_json_is_not_aliased(factory: Factory) -> None:
     assert ["set" in ids for ids in collect_answers(matcher)] == wanted
 
 
-def _clear_all(tree: Any) -> None:
+def _clear_all(tree: object) -> None:
     for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
         _clear_all(part)
     if isinstance(tree, dict | list):

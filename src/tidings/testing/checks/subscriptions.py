@@ -6,7 +6,7 @@ import pickle
 import tempfile
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings.errors import BadSubscriptions, FilterError, KindConflict, TidingsError, UnknownSubscription, Unsupported
 from tidings.lang import parse
@@ -26,6 +26,7 @@ from tidings.testing.strategies import cases, mixed_cases
 
 if TYPE_CHECKING:
     from tidings.matcher import Matcher
+    from tidings.matcher.algorithm import SubId
     from tidings.testing.checks.base import Factory
     from tidings.testing.strategies import Case
 
@@ -168,7 +169,7 @@ def _check_isolation(factory: Factory, case: Case) -> None:
         assert _match_own(matcher, case, own) == alone
 
 
-def _match_own(matcher: Matcher, case: Case, own: set[int]) -> list[set[Any] | None]:
+def _match_own(matcher: Matcher, case: Case, own: set[int]) -> list[set[int] | None]:
     """Return, for each event, which of these subscriptions match it; None for a bad event."""
     matches = matcher.match_many(list(case.events), on_error="collect")
     bad = {letter.index for letter in matches.dead_letters}
@@ -229,7 +230,7 @@ def check_pickled_is_the_same(factory: Factory) -> None:
     assert collect_answers(matcher) == wanted
 
 
-def _check_copy(copy: Matcher, wanted: list[set[Any]], ford: str) -> None:
+def _check_copy(copy: Matcher, wanted: list[set[SubId]], ford: str) -> None:
     assert collect_answers(copy) == wanted
     copy.add("another", "true")
     copy.remove("another")

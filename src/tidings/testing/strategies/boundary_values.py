@@ -10,10 +10,10 @@ import re
 from collections import defaultdict
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings import model
-from tidings.model.values import INT_MAX, INT_MIN
+from tidings.model.values import INT_MAX, INT_MIN, EventValue
 from tidings.testing.strategies.areas import spots_of
 from tidings.testing.strategies.values import NOW
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 _METRES_PER_DEGREE = 111_195.08
 
 
-def find_boundary_values(trees: Iterable[model.Filter], world: World) -> dict[str, list[Any]]:
+def find_boundary_values(trees: Iterable[model.Filter], world: World) -> dict[str, list[EventValue]]:
     """Return, by full attribute name, values at the boundaries of the filters' conditions."""
-    values_of: dict[str, dict[Any, None]] = defaultdict(dict)
+    values_of: dict[str, dict[EventValue, None]] = defaultdict(dict)
     pairs: list[tuple[str, str]] = []
     for tree in trees:
         for written, test in model.tests(tree):
@@ -41,7 +41,7 @@ def find_boundary_values(trees: Iterable[model.Filter], world: World) -> dict[st
     return {name: [*values, *_midpoints(values)] for name, values in values_of.items()}
 
 
-_DEFAULTS: dict[model.Kind | None, tuple[Any, ...]] = {
+_DEFAULTS: dict[model.Kind | None, tuple[EventValue, ...]] = {
     model.Kind.NUMBER: (0, 1, 2),
     model.Kind.TEXT: ("a", "ab"),
     model.Kind.TIME: (NOW, NOW - timedelta(days=1)),
@@ -58,7 +58,7 @@ def _find_kind(name: str, world: World) -> model.Kind | None:
     return slot.kind if slot and not slot.units else None
 
 
-def _boundary_values(condition: model.Condition, world: World) -> Iterator[Any]:
+def _boundary_values(condition: model.Condition, world: World) -> Iterator[EventValue]:
     match condition:
         case model.Is() | model.In() | model.Range():
             for value in model.scalars_of(condition):
@@ -86,7 +86,7 @@ def _boundary_values(condition: model.Condition, world: World) -> Iterator[Any]:
                     yield from (str(type(block.network_address)(n)) for n in near)
 
 
-def _neighbours(value: Any) -> Iterator[Any]:
+def _neighbours(value: EventValue) -> Iterator[EventValue]:
     """Yield the value and its nearest neighbours on both sides."""
     match value:
         case bool():
@@ -126,7 +126,7 @@ def _texts_like(pattern: str) -> Iterator[str]:
     yield from (pattern.upper(), pattern.replace("SS", "ß"), pattern.replace("ss", "ẞ"))
 
 
-def _times_ago(seconds: Any, now: datetime) -> Iterator[datetime]:
+def _times_ago(seconds: float, now: datetime) -> Iterator[datetime]:
     try:
         then = now - timedelta(seconds=seconds)
     except OverflowError:
@@ -142,6 +142,6 @@ def _places_around(center: model.Point, metres: float) -> Iterator[tuple[float, 
         yield from [(center.lon, lat)] if abs(lat) <= 90 else []
 
 
-def _midpoints(values: Iterable[Any]) -> list[Any]:
+def _midpoints(values: Iterable[EventValue]) -> list[EventValue]:
     numbers = sorted(value for value in values if type(value) in (int, float))
     return [low + (high - low) // 2 for low, high in pairwise(numbers) if math.isfinite(high - low)]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.concepts import Ontology
 from tidings.model import Attribute, Filter, Kind, Schema
+from tidings.model.values import EventValue
 from tidings.testing.hypothesis_import import evenly, st
 from tidings.testing.strategies.concepts import CURRENCIES, FORESTS, SYNONYMS, regions, tree_table, trees
 from tidings.testing.strategies.conditions import trees as filter_trees
@@ -54,7 +55,7 @@ class Case:
 
     world: World
     filters: tuple[Filter, ...]
-    events: tuple[dict[str, Any], ...]
+    events: tuple[dict[str, EventValue], ...]
 
 
 @st.composite
@@ -117,7 +118,7 @@ def _slots(draw: st.DrawFn, recipe: str, words: tuple[str, ...]) -> Slot:
     return _SLOTS[recipe] if recipe in _SLOTS else Slot(Kind(recipe))
 
 
-def _list_spellings(tree: Mapping[str, Any]) -> tuple[str, ...]:
+def _list_spellings(tree: Iterable[str]) -> tuple[str, ...]:
     spelled = [word for concept in tree for word in SYNONYMS.get(concept, ())]
     return (*tree, *spelled, *(word.upper() for word in spelled[:1]))
 
@@ -170,7 +171,7 @@ def _build_table(
     slots: Mapping[str, Slot], forest: dict[str, dict[str, tuple[str, ...]]]
 ) -> tuple[dict[str, Any], Lore]:
     """Return the ontology that the slots need, as a table for `Ontology.from_dict`, and as `Lore`."""
-    attributes: dict[str, dict[str, Any]] = {}
+    attributes: dict[str, dict[str, str | list[str]]] = {}
     table: dict[str, Any] = {"trees": tree_table(forest), "currencies": CURRENCIES, "attributes": attributes}
     for name, slot in slots.items():
         if slot.kind is Kind.CONCEPT and slot.declared:
@@ -207,7 +208,7 @@ def filters(world: World | None = None, *, depth: int = 3, mixed: bool = True) -
 
 def events(
     world: World | None = None, *, of: Iterable[Filter] = (), bad: bool = False
-) -> st.SearchStrategy[dict[str, Any]]:
+) -> st.SearchStrategy[dict[str, EventValue]]:
     """Return events of a world, aimed at the filters `of` it; `bad` ones carry one value that does not fit."""
     if world is None:
         return worlds().flatmap(events)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tidings.concepts import Ontology, Regions
 from tidings.model import Attribute, Kind, Schema
 from tidings.model.schema import DECLARABLE
@@ -54,7 +52,7 @@ FORESTS: tuple[dict[str, dict[str, tuple[str, ...]]], ...] = (
 """A chain, a concept with two parents, and two trees of which one has two roots."""
 
 
-def tree_table(trees: dict[str, dict[str, tuple[str, ...]]]) -> dict[str, Any]:
+def tree_table(trees: dict[str, dict[str, tuple[str, ...]]]) -> dict[str, dict[str, dict[str, list[str]]]]:
     """Return trees in the form of an ontology's file, with the synonyms of what they hold."""
     return {
         name: {

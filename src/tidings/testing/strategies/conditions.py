@@ -18,6 +18,7 @@ from tidings.testing.strategies.world import Slot
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tidings.model.values import Ordered
     from tidings.testing.strategies.world import World
 
 _NO_OTHERS: Mapping[str, bool] = {}
@@ -51,7 +52,8 @@ def conditions(
 def _conditions(
     slot: Slot, regions: tuple[str, ...], beside: tuple[tuple[str, bool], ...]
 ) -> st.SearchStrategy[model.Condition]:
-    strategies = [*_conditions_of_kind(slot, regions), st.sampled_from((model.Exists(), model.IsNull()))]
+    strategies = _conditions_of_kind(slot, regions)
+    strategies.append(st.sampled_from((model.Exists(), model.IsNull())))
     equality = (model.Comparison.EQ,)
     pairs = [(op, other) for other, has_order in beside for op in (model.Comparison if has_order else equality)]
     if pairs:
@@ -59,7 +61,7 @@ def _conditions(
     return evenly(strategies)
 
 
-def _conditions_of_kind(slot: Slot, regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
+def _conditions_of_kind(slot: Slot, regions: Sequence[str]) -> list[st.SearchStrategy[model.Condition]]:
     match slot.kind:
         case model.Kind.NUMBER:
             return _value_conditions(_amounts(slot))
@@ -82,24 +84,26 @@ def _conditions_of_kind(slot: Slot, regions: Sequence[str]) -> list[st.SearchStr
     return []
 
 
-def _value_conditions(families: list[st.SearchStrategy[Any]]) -> list[st.SearchStrategy[Any]]:
+def _value_conditions(families: Sequence[st.SearchStrategy[Ordered]]) -> list[st.SearchStrategy[model.Condition]]:
     """Return equality, sets and ranges; the values of one range come from one family, such as one unit."""
     value = st.one_of(families)
     sets = st.lists(value, min_size=1, max_size=4).map(model.one_of)
     return [*(ranges(family) for family in families), sets, value.map(model.Is)]
 
 
-def _amounts(slot: Slot) -> list[st.SearchStrategy[Any]]:
+def _amounts(slot: Slot) -> list[st.SearchStrategy[int | float | model.Quantity]]:
     """Return plain numbers, and numbers with each unit; those with units are small enough not to overflow."""
     moderate = st.one_of(st.integers(-20, 2000), st.sampled_from((0.5, 2.5, 0.25)))
-    united = [moderate.map(partial(model.Quantity, unit=unit)) for unit in slot.units]
+    united: list[st.SearchStrategy[int | float | model.Quantity]] = [
+        moderate.map(partial(model.Quantity, unit=unit)) for unit in slot.units
+    ]
     if not slot.bare:
         return united
     return [moderate if slot.units else numbers(), *united]
 
 
 @st.composite
-def ranges(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> model.Range:
+def ranges(draw: st.DrawFn, values: st.SearchStrategy[Ordered]) -> model.Range:
     """Return ranges with one end or two, each open or closed; also `[x .. x]` and the empty `(x .. x)`."""
     low, high = sorted((draw(values), draw(values)), key=_order)
     shape = draw(st.sampled_from(("both", "both", "low", "high", "point")))
@@ -136,15 +140,16 @@ def ages() -> st.SearchStrategy[model.Age]:
     return ranges(st.one_of(st.sampled_from(SECONDS), st.integers(0, 10**6))).map(model.Age)
 
 
-def _concept_conditions(slot: Slot) -> list[st.SearchStrategy[Any]]:
+def _concept_conditions(slot: Slot) -> list[st.SearchStrategy[model.Condition]]:
     words = st.sampled_from(slot.words) if slot.words else st.sampled_from(TEXTS)
     # An undeclared attribute compares with any text; a declared one only with concepts of its tree.
     plain = words if slot.declared else st.one_of(words, st.sampled_from(TEXTS))
-    tests = [words.map(model.IsA), plain.map(model.Is), st.lists(plain, min_size=1, max_size=3).map(model.one_of)]
-    return [*tests, words.map(model.IsA), text_tests(), same_texts(), ranges(texts())]
+    sets = st.lists(plain, min_size=1, max_size=3).map(model.one_of)
+    is_a = words.map(model.IsA)
+    return [is_a, plain.map(model.Is), sets, is_a, text_tests(), same_texts(), ranges(texts())]
 
 
-def _place_conditions(regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
+def _place_conditions(regions: Sequence[str]) -> list[st.SearchStrategy[model.Condition]]:
     near = st.builds(model.Near, points(), st.sampled_from(METRES))
     several = st.lists(points(), min_size=1, max_size=3).map(model.one_of)
     # Few worlds have regions, so they are frequent in those.

@@ -13,7 +13,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from decimal import Decimal
 from ipaddress import IPv4Address, ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings.model import Kind, Point, Quantity, Range
 from tidings.testing.hypothesis_import import st
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tidings.model import Filter
+    from tidings.model.values import EventValue
     from tidings.testing.strategies.world import Slot, World
 
 _SEVERAL = ("absent", "null", "empty", "one", "one", "one", "list", "list", "with null", "nested list", "range")
 _SINGLE = ("absent", "null", "one", "one", "one")
 _RANGED = (Kind.NUMBER, Kind.TIME)
-_ODD_HALVES: tuple[Any, ...] = (
+_ODD_HALVES: tuple[EventValue, ...] = (
     "x", True, [1, 2], [1], [], "3", " 4 ", "5 GB", 1.5, 2**62, 2**70, float("inf"), float("nan"), {"a": 1},
 )  # fmt: skip
 
@@ -40,10 +41,10 @@ class _Aimer:
     def __init__(self, draw: st.DrawFn, world: World, trees: Iterable[Filter]) -> None:
         self.draw, self.world, self.aims = draw, world, find_boundary_values(trees, world)
 
-    def draw_fields(self, slots: Mapping[str, Slot], prefix: str = "") -> dict[str, Any]:
+    def draw_fields(self, slots: Mapping[str, Slot], prefix: str = "") -> dict[str, EventValue]:
         """Draw a record with these fields."""
         draw = self.draw
-        record: dict[str, Any] = {}
+        record: dict[str, EventValue] = {}
         for name, slot in slots.items():
             if slot.half:
                 self._draw_half(slot, prefix + name, record)
@@ -60,7 +61,7 @@ class _Aimer:
                 record.setdefault(name.partition(".")[0], draw(odd_values()))
         return record
 
-    def _draw_half(self, slot: Slot, name: str, record: dict[str, Any]) -> None:
+    def _draw_half(self, slot: Slot, name: str, record: dict[str, EventValue]) -> None:
         """Draw the attribute that a derived one is computed from."""
         wanted = [value for value in self.aims.get(name, ()) if isinstance(value, int) and abs(value) < 2**40]
         halves = [st.none(), st.integers(-5, 5), *([st.sampled_from(wanted).map(lambda n: n // 2)] if wanted else [])]
@@ -71,7 +72,7 @@ class _Aimer:
         """Return true now and then, in a mixed world: the attribute is to hold a value of any kind."""
         return self.world.mixed and self.draw(st.integers(0, 3)) == 0
 
-    def _draw_attribute(self, slot: Slot, name: str) -> tuple[bool, Any]:
+    def _draw_attribute(self, slot: Slot, name: str) -> tuple[bool, EventValue]:
         """Draw whether the attribute is present, and its value."""
         mode = self.draw(st.sampled_from(_SEVERAL if slot.several else _SINGLE))
         match mode:
@@ -91,7 +92,7 @@ class _Aimer:
                 return True, self._draw_range(slot, name)
         return True, self._draw_value(slot, name)
 
-    def _draw_value(self, slot: Slot, name: str) -> Any:
+    def _draw_value(self, slot: Slot, name: str) -> EventValue:
         """Draw one value, in one of the forms it can take."""
         if not slot.declared and self._is_odd():
             return self.draw(odd_values() if slot.several else odd_values().filter(_is_single))
@@ -99,7 +100,7 @@ class _Aimer:
             return self.draw_fields(slot.fields, f"{name}.") or {"unasked": 1}
         return self.draw(st.sampled_from(forms(self._draw_plain(slot, name), slot)))
 
-    def _draw_plain(self, slot: Slot, name: str) -> Any:
+    def _draw_plain(self, slot: Slot, name: str) -> EventValue:
         aims = [value for value in self.aims.get(name, ()) if not slot.declared or _fits(value, slot)]
         if aims and self.draw(st.integers(0, 4)) > 0:
             return self.draw(st.sampled_from(aims))
@@ -107,7 +108,7 @@ class _Aimer:
             return Quantity(self.draw(st.integers(-20, 2000)), self.draw(st.sampled_from(slot.units)))
         return self.draw(st.sampled_from((*slot.words, "unheard of")) if slot.words else scalars(slot.kind))
 
-    def draw_bad(self, slot: Slot, name: str) -> Any:
+    def draw_bad(self, slot: Slot, name: str) -> EventValue:
         """Draw a value that does not fit: two values instead of one, an amount without unit, or another kind."""
         draw = self.draw
         if not slot.several and draw(st.booleans()):
@@ -128,7 +129,7 @@ class _Aimer:
         return Range(first, last, low_open=wide and draw(st.booleans()), high_open=wide and draw(st.booleans()))
 
 
-def _fits(value: Any, slot: Slot) -> bool:
+def _fits(value: object, slot: Slot) -> bool:
     """Tell whether a value is of the slot's own kind."""
     match slot.kind:
         case Kind.NUMBER:
@@ -146,19 +147,19 @@ def _fits(value: Any, slot: Slot) -> bool:
     return isinstance(value, str)
 
 
-def _is_single(value: Any) -> bool:
+def _is_single(value: object) -> bool:
     """Tell whether a value is no list and no range, as a schema of single values wants it."""
     return not isinstance(value, list | tuple | Range)
 
 
-def _is_address(value: Any) -> bool:
+def _is_address(value: object) -> bool:
     try:
         return isinstance(value, str) and bool(ip_address(value))
     except ValueError:
         return False
 
 
-def forms(value: Any, slot: Slot) -> list[Any]:
+def forms(value: EventValue, slot: Slot) -> list[EventValue]:
     """Return the forms in which an event may carry the value."""
     match value:
         case bool():
@@ -182,15 +183,15 @@ def forms(value: Any, slot: Slot) -> list[Any]:
     return [value]
 
 
-def _moment_forms(value: datetime) -> list[Any]:
+def _moment_forms(value: datetime) -> list[EventValue]:
     zoned = [value] if not 2 < value.year < 9998 else [value.astimezone(zone) for zone in ZONES]
-    forms: list[Any] = [*zoned, value.replace(tzinfo=None)]
+    forms: list[EventValue] = [*zoned, value.replace(tzinfo=None)]
     if value == datetime.combine(value, datetime.min.time(), UTC):
         forms.append(value.date())
     return [*forms, *(form.isoformat() for form in forms)]
 
 
-def _put(draw: st.DrawFn, fields: dict[str, Any], name: str, value: Any) -> None:
+def _put(draw: st.DrawFn, fields: dict[str, EventValue], name: str, value: EventValue) -> None:
     """Store a value under a dotted name, flat, nested or partly nested, next to what the record has already."""
     parts = name.split(".")
     split = draw(st.integers(0, len(parts) - 1)) if len(parts) > 1 else 0
@@ -207,7 +208,7 @@ def _put(draw: st.DrawFn, fields: dict[str, Any], name: str, value: Any) -> None
 
 
 @st.composite
-def events_of(draw: st.DrawFn, world: World, trees: tuple[Filter, ...]) -> dict[str, Any]:
+def events_of(draw: st.DrawFn, world: World, trees: tuple[Filter, ...]) -> dict[str, EventValue]:
     """Return one event of the world, aimed at the filters."""
     event = _Aimer(draw, world, trees).draw_fields(world.slots)
     if draw(st.integers(0, 3)) == 0:
@@ -216,7 +217,7 @@ def events_of(draw: st.DrawFn, world: World, trees: tuple[Filter, ...]) -> dict[
 
 
 @st.composite
-def bad_events(draw: st.DrawFn, world: World, trees: tuple[Filter, ...]) -> dict[str, Any]:
+def bad_events(draw: st.DrawFn, world: World, trees: tuple[Filter, ...]) -> dict[str, EventValue]:
     """Return one event in which a declared attribute has a value that its kind cannot read.
 
     Where nothing is declared, no event can be bad, and this one is not.

@@ -9,7 +9,7 @@ are none or infinite, integers beyond 64 bits, bytes, lists of unlike values, re
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings import model
 from tidings.concepts import Ontology
@@ -24,6 +24,8 @@ from tidings.testing.strategies.world import Slot, World
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tidings.model.values import EventValue
 
 EXACT = 2**53
 """Floats represent all integers up to this one."""
@@ -46,7 +48,7 @@ SLOTS = (
 )
 """Slots that a test may read an attribute as."""
 
-NOTHING: tuple[Any, ...] = (None, [], [[], None], model.Range())
+NOTHING: tuple[EventValue, ...] = (None, [], [[], None], model.Range())
 """Forms of an attribute without a value, and a range of everything."""
 
 
@@ -112,11 +114,11 @@ def mixed_filters(reach: str = EVERYTHING) -> st.SearchStrategy[model.Filter]:
 
 
 @st.composite
-def mixed_events(draw: st.DrawFn, trees: Sequence[model.Filter] = ()) -> dict[str, Any]:
+def mixed_events(draw: st.DrawFn, trees: Sequence[model.Filter] = ()) -> dict[str, EventValue]:
     """Return one event; its values are what some filter names of the attribute, or anything else."""
     aimed = find_boundary_values(trees, mixed_world())
     every = [value for values in aimed.values() for value in values]
-    event: dict[str, Any] = {}
+    event: dict[str, EventValue] = {}
     for name in ATTRIBUTES:
         above = aimed.get("contact", []) if name == "mail" else []
         value = _values(tuple([*aimed.get(name, ()), *above] or every))
@@ -132,7 +134,7 @@ def mixed_events(draw: st.DrawFn, trees: Sequence[model.Filter] = ()) -> dict[st
 
 
 @st.composite
-def _values(draw: st.DrawFn, telling: tuple[Any, ...]) -> Any:
+def _values(draw: st.DrawFn, telling: tuple[EventValue, ...]) -> EventValue:
     if draw(st.integers(0, 3)) and telling:
         value = draw(st.sampled_from(telling))
         return draw(st.sampled_from(forms(value, _AMOUNT if isinstance(value, model.Quantity) else SLOTS[0])))

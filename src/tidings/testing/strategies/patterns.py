@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tidings.lang.patterns.check import find_bound_variables
 from tidings.lang.patterns.time_conditions import never_holds
@@ -23,17 +23,18 @@ from tidings.testing.hypothesis_import import st
 
 if TYPE_CHECKING:
     from tidings.model import Condition, Filter
+    from tidings.model.values import EventValue
 
 SECOND = 1_000_000
 """Microseconds."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _VALUES = (1, 1, 2, 2, 1.0, True, "1")
-_ODD_VALUES: tuple[Any, ...] = (
+_ODD_VALUES: tuple[EventValue, ...] = (
     *_VALUES, [1], [1, 2], [None, 1], [1, 1], [], {}, {"of": 1}, [{"of": 1}], None, math.nan, math.inf, b"1",
 )  # fmt: skip
-_ODD_KINDS: tuple[Any, ...] = (7, "7", 7.0, True, ["a", "b"], ["a", 7], None, {"of": "a"}, math.inf)
-_ODD_TIMES: tuple[Any, ...] = (None, "some day", True, math.nan, [1], {})
+_ODD_KINDS: tuple[EventValue, ...] = (7, "7", 7.0, True, ["a", "b"], ["a", 7], None, {"of": "a"}, math.inf)
+_ODD_TIMES: tuple[EventValue, ...] = (None, "some day", True, math.nan, [1], {})
 
 Word: TypeAlias = list[tuple[str, int]]
 """Symbols with their times, in order of time."""
@@ -51,7 +52,7 @@ def words(names: tuple[str, ...] = ("a", "b", "c"), most: int = 8) -> st.SearchS
 
 def streams(
     names: tuple[str, ...] = ("a", "b", "c", "d"), most: int = 8, *, odd: bool = False
-) -> st.SearchStrategy[list[dict[str, Any]]]:
+) -> st.SearchStrategy[list[dict[str, EventValue]]]:
     """Return events in order of time: `id` is the place, `kind` a symbol, and `key` and `other` may be there.
 
     Their values are few and easily mistaken for each other: 1 and 1.0 are one, `true` and the text `1` are others.
@@ -67,7 +68,7 @@ def streams(
     return st.tuples(words(names, most), st.lists(events, min_size=most, max_size=most)).map(_to_events)
 
 
-def _to_events(drawn: tuple[Word, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _to_events(drawn: tuple[Word, list[dict[str, EventValue]]]) -> list[dict[str, EventValue]]:
     word, events = drawn
     return [
         {"id": place, "time": _EPOCH + timedelta(microseconds=at), "kind": symbol} | values

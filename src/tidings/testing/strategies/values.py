@@ -10,10 +10,9 @@ from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from functools import cache
 from ipaddress import ip_address, ip_network
-from typing import Any
 
 from tidings.model import Kind, Point, Quantity, Range
-from tidings.model.values import INT_MAX, INT_MIN
+from tidings.model.values import INT_MAX, INT_MIN, EventValue
 from tidings.testing.hypothesis_import import st
 
 NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -127,7 +126,7 @@ def points() -> st.SearchStrategy[Point]:
 
 
 @cache
-def scalars(kind: Kind | str) -> st.SearchStrategy[Any]:
+def scalars(kind: Kind | str) -> st.SearchStrategy[EventValue]:
     """Return values of one kind, as a filter would write them (an address as text)."""
     match Kind(kind):
         case Kind.NUMBER:
@@ -148,7 +147,7 @@ def scalars(kind: Kind | str) -> st.SearchStrategy[Any]:
 _NEVER = (b"bytes", 1j, object, time(12))
 """Values that fit no kind at all."""
 
-_BAD: dict[Kind, tuple[Any, ...]] = {
+_BAD: dict[Kind, tuple[EventValue, ...]] = {
     Kind.NUMBER: ("x", "", "1,5", "0x10", "1_000", "NaN", "Infinity", True, float("inf"), INT_MAX + 1,
                   INT_MIN - 1, str(INT_MAX + 1), "1e999", Decimal("Infinity"), {"n": 1}, NOW,
                   Range("a", "b"), Range(NOW), Range(1, 1, low_open=True)),
@@ -163,7 +162,7 @@ _BAD: dict[Kind, tuple[Any, ...]] = {
 }  # fmt: skip
 
 
-ODD: tuple[Any, ...] = (
+ODD: tuple[EventValue, ...] = (
     "x", "", "1", " 2.5 ", "true", "FALSE", "50 GB", "5 km", "5km", "100 EUR", "5 furlng", "2024-05-01", "10.0.0.1",
     "::1", "notebook", "\ud800", 0, 1, 2.5, True, False, 2**53 + 1, INT_MAX + 1, INT_MIN - 1, float("nan"),
     float("inf"), float("-inf"), Decimal("NaN"), Decimal("Infinity"), Decimal("1.0"), NOW, NOW.date(), Point(0, 0),
@@ -176,7 +175,7 @@ ODD: tuple[Any, ...] = (
 
 
 @cache
-def odd_values() -> st.SearchStrategy[Any]:
+def odd_values() -> st.SearchStrategy[EventValue]:
     """Return values of every kind and of none, also several of them, or a pair."""
     plain = st.sampled_from(ODD)
     pairs = st.sampled_from(
@@ -186,6 +185,6 @@ def odd_values() -> st.SearchStrategy[Any]:
 
 
 @cache
-def bad_values(kind: Kind | str) -> st.SearchStrategy[Any]:
+def bad_values(kind: Kind | str) -> st.SearchStrategy[EventValue]:
     """Return values that the kind cannot read: an event that carries one where it is declared is bad."""
     return st.sampled_from(_BAD[Kind(kind)] + _NEVER)
