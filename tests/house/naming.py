@@ -32,6 +32,39 @@ ALSO_VERBS = _words("come cut put read run set shut split spread")
 NO_PARTICIPLE = _words("feed seed need embed speed exceed proceed shed bed red seeded unused")
 """Words in -ed that are no participles, or adjectives of the field."""
 
+VERBS = _words("""
+    accepts accumulate acquire adapt add adds advance advise agrees align allocate allows analyze answer append
+    apply are arrange ask asks assemble assign attach batch begin bench bin bind blend broadcast bucket build cache
+    call capture carry cast catch change check choose claim classify clean clear close coerce collect combine commit
+    compact compare compares compile compute concat concatenate connect contain continue convert copy correct cost
+    count cover covers cut deal decide declare decode decompile decrease deduplicate defer define delete deliver
+    demand demote dequeue derive descend describe detach detect determinise diagnose discard distribute divide
+    dominates download draft drain draw drop dump emit encode end enforce enqueue enroll ensure enter enumerate
+    equals erase escape escapes estimate eval evaluate exclude excludes expand expect expire explain express extend
+    extract fade feed file fill filter find fingerprint finish fit fits flag flatten flip fold follow follows
+    forecast forget fork format freeze fullmatch gather generate get give go group grow guard guess handle hash hide
+    hint holds identify implies import includes increase index infer init insert inspect install interleave intern
+    interpolate intersect invalidate invert issue iterate jit join judge keep kill label lacks launch lay learn
+    leave lengthen limit link list listen lists load locate lock log look lower make map mark mask match matches
+    measure meets mend mention merge migrate minimise mix move name narrow needs negate nest normalise normalize
+    note notify number observe offer open order overlaps pack pad paint pair parse pass pause peek persist pick
+    place plan play plot pluralize plus point poll pool position prefer prefetch prepare print probe process prune
+    publish push put quantify query queue quote rank reaches read reads rebuild recall recode record recount recover
+    redirect reduce refill refresh refuse refused register rehash reject rejoin relate release relink remap remember
+    remove rename render renew renumber reopen reorder repack repeat replace report request require reserve reset
+    resolve respond restore restrict resume retry reverse revise rotate round route run sample sanitize satisfies
+    save scale scan scatter schedule score seal search segment select send senses serve set settle shape shard share
+    shift shorten show shrink shuffle sift sign silence simplify skip slice snapshot sort spell spend split spot
+    spread stab stage stamp start step stop store stream strike strip subscribe subtract suggest sum summarise
+    summarize swap sweep sync tabulate tag take takes tally tell test tidy time tokenize touch trace train translate
+    transpose traverse trim triple truncate uncount unite unlink unpack unquote unread unroll unshare unwatch update
+    upgrade use validate value verify view visit wait walk warm warn watch widen work wrap write yield
+""")
+"""Verbs that functions begin with; one in the third person asks a question (`covers`). A new verb goes in here."""
+
+IDIOMS = _words("as can from has is may of on to with after")
+"""First words that are no verbs but say what a function is: a conversion, a question, a factory, a handler."""
+
 BANNED = _words("""
     told one found given there held known here what foretold crossed dealt turned passed taken heard said meant
 """)
@@ -68,6 +101,26 @@ def participles(path: Path, tree: ast.Module) -> Iterator[str]:
         bare = is_participle(name) and "_" not in name if is_property else is_participle(first_word(name))
         if bare:
             yield f"{path}:{node.lineno}: function `{node.name}` is a past participle"
+
+
+NAMED_BY_OTHERS = _words("command callback composite register_strategy")
+"""Decorators of functions that bear a command's name, or a strategy's, which are nouns as those of hypothesis are."""
+
+
+def verbless(path: Path, tree: ast.Module) -> Iterator[str]:
+    """Yield functions whose names do not begin with a verb; a grammar's rules name the methods of its transformer."""
+    exempt = {
+        method
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and any("Transformer" in ast.unparse(base) for base in node.bases)
+        for method in node.body
+    }
+    for node, is_property in functions_of(tree):
+        decorators = {ast.unparse(decorator).split("(")[0].split(".")[-1] for decorator in node.decorator_list}
+        if is_property or node in exempt or decorators & NAMED_BY_OTHERS or node.name.startswith("__"):
+            continue
+        if first_word(node.name) not in VERBS | IDIOMS:
+            yield f"{path}:{node.lineno}: function `{node.name}` begins with no verb"
 
 
 def variables(path: Path, tree: ast.Module) -> Iterator[str]:
@@ -110,7 +163,10 @@ def broken_rules(folders: list[Path]) -> list[str]:
 
 
 if __name__ == "__main__":
-    broken = broken_rules([Path(name).resolve() for name in sys.argv[1:]] or [SOURCE])
+    folders = [Path(name).resolve() for name in sys.argv[1:] if name != "--verbs"] or [SOURCE]
+    broken = broken_rules(folders)
+    if "--verbs" in sys.argv:
+        broken += [line for path, tree in parse_sources(folders).items() for line in verbless(path, tree)]
     kinds = defaultdict(int)
     for line in broken:
         kinds[re.sub(r"`.*", "", line.split(": ", 1)[-1])] += 1
