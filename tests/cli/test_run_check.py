@@ -16,7 +16,7 @@ from tidings.errors import SparkUnavailable
 from tidings.spark import pipeline
 from tidings.spark.pipeline.config import analysis
 from tidings.spark.pipeline.config.reading import FileMistake
-from tidings.spark.pipeline.config.values import Trigger
+from tidings.spark.pipeline.config.value_kinds import Trigger
 
 SECRET = "swordfish-4711"
 

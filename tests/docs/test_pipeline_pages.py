@@ -46,7 +46,7 @@ def test_the_page_says_which_shard_an_id_is_in():
 
 def test_the_pipelines_page_names_every_field_of_a_report():
     pytest.importorskip("pyspark", reason="needs tidings[spark]")
-    from tidings.spark.pipeline.monitor.report import BatchReport
+    from tidings.spark.pipeline.monitor.batch_report import BatchReport
 
     row = next(line for line in PIPELINE.splitlines() if line.startswith("| `lines` | a JSON object"))
     told = set(re.findall(r"`([a-z_]+)`", row)) - {"lines", "kind", "batch", "status", "warning", "at"}

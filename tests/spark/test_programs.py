@@ -24,9 +24,9 @@ import tidings as td
 from tidings.bench import workloads
 from tidings.cli.app import app
 from tidings.spark.demo import __main__
-from tidings.spark.demo.world import DemoWorld, publish
+from tidings.spark.demo.demo_world import DemoWorld, publish
 from tidings.spark.pipeline.config.load import load
-from tidings.spark.pipeline.config.values import Trigger
+from tidings.spark.pipeline.config.value_kinds import Trigger
 from tidings.spark.pipeline.run.runner import run
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -151,7 +151,7 @@ def test(
     """
     origin = choose_origin(context, origin, events=cases)
     with guard():
-        from tidings.cli.match import cases as body
+        from tidings.cli.match import subscription_tests as body
 
         if not body.run(origin, cases, as_json=as_json):
             raise typer.Exit(1)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def run(file: Path, *, check: bool, once: bool, as_json: bool) -> None:
     """Run the pipeline until it ends or is stopped; with `check`, only check and describe it."""
     from tidings.spark.pipeline.config.load import read
-    from tidings.spark.pipeline.config.values import Trigger
+    from tidings.spark.pipeline.config.value_kinds import Trigger
 
     try:
         draft = read(file)

@@ -19,7 +19,7 @@ from tidings.spark.match.match import dead_letters, match, refused
 from tidings.spark.match.sql import register
 from tidings.spark.schema import schema_of
 from tidings.spark.session import session
-from tidings.spark.subscriptions.compile import compile  # noqa: A004 - as `tidings compile` does
+from tidings.spark.subscriptions.compile_frame import compile  # noqa: A004 - as `tidings compile` does
 from tidings.spark.train.train import train
 
 __all__ = [

@@ -20,7 +20,7 @@ from tidings.matcher.live.sharded_store import shard_of
 from tidings.matcher.live.versions import read_version
 from tidings.spark.match.worker_stage import distribute_rows
 from tidings.spark.schema import schema_of
-from tidings.spark.subscriptions.compile import build_part_column
+from tidings.spark.subscriptions.compile_frame import build_part_column
 
 BAD = [{"x": float("inf")}, {"priced": "dear"}, {"spot": {"lon": 200.0, "lat": 0.0}}]
 

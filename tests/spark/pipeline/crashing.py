@@ -115,7 +115,7 @@ class World:
     def run_here(self):
         """Run to the end in this process and its session, uninterrupted."""
         from tidings.spark.pipeline.config import load
-        from tidings.spark.pipeline.config.values import Trigger
+        from tidings.spark.pipeline.config.value_kinds import Trigger
         from tidings.spark.pipeline.run import runner
 
         pipeline = load.read(self.folder / "pipeline.toml").pipeline

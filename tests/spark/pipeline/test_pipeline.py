@@ -17,7 +17,7 @@ from tests.kafka.broker import wait_for
 from tidings.cli import run as command
 from tidings.errors import BadPipeline, CheckpointError, PipelineFailed, SinkError
 from tidings.spark.pipeline.config.load import load
-from tidings.spark.pipeline.config.values import Trigger
+from tidings.spark.pipeline.config.value_kinds import Trigger
 from tidings.spark.pipeline.run import runner
 
 ALL = {"all": "price >= 0"}

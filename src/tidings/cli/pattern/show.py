@@ -13,8 +13,8 @@ from tidings.cli.input_files import explain_os_error
 from tidings.cli.pattern.options import Look
 from tidings.concepts import did_you_mean
 from tidings.errors import FileError, PatternError, TidingsError, UnknownPattern
-from tidings.patterns.compile.automaton import NotDeterministic, determinise
 from tidings.patterns.compile.derivatives import configurations
+from tidings.patterns.compile.pattern_automaton import NotDeterministic, determinise
 from tidings.patterns.drawing import dot, svg, text
 from tidings.patterns.machine_pictures import picture_of_automaton, picture_of_configurations
 

@@ -1,8 +1,8 @@
 """`make demo`: car ads stream in while people save, change and drop searches; the matches come out.
 
-It writes a `pipeline.toml`, runs it as `tidings run` does, and simulates the outside world in a thread (`world`) that
-drops files of ads into one folder and changes of searches into another. When all of them are read it stops the query,
-and the results are read back from the files (`summary`). A few ads are damaged on purpose.
+It writes a `pipeline.toml`, runs it as `tidings run` does, and simulates the outside world in a thread (`demo_world`)
+that drops files of ads into one folder and changes of searches into another. When all of them are read it stops the
+query, and the results are read back from the files (`summary`). A few ads are damaged on purpose.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.text import Text
 from tidings.bench import workloads
 from tidings.errors import TidingsError
 from tidings.spark.demo import summary
-from tidings.spark.demo.world import DemoWorld, publish_changes, run_acts
+from tidings.spark.demo.demo_world import DemoWorld, publish_changes, run_acts
 from tidings.spark.pipeline.config.load import load
 from tidings.spark.pipeline.run.runner import run
 from tidings.spark.pipeline.run.trouble import SPARK_ERRORS

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from tidings.spark.demo.world import DemoWorld
+    from tidings.spark.demo.demo_world import DemoWorld
 
 SHOWN = 3
 """The number of examples of each sort."""

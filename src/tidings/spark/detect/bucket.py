@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tidings.forecast.forecasts import ForecastBatch
     from tidings.kernels.array_types import IntArray
     from tidings.patterns.run.portions import Portion
-    from tidings.patterns.run.variables import ValueNumbers
+    from tidings.patterns.run.variable_values import ValueNumbers
     from tidings.spark.detect.worker_plan import DetectPlan
 
 TIME, REPORTS_LATE, SYMBOLS, PLACE, REPORTED, VALUE = "time", "tells", "symbols", "place", "tell:", "value:"

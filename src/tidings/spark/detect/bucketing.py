@@ -19,7 +19,7 @@ from tidings.kernels.patterns.symbol_lists import rename_symbols
 from tidings.model import DeadLetter
 from tidings.patterns.run.event_reader import EncodedEvents
 from tidings.patterns.run.event_times import NO_TIME, times_of
-from tidings.patterns.run.variables import ValueNumbers
+from tidings.patterns.run.variable_values import ValueNumbers
 from tidings.spark.detect.bucket import PLACE, REPORTED, REPORTS_LATE, SYMBOLS, TIME, VALUE, to_bytes
 from tidings.spark.detect.worker_plan import DetectPlan
 from tidings.spark.schema import find_columns, find_names_read, require_columns, to_column

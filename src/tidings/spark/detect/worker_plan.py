@@ -17,8 +17,8 @@ from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, St
 from tidings.errors import CheckpointError
 from tidings.forecast import Model
 from tidings.forecast.model import filter_key
+from tidings.forecast.predicting.forecast_observer import ForecastObserver
 from tidings.forecast.predicting.forecaster import Forecaster, ForecastPlan
-from tidings.forecast.predicting.observer import ForecastObserver
 from tidings.forecast.tuning import ForecastTuning
 from tidings.patterns.run.portions import Portion, split_patterns
 from tidings.patterns.state.graph_bytes import unpack_state

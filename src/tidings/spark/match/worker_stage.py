@@ -19,7 +19,7 @@ from tidings.spark.bad_values import build_bad_value_reason
 from tidings.spark.match.shard_plan import ShardPlan
 from tidings.spark.match.worker_matcher import MatchStep, RowBuilder, StepColumns
 from tidings.spark.schema import arrow_type_of, find_columns, find_names_read, require_columns, to_column
-from tidings.spark.subscriptions.compile import count_tasks_per_shard
+from tidings.spark.subscriptions.compile_frame import count_tasks_per_shard
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -32,7 +32,7 @@ from tidings.matcher.live.open_version import open_version
 from tidings.matcher.live.versions import is_versioned, read_version
 from tidings.model import Schema
 from tidings.spark.schema import refuse_conflicts
-from tidings.spark.subscriptions.compile import collect_subscriptions, compile_into
+from tidings.spark.subscriptions.compile_frame import collect_subscriptions, compile_into
 from tidings.spark.subscriptions.refusals import remove_refused, warn_refused
 from tidings.spark.subscriptions.worker_store import LiveStore, PackedStore, SnapshotStore, VersionStore, WorkerStore
 

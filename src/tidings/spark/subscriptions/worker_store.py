@@ -23,8 +23,8 @@ from tidings.matcher import Live, Matcher
 from tidings.matcher.live.feeds import Feed
 from tidings.matcher.live.open_version import open_version
 from tidings.matcher.live.versions import read_version
-from tidings.matcher.snapshot.directory import read_manifest
 from tidings.matcher.snapshot.snapshot import ARRAYS
+from tidings.matcher.snapshot.snapshot_folder import read_manifest
 from tidings.model import Schema
 from tidings.spark.open_cache import OpenCache
 from tidings.spark.subscriptions.refusals import remove_refused, warn_refused

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.forecast.courses.streams import EventKinds
-from tidings.forecast.learning.counting import HalfLife, count_traffic
 from tidings.forecast.learning.counts import Traffic
+from tidings.forecast.learning.group_counter import HalfLife, count_traffic
 from tidings.forecast.learning.learner import Learner, LearningObserver
 from tidings.forecast.model import pattern_key
 from tidings.patterns import Run
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tidings.forecast import Model
-    from tidings.forecast.learning.counting import PendingWaits
+    from tidings.forecast.learning.group_counter import PendingWaits
     from tidings.kernels.array_types import IntArray
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.portions import Portion
-    from tidings.patterns.run.variables import ValueNumbers
+    from tidings.patterns.run.variable_values import ValueNumbers
     from tidings.spark.detect.worker_plan import DetectPlan, OpenPatterns
 
 TRAFFIC = "traffic"

@@ -5,8 +5,8 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from tidings.spark.pipeline.config.analysis import check_locally, check_on_spark
+from tidings.spark.pipeline.config.environment import ExpandedText
 from tidings.spark.pipeline.config.settings import MatchingSettings, PipelineFile, SinkSettings, SourceSettings
-from tidings.spark.pipeline.config.variables import ExpandedText
 
 COLUMNS = "id BIGINT, make STRING, price DOUBLE, posted TIMESTAMP, tags ARRAY<STRING>"
 SECRET = "swordfish"

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tidings.spark.pipeline.monitor.report import compute_lag, count_duplicates
+from tidings.spark.pipeline.monitor.batch_report import compute_lag, count_duplicates
 
 
 def read(frame, _):

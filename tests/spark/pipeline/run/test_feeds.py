@@ -11,7 +11,7 @@ from pyspark.sql import Row
 from tests.spark.pipeline.piping import filters, jsonl
 
 import tidings as td
-from tidings.spark.pipeline.config.values import Trigger
+from tidings.spark.pipeline.config.value_kinds import Trigger
 from tidings.spark.pipeline.run.spark_feeds import TopicFeed
 
 FIRST = {"a": "price < 10", "gone": "price >= 0", "same": "price = 5"}

@@ -18,9 +18,9 @@ from tidings.concepts import did_you_mean
 from tidings.errors import BadFrame, TidingsError
 from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.pipeline.config.checks import RESERVED
+from tidings.spark.pipeline.config.environment import ExpandedText, mask
 from tidings.spark.pipeline.config.reading import FileMistake, TomlPath
 from tidings.spark.pipeline.config.settings import FOLDERS
-from tidings.spark.pipeline.config.variables import ExpandedText, mask
 from tidings.spark.pipeline.run.match_batches import TIME, resolve_column
 from tidings.spark.pipeline.run.trouble import extract_message
 from tidings.spark.pipeline.sources.sources import HIDDEN, add_derived_columns, build_columns

@@ -11,11 +11,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from tidings.errors import PipelineFailed, TidingsError
-from tidings.spark.pipeline.config.path_values import load_or_reject
+from tidings.spark.pipeline.config.environment import mask
+from tidings.spark.pipeline.config.path_kinds import load_or_reject
 from tidings.spark.pipeline.config.reading import FileMistake
 from tidings.spark.pipeline.config.settings import FEEDS, SourceSettings, get_rule, list_keys, phrase, settings_class
-from tidings.spark.pipeline.config.values import WrongValue
-from tidings.spark.pipeline.config.variables import mask
+from tidings.spark.pipeline.config.value_kinds import WrongValue
 from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 from tidings.spark.pipeline.sinks.sinks import import_function
 

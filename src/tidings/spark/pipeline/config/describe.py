@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tidings.lang.filters.literals import format_seconds
-from tidings.spark.pipeline.config.variables import mask
+from tidings.lang.filters.value_text import format_seconds
+from tidings.spark.pipeline.config.environment import mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tidings.spark.pipeline.config import settings
     from tidings.spark.pipeline.config.settings import Pipeline
-    from tidings.spark.pipeline.config.values import Trigger
+    from tidings.spark.pipeline.config.value_kinds import Trigger
 
 _FORMS = {"json": "JSON", "csv": "CSV", "parquet": "Parquet"}
 

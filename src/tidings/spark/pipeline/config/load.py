@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from tidings.concepts.text_files import read_text
 from tidings.errors import BadPipeline
 from tidings.spark.pipeline.config.checks import check_tables
+from tidings.spark.pipeline.config.environment import Variables
 from tidings.spark.pipeline.config.reading import FileMistake, FileReading
 from tidings.spark.pipeline.config.settings import Pipeline, PipelineFile
-from tidings.spark.pipeline.config.values import FileContext
-from tidings.spark.pipeline.config.variables import Variables
+from tidings.spark.pipeline.config.value_kinds import FileContext
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

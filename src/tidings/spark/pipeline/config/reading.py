@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from tidings.concepts import did_you_mean, nearest
 from tidings.spark.pipeline.config import settings
 from tidings.spark.pipeline.config.settings import SECTIONS, TOP_KEYS, PipelineFile, list_keys
-from tidings.spark.pipeline.config.values import FileContext, WrongTable, WrongValue, name_type
+from tidings.spark.pipeline.config.value_kinds import FileContext, WrongTable, WrongValue, name_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -26,9 +26,10 @@ from tidings.errors import PatternError
 from tidings.forecast import Model
 from tidings.lang import read_patterns
 from tidings.model import Schema
-from tidings.spark.pipeline.config import path_values, values
-from tidings.spark.pipeline.config.values import Trigger, make_choice_kind
-from tidings.spark.pipeline.config.variables import derive_text, mask
+from tidings.spark.pipeline.config import path_kinds
+from tidings.spark.pipeline.config import value_kinds as kinds
+from tidings.spark.pipeline.config.environment import derive_text, mask
+from tidings.spark.pipeline.config.value_kinds import Trigger, make_choice_kind
 from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 from tidings.spark.pipeline.sources.size_limits import DEFAULT_MAX_BYTES
 from tidings.spark.query_context import QueryContext
@@ -84,27 +85,27 @@ class SourceSettings:
 
     kind: Annotated[SourceKind, make_choice_kind(SourceKind)]
     """What the events are read from."""
-    path: Annotated[str | None, path_values.PATH, KeyRule(FILES, required=True)] = None
+    path: Annotated[str | None, path_kinds.PATH, KeyRule(FILES, required=True)] = None
     """Folder of files; new files are new events. May hold `*`."""
-    columns: Annotated[str | None, values.TEXT, KeyRule(WITH_COLUMNS, required=True)] = None
+    columns: Annotated[str | None, kinds.TEXT, KeyRule(WITH_COLUMNS, required=True)] = None
     """Columns in Spark's words: "id BIGINT, make STRING, price DOUBLE". Not with value = "text"."""
-    servers: Annotated[str | None, values.TEXT, KeyRule(("kafka",), required=True)] = None
+    servers: Annotated[str | None, kinds.TEXT, KeyRule(("kafka",), required=True)] = None
     """The brokers, parted by commas."""
-    topic: Annotated[str | None, values.TEXT, KeyRule(("kafka",), required=True)] = None
+    topic: Annotated[str | None, kinds.TEXT, KeyRule(("kafka",), required=True)] = None
     """The topic; several are parted by commas."""
     value: Annotated[RecordFormat, make_choice_kind(RecordFormat), KeyRule(("kafka", "socket"))] = "json"
     """What a record's value or a line is: JSON with `columns`, or text in a column `value`."""
-    host: Annotated[str | None, values.TEXT, KeyRule(("socket",), required=True)] = None
+    host: Annotated[str | None, kinds.TEXT, KeyRule(("socket",), required=True)] = None
     """Whom to ask for lines."""
-    port: Annotated[int | None, values.PORT, KeyRule(("socket",), required=True)] = None
+    port: Annotated[int | None, kinds.PORT, KeyRule(("socket",), required=True)] = None
     """The port of the host."""
-    id: Annotated[str | None, values.TEXT] = None
+    id: Annotated[str | None, kinds.TEXT] = None
     """Column that names an event, or a field of one such as `kafka.key`."""
-    time: Annotated[str | None, values.TEXT] = None
+    time: Annotated[str | None, kinds.TEXT] = None
     """Column with an event's time, or a field of one such as `kafka.timestamp`."""
-    largest: Annotated[int, values.SIZE, KeyRule(WITH_COLUMNS, default='"8 MB"')] = DEFAULT_MAX_BYTES
+    largest: Annotated[int, kinds.SIZE, KeyRule(WITH_COLUMNS, default='"8 MB"')] = DEFAULT_MAX_BYTES
     """The most bytes an event may have; a larger one is a dead letter with its first 200 bytes."""
-    options: Annotated[Options, values.OPTIONS] = Field(default_factory=dict, repr=False)
+    options: Annotated[Options, kinds.OPTIONS] = Field(default_factory=dict, repr=False)
     """Handed to Spark's reader as they are."""
 
 
@@ -112,25 +113,25 @@ class SourceSettings:
 class SubscriptionSettings:
     """Where subscriptions come from: exactly one of the five feeds is set."""
 
-    file: Annotated[str | None, path_values.FEED_FILE] = None
+    file: Annotated[str | None, path_kinds.FEED_FILE] = None
     """File of subscriptions; it is read again when it changes."""
-    directory: Annotated[str | None, path_values.FEED_FOLDER] = None
+    directory: Annotated[str | None, path_kinds.FEED_FOLDER] = None
     """Folder of change files, applied in the order of their names."""
-    table: Annotated[str | None, values.TEXT] = None
+    table: Annotated[str | None, kinds.TEXT] = None
     """Table with columns `id` and `filter` (and `notation`)."""
-    topic: Annotated[str | None, values.TEXT] = None
+    topic: Annotated[str | None, kinds.TEXT] = None
     """Compacted Kafka topic: the key is the id, the value the filter, null removes."""
-    snapshot: Annotated[str | None, path_values.FEED_FOLDER] = None
+    snapshot: Annotated[str | None, path_kinds.FEED_FOLDER] = None
     """Snapshot made by `tidings compile`, or a live folder."""
-    servers: Annotated[str | None, values.TEXT, KeyRule(("topic",), required=True)] = None
+    servers: Annotated[str | None, kinds.TEXT, KeyRule(("topic",), required=True)] = None
     """The brokers of the topic, parted by commas."""
     notation: Annotated[Notation, make_choice_kind(Notation), KeyRule(FEEDS[:4])] = "text"
     """How filters are written where a row does not say."""
-    shards: Annotated[int, values.COUNT] = 1
+    shards: Annotated[int, kinds.COUNT] = 1
     """Into how many parts the subscriptions are split."""
-    refresh: Annotated[timedelta | None, values.DURATION, KeyRule(("table",), default="each micro-batch")] = None
+    refresh: Annotated[timedelta | None, kinds.DURATION, KeyRule(("table",), default="each micro-batch")] = None
     """How often the table is looked at."""
-    options: Annotated[Options, values.OPTIONS, KeyRule(("topic",))] = Field(default_factory=dict, repr=False)
+    options: Annotated[Options, kinds.OPTIONS, KeyRule(("topic",))] = Field(default_factory=dict, repr=False)
     """Handed to Spark's reader as they are."""
 
 
@@ -140,13 +141,13 @@ class MatchingSettings:
 
     per: Annotated[RowUnit, make_choice_kind(RowUnit)] = "match"
     """A row for each match, or one for each event with the array `subscriptions`."""
-    keep: Annotated[tuple[str, ...] | None, values.TEXTS, KeyRule(default="none with `source.id`, else all")] = None
+    keep: Annotated[tuple[str, ...] | None, kinds.TEXTS, KeyRule(default="none with `source.id`, else all")] = None
     """Columns of the event that come along."""
-    limit: Annotated[int | None, values.COUNT, KeyRule(default="none")] = None
+    limit: Annotated[int | None, kinds.COUNT, KeyRule(default="none")] = None
     """The most subscriptions of one event; an event with more is a dead letter."""
-    spread: Annotated[int | None, values.COUNT, KeyRule(default="as the source gives it")] = None
+    spread: Annotated[int | None, kinds.COUNT, KeyRule(default="as the source gives it")] = None
     """Over how many tasks a micro-batch is spread."""
-    now: Annotated[datetime | None, values.MOMENT, KeyRule(default="that of each micro-batch")] = None
+    now: Annotated[datetime | None, kinds.MOMENT, KeyRule(default="that of each micro-batch")] = None
     """The time that ages are reckoned against."""
 
 
@@ -154,7 +155,7 @@ class MatchingSettings:
 class LateSettings:
     """Events older than `after` before the newest one of earlier batches go to the dead letters."""
 
-    after: Annotated[timedelta, values.DURATION]
+    after: Annotated[timedelta, kinds.DURATION]
     """Events that are older than this before the newest one seen are dead letters."""
 
 
@@ -162,7 +163,7 @@ class LateSettings:
 class DuplicateSettings:
     """An event whose id came before, `within` this time, is left out and counted."""
 
-    within: Annotated[timedelta, values.DURATION]
+    within: Annotated[timedelta, kinds.DURATION]
     """An event whose id came before, within this time, is left out and counted."""
 
 
@@ -172,17 +173,17 @@ class SinkSettings:
 
     kind: Annotated[SinkKind, make_choice_kind(SinkKind)]
     """What the rows are written to."""
-    path: Annotated[str | None, path_values.PATH, KeyRule(FOLDERS, required=True)] = None
+    path: Annotated[str | None, path_kinds.PATH, KeyRule(FOLDERS, required=True)] = None
     """Folder that gets one folder `batch=N` for each micro-batch."""
-    servers: Annotated[str | None, values.TEXT, KeyRule(("kafka",), required=True)] = None
+    servers: Annotated[str | None, kinds.TEXT, KeyRule(("kafka",), required=True)] = None
     """The brokers, parted by commas."""
-    topic: Annotated[str | None, values.TEXT, KeyRule(("kafka",), required=True)] = None
+    topic: Annotated[str | None, kinds.TEXT, KeyRule(("kafka",), required=True)] = None
     """The topic."""
-    function: Annotated[str | None, values.FUNCTION, KeyRule(("python",), required=True)] = None
+    function: Annotated[str | None, kinds.FUNCTION, KeyRule(("python",), required=True)] = None
     """Called with a DataFrame and the batch's number."""
-    rows: Annotated[int, values.COUNT, KeyRule(("console",))] = 20
+    rows: Annotated[int, kinds.COUNT, KeyRule(("console",))] = 20
     """How many rows of a micro-batch are shown."""
-    options: Annotated[Options, values.OPTIONS, KeyRule((*FOLDERS, "kafka"))] = Field(default_factory=dict, repr=False)
+    options: Annotated[Options, kinds.OPTIONS, KeyRule((*FOLDERS, "kafka"))] = Field(default_factory=dict, repr=False)
     """Handed to Spark's writer as they are."""
 
     def for_pattern_letters(self) -> SinkSettings:
@@ -196,23 +197,23 @@ class SinkSettings:
 class PatternSettings:
     """Patterns over time; events wait for `lateness` and are then taken in the order of their times."""
 
-    file: Annotated[str, path_values.LOCAL_FILE]
+    file: Annotated[str, path_kinds.LOCAL_FILE]
     """File of patterns; it is read when the pipeline starts."""
-    lateness: Annotated[timedelta, values.DURATION]
+    lateness: Annotated[timedelta, kinds.DURATION]
     """How far an event may be behind the newest one seen; events wait so long to be put in order."""
-    key: Annotated[str | None, values.TEXT, KeyRule(default="none")] = None
+    key: Annotated[str | None, kinds.TEXT, KeyRule(default="none")] = None
     """Column that parts the events for patterns without variables."""
-    keep: Annotated[tuple[str, ...] | None, values.TEXTS, KeyRule(default="none")] = None
+    keep: Annotated[tuple[str, ...] | None, kinds.TEXTS, KeyRule(default="none")] = None
     """Columns of the events that detections carry."""
-    model: Annotated[str | None, path_values.LOCAL_FILE, KeyRule(default="none")] = None
+    model: Annotated[str | None, path_kinds.LOCAL_FILE, KeyRule(default="none")] = None
     """Model of the patterns; then there are forecasts among the detections."""
-    horizon: Annotated[int | str | None, values.HORIZON, KeyRule(default="none")] = None
+    horizon: Annotated[int | str | None, kinds.HORIZON, KeyRule(default="none")] = None
     """How far ahead forecasts look; needed with `model`."""
-    threshold: Annotated[float, values.CHANCE] = 0.5
+    threshold: Annotated[float, kinds.CHANCE] = 0.5
     """What a probability must exceed for a forecast to be written."""
     tell: Annotated[ReportPolicy, make_choice_kind(ReportPolicy)] = "crossing"
     """When forecasts are written."""
-    step: Annotated[float, values.CHANCE] = 0.1
+    step: Annotated[float, kinds.CHANCE] = 0.1
     """By how much it must change, with `tell = "change"`."""
 
     def parse(self, context: QueryContext) -> list[WrittenPattern]:
@@ -235,9 +236,9 @@ class MonitorSettings:
 
     view: Annotated[ViewMode, make_choice_kind(ViewMode)] = "auto"
     """A live view on the terminal; `auto` is on where there is one."""
-    metrics: Annotated[str | None, values.ADDRESS, KeyRule(default="nowhere")] = None
+    metrics: Annotated[str | None, kinds.ADDRESS, KeyRule(default="nowhere")] = None
     """Where Prometheus may ask."""
-    lines: Annotated[str | None, path_values.OUTPUT_FILE, KeyRule(default="none")] = None
+    lines: Annotated[str | None, path_kinds.OUTPUT_FILE, KeyRule(default="none")] = None
     """File of progress as JSON lines; "-" is standard output."""
 
 
@@ -245,23 +246,23 @@ class MonitorSettings:
 class PipelineFile:
     """A whole `pipeline.toml`: subscriptions with sinks, patterns with detections, or both."""
 
-    name: Annotated[str, values.TEXT, KeyRule(default="the file's name")] = ""
+    name: Annotated[str, kinds.TEXT, KeyRule(default="the file's name")] = ""
     """What the query is called, in Spark and in what is shown."""
-    checkpoint: Annotated[str, path_values.PATH]
+    checkpoint: Annotated[str, path_kinds.PATH]
     """Folder where the query remembers how far it came; it belongs to this pipeline alone."""
-    trigger: Annotated[Trigger, values.TRIGGER, KeyRule(default='"1 second"')] = Trigger(every=timedelta(seconds=1))
+    trigger: Annotated[Trigger, kinds.TRIGGER, KeyRule(default='"1 second"')] = Trigger(every=timedelta(seconds=1))
     """When a micro-batch starts."""
-    master: Annotated[str | None, values.TEXT, KeyRule(default='"local[*,4]", or what spark-submit says')] = None
+    master: Annotated[str | None, kinds.TEXT, KeyRule(default='"local[*,4]", or what spark-submit says')] = None
     """Where Spark runs."""
-    jars: Annotated[str | None, path_values.JARS, KeyRule(default="TIDINGS_JARS, else by coordinates")] = None
+    jars: Annotated[str | None, path_kinds.JARS, KeyRule(default="TIDINGS_JARS, else by coordinates")] = None
     """Folder with the Kafka connector's jars."""
-    schema: Annotated[Schema | None, path_values.SCHEMA] = None
+    schema: Annotated[Schema | None, path_kinds.SCHEMA] = None
     """Kinds of attributes: a file, or the table `[schema]` itself."""
     unknown: Annotated[UnknownNames, make_choice_kind(UnknownNames)] = "error"
     """Names that no column has: a subscription is refused and listed, or they are absent in every event."""
-    ontology: Annotated[Ontology | None, path_values.ONTOLOGY] = None
+    ontology: Annotated[Ontology | None, path_kinds.ONTOLOGY] = None
     """File of concepts, synonyms and units."""
-    regions: Annotated[Regions | None, path_values.REGIONS] = None
+    regions: Annotated[Regions | None, path_kinds.REGIONS] = None
     """GeoJSON file of named regions, for `within @name`."""
     source: SourceSettings
     """Where events come from."""
@@ -283,9 +284,9 @@ class PipelineFile:
     """Where dead letters go."""
     shown: MonitorSettings = MonitorSettings()
     """How it tells of itself."""
-    derived: Annotated[Mapping[str, str], values.NAMED_TEXTS] = Field(default_factory=dict)
+    derived: Annotated[Mapping[str, str], kinds.NAMED_TEXTS] = Field(default_factory=dict)
     """Each key is a new column, each value Spark SQL; a later one may use the earlier."""
-    spark: Annotated[Options, values.SPARK] = Field(default_factory=dict, repr=False)
+    spark: Annotated[Options, kinds.SPARK] = Field(default_factory=dict, repr=False)
     """Settings of the Spark session; each begins with `spark.`."""
 
     @property

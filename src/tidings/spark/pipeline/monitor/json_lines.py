@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tidings.errors import FileError
-from tidings.spark.pipeline.monitor.report import get_utc_now
+from tidings.spark.pipeline.monitor.batch_report import get_utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from tidings.spark.pipeline.monitor.report import BatchReport
+    from tidings.spark.pipeline.monitor.batch_report import BatchReport
 
 
 class JsonLines:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tidings.spark.pipeline.config.settings import MonitorSettings
-    from tidings.spark.pipeline.monitor.report import BatchReport, Monitor
+    from tidings.spark.pipeline.monitor.batch_report import BatchReport, Monitor
 
 STANDARD_OUTPUT = "-"
 """The value of `lines` for JSON lines on standard output."""

@@ -18,14 +18,14 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from tidings.spark.pipeline.monitor.report import get_utc_now
+from tidings.spark.pipeline.monitor.batch_report import get_utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rich.console import Console, RenderableType
 
-    from tidings.spark.pipeline.monitor.report import BatchReport
+    from tidings.spark.pipeline.monitor.batch_report import BatchReport
 
 MINUTE = timedelta(minutes=1)
 """The window of rates."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from threading import Thread
     from wsgiref.simple_server import WSGIServer
 
-    from tidings.spark.pipeline.monitor.report import BatchReport
+    from tidings.spark.pipeline.monitor.batch_report import BatchReport
 
 COUNTER_HELP = {
     "events": "Events read.",

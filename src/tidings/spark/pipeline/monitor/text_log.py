@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from tidings.spark.pipeline.monitor.report import BatchReport
+    from tidings.spark.pipeline.monitor.batch_report import BatchReport
 
 INTERVAL_SECONDS = 5.0
 """Seconds between two lines about batches; those that end in between share a line."""

@@ -20,8 +20,8 @@ from tidings.spark.match.shard_plan import ShardPlan
 from tidings.spark.match.worker_matcher import TaggedRows
 from tidings.spark.match.worker_stage import WorkerStage, match_in_workers
 from tidings.spark.pipeline.config.checks import ID
-from tidings.spark.pipeline.config.variables import mask
-from tidings.spark.pipeline.monitor.report import BatchReport
+from tidings.spark.pipeline.config.environment import mask
+from tidings.spark.pipeline.monitor.batch_report import BatchReport
 from tidings.spark.pipeline.run import match_batches
 from tidings.spark.pipeline.run.match_batches import EVENT, LATE, RAW, REFUSED, TIME, resolve_column
 from tidings.spark.pipeline.run.queries import BatchHandler, persist_frame

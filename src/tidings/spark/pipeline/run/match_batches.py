@@ -28,7 +28,7 @@ from tidings.spark.match.shard_gathering import MatchQuery
 from tidings.spark.match.shard_plan import ShardPlan
 from tidings.spark.match.worker_matcher import TaggedRows, describe_excess
 from tidings.spark.match.worker_stage import WorkerStage
-from tidings.spark.pipeline.monitor.report import BatchReport
+from tidings.spark.pipeline.monitor.batch_report import BatchReport
 from tidings.spark.pipeline.run.queries import BatchHandler, persist_frame
 from tidings.spark.pipeline.sinks.sinks import Sink
 from tidings.spark.query_context import QueryContext
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from tidings.model import Schema
     from tidings.spark.match.output_columns import OutputColumns
     from tidings.spark.pipeline.config.settings import Pipeline
-    from tidings.spark.pipeline.monitor.report import Monitor
+    from tidings.spark.pipeline.monitor.batch_report import Monitor
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
 
 EVENT, TIME, REFUSED, RAW, ARRIVED = "_event", "_time", "_refused", "_raw", "_arrived"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidings.spark.pipeline.monitor.report import compute_lag, count_duplicates
+from tidings.spark.pipeline.monitor.batch_report import compute_lag, count_duplicates
 from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, FailureReport
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from tidings.spark.pipeline.config.values import Trigger
-    from tidings.spark.pipeline.monitor.report import BatchReport, Monitor
+    from tidings.spark.pipeline.config.value_kinds import Trigger
+    from tidings.spark.pipeline.monitor.batch_report import BatchReport, Monitor
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
     from tidings.spark.pipeline.run.stopping import StopSignal
 

@@ -22,8 +22,8 @@ from tidings.errors import BadPipeline, SparkUnavailable
 from tidings.spark.pipeline.config.analysis import check_on_spark
 from tidings.spark.pipeline.config.checks import find_missing_source, require_brokers
 from tidings.spark.pipeline.config.settings import PatternSettings, Pipeline, SinkSettings
+from tidings.spark.pipeline.monitor.batch_report import Monitor
 from tidings.spark.pipeline.monitor.listeners import open_monitor
-from tidings.spark.pipeline.monitor.report import Monitor
 from tidings.spark.pipeline.run.checkpoint import Checkpoint
 from tidings.spark.pipeline.run.detect_batches import DETECTION, FOLDER, KEY, DetectBatches, detect_stream
 from tidings.spark.pipeline.run.match_batches import ARRIVED, REFUSED, BatchSinks, MatchBatches, resolve_column

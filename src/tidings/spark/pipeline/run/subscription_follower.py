@@ -17,13 +17,13 @@ from tidings.matcher import Live, Matcher
 from tidings.matcher.live.change_rounds import ChangeStep
 from tidings.matcher.live.feeds import Changes, FileFeed, FolderFeed
 from tidings.matcher.live.versions import is_versioned, newest
-from tidings.matcher.snapshot.directory import read_manifest
 from tidings.matcher.snapshot.snapshot import ARRAYS
+from tidings.matcher.snapshot.snapshot_folder import read_manifest
 from tidings.spark.pipeline.run.spark_feeds import TableFeed, TopicFeed
 from tidings.spark.pipeline.sources.sources import stream_events
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import schema_of
-from tidings.spark.subscriptions.compile import compile_into
+from tidings.spark.subscriptions.compile_frame import compile_into
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -14,8 +14,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 from tidings.errors import BadFrame
 from tidings.spark.pipeline.sinks.batch_folders import to_local_path
-from tidings.spark.pipeline.sources import directory
-from tidings.spark.pipeline.sources.directory import COMPRESSED_NAMES, PLAIN_NAMES, stream_lines
+from tidings.spark.pipeline.sources import file_stream
+from tidings.spark.pipeline.sources.file_stream import COMPRESSED_NAMES, PLAIN_NAMES, stream_lines
 from tidings.spark.pipeline.sources.json_decode import decode_json, decode_plain_text
 from tidings.spark.pipeline.sources.size_limits import DEFAULT_TUNING, ReadTuning, cut_large_texts
 from tidings.spark.schema import to_column
@@ -44,7 +44,7 @@ def stream_events(
     """Return the source's events as a stream: columns, derived columns, `_refused`, `_raw`."""
     match source.kind:
         case "csv" | "parquet":
-            events = directory.stream_rows(session, source, build_columns(source))
+            events = file_stream.stream_rows(session, source, build_columns(source))
         case "rate":
             rows = session.readStream.format("rate").options(**source.options).load()
             nothing = F.lit(None).cast("string")
@@ -107,7 +107,7 @@ def _stream_json_lines(session: SparkSession, source: SourceSettings, tuning: Re
     if _is_read_here(source):
         texts = _cast_to_text(stream_lines(session, source, pattern=None if chosen else PLAIN_NAMES, tuning=tuning))
     else:
-        options = {**directory.LISTING_OPTIONS, "pathGlobFilter": PLAIN_NAMES, **source.options}
+        options = {**file_stream.LISTING_OPTIONS, "pathGlobFilter": PLAIN_NAMES, **source.options}
         lines = session.readStream.format("text").options(**options).load(source.path)
         texts = cut_large_texts(lines.select(F.col("value").alias("_text")), source.largest)
     if not chosen:

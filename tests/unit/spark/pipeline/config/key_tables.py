@@ -10,7 +10,7 @@ from tidings.spark.pipeline.config.settings import (
     list_keys,
     settings_class,
 )
-from tidings.spark.pipeline.config.values import ValueKind
+from tidings.spark.pipeline.config.value_kinds import ValueKind
 
 
 def list_tables():

@@ -23,9 +23,9 @@ from tidings.errors import BadPipeline, FileError, TidingsError
 from tidings.spark.pipeline.config import reference
 from tidings.spark.pipeline.config import settings as config
 from tidings.spark.pipeline.config.describe import describe_pipeline
+from tidings.spark.pipeline.config.environment import ExpandedText
 from tidings.spark.pipeline.config.load import load, read
 from tidings.spark.pipeline.config.reading import FileMistake
-from tidings.spark.pipeline.config.variables import ExpandedText
 
 PAGE = (Path(__file__).parents[5] / "docs" / "guide" / "pipeline.md").read_text(encoding="utf-8")
 SECRET = "swordfish-4711"

@@ -19,9 +19,9 @@ from tidings.errors import BadPipeline
 from tidings.spark.pipeline.config import settings
 from tidings.spark.pipeline.config.describe import describe_pipeline
 from tidings.spark.pipeline.config.load import load
+from tidings.spark.pipeline.monitor.batch_report import BatchReport
 from tidings.spark.pipeline.monitor.live_view import LiveView
 from tidings.spark.pipeline.monitor.metrics import Metrics
-from tidings.spark.pipeline.monitor.report import BatchReport
 from tidings.spark.pipeline.monitor.text_log import PlainText
 
 PAGE = (Path(__file__).parents[5] / "docs" / "guide" / "pipeline.md").read_text(encoding="utf-8")

@@ -18,11 +18,11 @@ from rich.console import Console
 
 from tidings.errors import CannotServe, FileError, TidingsError
 from tidings.spark.pipeline.config.settings import MonitorSettings
+from tidings.spark.pipeline.monitor.batch_report import BatchReport, compute_lag, count_duplicates
 from tidings.spark.pipeline.monitor.json_lines import JsonLines
 from tidings.spark.pipeline.monitor.listeners import MonitorGroup, open_monitor
 from tidings.spark.pipeline.monitor.live_view import LiveView, describe_lag
 from tidings.spark.pipeline.monitor.metrics import Metrics
-from tidings.spark.pipeline.monitor.report import BatchReport, compute_lag, count_duplicates
 from tidings.spark.pipeline.monitor.text_log import PlainText
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

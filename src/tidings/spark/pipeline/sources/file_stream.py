@@ -23,7 +23,7 @@ from tidings.spark.pipeline.sources.line_cutter import END_OF_FILE
 from tidings.spark.pipeline.sources.size_limits import DEFAULT_TUNING, ReadTuning
 from tidings.spark.pipeline.sources.table_files import FileReader, TargetTable
 from tidings.spark.schema import arrow_type_of
-from tidings.spark.subscriptions.compile import count_tasks_per_shard
+from tidings.spark.subscriptions.compile_frame import count_tasks_per_shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tidings.concepts import Ontology, Regions
 from tidings.errors import TidingsError
 from tidings.model import Schema
-from tidings.spark.pipeline.config.values import ValueKind, WrongValue, flatten, make_text_kind
-from tidings.spark.pipeline.config.variables import derive_text, mask
+from tidings.spark.pipeline.config.environment import derive_text, mask
+from tidings.spark.pipeline.config.value_kinds import ValueKind, WrongValue, flatten, make_text_kind
 from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidings.spark.pipeline.config.values import FileContext
+    from tidings.spark.pipeline.config.value_kinds import FileContext
 
 Loaded = TypeVar("Loaded")
 

@@ -23,7 +23,7 @@ from pyspark.sql.types import IntegralType, StringType
 from tidings.errors import BadFrame, BadSubscriptions, SnapshotError, TidingsError
 from tidings.matcher.live import versions
 from tidings.matcher.live.sharded_store import TOKENS
-from tidings.matcher.snapshot.directory import MANIFEST, OURS, lock_folder
+from tidings.matcher.snapshot.snapshot_folder import MANIFEST, OURS, lock_folder
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import require_columns, require_frame
 

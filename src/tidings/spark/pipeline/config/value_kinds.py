@@ -24,9 +24,9 @@ from pydantic_core import core_schema
 from tidings.concepts import did_you_mean
 from tidings.errors import TidingsError
 from tidings.forecast import Horizon
-from tidings.lang.filters.literals import parse_number, to_seconds
+from tidings.lang.filters.value_text import parse_number, to_seconds
 from tidings.model.values import Quantity
-from tidings.spark.pipeline.config.variables import Variables, mask
+from tidings.spark.pipeline.config.environment import Variables, mask
 from tidings.spark.pipeline.sources.size_limits import UNITS, format_size
 
 if TYPE_CHECKING:
