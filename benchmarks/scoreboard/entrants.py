@@ -28,8 +28,8 @@ from tidings.matcher.admission import pause_collector
 from tidings.matcher.algorithm import Algorithm, SubId
 from tidings.matcher.algorithm_store import AlgorithmStore
 from tidings.matcher.brute import Brute
+from tidings.matcher.match_results import matches_of
 from tidings.matcher.registry import build_algorithm
-from tidings.matcher.results import matches_of
 from tidings.model import Filter
 from tidings.model.arrow_types import to_rows
 

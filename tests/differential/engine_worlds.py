@@ -22,7 +22,7 @@ import tidings as td
 from tidings.algebra import AttributeReader, Binder, RequirementTracker, Setting, fold_names, holds
 from tidings.engine.index.planner import AccessPlan, EventStatistics, plan_rows
 from tidings.engine.tuning import EngineTuning, IndexTuning, use_tuning
-from tidings.kernels.match import plan as kernel
+from tidings.kernels.match import access_choice as kernel
 from tidings.kernels.match.layout import OP_BITS
 from tidings.model import (
     FALSE,

@@ -26,8 +26,8 @@ from tidings.engine.compile.row_table import Literals, RowTable, TreeTable, renu
 from tidings.engine.compile.source_text import FilterSources
 from tidings.engine.events.event_codes import encode_events
 from tidings.engine.exact.exact_checks import ExactChecks
-from tidings.engine.exact.forest import TreeForest
 from tidings.engine.exact.text_automaton import TextAutomaton
+from tidings.engine.exact.tree_forest import TreeForest
 from tidings.engine.ids import Ids
 from tidings.engine.index.builder import SegmentIndex, build_index
 from tidings.engine.index.planner import EventStatistics, count_by_kind

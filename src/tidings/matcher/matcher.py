@@ -27,10 +27,10 @@ from tidings.matcher.loading import text_load
 from tidings.matcher.loading.bulk_load import Load
 from tidings.matcher.loading.parameter_table import is_parameter_table
 from tidings.matcher.loading.subscription_input import WatchedSubscriptions, iterate_subscriptions
+from tidings.matcher.match_results import concatenate_matches, ids_of, matches_of
 from tidings.matcher.mismatch_report import MismatchReport, describe_mismatches
 from tidings.matcher.plan import Plan
 from tidings.matcher.registry import ENGINE, build_backend
-from tidings.matcher.results import concatenate_matches, ids_of, matches_of
 from tidings.matcher.snapshot.snapshot import PackedMatcher, pack, save, unpack
 from tidings.matcher.tuning import MATCHER_TUNING, MatcherTuning
 from tidings.matcher.why import Explanation, explain_match

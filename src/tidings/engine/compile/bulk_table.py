@@ -23,7 +23,7 @@ from tidings.engine.exact.exact_checks import ExactItem, PlaceItem
 from tidings.engine.exact.place_tests import PlaceTable
 from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
 from tidings.kernels.array_types import ByteArray, CodeArray, IntArray
-from tidings.kernels.match import bulk_load as kernel
+from tidings.kernels.match import column_literals as kernel
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import ANY
 from tidings.model import Kind, Within
@@ -68,7 +68,7 @@ class SetColumn:
 
 @dataclass(frozen=True, slots=True)
 class RangeColumn:
-    """A range; the `mask` of its ends tells whether each is missing, closed or open (`kernels.match.bulk_load`)."""
+    """A range; the `mask` of its ends says if each is missing, closed or open (`kernels.match.column_literals`)."""
 
     column: Column
     low: EndColumn

@@ -21,8 +21,8 @@ from tidings.engine.compile.row_table import RowTable, mask_multi_row
 from tidings.engine.index.planner import AccessPlan, EventStatistics, plan_rows
 from tidings.engine.index.tiles import TileCuts, build_tiles
 from tidings.kernels.array_types import ByteArray, CodeArray, Int32Array, IntArray
+from tidings.kernels.match import access_choice as kernel
 from tidings.kernels.match import index_build
-from tidings.kernels.match import plan as kernel
 from tidings.kernels.match.layout import OP_BITS, IndexPaths, IndexRows, IndexTiles, RowLiterals
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 from tidings.engine.arrays import counts_to_starts
 from tidings.engine.compile.columns import View
 from tidings.kernels.array_types import ByteArray, CodeArray, Float32Array, Int32Array
-from tidings.kernels.match import plan as kernel
+from tidings.kernels.match import access_choice as kernel
 from tidings.kernels.match import selectivity
 from tidings.kernels.match.layout import OP_BITS, RowLiterals
 
@@ -52,7 +52,7 @@ class EventStatistics:
 
 @dataclass(frozen=True, slots=True)
 class AccessPlan:
-    """How each row is found: its kind (`kernels.match.plan`), and the one or two literals that do it (-1: none).
+    """How each row is found: its kind (`kernels.match.access_choice`), and the literals that do it (-1: none).
 
     `use` says for each literal what it could serve for, `rate` the share of events that it accepts.
     """

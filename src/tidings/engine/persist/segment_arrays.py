@@ -22,9 +22,9 @@ from tidings.engine.compile.columns import Column, View
 from tidings.engine.compile.row_table import Literals
 from tidings.engine.compile.source_text import FilterSources
 from tidings.engine.exact.exact_checks import ExactChecks, ExactItem, LawItem, PlaceItem
-from tidings.engine.exact.forest import TreeForest
 from tidings.engine.exact.place_tests import PlaceTable
 from tidings.engine.exact.text_automaton import TextAutomaton
+from tidings.engine.exact.tree_forest import TreeForest
 from tidings.engine.ids import Ids
 from tidings.engine.index.builder import SegmentIndex
 from tidings.engine.segment import FilterTrees, Segment

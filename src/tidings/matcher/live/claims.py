@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from tidings.engine.persist.mapped_arrays import write_atomically
 from tidings.errors import SnapshotError
-from tidings.matcher.snapshot.directory import sign
+from tidings.matcher.snapshot.snapshot_folder import sign
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -29,8 +29,8 @@ from tidings.matcher.live.feeds import Feed, open_feed
 from tidings.matcher.live.open_version import open_shards, open_version
 from tidings.matcher.loading.subscription_input import iterate_subscriptions
 from tidings.matcher.matcher import Matcher
-from tidings.matcher.snapshot.directory import MANIFEST, lock_folder
 from tidings.matcher.snapshot.snapshot import write_parts
+from tidings.matcher.snapshot.snapshot_folder import MANIFEST, lock_folder
 from tidings.matcher.tuning import LIVE_TUNING, LiveTuning
 
 if TYPE_CHECKING:

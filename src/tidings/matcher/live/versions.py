@@ -25,7 +25,15 @@ from tidings.errors import SnapshotError, TidingsError
 from tidings.matcher.content import MatcherContent, build_content
 from tidings.matcher.registry import ENGINE
 from tidings.matcher.snapshot import snapshot
-from tidings.matcher.snapshot.directory import OURS, Entry, Manifest, check_manifest, list_names, render_json, sign
+from tidings.matcher.snapshot.snapshot_folder import (
+    OURS,
+    Entry,
+    Manifest,
+    check_manifest,
+    list_names,
+    render_json,
+    sign,
+)
 from tidings.matcher.snapshot.vocabulary_files import read_file, read_vocabulary, write_vocabulary
 from tidings.version import __version__
 
@@ -197,7 +205,7 @@ def write_version(
 def remove_old(folder: Path, claimed: Iterable[int], *, keep: int) -> list[int]:
     """Remove versions that are neither among the `keep` newest nor claimed, and the data that none names any more.
 
-    Only under the lock of the folder (`directory.lock_folder`): no version names a file that is being written.
+    Only under the lock of the folder (`snapshot_folder.lock_folder`): no version names a file that is being written.
     """
     numbers = sorted(_list_numbers(folder))
     removed = [number for number in numbers[:-keep] if number not in set(claimed)]

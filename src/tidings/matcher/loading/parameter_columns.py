@@ -15,7 +15,7 @@ from tidings.engine.compile.bulk_table import AreaColumn, EndColumn, EqualityCol
 from tidings.engine.compile.code_spaces import ByteSpace
 from tidings.engine.compile.columns import Column, View
 from tidings.errors import TidingsError
-from tidings.kernels.match.bulk_load import CLOSED, OPEN
+from tidings.kernels.match.column_literals import CLOSED, OPEN
 from tidings.matcher.loading.parameter_table import HIGH, LOW, ColumnRole, parse_area, to_cell_type
 from tidings.model import Kind, Within
 from tidings.model.arrow_types import find_kind, is_list_type

@@ -25,8 +25,8 @@ from tidings.lang import parse, render
 from tidings.matcher.admission import build_refusal
 from tidings.matcher.content import MatcherContent, build_content
 from tidings.matcher.registry import ENGINE, build_engine
-from tidings.matcher.snapshot import directory
-from tidings.matcher.snapshot.directory import MANIFEST, read_manifest
+from tidings.matcher.snapshot import snapshot_folder
+from tidings.matcher.snapshot.snapshot_folder import MANIFEST, read_manifest
 from tidings.matcher.snapshot.vocabulary_files import read_file, read_vocabulary, write_file, write_vocabulary
 from tidings.version import __version__
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tidings.matcher.admission import Admission
     from tidings.matcher.algorithm import SubId
     from tidings.matcher.content import CapturedContent
-    from tidings.matcher.snapshot.directory import Entry, Manifest
+    from tidings.matcher.snapshot.snapshot_folder import Entry, Manifest
     from tidings.model import Filter
 
 FILTERS, ARRAYS = 1, 4
@@ -75,13 +75,14 @@ def save(capture: Callable[[], CapturedContent], path: str | Path) -> None:
     `capture` is called under the folder's lock: of two saves at once, the one that writes later has the newer content.
     """
     folder = Path(path)
-    directory.check_target(folder)
+    snapshot_folder.check_target(folder)
     try:
-        with directory.lock_folder(folder) as undisturbed:
-            old = directory.list_named_files(folder)
+        with snapshot_folder.lock_folder(folder) as undisturbed:
+            old = snapshot_folder.list_named_files(folder)
             manifest = _write_data(capture(), folder)
-            write_atomically(folder / MANIFEST, iter([directory.render_json(directory.sign(manifest)).encode()]))
-            directory.remove_unnamed(folder, old, undisturbed=undisturbed)
+            text = snapshot_folder.render_json(snapshot_folder.sign(manifest))
+            write_atomically(folder / MANIFEST, iter([text.encode()]))
+            snapshot_folder.remove_unnamed(folder, old, undisturbed=undisturbed)
     except OSError as problem:
         msg = f"cannot write the snapshot `{folder}`: {problem}"
         raise SnapshotError(msg) from problem

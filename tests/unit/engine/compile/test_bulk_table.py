@@ -10,7 +10,7 @@ from tidings.engine.compile.bulk_table import EndColumn, EqualityColumn, RangeCo
 from tidings.engine.compile.code_spaces import ByteSpace, LinearSpace, RankedSpace
 from tidings.engine.compile.columns import Column, Numbers, View
 from tidings.engine.tuning import EngineTuning
-from tidings.kernels.match.bulk_load import CLOSED, NONE, OPEN
+from tidings.kernels.match.column_literals import CLOSED, NONE, OPEN
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import UNION
 from tidings.model import Kind

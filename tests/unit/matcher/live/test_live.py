@@ -20,7 +20,7 @@ from tidings.matcher.live import claims, versions
 from tidings.matcher.live.claims import Claim
 from tidings.matcher.live.open_version import open_version
 from tidings.matcher.live.sharded_store import shard_of
-from tidings.matcher.snapshot.directory import OURS, list_names
+from tidings.matcher.snapshot.snapshot_folder import OURS, list_names
 from tidings.matcher.tuning import LIVE_TUNING, LiveTuning
 from tidings.testing.strategies import NOW
 

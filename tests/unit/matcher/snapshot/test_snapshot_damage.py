@@ -10,7 +10,7 @@ import pytest
 import tidings as td
 from tidings.engine.persist import checksums
 from tidings.errors import SnapshotError
-from tidings.matcher.snapshot.directory import sign
+from tidings.matcher.snapshot.snapshot_folder import sign
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from tidings.engine.exact.forest import TreeForest
+from tidings.engine.exact.tree_forest import TreeForest
 from tidings.kernels.match.vector_words import EVENTS, WORDS
 
 LEAVES = 10

@@ -11,7 +11,7 @@ from tests.unit.kernels.match.random_rows import build_of, random_table, spans_o
 
 from tidings.engine.index.planner import EventStatistics, plan_rows
 from tidings.engine.tuning import IndexTuning
-from tidings.kernels.match import plan as kernel
+from tidings.kernels.match import access_choice as kernel
 from tidings.kernels.match import selectivity
 from tidings.kernels.match.layout import OP_BITS
 
