@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
-from tidings.algebra.covering.literals import ABSENT, ANY_STATE, NULL, PRESENT, Literal, Name, to_literal
+from tidings.algebra.covering.attribute_literals import ABSENT, ANY_STATE, NULL, PRESENT, Literal, Name, to_literal
 from tidings.algebra.covering.spans import intersect, subtract
 from tidings.algebra.covering.truth_vectors import ValueContext, compute_comparison_vectors, compute_vectors
 from tidings.algebra.covering.value_sets import EVERYTHING, ValueSet

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidings.algebra.covering.attribute_literals import to_literal
 from tidings.algebra.covering.conjunctions import AttributeFacts, build_conjunction
 from tidings.algebra.covering.decision import Comparer, Effort, PreparedFilter
-from tidings.algebra.covering.literals import to_literal
 from tidings.algebra.law.bind import bind
 from tidings.algebra.law.requirements import RequirementTracker
 from tidings.algebra.normal_form import expand_rows, push_negations

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidings.algebra.covering.attribute_literals import ABSENT, NULL, PRESENT
 from tidings.algebra.covering.conjunctions import Conjunction, build_conjunction, can_hold
-from tidings.algebra.covering.literals import ABSENT, NULL, PRESENT
 from tidings.algebra.covering.spans import includes, intersect
 from tidings.algebra.covering.value_sets import EVERYTHING
 from tidings.model import And, Filter, Or
@@ -22,8 +22,8 @@ from tidings.model import And, Filter, Or
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tidings.algebra.covering.attribute_literals import Literal
     from tidings.algebra.covering.conjunctions import AttributeFacts, AttributeGroup
-    from tidings.algebra.covering.literals import Literal
     from tidings.algebra.covering.value_sets import ValueSet
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tidings import model
 from tidings.concepts import did_you_mean
 from tidings.errors import TidingsError
-from tidings.lang.filters import literals
+from tidings.lang.filters import value_text
 from tidings.lang.source_map import ATTRIBUTE, VALUE
 
 if TYPE_CHECKING:
@@ -139,10 +139,10 @@ def _convert_literals(condition: model.Condition, kind: model.Kind | None) -> mo
         return condition
     match condition, kind:
         case ((model.Is() | model.In()), model.Kind.IP):
-            return model.InNetworks(tuple(literals.parse_network(value) for value in model.scalars_of(condition)))
+            return model.InNetworks(tuple(value_text.parse_network(value) for value in model.scalars_of(condition)))
         case ((model.Is() | model.In()), model.Kind.TIME):
-            return model.one_of(literals.parse_moment(value) for value in model.scalars_of(condition))
+            return model.one_of(value_text.parse_moment(value) for value in model.scalars_of(condition))
         case model.Range(low, high), model.Kind.TIME:
-            ends = [None if end is None else literals.parse_moment(str(end)) for end in (low, high)]
+            ends = [None if end is None else value_text.parse_moment(str(end)) for end in (low, high)]
             return replace(condition, low=ends[0], high=ends[1])
     return condition

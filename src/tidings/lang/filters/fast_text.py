@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings import model
 from tidings.lang.diagnostics import MAX_DEPTH, MAX_LENGTH
-from tidings.lang.filters import literals
+from tidings.lang.filters import value_text
 from tidings.lang.filters.render_text import RESERVED
 
 if TYPE_CHECKING:
@@ -225,14 +225,14 @@ def _build_test(match: re.Match[str]) -> model.Test:
 def _build_age(match: re.Match[str]) -> model.Age:
     if not match["unit"] or match["op"] in ("=", "!="):
         raise _NotPlain
-    return model.Age(literals.to_range(match["op"], literals.to_seconds(_read_literal(match))))
+    return model.Age(value_text.to_range(match["op"], value_text.to_seconds(_read_literal(match))))
 
 
 def _build_comparison(match: re.Match[str]) -> model.Condition:
     if other := match["other"] or match["quoted"]:
         return model.Compare(model.Comparison("=" if match["op"] == "!=" else match["op"]), other)
     value = _read_literal(match)
-    return model.Is(value) if match["op"] in ("=", "!=") else literals.to_range(match["op"], value)
+    return model.Is(value) if match["op"] in ("=", "!=") else value_text.to_range(match["op"], value)
 
 
 def _read_literal(match: re.Match[str]) -> Any:
@@ -262,14 +262,14 @@ def _build_text_test(match: re.Match[str]) -> model.TextTest:
 
 
 def _build_near(match: re.Match[str]) -> model.Near:
-    far = model.Quantity(literals.parse_number(match["far"]), match["far_unit"])
-    return model.Near(model.Point(float(match["lon"]), float(match["lat"])), literals.to_metres(far))
+    far = model.Quantity(value_text.parse_number(match["far"]), match["far_unit"])
+    return model.Near(model.Point(float(match["lon"]), float(match["lat"])), value_text.to_metres(far))
 
 
 def _read_value(token: str) -> Any:
     if token[0] == "'":
         return token[1:-1]
-    return literals.parse_moment(token) if token[4:5] == "-" else literals.parse_number(token)
+    return value_text.parse_moment(token) if token[4:5] == "-" else value_text.parse_number(token)
 
 
 # By the last group of `_PREDICATE` that took part in the match.
@@ -286,7 +286,7 @@ _MAKERS: dict[str, Callable[[re.Match[str]], model.Condition]] = {
     "pattern": _build_text_test,
     "fold": _build_text_test,
     "concept": lambda match: model.IsA(match["concept"][1:-1]),
-    "polygon": lambda match: model.Within(literals.parse_polygon(match["polygon"])),
+    "polygon": lambda match: model.Within(value_text.parse_polygon(match["polygon"])),
     "region": lambda match: model.WithinRegion(match["region"]),
     "far_unit": _build_near,
     "exists": lambda _: model.Exists(),

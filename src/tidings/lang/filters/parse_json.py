@@ -13,7 +13,7 @@ from tidings import model
 from tidings.concepts import did_you_mean
 from tidings.errors import FilterError
 from tidings.lang.diagnostics import MAX_DEPTH, decode_json, make_depth_mistake
-from tidings.lang.filters import literals
+from tidings.lang.filters import value_text
 from tidings.lang.source_map import SourceMap, SourceSpan
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _read_scalar(value: Any) -> Any:
         case bool() | int() | float() | str():
             return value
         case {"time": str(text), **rest} if not rest:
-            return literals.parse_moment(text)
+            return value_text.parse_moment(text)
         case {"number": (int() | float()) as amount, "unit": str(unit), **rest} if not rest:
             return model.Quantity(amount, unit)
         case {"lon": (int() | float()) as lon, "lat": (int() | float()) as lat, **rest} if not rest:
@@ -180,7 +180,7 @@ def _read_comparison(op: str, fields: dict[str, Any]) -> model.Condition:
     value = _take_value(fields)
     if "ignoring_case" in fields and op == "=" and _take_flag(fields, "ignoring_case"):
         return model.SameText((value,))
-    return model.Is(value) if op == "=" else literals.to_range(op, value)
+    return model.Is(value) if op == "=" else value_text.to_range(op, value)
 
 
 def _read_range(_: str, fields: dict[str, Any]) -> model.Range:
@@ -239,7 +239,7 @@ def _read_networks(_: str, fields: dict[str, Any]) -> model.InNetworks:
     if not all(isinstance(block, str) for block in blocks):
         msg = "`networks` is a list of addresses and blocks as text"
         raise ValueError(msg)
-    return model.InNetworks(tuple(literals.parse_network(block) for block in blocks))
+    return model.InNetworks(tuple(value_text.parse_network(block) for block in blocks))
 
 
 _READERS: dict[str, Callable[[str, dict[str, Any]], model.Condition]] = {

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from tidings import model
-from tidings.lang.filters import literals
+from tidings.lang.filters import value_text
 
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*(\.\w+)*")
 _PLAIN_UNIT = re.compile(r"[^\W\d]\w*([/*^]-?\w+)*|[%$€£¥₽₹°][\w%]*")
@@ -61,7 +61,7 @@ def _render_condition(condition: Any) -> str:
         case model.Range():
             return _render_range(condition, render_literal)
         case model.Age(span):
-            return _render_range(span, literals.format_seconds)
+            return _render_range(span, value_text.format_seconds)
         case model.SameText((value,)):
             return f"= {render_literal(value)} ignoring case"
         case model.SameText(values):
@@ -69,19 +69,19 @@ def _render_condition(condition: Any) -> str:
         case model.TextTest(op, pattern, ignoring_case):
             return f"{op} {_quote_pattern(op, pattern)}{' ignoring case' if ignoring_case else ''}"
         case model.IsA(concept):
-            return f"is a {literals.quote(concept)}"
+            return f"is a {value_text.quote(concept)}"
         case model.Within(area):
-            return f"within {literals.format_area(area)}"
+            return f"within {value_text.format_area(area)}"
         case model.WithinRegion(region):
             plain = _PLAIN_REGION.fullmatch(region)
-            return f"within @{region if plain else literals.quote(region, '`')}"
+            return f"within @{region if plain else value_text.quote(region, '`')}"
         case model.Near(center, metres):
-            return f"near {render_literal(center)} {literals.format_metres(metres)}"
+            return f"near {render_literal(center)} {value_text.format_metres(metres)}"
         case model.InNetworks(networks):
             blocks = [str(network) for network in networks]
             return f"in {blocks[0]}" if len(blocks) == 1 else f"in ({', '.join(blocks)})"
         case model.Compare(op, other):  # in backticks: a bare word is warned of, since text may be meant
-            return f"{op} {literals.quote(other, '`')}"
+            return f"{op} {value_text.quote(other, '`')}"
         case model.Has(inner):
             return f"has ({render_text(inner)})"
         case model.Exists():
@@ -106,13 +106,13 @@ def _quote_pattern(op: model.TextOp, pattern: str) -> str:
         escaped = re.sub(r"\\.|/", lambda match: "\\/" if match[0] == "/" else match[0], pattern, flags=re.DOTALL)
         return f"/{escaped}/"
     # A bare `%` in a wildcard pattern is refused.
-    return literals.quote(pattern).replace("%", "\\%") if op is model.TextOp.LIKE else literals.quote(pattern)
+    return value_text.quote(pattern).replace("%", "\\%") if op is model.TextOp.LIKE else value_text.quote(pattern)
 
 
 def render_name(name: str) -> str:
     """Return an attribute's name, in backticks when it needs them."""
     plain = _PLAIN_NAME.fullmatch(name) and name.partition(".")[0].lower() not in RESERVED
-    return name if plain else literals.quote(name, "`")
+    return name if plain else value_text.quote(name, "`")
 
 
 def render_literal(value: Any) -> str:
@@ -121,12 +121,12 @@ def render_literal(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case int() | float():
-            return literals.format_number(value)
+            return value_text.format_number(value)
         case str():
-            return literals.quote(value)
+            return value_text.quote(value)
         case model.Point(lon, lat):
-            return f"({literals.format_number(lon)}, {literals.format_number(lat)})"
+            return f"({value_text.format_number(lon)}, {value_text.format_number(lat)})"
         case model.Quantity(amount, unit):
             plain = _PLAIN_UNIT.fullmatch(unit) and unit.lower() not in RESERVED
-            return f"{literals.format_number(amount)} {unit if plain else literals.quote(unit, '`')}"
-    return literals.format_moment(value)
+            return f"{value_text.format_number(amount)} {unit if plain else value_text.quote(unit, '`')}"
+    return value_text.format_moment(value)

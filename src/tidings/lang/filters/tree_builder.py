@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from lark import Transformer
 
 from tidings import model
-from tidings.lang.filters import literals
+from tidings.lang.filters import value_text
 from tidings.lang.source_map import SourceMap, SourceSpan
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ _Tail: TypeAlias = "Callable[[_Subject], model.Filter]"
 
 _PERCENT = "`%` is no wildcard here: `*` is any text and `?` one character; the percent sign itself is `\\%`"
 _LITERALS: dict[str, Callable[[str], Any]] = {
-    "NUMBER": literals.parse_number,
+    "NUMBER": value_text.parse_number,
     "TRUE": lambda _: True,
     "FALSE": lambda _: False,
-    "TIME": literals.parse_moment,
-    "ADDRESS": literals.parse_network,
+    "TIME": value_text.parse_moment,
+    "ADDRESS": value_text.parse_network,
 }
 
 
@@ -77,7 +77,7 @@ class FilterBuilder(Transformer[Any, Any]):
     # Subjects ----------------------------------------------------------------------------------
 
     def name(self, tokens: list[Token]) -> _Part:
-        return self._read_token(tokens[0], literals.unquote if tokens[0].startswith("`") else str, "x")
+        return self._read_token(tokens[0], value_text.unquote if tokens[0].startswith("`") else str, "x")
 
     unit = name
 
@@ -93,13 +93,13 @@ class FilterBuilder(Transformer[Any, Any]):
     # Literals ----------------------------------------------------------------------------------
 
     def word(self, tokens: list[Token]) -> _Part:
-        return self._read_token(tokens[0], literals.unquote, "")
+        return self._read_token(tokens[0], value_text.unquote, "")
 
     def other(self, tokens: list[Token]) -> _Part:
         return self._read_token(tokens[0], _LITERALS[tokens[0].type], 0)
 
     def quantity(self, parts: list[Any]) -> _Part:
-        amount, unit = self._read_token(parts[0], literals.parse_number, 0), parts[1]
+        amount, unit = self._read_token(parts[0], value_text.parse_number, 0), parts[1]
         return _Part(model.Quantity(amount.value, unit.value), _span_of(amount, unit))
 
     def point(self, tokens: list[Token]) -> _Part:
@@ -140,9 +140,9 @@ class FilterBuilder(Transformer[Any, Any]):
 
     def text(self, tokens: list[Token]) -> _Tail:
         op = model.TextOp(" ".join(tokens[0].lower().split()))
-        part = self._read_token(tokens[1], literals.unquote, "")
+        part = self._read_token(tokens[1], value_text.unquote, "")
         # SQL's wildcard is refused; in stored filters it is the percent sign, which it once meant.
-        if op is model.TextOp.LIKE and not self._stored and (at := literals.find_bare_percent(tokens[1])) is not None:
+        if op is model.TextOp.LIKE and not self._stored and (at := value_text.find_bare_percent(tokens[1])) is not None:
             start = int(tokens[1].start_pos or 0) + at
             self.source_map.refuse(_PERCENT, SourceSpan(start, start + 1))
         return self._defer(lambda: model.TextTest(op, part.value, len(tokens) > 2), part)
@@ -152,15 +152,15 @@ class FilterBuilder(Transformer[Any, Any]):
         return self._defer(lambda: model.TextTest(model.TextOp.MATCHES, pattern, ignoring_case), tokens[1])
 
     def is_a(self, tokens: list[Token]) -> _Tail:
-        part = self._read_token(tokens[1], literals.unquote, "")
+        part = self._read_token(tokens[1], value_text.unquote, "")
         return self._defer(lambda: model.IsA(part.value), part)
 
     def inside(self, tokens: list[Token]) -> _Tail:
-        return self._defer(lambda: model.Within(literals.parse_polygon(tokens[1])), tokens[1])
+        return self._defer(lambda: model.Within(value_text.parse_polygon(tokens[1])), tokens[1])
 
     def region(self, tokens: list[Token]) -> _Tail:
         name = str(tokens[1][1:])
-        read = literals.unquote if name[0] == "`" else str
+        read = value_text.unquote if name[0] == "`" else str
         return self._defer(lambda: model.WithinRegion(read(name)), tokens[1])
 
     def near(self, parts: list[Any]) -> _Tail:
@@ -168,7 +168,7 @@ class FilterBuilder(Transformer[Any, Any]):
         unit = parts[-1]
 
         def make() -> model.Near:
-            metres = literals.to_metres(model.Quantity(literals.parse_number(far), unit.value))
+            metres = value_text.to_metres(model.Quantity(value_text.parse_number(far), unit.value))
             return model.Near(_build_point(lon, lat), metres)
 
         return self._defer(make, lon, unit)
@@ -259,7 +259,7 @@ def _span_of(first: Token | _Part, last: Token | _Part) -> SourceSpan:
 
 
 def _build_point(lon: Token, lat: Token) -> model.Point:
-    return model.Point(float(literals.parse_number(lon)), float(literals.parse_number(lat)))
+    return model.Point(float(value_text.parse_number(lon)), float(value_text.parse_number(lat)))
 
 
 def _is_network(value: Any) -> bool:
@@ -290,7 +290,7 @@ def _build_range(
 
 def _read_bound(subject: _Subject, value: Any) -> Any:
     if subject.is_age:
-        return literals.to_seconds(value)
+        return value_text.to_seconds(value)
     if _is_network(value):
         msg = f"addresses have no order here; write `in {value}`"
         raise ValueError(msg)
@@ -302,7 +302,7 @@ def _compare_with_literal(subject: _Subject, op: str, value: Any) -> model.Condi
     if op == "=" and not subject.is_age:
         return model.InNetworks((value,)) if _is_network(value) else model.Is(value)
     bound = _read_bound(subject, value)
-    span = model.Range(bound, bound) if op == "=" else literals.to_range(op, bound)
+    span = model.Range(bound, bound) if op == "=" else value_text.to_range(op, bound)
     return model.Age(span) if subject.is_age else span
 
 

@@ -13,7 +13,7 @@ from urllib.parse import quote_plus, unquote_to_bytes
 
 from tidings.errors import FilterError, NotExpressible
 from tidings.lang.diagnostics import check_length
-from tidings.lang.filters import literals
+from tidings.lang.filters import value_text
 from tidings.lang.filters.render_text import render_literal, render_text
 from tidings.lang.source_map import SourceMap, SourceSpan
 from tidings.model import And, In, InNetworks, Is, Kind, Quantifier, Range, Test, all_of, one_of
@@ -106,13 +106,13 @@ def _read_value(text: str, kind: Kind | None) -> Any:
         case Kind.TEXT | Kind.CONCEPT:
             return text
         case Kind.TIME:
-            return literals.parse_moment(text)
+            return value_text.parse_moment(text)
         case Kind.IP:
-            return literals.parse_network(text)
+            return value_text.parse_network(text)
         case Kind.BOOL if text in ("true", "false"):
             return text == "true"
-    if literals.NUMBER.fullmatch(text):
-        return literals.parse_number(text)
+    if value_text.NUMBER.fullmatch(text):
+        return value_text.parse_number(text)
     if kind is None:
         return text
     msg = f"`{text}` is not {kind}"

@@ -1,7 +1,7 @@
 """Notations of patterns: one tree, written as text or as JSON, alone or in a file of named patterns.
 
 `tokens` cuts text into tokens, `parse_text` finds the named filters and the expression, `named_filters` and
-`expression` read them into a draft, `check` finds its mistakes. The filters themselves have their own parser.
+`pattern_expression` read them into a draft, `check` finds its mistakes. The filters themselves have their own parser.
 """
 
 from tidings.lang.patterns.notations import parse_pattern, render_pattern

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from tidings.lang.filters.literals import DURATIONS
+from tidings.lang.filters.value_text import DURATIONS
 from tidings.lang.patterns.tokens import PatternReadError, TokenCursor, TokenKind, tokenize_expression
 from tidings.lang.source_map import SourceSpan
 

@@ -13,8 +13,8 @@ from tidings.errors import PatternError
 from tidings.lang.diagnostics import check_length
 from tidings.lang.filters.render_text import RESERVED
 from tidings.lang.patterns.check import PatternDraft
-from tidings.lang.patterns.expression import ExpressionParser
 from tidings.lang.patterns.named_filters import Definition, read_definition
+from tidings.lang.patterns.pattern_expression import ExpressionParser
 from tidings.lang.patterns.tokens import (
     PatternReadError,
     Token,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.concepts import Vocabulary, did_you_mean
 from tidings.errors import Mistake, PatternError
 from tidings.lang.diagnostics import build_error, decode_json
-from tidings.lang.filters import literals
+from tidings.lang.filters import value_text
 from tidings.lang.filters.ambiguities import issue_warnings, shift_warnings
 from tidings.lang.filters.render_text import RESERVED
 from tidings.lang.patterns.notations import parse_pattern, render_pattern
@@ -114,7 +114,7 @@ class _PatternFileReader:
             return "", Mode.RESTART, None
         span, name = (start + first.start(), start + first.end()), first[0]
         try:
-            name = literals.unquote(name) if first.lastgroup == "quoted" else name
+            name = value_text.unquote(name) if first.lastgroup == "quoted" else name
         except ValueError as problem:
             self._refuse(str(problem), *span)
         self._add_name(name, *span)
@@ -221,7 +221,7 @@ def render_patterns(patterns: Iterable[WrittenPattern]) -> str:
 
 
 def _render_block(written: WrittenPattern) -> str:
-    name = written.name if _PLAIN.fullmatch(written.name) else literals.quote(written.name, "`")
+    name = written.name if _PLAIN.fullmatch(written.name) else value_text.quote(written.name, "`")
     mode = "" if written.mode is Mode.RESTART else f" mode {written.mode}"
     limit = "" if written.limit is None else f" limit {written.limit}"
     body = "\n".join(f"  {line}" for line in render_pattern(written.pattern).split("\n"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from tidings.lang.filters import literals
+from tidings.lang.filters import value_text
 from tidings.lang.filters.render_text import render_name, render_text
 from tidings.lang.patterns.durations import format_duration
 from tidings.lang.patterns.time_conditions import render_condition, render_label
@@ -32,7 +32,7 @@ def _render_definition(alike: list[NamedFilter], steps: set[str]) -> str:
     parts = [] if tree == TRUE and variables else [f"({text})" if isinstance(tree, Or) and variables else text]
     for attribute, name in variables:
         plain = name.replace("_", "a").isalnum()
-        parts.append(f"{render_name(attribute)} = ${name if plain else literals.quote(name, '`')}")
+        parts.append(f"{render_name(attribute)} = ${name if plain else value_text.quote(name, '`')}")
     body = " and ".join(parts)
     # Attributes such as `a.price` go in backticks where `a` is a step: without, they would be the step's.
     for token in reversed(find_step_attributes(tokenize_filters(body), steps)):

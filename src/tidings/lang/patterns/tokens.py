@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from tidings.lang.filters import literals
+from tidings.lang.filters import value_text
 from tidings.lang.filters.render_text import RESERVED
 from tidings.lang.source_map import SourceSpan
 
@@ -66,7 +66,7 @@ class Token:
         """The name without backticks, of a variable without `$`; an unknown escape raises `PatternReadError`."""
         text = self.text.removeprefix("$") if self.kind is TokenKind.VARIABLE else self.text
         try:
-            return literals.unquote(text) if text[:1] == "`" else text
+            return value_text.unquote(text) if text[:1] == "`" else text
         except ValueError as problem:
             raise PatternReadError(self.span, str(problem)) from None
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import FilterError, Mistake, TidingsError
-from tidings.lang.filters import literals
+from tidings.lang.filters import value_text
 from tidings.model import Filter, InNetworks, Kind, Range, Test, Within, all_of, one_of
 from tidings.model.arrow_types import is_arrow, is_list_type, is_text_type, limit_timestamp
 
@@ -188,14 +188,14 @@ def _to_literal(cell: Any, kind: Kind | None) -> Any:
         return cell
     match kind:
         case Kind.TIME:
-            return literals.parse_moment(cell)
+            return value_text.parse_moment(cell)
         case Kind.IP:
-            return literals.parse_network(cell)
+            return value_text.parse_network(cell)
         case Kind.BOOL if cell in ("true", "false"):
             return cell == "true"
         case Kind.NUMBER | Kind.BOOL:
-            if kind is Kind.NUMBER and literals.NUMBER.fullmatch(cell):
-                return literals.parse_number(cell)
+            if kind is Kind.NUMBER and value_text.NUMBER.fullmatch(cell):
+                return value_text.parse_number(cell)
             msg = f"`{cell}` is not {kind}"
             raise ValueError(msg)
     return cell
@@ -207,7 +207,7 @@ def parse_area(text: Any) -> Area:
     if not isinstance(text, str):
         msg = f"an area is text such as POLYGON((lon lat, ...)), not {text!r}"
         raise ValueError(msg)
-    return literals.parse_polygon(text)
+    return value_text.parse_polygon(text)
 
 
 # Cells -----------------------------------------------------------------------------------------
