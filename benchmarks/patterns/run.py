@@ -7,7 +7,7 @@ warm-up, and each repeat takes the next one. Beside it, by turns, a plain loop i
 stream, which it is given as lists, and where it is asked the paper's own machine takes some. Time is the processor's.
 
 Before anything is timed, detector and plain loop must have found as many matches of each pattern in the same events.
-The paper's machine is not held to them: it reports otherwise (`tidings.papers.p_topss.machine`).
+The paper's machine is not held to them: it reports otherwise (`tidings.papers.p_topss.paper_machine`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidings.bench.harness.timing import Clock, Figure, measure_seconds
 from tidings.bench.workloads.composites import composites
 from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.model.patterns import Mode
-from tidings.papers.p_topss.machine import PaperMachine
+from tidings.papers.p_topss.paper_machine import PaperMachine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,7 +15,7 @@ from pattern_worlds import micros, number_symbol, stream_of
 import tidings as td
 from tidings import lang
 from tidings.model.patterns import Mode
-from tidings.patterns.compile.automaton import determinise
+from tidings.patterns.compile.pattern_automaton import determinise
 
 S = 1_000_000
 ONE_KIND = td.Schema({"kind": "text", "key": "text", "other": "text"})

@@ -29,7 +29,7 @@ from tests.examples import examples
 import tidings as td
 from tidings import lang
 from tidings.model.patterns import Mode
-from tidings.patterns.compile.automaton import PatternAutomaton, determinise
+from tidings.patterns.compile.pattern_automaton import PatternAutomaton, determinise
 from tidings.patterns.definition import Seen, seen
 from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
 from tidings.testing.strategies.patterns import patterns, streams, words

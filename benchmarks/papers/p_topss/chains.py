@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from benchmarks.papers.p_topss.heat import HOT, STEPS, TEXT
 from tidings.lang import parse_pattern
 from tidings.model.patterns import Mode
-from tidings.patterns.compile.automaton import NotDeterministic, determinise
+from tidings.patterns.compile.pattern_automaton import NotDeterministic, determinise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

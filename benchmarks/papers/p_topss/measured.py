@@ -17,7 +17,7 @@ from tidings.bench.harness.timing import Clock, Figure, measure_seconds
 from tidings.bench.workloads.composites import SECOND, publications
 from tidings.lang import WrittenPattern
 from tidings.model.patterns import Mode
-from tidings.papers.p_topss.machine import PaperMachine
+from tidings.papers.p_topss.paper_machine import PaperMachine
 
 if TYPE_CHECKING:
     import numpy as np

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     import tidings as td
-    from tidings.papers.p_topss.machine import PaperMachine
+    from tidings.papers.p_topss.paper_machine import PaperMachine
 
 TITLE = "P-ToPSS: predictive publish/subscribe matching (Muthusamy, Liu, Jacobsen 2010), Figures 9 to 11"
 
@@ -378,7 +378,7 @@ def _notes(sizes: PTopssSizes) -> list[str]:
         f"N_pm = N_fm = {sizes.quota} (the paper: 20); time on the first {sizes.events:,} events, fed again"
         f" {REPEAT} times (to the paper's machine {PAPER_REPEAT} times)",
         "both machines report at each event that completes a match and go on (`overlap`); they differ where"
-        " `tidings.papers.p_topss.machine` says so",
+        " `tidings.papers.p_topss.paper_machine` says so",
         "our time includes reading Arrow columns and asking the filters; the paper's machine is handed its symbols",
         "the ranges of the figures, the Gaussians and the small and large pools are chosen: the text has none of them",
     ]

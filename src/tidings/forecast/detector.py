@@ -14,8 +14,8 @@ from tidings.concepts.vocabulary import Vocabulary
 from tidings.errors import TidingsError
 from tidings.forecast.forecasts import Forecast, Forecasts
 from tidings.forecast.horizon import Horizon
+from tidings.forecast.predicting.forecast_observer import ForecastObserver, load_observer, open_observer
 from tidings.forecast.predicting.forecaster import ForecastPlan
-from tidings.forecast.predicting.observer import ForecastObserver, load_observer, open_observer
 from tidings.forecast.predicting.probability_table import require_times
 from tidings.forecast.tuning import ForecastTuning
 from tidings.forks import Level, guard, with_lock

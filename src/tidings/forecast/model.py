@@ -13,8 +13,8 @@ import numpy as np
 
 from tidings.errors import FileError, StateError, TidingsError, UnknownPattern
 from tidings.forecast.courses.exact_course import build_course
-from tidings.forecast.learning.counting import HalfLife
 from tidings.forecast.learning.counts import CountedPattern, Counts, Traffic
+from tidings.forecast.learning.group_counter import HalfLife
 from tidings.forecast.model_file import read_model, save_bytes, write_model
 from tidings.forecast.model_text import format_model
 from tidings.forecast.predicting.estimates import ESTIMATORS, Estimates

@@ -14,8 +14,8 @@ import pyarrow as pa
 from tidings.errors import FileError, StateError
 from tidings.forecast.courses.course import Course
 from tidings.forecast.courses.tracked_course import build_tracked_course
-from tidings.forecast.learning.counting import HalfLife
 from tidings.forecast.learning.counts import CODES, EDGES, CountedPattern, Counts, Traffic
+from tidings.forecast.learning.group_counter import HalfLife
 from tidings.lang import parse_pattern, render_pattern
 from tidings.model.patterns import Mode
 from tidings.patterns.state.graph_bytes import pack_state, unpack_state

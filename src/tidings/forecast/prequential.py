@@ -13,10 +13,10 @@ import numpy as np
 
 from tidings.errors import TidingsError
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.learning.counting import select_reports
+from tidings.forecast.learning.group_counter import select_reports
 from tidings.forecast.model import Model
+from tidings.forecast.predicting.forecast_observer import ForecastObserver
 from tidings.forecast.predicting.forecaster import ForecastPlan
-from tidings.forecast.predicting.observer import ForecastObserver
 from tidings.forecast.predicting.probability_table import require_times
 from tidings.forecast.scoring.scores import Score, Warnings, score
 from tidings.kernels.array_types import BoolArray, FloatArray, IntArray

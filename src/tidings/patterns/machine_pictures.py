@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidings.model.patterns import Pattern
-    from tidings.patterns.compile.automaton import PatternAutomaton
     from tidings.patterns.compile.derivatives import Configurations, Edge, TimeCheck
+    from tidings.patterns.compile.pattern_automaton import PatternAutomaton
 
 
 def picture_of_automaton(automaton: PatternAutomaton, title: str = "automaton") -> Picture:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidings.model.patterns import Mode
-from tidings.patterns.compile.automaton import PatternAutomaton, determinise
+from tidings.patterns.compile.pattern_automaton import PatternAutomaton, determinise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,7 +28,7 @@ from tidings.patterns.run.event_reader import EventReader
 from tidings.patterns.run.graph_run import LONG_AGO, MOST_PARTIALS
 from tidings.patterns.run.machine import Machine, build_machines
 from tidings.patterns.run.mismatch_counts import PatternMismatch, PatternMismatchCounts, describe_pattern_mismatches
-from tidings.patterns.run.variables import VariableReader
+from tidings.patterns.run.variable_values import VariableReader
 from tidings.patterns.tuning import DetectorTuning
 
 if TYPE_CHECKING:

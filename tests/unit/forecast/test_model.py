@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tidings as td
-from tidings.forecast.learning.counting import HalfLife
 from tidings.forecast.learning.counts import Traffic
+from tidings.forecast.learning.group_counter import HalfLife
 from tidings.forecast.model import label_prior
 
 PAIR = "a = kind = 'a'\nb = kind = 'b'\na , b"

@@ -27,8 +27,8 @@ from tidings.model.patterns import (
     Timed,
     Which,
 )
-from tidings.patterns.compile.automaton import PatternAutomaton, determinise
 from tidings.patterns.compile.derivatives import configurations
+from tidings.patterns.compile.pattern_automaton import PatternAutomaton, determinise
 from tidings.patterns.drawing import (
     Arrow,
     DrawnState,

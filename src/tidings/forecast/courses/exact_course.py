@@ -9,7 +9,7 @@ import numpy as np
 from tidings.forecast.courses.course import MOST_CELLS, Course, format_word, infer_single_values
 from tidings.forecast.courses.tracked_course import build_tracked_course
 from tidings.model.patterns import Mode, Pattern
-from tidings.patterns.compile.automaton import PatternAutomaton, determinise
+from tidings.patterns.compile.pattern_automaton import PatternAutomaton, determinise
 from tidings.patterns.run.machine import find_ways
 
 if TYPE_CHECKING:

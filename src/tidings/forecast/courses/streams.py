@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tidings.model import Filter
     from tidings.patterns.run.event_reader import EncodedEvents
-    from tidings.patterns.run.variables import ValueNumbers
+    from tidings.patterns.run.variable_values import ValueNumbers
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 

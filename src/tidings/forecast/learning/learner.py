@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.forecast.courses.streams import CourseMember, EventKinds, build_entries, build_groups
-from tidings.forecast.learning.counting import GroupCounter, count_traffic
 from tidings.forecast.learning.counts import CountedPattern, Traffic
+from tidings.forecast.learning.group_counter import GroupCounter, count_traffic
 from tidings.forecast.model import Model, filter_key, pattern_key
 from tidings.forecast.tuning import ForecastTuning
 from tidings.patterns.observer import Observer
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tidings.patterns.pattern_set import PatternSet
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.machine import Ways
-    from tidings.patterns.run.variables import ValueNumbers
+    from tidings.patterns.run.variable_values import ValueNumbers
 
 
 class Learner:

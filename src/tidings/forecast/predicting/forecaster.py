@@ -18,8 +18,8 @@ from tidings.errors import TidingsError
 from tidings.forecast.courses.streams import CourseMember, EventKinds, build_entries, build_groups
 from tidings.forecast.forecasts import Forecast, ForecastBatch
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.learning.counting import select_reports
 from tidings.forecast.learning.counts import MOST
+from tidings.forecast.learning.group_counter import select_reports
 from tidings.forecast.learning.learner import Learner
 from tidings.forecast.model import Model, pattern_key
 from tidings.forecast.predicting.following import POLICIES, AlarmRule, GroupFollower
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.pattern_set import PatternSet
     from tidings.patterns.run.event_reader import EncodedEvents
-    from tidings.patterns.run.variables import ValueNumbers
+    from tidings.patterns.run.variable_values import ValueNumbers
 
 SOON = 16
 """Events after which probabilities are first computed anew from the counts; later, a tenth of all events so far."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tidings.forecast.learning.counting import GroupCounter, PendingWaits
 from tidings.forecast.learning.counts import Counts, Traffic
+from tidings.forecast.learning.group_counter import GroupCounter, PendingWaits
 from tidings.forecast.model import pattern_key
 from tidings.patterns.state.graph_bytes import hash_text
 

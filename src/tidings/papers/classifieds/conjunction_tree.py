@@ -28,7 +28,7 @@ from tidings.algebra import Reading, Setting, holds
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute
 from tidings.model import Filter, Range
 from tidings.papers.classifieds.path_steps import RANGE, SET, PathStep, close_ends, is_exact
-from tidings.papers.common.numbering import RowOwners
+from tidings.papers.common.slots import RowOwners
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tidings.algebra.law.typed_attribute import Mismatch, resolve_test, strip_unit
-from tidings.kernels.papers.filter_tree import revise
+from tidings.kernels.papers.revision import revise
 from tidings.model import Filter, In, Is, Point, Quantifier, Range, Test, Within
 from tidings.model.areas import TURN, bounds
 from tidings.papers.classifieds.path_steps import NUMBERS, close_ends, is_exact
-from tidings.papers.common.arrays import BlockAllocator, grow_rows, list_block_items
-from tidings.papers.common.numbering import Interner
+from tidings.papers.common.growable_arrays import BlockAllocator, grow_rows, list_block_items
+from tidings.papers.common.slots import Interner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.papers import buckets as kernels
-from tidings.papers.common.arrays import grow
+from tidings.papers.common.growable_arrays import grow
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import Int32Array

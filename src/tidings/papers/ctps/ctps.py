@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.kernels.papers.ctps import EventOperands, clear_bits, match, set_bits
-from tidings.papers.common.numbering import RowOwners, Slots
+from tidings.papers.common.slots import RowOwners, Slots
 from tidings.papers.ctps.bit_rows import BitNode, BitRows, PendingBits, RootIndex, encode_operand
 from tidings.papers.ctps.concept_terms import Term, TermCompiler, TermKind, TermRow, TermRows, group_pairs
 from tidings.papers.ctps.gem import CELLS, IntervalGrids

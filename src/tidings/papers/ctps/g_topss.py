@@ -26,7 +26,7 @@ import numpy as np
 
 from tidings.kernels.papers.concept_rows import check_candidates
 from tidings.matcher.algorithm import Algorithm, SubId
-from tidings.papers.common.arrays import concatenate
+from tidings.papers.common.growable_arrays import concatenate
 from tidings.papers.ctps.concept_terms import Term, TermCompiler, TermKind, TermRow, TermRows
 from tidings.papers.ctps.term_rows import EventPairs, TermColumns
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tidings.kernels.papers.ctps import GridArrays, clear_bits, find_cells, set_bits
 from tidings.kernels.papers.domain_cells import DomainScale
-from tidings.papers.common.arrays import grow
+from tidings.papers.common.growable_arrays import grow
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import IntArray

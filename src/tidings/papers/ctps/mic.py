@@ -30,7 +30,7 @@ import numpy as np
 from tidings.errors import Unsupported
 from tidings.kernels.papers.concept_rows import TermCounters, count_terms
 from tidings.matcher.algorithm import Algorithm, SubId
-from tidings.papers.common.arrays import concatenate, list_block_items
+from tidings.papers.common.growable_arrays import concatenate, list_block_items
 from tidings.papers.ctps import concept_terms
 from tidings.papers.ctps.term_rows import TermColumns
 

@@ -29,7 +29,7 @@ import numpy as np
 from tidings.errors import Unsupported
 from tidings.kernels.papers.concept_rows import search_graphs
 from tidings.matcher.algorithm import Algorithm, SubId
-from tidings.papers.common.arrays import NOTHING, as_numpy, lengthen
+from tidings.papers.common.growable_arrays import NOTHING, as_numpy, lengthen
 from tidings.papers.ctps.concept_terms import Term, TermCompiler, TermKind, TermRow, TermRows, list_ancestors
 from tidings.papers.ctps.term_rows import EventPairs, TermColumns
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.kernels.papers.concept_rows import PairArrays, TermArrays, TermEnds
-from tidings.papers.common.arrays import BlockAllocator, as_numpy, lengthen
-from tidings.papers.common.numbering import Interner, RowOwners
+from tidings.papers.common.growable_arrays import BlockAllocator, as_numpy, lengthen
+from tidings.papers.common.slots import Interner, RowOwners
 from tidings.papers.ctps import concept_terms
 from tidings.papers.ctps.concept_terms import NUMBER, OTHER, Term, TermCompiler, TermKind, TermRow, TermRows
 

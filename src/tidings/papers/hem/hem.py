@@ -21,7 +21,7 @@ import numpy as np
 
 from tidings.kernels.papers import hem as kernels
 from tidings.kernels.papers.domain_cells import WANTED
-from tidings.papers.common.arrays import grow
+from tidings.papers.common.growable_arrays import grow
 from tidings.papers.common.row_lists import RowLists
 from tidings.papers.hem.range_table import Domains, RangeTable
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.papers import htree as kernels
-from tidings.papers.common.arrays import NOTHING, grow
+from tidings.papers.common.growable_arrays import NOTHING, grow
 from tidings.papers.common.name_order import describe_attribute
 from tidings.papers.common.row_lists import RowLists
 from tidings.papers.hem.range_table import Domains, RangeTable

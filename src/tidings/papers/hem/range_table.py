@@ -17,7 +17,7 @@ import numpy as np
 from tidings.algebra.law.typed_attribute import TypedAttribute
 from tidings.errors import TidingsError
 from tidings.kernels.papers.domain_cells import WANTED, DomainScale, RangeEnds, widen
-from tidings.papers.common.arrays import grow
+from tidings.papers.common.growable_arrays import grow
 from tidings.papers.common.intervals import INFINITY, Box
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ import numpy as np
 
 from tidings.kernels.papers import tama as kernels
 from tidings.kernels.papers.domain_cells import WANTED, RowBatch
-from tidings.papers.common.arrays import grow
+from tidings.papers.common.growable_arrays import grow
 from tidings.papers.common.row_lists import RowLists
 from tidings.papers.hem.range_table import Domains, RangeTable
 

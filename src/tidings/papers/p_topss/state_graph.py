@@ -1,9 +1,9 @@
 """The merged state machines of P-ToPSS: BuildStateMachine, and one state where two are equivalent.
 
-Section 4 of the paper (`machine`). A sequence is cut at each `;` into terms. Each step is a state, reached from the
-one before it by its primary link; the last state of a term that another follows also has the secondary link (the
-step again) and the self link (any event): here the flag `waits`. A part that is `and` or `or` is a gate: an arrival
-before it starts the children, and their match leads to the state behind it.
+Section 4 of the paper (see `paper_machine`). A sequence is cut at each `;` into terms. Each step is a state, reached
+from the one before it by its primary link; the last state of a term that another follows also has the secondary link
+(the step again) and the self link (any event): here the flag `waits`. A part that is `and` or `or` is a gate: an
+arrival before it starts the children, and their match leads to the state behind it.
 
 Two states are equivalent when the same links lead into them from equivalent states. So machines merge as prefixes,
 and the key of a state is the state before it, its primitive filter, `waits` and its time conditions: `a` in `a ; b` and

@@ -1,7 +1,7 @@
 """In which of P-ToPSS's machines a pattern's steps and time conditions are, and which of the five cases each is.
 
 A step is identified by its path from the root: the numbers of the children that lead to it. A part of `and` or `or` is
-a machine of its own, a child; the rest is the master's. Section 5.1.2 and Table 3 of the paper (`machine`).
+a machine of its own, a child; the rest is the master's. Section 5.1.2 and Table 3 of the paper (`paper_machine`).
 
 A condition is evaluated at its dependent step, wherever it is written. That is the same thing as long as one is
 taken whenever the other is; a condition written outside the branch of `or` that holds its dependent step, or inside

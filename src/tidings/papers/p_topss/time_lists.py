@@ -1,9 +1,9 @@
 """Time lists and time compatibility sets of P-ToPSS: the time part of Match, and Prune.
 
-Section 5.1 of the paper (`machine`). An instance has a time list for each state that a condition refers to or depends
-on: when the state was reached and, with each such time, for each state that it was compared with, the times that
-satisfied the conditions (the compatibility set). Prune keeps the times of a list that later lists still point to, and
-the times of a set that are still in the list.
+Section 5.1 of the paper (see `paper_machine`). An instance has a time list for each state that a condition refers to or
+depends on: when the state was reached and, with each such time, for each state that it was compared with, the times
+that satisfied the conditions (the compatibility set). Prune keeps the times of a list that later lists still point to,
+and the times of a set that are still in the list.
 
 Conditions bound differences of times, so lists that are consistent pair by pair and not empty contain a match: the
 latest time of each list is one. That is why pruning alone decides.

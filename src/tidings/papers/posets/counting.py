@@ -30,8 +30,8 @@ import numpy as np
 from tidings import forks
 from tidings.algebra import Reading, Setting, holds
 from tidings.kernels.papers.counting import POSTED, AttributeMarks, EventSegments, PostingLists, RowCounters, match
-from tidings.papers.common.arrays import BlockAllocator, as_numpy, lengthen
-from tidings.papers.common.numbering import Interner, RowOwners
+from tidings.papers.common.growable_arrays import BlockAllocator, as_numpy, lengthen
+from tidings.papers.common.slots import Interner, RowOwners
 from tidings.papers.posets.interval_index import MAX_WAITING, IntervalIndex
 from tidings.papers.posets.predicates import (
     DistinctPredicates,

@@ -14,7 +14,7 @@ import numpy as np
 
 from tidings.kernels.papers.counting import IntervalTree, RangeEntries, strike_out
 from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN
-from tidings.papers.common.arrays import as_numpy
+from tidings.papers.common.growable_arrays import as_numpy
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import FloatArray, IntArray

@@ -23,9 +23,9 @@ from tidings.algebra.law.typed_attribute import TypedAttribute, resolve_attribut
 from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import TooLarge
 from tidings.model import And, Filter, In, Is, IsNull, Quantifier, Range, Test
-from tidings.papers.common.arrays import BlockAllocator, lengthen
+from tidings.papers.common.growable_arrays import BlockAllocator, lengthen
 from tidings.papers.common.intervals import INFINITY, to_interval, to_micros
-from tidings.papers.common.numbering import Interner
+from tidings.papers.common.slots import Interner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

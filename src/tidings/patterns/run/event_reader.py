@@ -30,7 +30,7 @@ from tidings.model.events import values_of
 from tidings.patterns.run.event_archive import EventRecords, concat_records
 from tidings.patterns.run.event_times import EARLIEST, EPOCH, NO_TIME, look_up, time_of, times_of
 from tidings.patterns.run.mismatch_counts import PatternMismatchCounts
-from tidings.patterns.run.variables import ValueNumbers, VariableReader, heads_of
+from tidings.patterns.run.variable_values import ValueNumbers, VariableReader, heads_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tidings.model.patterns import Pattern
     from tidings.patterns.pattern_set import StreamSettings
     from tidings.patterns.run.event_reader import EncodedEvents
-    from tidings.patterns.run.variables import ValueNumbers
+    from tidings.patterns.run.variable_values import ValueNumbers
 
 
 Ways = tuple[tuple[str, ...], ...]

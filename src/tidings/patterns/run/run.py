@@ -19,7 +19,7 @@ from tidings.patterns.run.event_archive import EventArchive, unite_numbers
 from tidings.patterns.run.event_reader import EncodedEvents, adapt_events, concat_events, fill_times
 from tidings.patterns.run.event_times import datetime_of
 from tidings.patterns.run.graph_run import LONG_AGO, GraphRun
-from tidings.patterns.run.variables import ValueNumbers
+from tidings.patterns.run.variable_values import ValueNumbers
 from tidings.patterns.state.graph_bytes import dump_graph_run, load_graph_run
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from tidings.model.patterns import Mode
 from tidings.patterns.pattern_set import PatternCatalog, PatternSet, StreamSettings
 from tidings.patterns.run.event_archive import EventArchive, EventRecords
 from tidings.patterns.run.event_reader import EncodedEvents, adapt_events
-from tidings.patterns.run.variables import ValueNumbers
+from tidings.patterns.run.variable_values import ValueNumbers
 from tidings.patterns.state.graph_bytes import dump_graph_run, hash_text, load_graph_run, pack_state, unpack_state
 
 if TYPE_CHECKING:

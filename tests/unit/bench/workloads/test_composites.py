@@ -5,7 +5,7 @@ import pytest
 
 from tidings.bench.workloads.composites import SECOND, composites, name_of, publications, uniform_stream
 from tidings.model.patterns import Gap
-from tidings.papers.p_topss.machine import PaperMachine
+from tidings.papers.p_topss.paper_machine import PaperMachine
 
 
 def types_of(patterns):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tidings as td
-from tidings.forecast.learning.counting import HalfLife
+from tidings.forecast.learning.group_counter import HalfLife
 from tidings.forecast.tuning import ForecastTuning
 
 PAIR = "a = kind = 'a'\nb = kind = 'b'\na , b"

@@ -11,7 +11,7 @@ from tests.examples import examples
 import tidings as td
 from tidings.algebra.law.typed_attribute import TypedAttribute
 from tidings.bench.workloads import workload
-from tidings.kernels.papers.filter_tree import revise
+from tidings.kernels.papers.revision import revise
 from tidings.papers.classifieds.candidates_tree import TREE_NAMES, CandidatesTree
 from tidings.papers.common.name_order import MIN_PATHS
 from tidings.testing.strategies import cases

@@ -30,8 +30,8 @@ from tidings.model.patterns import (
     Step,
     Timed,
 )
-from tidings.patterns.compile.automaton import NotDeterministic, PatternAutomaton, _find_classes, determinise
 from tidings.patterns.compile.minterms import Minterms, minterms
+from tidings.patterns.compile.pattern_automaton import NotDeterministic, PatternAutomaton, _find_classes, determinise
 from tidings.patterns.definition import Seen, reports, seen
 from tidings.testing.strategies.patterns import patterns, words
 

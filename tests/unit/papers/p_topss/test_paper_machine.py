@@ -24,7 +24,7 @@ from tidings.model.patterns import (
     Timed,
     steps_of,
 )
-from tidings.papers.p_topss.machine import PaperMachine
+from tidings.papers.p_topss.paper_machine import PaperMachine
 from tidings.papers.p_topss.step_layout import StepLayout
 from tidings.patterns.definition import Seen, reports
 

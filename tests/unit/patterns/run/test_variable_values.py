@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.patterns.run.variables import ABSENT, ValueNumbers
+from tidings.patterns.run.variable_values import ABSENT, ValueNumbers
 
 VALUES = [0, 1, 2, 1.0, 0.0, 2.5, True, False, "1", "true", "", None, Decimal(1), float("nan")]
 
