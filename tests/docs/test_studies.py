@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from tidings.bench.harness.claims import read_claims
+from tidings.bench.harness.paper_claims import read_claims
 from tidings.bench.harness.studies import Scale, Study, StudyFolder, list_studies
 
 ROOT = Path(__file__).parents[2]

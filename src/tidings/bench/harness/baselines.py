@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tidings.bench.harness.conjunction_columns import Conjunctions
     from tidings.bench.workloads import Workload
-    from tidings.bench.workloads.base import Pair
+    from tidings.bench.workloads.seeded_workload import Pair
     from tidings.kernels.array_types import FloatArray
     from tidings.model.values import EventValue
 

@@ -19,7 +19,7 @@ import pyarrow.types as t
 import shapely
 from numpy.typing import NDArray
 
-from tidings.bench.workloads.columns import group_by_attribute, normalize_lists, to_floats
+from tidings.bench.workloads.workload_columns import group_by_attribute, normalize_lists, to_floats
 from tidings.kernels.array_types import FloatArray, Int32Array, IntArray
 from tidings.model.arrow_types import is_text_type
 

@@ -16,7 +16,7 @@ import pyarrow.types as t
 
 from tidings.bench.harness.conjunction_columns import encode_conjunctions
 from tidings.bench.workloads import rows_of
-from tidings.bench.workloads.columns import SIGNS, group_by_attribute
+from tidings.bench.workloads.workload_columns import SIGNS, group_by_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tidings.bench.workloads import Workload
-    from tidings.bench.workloads.base import Pair
+    from tidings.bench.workloads.seeded_workload import Pair
     from tidings.matcher import Matcher
 
 SubscriptionSource: TypeAlias = "pa.Table | list[Pair]"

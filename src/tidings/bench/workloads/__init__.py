@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from tidings.bench.workloads import boolean_trees, classifieds, concept_hierarchies, real_data, synthetic, titles
 from tidings.bench.workloads.ads import CAR_SCHEMA, NOW, car_ads, saved_searches, zipf
-from tidings.bench.workloads.base import Baseline, Workload, rows_of
 from tidings.bench.workloads.real_data import data_folder
+from tidings.bench.workloads.seeded_workload import Baseline, Workload, rows_of
 from tidings.concepts.spelling import did_you_mean
 from tidings.errors import TidingsError
 

@@ -15,7 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from tidings.bench.workloads.cars import CITIES, COLORS, FUELS, MODELS, TAGS, Car
-from tidings.bench.workloads.columns import render_ring
+from tidings.bench.workloads.workload_columns import render_ring
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

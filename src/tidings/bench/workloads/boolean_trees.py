@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.bench.workloads.base import Baseline, Workload, split_in_chunks
-from tidings.bench.workloads.columns import draw_sparse, draw_subsets, draw_zipf
+from tidings.bench.workloads.seeded_workload import Baseline, Workload, split_in_chunks
+from tidings.bench.workloads.workload_columns import draw_sparse, draw_subsets, draw_zipf
 from tidings.model import And, Filter, In, Is, Not, Or, Range, Test
 
 if TYPE_CHECKING:

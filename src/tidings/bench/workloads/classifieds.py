@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.bench.workloads.ads import NOW
-from tidings.bench.workloads.base import Workload
 from tidings.bench.workloads.cars import COLORS, FUELS, MODELS
-from tidings.bench.workloads.columns import (
+from tidings.bench.workloads.seeded_workload import Workload
+from tidings.bench.workloads.workload_columns import (
     decode_dictionary,
     decode_sets,
     decode_words,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.random import Generator
 
-    from tidings.bench.workloads.columns import Column
+    from tidings.bench.workloads.workload_columns import Column
     from tidings.kernels.array_types import BoolArray, IntArray
 
 MAKES = tuple(dict.fromkeys(car.make for car in MODELS))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tidings.bench.workloads.base import Baseline, Workload, split_in_chunks
+from tidings.bench.workloads.seeded_workload import Baseline, Workload, split_in_chunks
 from tidings.concepts import Declared, Ontology, Tree
 from tidings.model import And, IsA, Kind, Range, Test
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-    from tidings.bench.workloads.columns import Column
+    from tidings.bench.workloads.workload_columns import Column
     from tidings.kernels.array_types import IntArray
 
 CONCEPTS, NUMBERS = 4, 2

@@ -20,14 +20,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import shapely
 
-from tidings.bench.workloads.base import Workload
-from tidings.bench.workloads.columns import decode_dictionary, make_places, mask_column, to_floats
+from tidings.bench.workloads.seeded_workload import Workload
+from tidings.bench.workloads.workload_columns import decode_dictionary, make_places, mask_column, to_floats
 from tidings.errors import FileError
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from tidings.bench.workloads.columns import Column
+    from tidings.bench.workloads.workload_columns import Column
     from tidings.kernels.array_types import BoolArray, IntArray
 
 VARIABLE = "TIDINGS_DATA"

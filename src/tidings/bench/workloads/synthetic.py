@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.bench.workloads.base import Workload
-from tidings.bench.workloads.columns import draw_sparse, draw_subsets, mask_column
+from tidings.bench.workloads.seeded_workload import Workload
+from tidings.bench.workloads.workload_columns import draw_sparse, draw_subsets, mask_column
 
 if TYPE_CHECKING:
     import pyarrow as pa

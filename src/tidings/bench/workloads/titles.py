@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from tidings.bench.workloads.base import Baseline, Workload, split_in_chunks
-from tidings.bench.workloads.columns import decode_words, draw_zipf
+from tidings.bench.workloads.seeded_workload import Baseline, Workload, split_in_chunks
+from tidings.bench.workloads.workload_columns import decode_words, draw_zipf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.random import Generator
 
-    from tidings.bench.workloads.columns import Column
+    from tidings.bench.workloads.workload_columns import Column
 
 _SYLLABLES = [a + b for a, b in product("bdfgklmnprstvz", "aeiou")]
 VOCABULARY = tuple(

@@ -1,6 +1,6 @@
 """`tidings bench run papers/KEY`: a checkout's study of a paper, its figures and claims printed, written and drawn.
 
-The study itself (`benchmarks/papers/KEY/run.py`) measures; `tidings.bench.harness.claims` judges the paper's claims.
+The study itself (`benchmarks/papers/KEY/run.py`) measures; `tidings.bench.harness.paper_claims` judges the claims.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.bench import harness
 from tidings.bench.harness.charts import build_chart_rows, chart_to_dict, draw_charts
-from tidings.bench.harness.claims import (
+from tidings.bench.harness.paper_claims import (
     ClaimOutcome,
     build_claim_rows,
     format_tally,
@@ -28,7 +28,7 @@ from tidings.cli.bench.bench import make_folder, print_circumstances, print_rows
 from tidings.errors import FileError, MissingExtra
 
 if TYPE_CHECKING:
-    from tidings.bench.harness.claims import JudgedClaim
+    from tidings.bench.harness.paper_claims import JudgedClaim
     from tidings.bench.harness.studies import Study
 
 

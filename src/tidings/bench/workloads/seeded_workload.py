@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.bench.workloads.ads import NOW
-from tidings.bench.workloads.columns import Column, make_ids, render_filters
+from tidings.bench.workloads.workload_columns import Column, make_ids, render_filters
 from tidings.concepts import Ontology
 from tidings.errors import TidingsError
 from tidings.model import Filter, Schema
