@@ -103,7 +103,7 @@ def test_every_ad_of_the_demo_is_read_once_by_the_searches_of_its_act(shown):
     pairs = set()
     for number, act in enumerate(world.acts):
         searches = td.Matcher(now=workloads.NOW)
-        searches.add_many(list(world.searches_before(number + 1).items()))
+        searches.add_many(list(world.find_searches_before(number + 1).items()))
         good = [ad for ad in act.ads if ad["id"] not in world.damages]
         pairs |= {(good[at]["id"], id) for at, id in searches.match_many(good)}
     assert {(row["event"], row["subscription"]) for row in rows(folder, "matches/batch=*/*.json")} == pairs

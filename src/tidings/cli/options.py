@@ -32,7 +32,7 @@ def with_options(order: str) -> Callable[[Command], Command]:
         groups: dict[str, Any] = {
             name: parameter.annotation for name, parameter in own.items() if is_dataclass(parameter.annotation)
         }
-        expanded = {name: parameter for group in groups.values() for name, parameter in _parameters_of(group)} | own
+        expanded = {name: parameter for group in groups.values() for name, parameter in _list_parameters(group)} | own
         contexts = [name for name, parameter in own.items() if parameter.annotation is typer.Context]
 
         @wraps(command)
@@ -49,7 +49,7 @@ def with_options(order: str) -> Callable[[Command], Command]:
     return expand
 
 
-def _parameters_of(group: Any) -> list[tuple[str, inspect.Parameter]]:
+def _list_parameters(group: Any) -> list[tuple[str, inspect.Parameter]]:
     hints = get_type_hints(group, include_extras=True)
     empty, kind = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
     return [

@@ -46,13 +46,13 @@ def schema_of(frame: T.StructType | DataFrame) -> Schema:
         raise BadFrame(msg)
     attributes: dict[str, Attribute] = {}
     for field in frame:
-        arrow = None if isinstance(field.dataType, _PACKED) else arrow_type_of(field.dataType)
+        arrow = None if isinstance(field.dataType, _PACKED) else find_arrow_type(field.dataType)
         opaque = {field.name: Attribute(Kind.OPAQUE)}
         attributes.update(opaque if arrow is None else find_attributes(pa.schema([(field.name, arrow)])))
     return Schema(attributes).opened()
 
 
-def arrow_type_of(kind: T.DataType) -> pa.DataType | None:
+def find_arrow_type(kind: T.DataType) -> pa.DataType | None:
     """Return the Arrow type of a column's values, or nothing where Arrow has none."""
     if isinstance(kind, T.CharType | T.VarcharType):  # PySpark's own conversion does not know them
         return pa.string()
@@ -137,7 +137,7 @@ def make_unused_name(name: str, columns: Iterable[str]) -> str:
 
 def cast_for_arrow(frame: DataFrame) -> DataFrame:
     """Return the frame with columns that Arrow cannot carry cast to text, which is what JSON makes of them."""
-    names = [field.name for field in frame.schema if arrow_type_of(field.dataType) is None]
+    names = [field.name for field in frame.schema if find_arrow_type(field.dataType) is None]
     return frame.withColumns({name: to_column(name).cast("string") for name in names}) if names else frame
 
 
@@ -171,7 +171,7 @@ def _find_mistake(name: str, frame: T.StructType, why: str) -> str | None:
         return f"{why}: the DataFrame has no column `{name}`{near}"
     if len(fields) > 1:
         return f"{why}: the DataFrame has {len(fields)} columns called `{name}`; rename or drop one"
-    if arrow_type_of(fields[0].dataType) is None:
+    if find_arrow_type(fields[0].dataType) is None:
         kind = fields[0].dataType.simpleString()
         way_out = "cast it to a string, or leave it out by event_id= or keep="
         return f"{why}: `{name}` is {kind}, which Arrow cannot carry; {way_out}"

@@ -37,7 +37,7 @@ def require_rocksdb(session: SparkSession) -> None:
 
 
 @contextmanager
-def using_state_store(session: SparkSession, provider: str) -> Iterator[None]:
+def use_state_store(session: SparkSession, provider: str) -> Iterator[None]:
     """Let queries that start inside keep their state in this store; others of the session are left as they were."""
     before = session.conf.get(STATE_STORE, None)
     session.conf.set(STATE_STORE, provider)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import tidings as td
-from tidings.patterns.overview import overview
+from tidings.patterns.overview import build_overview
 
 ATTACKS = Path(__file__).parents[3] / "examples" / "attacks.patterns"
 BROKEN = """pattern x
@@ -128,7 +128,7 @@ def test_the_overview_counts_what_patterns_share():
     watch.add("same", f"{filters}a ; b")
     watch.add("longer", f"{filters}a ; b ; c:a")
     watch.add("silent", f"{filters}a ; not b for 5 s")
-    found = overview(watch.compile())
+    found = build_overview(watch.compile())
     assert [one.states for one in found.patterns] == [3, 3, 4, 2]
     assert [one.shared for one in found.patterns] == [2, 2, 1, 0]
     assert (found.together, found.apart) == (7, 10), "what asks for times begins by itself"

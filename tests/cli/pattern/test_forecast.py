@@ -12,7 +12,7 @@ import pytest
 from tests.cli.samples import write_lines
 
 import tidings as td
-from tidings.cli.pattern.rows import FORECAST_COLUMNS, PatternTable, standing_to_table
+from tidings.cli.pattern.rows import FORECAST_COLUMNS, PatternTable, format_standing_rows
 from tidings.forecast.forecasts import EventForecast, Forecast
 from tidings.lang import read_patterns
 from tidings.matcher.tuning import FILE_TUNING
@@ -168,18 +168,18 @@ def test_a_terminal_gets_rows():
     assert table.format_heading(FORECAST_COLUMNS) == "at                    pattern      p  key, event"
     assert table.format_forecast(EventForecast(17, at, one)) == "2024-07-01T00:00:00Z  ab       0.654  x, 17"
     other = Forecast("ab", None, 0.1, "10 own events", "chain", {0.25: 1, 0.5: 2, 0.75: 3})
-    assert standing_to_table([one, other], 4) == [
+    assert format_standing_rows([one, other], 4) == [
         "ab, within 10 own events:",
         "  0.654  x  [25% 3, 50% 7, 75% later]  both",
         "  and 4 keys that are less likely",
         "  0.100  nothing begun  [25% 1, 50% 2, 75% 3]  chain",
     ]
     alone = Forecast("ab", None, 0.1, timedelta(minutes=5), "both", {0.5: timedelta(seconds=61.4)})
-    assert standing_to_table([alone], 0) == [
+    assert format_standing_rows([alone], 0) == [
         "ab, within 5 min:",
         "  0.100  [25% later, 50% 61 s, 75% later]  both",
     ]
-    assert standing_to_table([Forecast("ab", None, 0.1, 10, "both", {})], 0)[0] == "ab, within 10 events:"
+    assert format_standing_rows([Forecast("ab", None, 0.1, 10, "both", {})], 0)[0] == "ab, within 10 events:"
 
 
 @pytest.mark.parametrize("command", ["train", "forecast", "score"])

@@ -17,7 +17,7 @@ from tests.unit.spark.detect.pattern_cases import COLUMNS, LOGIN, NAMES, TOLD, a
 
 from tidings import spark as ts
 from tidings.errors import BadFrame, SparkUnavailable
-from tidings.spark.state_store import IN_MEMORY, ROCKSDB, STATE_STORE, using_state_store
+from tidings.spark.state_store import IN_MEMORY, ROCKSDB, STATE_STORE, use_state_store
 
 
 def written(folder, batches):
@@ -70,7 +70,7 @@ def test_a_session_of_ours_keeps_state_in_rocksdb_and_one_with_another_store_is_
     assert spark.conf.get(STATE_STORE) == ROCKSDB
     columns = "id BIGINT, ts TIMESTAMP, status STRING, ip STRING"
     stream = spark.readStream.schema(columns).json(str(tmp_path)).withWatermark("ts", "1 minute")
-    with using_state_store(spark, IN_MEMORY):
+    with use_state_store(spark, IN_MEMORY):
         assert spark.conf.get(STATE_STORE) == IN_MEMORY
         with pytest.raises(SparkUnavailable, match=rf"take ts\.session\(\), or session\.conf\.set\('{STATE_STORE}', "):
             ts.detect(stream, {"intrusion": LOGIN})
@@ -79,5 +79,5 @@ def test_a_session_of_ours_keeps_state_in_rocksdb_and_one_with_another_store_is_
 
 
 def test_a_store_that_was_chosen_for_the_session_stays(spark):
-    with using_state_store(spark, IN_MEMORY):
+    with use_state_store(spark, IN_MEMORY):
         assert ts.session().conf.get(STATE_STORE) == IN_MEMORY

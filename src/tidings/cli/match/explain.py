@@ -57,12 +57,12 @@ def explain_match(origin: SubscriptionOrigin, event: str, *, id: str, row: int |
     is_number = id not in matcher and id.lstrip("-").isdecimal() and int(id) in matcher
     explanation = matcher.why(values, int(id) if is_number else id)
     if as_json:
-        render.write_json(explanation_to_dict(explanation))
+        render.write_json(format_explanation(explanation))
     else:
         render.write(str(explanation))
 
 
-def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
+def format_explanation(explanation: Explanation) -> dict[str, Any]:
     """Return an explanation for JSON."""
     reasons = [{"test": why.test, "holds": why.holds, "seen": list(why.seen)} for why in explanation.reasons]
     return {

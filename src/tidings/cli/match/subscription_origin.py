@@ -64,9 +64,9 @@ class SubscriptionOrigin:
     def _report(self, load: LoadReport, kept: int) -> None:
         name = str(self.subscriptions)
         if load.refused and not self.skip_bad:
-            raise load.error(name)
+            raise load.build_error(name)
         if load.refused:
-            render.warn(f"{load.error(name)}\ngoing on with the other {kept:,}")
+            render.warn(f"{load.build_error(name)}\ngoing on with the other {kept:,}")
         if load.replaced:
             render.warn(f"{load.replaced:,} ids stand more than once in `{name}`; the last one counts")
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidings.cli import render
-from tidings.cli.match.explain import explanation_to_dict
+from tidings.cli.match.explain import format_explanation
 from tidings.errors import BadEvent
 from tidings.matcher import Explanation
 from tidings.matcher.algorithm import SubId
@@ -50,7 +50,7 @@ class CaseResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
         ids = {"got": list(self.got), "missing": list(self.missing), "unexpected": list(self.unexpected)}
-        reasons = {"problem": self.problem, "why": [explanation_to_dict(reason) for reason in self.why]}
+        reasons = {"problem": self.problem, "why": [format_explanation(reason) for reason in self.why]}
         return {"case": self.name, "at": self.place, "ok": self.is_correct, **ids, **reasons}
 
 

@@ -9,7 +9,7 @@ from tidings.cli import render
 from tidings.cli.pattern.saved_files import check_target, save_state
 from tidings.errors import PatternError
 from tidings.matcher.plan import Sheet
-from tidings.patterns.overview import overview
+from tidings.patterns.overview import build_overview
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ def run(origin: PatternOrigin, output: Path | None, *, automata: bool | None) ->
         if as_json:
             render.write_json({"error": str(problem), "mistakes": [asdict(mistake) for mistake in problem.mistakes]})
         raise
-    summary = overview(detector.compile(), automata=automata)
+    summary = build_overview(detector.compile(), automata=automata)
     if as_json:
         counts = {"together": summary.together, "one_by_one": summary.apart}
         state = None if output is None else str(output)

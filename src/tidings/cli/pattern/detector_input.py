@@ -12,7 +12,7 @@ from tidings.cli.input_files import RejectedRow, Rejections, describe_kept, read
 from tidings.errors import BadEvent
 from tidings.lang.patterns.durations import format_duration
 from tidings.model import Event
-from tidings.patterns.run.event_times import NO_TIME, datetime_of, look_up, time_of
+from tidings.patterns.run.event_times import NO_TIME, look_up, read_time, to_datetime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -107,8 +107,8 @@ class DetectorInput:
         value = look_up(values, self._detector.time)
         if isinstance(value, str) and _SECONDS.fullmatch(value.strip()):
             value = float(value) if "." in value else int(value)
-        at = time_of(value)
-        time = None if at == NO_TIME else datetime_of(at)
+        at = read_time(value)
+        time = None if at == NO_TIME else to_datetime(at)
         if isinstance(id, str | int) and type(id) is not bool:
             return Event(id, time, values)
         return Event(None, time, {**values, self._detector.event_id: id})

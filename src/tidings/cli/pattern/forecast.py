@@ -13,7 +13,7 @@ from tidings.cli import render
 from tidings.cli.input_files import open_events
 from tidings.cli.pattern.detector_input import DetectorInput
 from tidings.cli.pattern.event_stream import EventStream
-from tidings.cli.pattern.rows import is_table, make_forecast_writer, standing_to_json, standing_to_table
+from tidings.cli.pattern.rows import format_standing_json, format_standing_rows, is_table, make_forecast_writer
 from tidings.cli.pattern.saved_files import check_target, load_model, save_model, warn_of_uncounted
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _save_learned(detector: Detector, path: Path) -> None:
 
 def _print_standing(detector: Detector, keys: int, *, as_json: bool) -> None:
     """Print how likely each pattern is after the last event."""
-    format_standing = standing_to_table if is_table(as_json=as_json) else standing_to_json
+    format_standing = format_standing_rows if is_table(as_json=as_json) else format_standing_json
     for name in detector:
         *started, others = detector.forecast(name)  # keys with a partial match, then all others
         likeliest = sorted(started, key=lambda forecast: -forecast.probability)[:keys]

@@ -8,7 +8,7 @@ import numpy as np
 
 from tidings.errors import TidingsError
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.model_text import state_chances
+from tidings.forecast.model_text import compute_state_chances
 from tidings.forecast.predicting.probability_table import build_table
 from tidings.patterns.drawing import Arrow, DrawnState, Picture
 
@@ -55,7 +55,7 @@ def build_model_picture(model: Model, counted: CountedPattern, *, horizon: Horiz
     notes = _format_notes(model, counted, ahead, keyed=keyed)
     within = f"{ahead} events" if ahead.unit == "events" else str(ahead)
     title = f"{counted.name} ({counted.mode}), p within {within}"
-    chances = state_chances(counted, model.estimates(counted))
+    chances = compute_state_chances(counted, model.estimates(counted))
     if counted.course.tracker is not None:
         return _draw_approximate(counted.course, chances, notes, title)
     return _draw_exact(counted.course, chances, notes, title)

@@ -122,14 +122,14 @@ def _find_refused(patterns: list[WrittenPattern], vocabulary: Vocabulary) -> Pat
         except PatternError as problem:
             return PatternError(f"pattern `{pattern.name}`: {problem}")
         except BadSubscriptions as problem:
-            other = next((other.name for other in patterns[:index] if _clash(other, pattern, vocabulary)), None)
+            other = next((other.name for other in patterns[:index] if _has_clash(other, pattern, vocabulary)), None)
             with_other = "" if other is None else f" does not go with pattern `{other}`"
             reasons = "; ".join(re.sub(r"subscription `\d+`", "one filter", str(why)) for _, why in problem.errors)
             return PatternError(f"pattern `{pattern.name}`{with_other}: {reasons}")
     return None
 
 
-def _clash(pattern: WrittenPattern, other: WrittenPattern, vocabulary: Vocabulary) -> bool:
+def _has_clash(pattern: WrittenPattern, other: WrittenPattern, vocabulary: Vocabulary) -> bool:
     try:
         Detector(**vocabulary.to_keywords()).add_many([pattern, other])
     except TidingsError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidings.cli import render
@@ -40,7 +41,7 @@ def make_detection_writer(detector: Detector, *, as_json: bool) -> RowWriter[Det
         table = PatternTable(detector)
         return RowWriter(table.format_detection, table.format_heading("events"))
     has_fields = bool(detector.keep)
-    return RowWriter(lambda detection: render.to_json(detection_to_dict(detection, has_fields=has_fields)))
+    return RowWriter(partial(format_detection_json, has_fields=has_fields))
 
 
 def make_forecast_writer(detector: Detector, *, as_json: bool) -> RowWriter[EventForecast]:
@@ -48,7 +49,7 @@ def make_forecast_writer(detector: Detector, *, as_json: bool) -> RowWriter[Even
     if is_table(as_json=as_json):
         table = PatternTable(detector)
         return RowWriter(table.format_forecast, table.format_heading(FORECAST_COLUMNS))
-    return RowWriter(event_forecast_to_json)
+    return RowWriter(format_forecast_json)
 
 
 def is_table(*, as_json: bool) -> bool:
@@ -59,8 +60,8 @@ def is_table(*, as_json: bool) -> bool:
 # JSON -------------------------------------------------------------------------------------------
 
 
-def detection_to_dict(detection: Detection, *, has_fields: bool) -> dict[str, Any]:
-    """Return a detection for JSON; `fields` are the values kept of each event, where some are kept."""
+def format_detection_json(detection: Detection, *, has_fields: bool) -> str:
+    """Return a detection as a line; `fields` are the values kept of each event, where some are kept."""
     line = {
         "pattern": detection.pattern,
         "at": format_time(detection.at),
@@ -69,16 +70,16 @@ def detection_to_dict(detection: Detection, *, has_fields: bool) -> dict[str, An
     }
     if has_fields:
         line["fields"] = [{name: to_json_value(value) for name, value in row.items()} for row in detection.fields]
-    return line
+    return render.to_json(line)
 
 
-def event_forecast_to_json(forecast: EventForecast) -> str:
+def format_forecast_json(forecast: EventForecast) -> str:
     """Return a forecast at an event as a line of `kind` forecast."""
     at = {"at": format_time(forecast.at), "event": to_json_value(forecast.event)}
     return render.to_json({"kind": "forecast", **_forecast_to_dict(forecast.forecast, at)})
 
 
-def standing_to_json(forecasts: list[Forecast], hidden_keys: int) -> list[str]:
+def format_standing_json(forecasts: list[Forecast], hidden_keys: int) -> list[str]:
     """Return a pattern's final forecasts as lines of `kind` now; the last one, without a key, counts hidden keys."""
     lines = []
     for forecast in forecasts:
@@ -147,7 +148,7 @@ class PatternTable:
         return f"{format_time(at) or '-':<{TIME_WIDTH}}  {to_printable(pattern):<{self._width}}"
 
 
-def standing_to_table(forecasts: list[Forecast], hidden_keys: int) -> list[str]:
+def format_standing_rows(forecasts: list[Forecast], hidden_keys: int) -> list[str]:
     """Return a pattern's final forecasts as rows under a heading; the last one is of all other keys."""
     horizon = forecasts[0].horizon
     if isinstance(horizon, timedelta):

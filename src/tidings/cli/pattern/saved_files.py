@@ -14,7 +14,7 @@ from tidings.cli import render
 from tidings.cli.input_files import explain_os_error
 from tidings.errors import FileError, StateError
 from tidings.forecast import Model
-from tidings.forecast.model import pattern_key
+from tidings.forecast.model import make_pattern_key
 from tidings.forecast.model_file import MAGIC as MODEL_MAGIC
 from tidings.patterns.state.graph_bytes import MAGIC as STATE_MAGIC
 
@@ -91,7 +91,7 @@ def warn_of_uncounted(model: Model, detector: Detector) -> None:
     uncounted = [
         pattern.name
         for pattern in detector.patterns
-        if pattern_key(pattern.pattern, pattern.mode) not in model.patterns
+        if make_pattern_key(pattern.pattern, pattern.mode) not in model.patterns
     ]
     if uncounted:
         names = ", ".join(f"`{name}`" for name in uncounted[:MAX_NAMED])

@@ -16,12 +16,12 @@ from tidings.cli import render
 from tidings.cli.input_files import open_events
 from tidings.cli.pattern.detector_input import DetectorInput
 from tidings.cli.pattern.saved_files import load_model, warn_of_uncounted
-from tidings.cli.pattern.train import new_model
+from tidings.cli.pattern.train import build_model
 from tidings.errors import MissingExtra, TidingsError
 from tidings.forecast import score
 from tidings.forecast.prequential import BASE, prequential
-from tidings.forecast.scoring.reliability import draw, reliability
-from tidings.forecast.scoring.scores import Warnings, skill_against
+from tidings.forecast.scoring.reliability import draw, measure_reliability
+from tidings.forecast.scoring.scores import Warnings, compare_skill
 from tidings.kernels.array_types import BoolArray, FloatArray
 from tidings.matcher.plan import Sheet
 
@@ -61,7 +61,7 @@ def run(origin: PatternOrigin, events: str, *, learn: bool, every: bool, plot: P
     if plot is not None:
         _check_drawing()
     with open_events(events, form=options.form, dead_letters=options.dead_letters) as (files, letters):
-        model = new_model(options) if options.model is None else load_model(options.model)
+        model = build_model(options) if options.model is None else load_model(options.model)
         detector = origin.build_detector()
         if not learn:
             warn_of_uncounted(model, detector)
@@ -158,19 +158,19 @@ def _build_row(name: str, scores: Score, warnings: Warnings) -> tuple[str, ...]:
 
 
 def _to_dict(pattern: PatternScores, options: PatternOptions, names: list[str]) -> dict[str, Any]:
-    scores = {name: _scores_to_dict(pattern, name, options.threshold) for name in names}
+    scores = {name: _collect_figures(pattern, name, options.threshold) for name in names}
     counts = {"forecasts": len(pattern.y), "unknown": pattern.unknown, "matches": pattern.matches}
     question = {"pattern": pattern.name, "horizon": options.horizon, "threshold": options.threshold}
     return {**question, **counts, "scores": scores}
 
 
-def _scores_to_dict(pattern: PatternScores, name: str, threshold: float) -> dict[str, Any]:
+def _collect_figures(pattern: PatternScores, name: str, threshold: float) -> dict[str, Any]:
     warnings, p = pattern.warnings[name], pattern.p
     announced = {"lead": warnings.lead, "warned": warnings.share, "false_per_1000": warnings.false_per_1000}
-    against = {other: skill_against(p[name], p[other], pattern.y) for other in (BASE, "printed") if other != name}
+    against = {other: compare_skill(p[name], p[other], pattern.y) for other in (BASE, "printed") if other != name}
     return {
         **score(p[name], pattern.y, threshold).to_dict(),
-        "skill_against": {other: None if isnan(value) else value for other, value in against.items()},
+        "compare_skill": {other: None if isnan(value) else value for other, value in against.items()},
         **{key: None if isnan(value) else value for key, value in announced.items()},
     }
 
@@ -185,6 +185,6 @@ def _check_drawing() -> None:
 
 
 def _draw(pattern: PatternScores, path: Path, options: PatternOptions) -> None:
-    curves = {name: reliability(p, pattern.y) for name, p in pattern.p.items() if name != BASE}
+    curves = {name: measure_reliability(p, pattern.y) for name, p in pattern.p.items() if name != BASE}
     draw(path, curves, title=_format_title(pattern, options))
     render.note(f"wrote `{path}`")

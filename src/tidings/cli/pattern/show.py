@@ -13,10 +13,10 @@ from tidings.cli.input_files import explain_os_error
 from tidings.cli.pattern.options import Look
 from tidings.concepts import did_you_mean
 from tidings.errors import FileError, PatternError, TidingsError, UnknownPattern
-from tidings.patterns.compile.derivatives import configurations
+from tidings.patterns.compile.derivatives import derive_configurations
 from tidings.patterns.compile.pattern_automaton import NotDeterministic, determinise
-from tidings.patterns.drawing import dot, svg, text
-from tidings.patterns.machine_pictures import picture_of_automaton, picture_of_configurations
+from tidings.patterns.drawing import to_dot, to_svg, to_text
+from tidings.patterns.machine_pictures import draw_automaton, draw_configurations
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,9 +68,9 @@ def _draw_model(patterns: list[WrittenPattern], path: Path, look: Look, horizon:
 
 def _restrict_model(model: Model, patterns: list[WrittenPattern], path: Path) -> Model:
     """Return the model of these patterns alone, under their present names: a model identifies them by content."""
-    from tidings.forecast.model import pattern_key
+    from tidings.forecast.model import make_pattern_key
 
-    keys = [pattern_key(pattern.pattern, pattern.mode) for pattern in patterns]
+    keys = [make_pattern_key(pattern.pattern, pattern.mode) for pattern in patterns]
     missing = [pattern for pattern, key in zip(patterns, keys, strict=True) if key not in model.patterns]
     if missing:
         msg = f"`{path}` knows nothing of {_join_names(missing)}, as the file has it; train it again"
@@ -98,13 +98,13 @@ def _join_names(patterns: list[WrittenPattern]) -> str:
 
 def _build_picture(pattern: WrittenPattern, vocabulary: Vocabulary, *, automaton: bool) -> Picture:
     if not automaton:
-        graph = configurations(pattern.pattern, pattern.mode)
-        return picture_of_configurations(pattern.pattern, graph, title=pattern.name)
+        graph = derive_configurations(pattern.pattern, pattern.mode)
+        return draw_configurations(pattern.pattern, graph, title=pattern.name)
     machine = determinise(pattern.pattern, pattern.mode, **vocabulary.to_keywords())
     if isinstance(machine, NotDeterministic):
         msg = f"`{pattern.name}` has no automaton: {machine.reason}; without --automaton it is shown as it is run"
         raise PatternError(msg)
-    return picture_of_automaton(machine, pattern.name)
+    return draw_automaton(machine, pattern.name)
 
 
 def _render_pictures(patterns: list[WrittenPattern], pictures: list[Picture], look: Look) -> str:
@@ -114,10 +114,10 @@ def _render_pictures(patterns: list[WrittenPattern], pictures: list[Picture], lo
 def _render_picture(pattern: WrittenPattern, picture: Picture, look: Look) -> str:
     match look:
         case Look.dot:
-            return dot(picture)
+            return to_dot(picture)
         case Look.svg:
-            return svg(picture)
+            return to_svg(picture)
         case Look.json:
             parts = {key: value for key, value in asdict(picture).items() if key != "title"}
             return render.to_json({"pattern": pattern.name, "mode": str(pattern.mode), **parts})
-    return text(picture) + "\n"
+    return to_text(picture) + "\n"

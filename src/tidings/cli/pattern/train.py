@@ -34,7 +34,7 @@ def run(
     started, options = time.perf_counter(), origin.options
     with open_events(*events, form=options.form, dead_letters=options.dead_letters) as (files, letters):
         check_target(output, "model")
-        model = new_model(options, estimator=options.estimator.value) if start is None else load_model(start)
+        model = build_model(options, estimator=options.estimator.value) if start is None else load_model(start)
         detector = origin.build_detector()
         reader = DetectorInput(detector, letters)
         for stream in [[file] for file in files] if apart else [files]:
@@ -50,7 +50,7 @@ def run(
         render.note(f"{counts}; the model is in `{output}`, {size:,} bytes")
 
 
-def new_model(options: PatternOptions, **settings: Any) -> Model:
+def build_model(options: PatternOptions, **settings: Any) -> Model:
     """Return an empty model that counts as the options say."""
     return Model(context=options.context, smoothing=options.smoothing, half_life=options.half_life, **settings)
 

@@ -76,14 +76,14 @@ class DemoWorld:
         """The number of ads."""
         return sum(len(act.ads) for act in self.acts)
 
-    def searches_before(self, act: int) -> dict[str, str]:
+    def find_searches_before(self, act: int) -> dict[str, str]:
         """Return the searches that were in force before an act."""
         searches: dict[str, str | None] = {}
         for earlier in self.acts[:act]:
             searches.update(earlier.changes)
         return {id: text for id, text in searches.items() if text is not None}
 
-    def first_ad(self, act: int) -> int:
+    def find_first_ad(self, act: int) -> int:
         """Return the number of the first ad of an act."""
         return sum(len(earlier.ads) for earlier in self.acts[:act])
 

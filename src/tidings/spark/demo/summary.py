@@ -102,8 +102,8 @@ def _show_caught(world: DemoWorld, results: DemoResults) -> Iterator[str]:
         ad = rows[0]
         price = f"for {ad['price']}" if ad.get("price") else "without a price"
         yield f"ad {ad['event']}: {ad['make']} {ad['model']}, {ad['year']}, {price}"
-        act = max(act for act in range(len(world.acts)) if world.first_ad(act) <= ad["event"])
-        in_force = world.searches_before(act + 1)
+        act = max(act for act in range(len(world.acts)) if world.find_first_ad(act) <= ad["event"])
+        in_force = world.find_searches_before(act + 1)
         for row in rows:
             yield f"  {row['subscription']}: {in_force[row['subscription']]}"
 
@@ -115,12 +115,12 @@ def _show_added(world: DemoWorld, results: DemoResults) -> Iterator[str]:
         yield "none of them has caught an ad yet"
         return
     yield f"{id}: {added[id]}"
-    yield f"caught {_format_ads(hits[id])}; it was added before ad {world.first_ad(ADDED)}"
+    yield f"caught {_format_ads(hits[id])}; it was added before ad {world.find_first_ad(ADDED)}"
 
 
 def _show_removed(world: DemoWorld, results: DemoResults) -> Iterator[str]:
     """Show a removed search that would have matched more: later ads are matched against the removed searches."""
-    before, gone = world.searches_before(REMOVED), world.acts[REMOVED].changes
+    before, gone = world.find_searches_before(REMOVED), world.acts[REMOVED].changes
     searches = Matcher(now=workloads.NOW)
     searches.add_many([(id, before[id]) for id in gone])
     later = [ad for ad in world.acts[REMOVED].ads if ad["id"] not in world.damages]
@@ -132,10 +132,10 @@ def _show_removed(world: DemoWorld, results: DemoResults) -> Iterator[str]:
     if id is None:
         yield "none of them would have caught an ad since"
         return
-    reported = [ad for ad in hits.get(id, ()) if ad >= world.first_ad(REMOVED)]
+    reported = [ad for ad in hits.get(id, ()) if ad >= world.find_first_ad(REMOVED)]
     heard_of = _format_ads(reported) if reported else "none"
     yield f"{id}: {before[id]}"
-    yield f"caught {_format_ads(hits.get(id, []))}; it was removed before ad {world.first_ad(REMOVED)}"
+    yield f"caught {_format_ads(hits.get(id, []))}; it was removed before ad {world.find_first_ad(REMOVED)}"
     yield f"{_format_ads(missed[id])} would have been for it, and it heard of {heard_of}"
 
 

@@ -18,7 +18,7 @@ from tidings.patterns.detections import ReportColumns
 from tidings.patterns.run.event_archive import EventRecords
 from tidings.patterns.run.event_reader import EncodedEvents
 from tidings.patterns.run.graph_run import LONG_AGO
-from tidings.patterns.run.portions import key_text
+from tidings.patterns.run.portions import format_key
 from tidings.patterns.state.graph_bytes import pack_state, unpack_state
 from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
 from tidings.spark.detect.bucket_forecasts import PlacedGaps, find_owned
@@ -160,7 +160,7 @@ class Bucket:
         keys = pa.nulls(len(reports.keys), pa.string())
         if self._portion.has_keys:
             numbers, places = np.unique(reports.keys, return_inverse=True)
-            texts = [key_text(reports.values[number]) for number in numbers.tolist()]
+            texts = [format_key(reports.values[number]) for number in numbers.tolist()]
             keys = pa.array(texts, pa.string()).take(places.reshape(-1))
         events = records.take(np.searchsorted(seqs, reports.events))
         return build_rows(
@@ -183,7 +183,7 @@ class Bucket:
 
     def _drop_unused(self) -> None:
         """Drop the rows of events that no report can name any more."""
-        needed = self._run.events_in_use()
+        needed = self._run.find_used_events()
         if self._rows is not None and len(needed) < len(self._seqs):
             places = np.flatnonzero(np.isin(self._seqs, needed, assume_unique=True))
             self._rows, self._seqs = self._rows.take(places), self._seqs[places]
@@ -218,7 +218,9 @@ def encode_rows(rows: pa.Table, base: int, portion: Portion, names: ValueNumbers
     values = {}
     for name in portion.patterns.attributes:
         has_column = VALUE + name in rows.column_names
-        values[name] = names.numbers(rows.column(VALUE + name)) if has_column else np.full(rows.num_rows, -1, np.int64)
+        values[name] = (
+            names.number_column(rows.column(VALUE + name)) if has_column else np.full(rows.num_rows, -1, np.int64)
+        )
     ids = pa.array(np.arange(base, base + rows.num_rows))
     symbols = lists.values.to_numpy().astype(np.int64)
     ends = lists.offsets.to_numpy().astype(np.int64)

@@ -104,5 +104,5 @@ def find_owned(portion: Portion, number: int, keys: IntArray, values: Sequence[A
     if len(portion.ways) == 1:
         return np.arange(len(keys))
     numbers, places = np.unique(keys, return_inverse=True)
-    mine = [portion.bucket_of(values[key]) == number for key in numbers.tolist()]
+    mine = [portion.find_bucket(values[key]) == number for key in numbers.tolist()]
     return np.flatnonzero(np.array(mine, bool)[places.reshape(-1)])

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from tidings.kernels.patterns.symbol_lists import rename_symbols
 from tidings.model import DeadLetter
 from tidings.patterns.run.event_reader import EncodedEvents
-from tidings.patterns.run.event_times import NO_TIME, times_of
+from tidings.patterns.run.event_times import NO_TIME, read_times
 from tidings.patterns.run.variable_values import ValueNumbers
 from tidings.spark.detect.bucket import PLACE, REPORTED, REPORTS_LATE, SYMBOLS, TIME, VALUE, to_bytes
 from tidings.spark.detect.worker_plan import DetectPlan
@@ -131,7 +131,7 @@ def read_events(opened: OpenPatterns, table: pa.Table, read: tuple[str, ...], na
     time = opened.patterns.settings.time
     letters: list[DeadLetter] = []
     places = np.arange(table.num_rows)
-    missing = times_of(table, time) == NO_TIME
+    missing = read_times(table, time) == NO_TIME
     if missing.any():
         letters = [DeadLetter(place, f"the event has no `{time}`") for place in np.flatnonzero(missing).tolist()]
         places = np.flatnonzero(~missing)
@@ -224,7 +224,7 @@ class EventBucketer:
         pairs = []
         for way in portion.ways:
             columns = [events.values[name] for name in way]
-            keys = columns[0] if len(columns) == 1 else self._names.tuples(columns)
+            keys = columns[0] if len(columns) == 1 else self._names.number_tuples(columns)
             rows = np.flatnonzero(wanted & (keys >= 0))
             pairs.append((self._find_buckets(portion)[keys[rows]], rows))
         buckets, rows = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
@@ -237,7 +237,7 @@ class EventBucketer:
     def _find_buckets(self, portion: Portion) -> IntArray:
         """Return the bucket of each value by its number."""
         buckets = self._buckets.get(portion.name, np.empty(0, np.int64))
-        fresh = [portion.bucket_of(value) for value in self._names.values[len(buckets) :]]
+        fresh = [portion.find_bucket(value) for value in self._names.values[len(buckets) :]]
         self._buckets[portion.name] = np.concatenate([buckets, np.array(fresh, np.int64)]) if fresh else buckets
         return self._buckets[portion.name]
 

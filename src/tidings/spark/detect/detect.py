@@ -103,7 +103,7 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     columns = build_output_schema(events.schema, plan)
     if not events.isStreaming:
         rows = send_to_buckets(events, plan, detector, clock=True, in_order=request.needs_places(detector))
-        arrow_columns = pa.schema([(field.name, frames.arrow_type_of(field.dataType)) for field in columns])
+        arrow_columns = pa.schema([(field.name, frames.find_arrow_type(field.dataType)) for field in columns])
         return rows.groupBy("bucket").applyInArrow(make_batch_processor(plan, arrow_columns), columns)
     if "spark.watermarkDelayMs" not in events.schema[time].metadata:
         way_out = f"events.withWatermark({time!r}, '10 minutes') says how long events may come late"

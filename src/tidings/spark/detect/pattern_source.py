@@ -24,7 +24,7 @@ from tidings.model import Schema
 from tidings.model.patterns import NamedFilter
 from tidings.spark.bad_values import find_breakable
 from tidings.spark.query_context import WAY_OUT, QueryContext
-from tidings.spark.schema import arrow_type_of, refuse_conflicts, require_columns, schema_of
+from tidings.spark.schema import find_arrow_type, refuse_conflicts, require_columns, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -135,7 +135,7 @@ def _check_variables(detector: Detector, frame: StructType, columns: Schema, con
     """
     names = sorted(set(detector.compile().attributes))
     for name in names:
-        kind = arrow_type_of(frame[name].dataType) if name in frame.names else None
+        kind = find_arrow_type(frame[name].dataType) if name in frame.names else None
         if kind is not None and (pa.types.is_nested(kind) or pa.types.is_binary(kind)):
             msg = f"`{name}` gives a variable its value, and is {frame[name].dataType.simpleString()}; "
             msg += "a variable takes one text, number, truth value or time"

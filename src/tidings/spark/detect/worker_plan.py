@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, St
 
 from tidings.errors import CheckpointError
 from tidings.forecast import Model
-from tidings.forecast.model import filter_key
+from tidings.forecast.model import make_filter_key
 from tidings.forecast.predicting.forecast_observer import ForecastObserver
 from tidings.forecast.predicting.forecaster import Forecaster, ForecastPlan
 from tidings.forecast.tuning import ForecastTuning
@@ -55,7 +55,7 @@ class OpenPatterns:
     def filter_keys(self) -> dict[int, str]:
         """The key of each filter in a model, by the filter's number."""
         used = [(each.pattern, name) for each in self.patterns.patterns for name in each.pattern.list_filters()]
-        return {self.patterns.filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used}
+        return {self.patterns.filters[pattern[name].filter]: make_filter_key(pattern, name) for pattern, name in used}
 
     def has_forecasts(self, portion: Portion) -> bool:
         """Tell whether a portion's patterns are forecast: then every event counts."""

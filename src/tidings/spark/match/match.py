@@ -77,7 +77,7 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
         events.sparkSession, subscriptions, frames.schema_of(events.schema), context, shards=shards
     )
     plan = ShardPlan(handle.store.shards, grouped=grouped, limit=limit, spread=spread)
-    ids = plan.id_field(columns.id_column, handle.spark_id_type, nullable=False)
+    ids = plan.build_id_field(columns.id_column, handle.spark_id_type, nullable=False)
     stage = WorkerStage(columns.kept, columns.names, plan.row_builder, (ids,), plan)
     matches = MatchQuery(handle, stage, columns, now).match_events(events)
     return matches.select(*map(frames.to_column, columns.output))

@@ -55,7 +55,7 @@ class ShardPlan:
         """The function that makes a worker's rows of its matches."""
         return build_lists if self.grouped and not self.needs_gathering else build_pairs
 
-    def id_field(self, name: str, id_type: LongType | StringType, *, nullable: bool = True) -> StructField:
+    def build_id_field(self, name: str, id_type: LongType | StringType, *, nullable: bool = True) -> StructField:
         """Return the column of subscription ids as the workers return it."""
         is_list = self.row_builder is build_lists
         return StructField(name, ArrayType(id_type, containsNull=False) if is_list else id_type, nullable=nullable)

@@ -26,7 +26,7 @@ from tidings.spark.match.shard_plan import ShardPlan
 from tidings.spark.match.worker_matcher import MatchStep, StepColumns, build_letters
 from tidings.spark.match.worker_stage import WorkerStage, needs_clock
 from tidings.spark.query_context import QueryContext
-from tidings.spark.schema import arrow_type_of, quote_name, require_columns, schema_of
+from tidings.spark.schema import find_arrow_type, quote_name, require_columns, schema_of
 from tidings.spark.subscriptions.subscription_source import SubscriptionHandle, open_stored
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _plan_matching(call: CallArguments) -> CallPlan:
     columns = choose_columns(call.frame, event_id=call.event_id, keep=call.keep, grouped=False)
     handle = call.open_subscriptions()
     plan = ShardPlan(handle.store.shards)
-    ids = plan.id_field(columns.id_column, handle.spark_id_type, nullable=False)
+    ids = plan.build_id_field(columns.id_column, handle.spark_id_type, nullable=False)
     stage = WorkerStage(columns.kept, columns.names, plan.row_builder, (ids,), plan)
     return _build_plan(call.frame, handle, stage, [*map(quote_name, columns.kept)], columns.output)
 
@@ -200,7 +200,7 @@ def _build_plan(
         shard=len(inputs) if stage.plan.copies > 1 else None,
     )
     select = [SelectedColumn(text, f"_{at}") for at, text in enumerate(inputs)]
-    rows = stage.output_schema(frame)
+    rows = stage.build_output_schema(frame)
     order = tuple(map(rows.names.index, output))
     # Nullable throughout: Spark's worker makes the batch of a call that gave nothing by this schema, and the others by
     # Arrow's default, and cannot write the two into one stream where they differ.
@@ -210,7 +210,7 @@ def _build_plan(
 
 def _render_row(frame: StructType) -> str:
     """Return the SQL expression of an event as JSON, as `dead_letters` shows it: what Arrow cannot carry as text."""
-    carried = {name: arrow_type_of(frame[name].dataType) is not None for name in frame.names}
+    carried = {name: find_arrow_type(frame[name].dataType) is not None for name in frame.names}
     require_columns([name for name, fits in carried.items() if fits], frame, why="the events")
     quoted = [(quote_name(name), fits) for name, fits in carried.items()]
     columns = ", ".join(name if fits else f"CAST({name} AS STRING) AS {name}" for name, fits in quoted)

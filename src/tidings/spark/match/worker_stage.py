@@ -18,7 +18,7 @@ from pyspark.sql.types import StructField, StructType
 from tidings.spark.bad_values import build_bad_value_reason
 from tidings.spark.match.shard_plan import ShardPlan
 from tidings.spark.match.worker_matcher import MatchStep, RowBuilder, StepColumns
-from tidings.spark.schema import arrow_type_of, find_columns, find_names_read, require_columns, to_column
+from tidings.spark.schema import find_arrow_type, find_columns, find_names_read, require_columns, to_column
 from tidings.spark.subscriptions.compile_frame import count_tasks_per_shard
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class WorkerStage:
         """Return the stage that also carries this column through."""
         return replace(self, kept=(*self.kept, name), names=(*self.names, name))
 
-    def output_schema(self, events: StructType) -> StructType:
+    def build_output_schema(self, events: StructType) -> StructType:
         """Return the columns that come back for events of these columns."""
         fields = [
             StructField(name, field.dataType, field.nullable or self.whole_events, field.metadata)
@@ -59,7 +59,7 @@ class WorkerStage:
         """Return the columns that filters read; all that Arrow carries where the next change may read any of them."""
         if subscriptions.is_live or self.whole_events:
             fields = (field for field in events if field.name != self.refused)
-            read = [field.name for field in fields if arrow_type_of(field.dataType) is not None]
+            read = [field.name for field in fields if find_arrow_type(field.dataType) is not None]
         else:
             read = find_columns(find_names_read(subscriptions.needs, subscriptions.ontology), events.names)
         require_columns(read, events, why="the filters")
@@ -99,7 +99,7 @@ def match_in_workers(
         shard=shard,
         refused=refused,
     )
-    return rows.mapInArrow(stage.build_step(subscriptions, places), stage.output_schema(events.schema))
+    return rows.mapInArrow(stage.build_step(subscriptions, places), stage.build_output_schema(events.schema))
 
 
 def needs_clock(moment: datetime | int, columns: int) -> bool:

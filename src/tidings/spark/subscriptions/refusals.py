@@ -76,7 +76,7 @@ def _merge_vocabulary(matcher: Matcher, frame: Schema) -> Vocabulary:
 
 def _explain_refusal(tree: Filter, matcher: Matcher, frame: Schema) -> TidingsError:
     vocabulary = _merge_vocabulary(matcher, frame)
-    tracker = RequirementTracker(matcher.schema, vocabulary.concepts)
+    tracker = RequirementTracker(Vocabulary(matcher.schema, matcher.ontology))
     try:
         tracker.add(fold_names(tree, vocabulary.concepts), "the subscription")
         refuse_conflicts(tracker.to_requirements().attributes, frame)

@@ -18,7 +18,7 @@ from tidings.forecast.courses.streams import EventKinds
 from tidings.forecast.learning.counts import Traffic
 from tidings.forecast.learning.group_counter import HalfLife, count_traffic
 from tidings.forecast.learning.learner import Learner, LearningObserver
-from tidings.forecast.model import pattern_key
+from tidings.forecast.model import make_pattern_key
 from tidings.patterns import Run
 from tidings.spark.detect.bucket import PLACE, concat_rows, encode_rows, list_values, read_tables, sort_rows
 from tidings.spark.detect.bucket_forecasts import PlacedGaps, find_owned
@@ -53,7 +53,7 @@ def build_tally(half_life: HalfLife | None, opened: OpenPatterns, events: Encode
     times, kinds, weights = events.times, EventKinds(), np.ones(len(events))
     first, last = int(times[0]), int(times[-1])
     if half_life is not None:
-        weights = half_life.weights(np.arange(len(events)), times, (len(events), max(0, last)))
+        weights = half_life.compute_weights(np.arange(len(events)), times, (len(events), max(0, last)))
     traffic = count_traffic(kinds.number_kinds(events), times, None, weights, opened.filter_keys, kinds)
     counts = {"count": len(events), "first": first, "last": last, "weight": float(weights[0])}
     return TRAFFIC, json.dumps({"traffic": asdict(traffic), **counts}).encode()
@@ -68,7 +68,7 @@ def merge_tallies(tallies: Iterable[bytes], model: Model) -> Model:
         if last is not None:  # the gap between two pieces
             more = more.plus(Traffic(gaps=tally["weight"], elapsed=(tally["first"] - last) * tally["weight"]))
         if half_life is not None:
-            traffic = traffic.scale(half_life.fading(then, now))
+            traffic = traffic.scale(half_life.compute_fading(then, now))
         traffic, last = traffic.plus(more), tally["last"]
     return model.with_counts(patterns={}, traffic=traffic, now=now)
 
@@ -101,7 +101,7 @@ def make_trainer(plan: DetectPlan) -> Callable[[tuple[pa.Scalar, ...], pa.Table]
 def train_bucket(portion: Portion, number: int, rows: pa.Table, end: tuple[int, int], opened: OpenPatterns) -> Model:
     """Return the model of a bucket's rows, which are in order; `end` is the number of all events and the last time."""
     assert opened.model is not None
-    keys = [pattern_key(compiled.pattern, compiled.mode) for compiled in portion.patterns.patterns]
+    keys = [make_pattern_key(compiled.pattern, compiled.mode) for compiled in portion.patterns.patterns]
     patterns = {key: opened.model.patterns[key] for key in keys}
     learner = Learner(opened.model.with_counts(patterns=patterns, traffic=Traffic(), now=(0, 0)), portion.patterns)
     observer = LearningObserver(learner)
@@ -113,7 +113,7 @@ def train_bucket(portion: Portion, number: int, rows: pa.Table, end: tuple[int, 
         # Fed, but not tidied up after: the learner counts keys by the numbers that they have here.
         run.feed(events.take(np.arange(start, min(start + PIECE, len(events)))))
     learner.now = (end[0], max(learner.now[1], end[1]))
-    return learner.model()
+    return learner.build_model()
 
 
 class BucketLearningObserver(LearningObserver):

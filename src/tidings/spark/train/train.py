@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.errors import BadFrame
 from tidings.forecast import Detector, Horizon, Model
 from tidings.forecast.learning.learner import Learner
-from tidings.forecast.model import pattern_key
+from tidings.forecast.model import make_pattern_key
 from tidings.spark.detect.bucketing import BATCH_BUCKETS, SHARDS, send_to_buckets
 from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.detect.worker_plan import DetectPlan
@@ -71,7 +71,7 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     model = Model(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)
     own_horizons = patterns.horizons().values() if isinstance(patterns, Detector) else ()
     spans = {horizon.amount for horizon in [*map(Horizon.of, horizons), *own_horizons] if horizon.unit == "time"}
-    base = Learner(model, detector.compile(), spans=spans).model()
+    base = Learner(model, detector.compile(), spans=spans).build_model()
     check_counts(buckets=buckets, shards=shards)
     plan = DetectPlan.of(
         detector, buckets=buckets or BATCH_BUCKETS, shards=shards or SHARDS, event_id=None, keep=(), model=base
@@ -98,7 +98,7 @@ def _remove_duplicates(detector: Detector) -> None:
     """Remove patterns that equal an earlier one under another name: a model counts them once."""
     seen: set[str] = set()
     for pattern in detector.patterns:
-        key = pattern_key(pattern.pattern, pattern.mode)
+        key = make_pattern_key(pattern.pattern, pattern.mode)
         if key in seen:
             detector.remove(pattern.name)
         seen.add(key)

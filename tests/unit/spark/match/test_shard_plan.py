@@ -16,7 +16,7 @@ def test_with_one_shard_a_worker_lists_and_limits_by_itself(grouped, limit):
     assert not plan.needs_gathering
     assert plan.worker_limit == limit
     assert plan.row_builder is (build_lists if grouped else build_pairs)
-    assert isinstance(plan.id_field("s", LongType()).dataType, ArrayType) is grouped
+    assert isinstance(plan.build_id_field("s", LongType()).dataType, ArrayType) is grouped
 
 
 @pytest.mark.parametrize(("grouped", "limit"), [(True, None), (False, 5), (True, 5)])
@@ -25,7 +25,7 @@ def test_with_several_shards_what_is_about_a_whole_event_is_gathered_after_the_w
     assert plan.needs_gathering
     assert plan.worker_limit is None
     assert plan.row_builder is build_pairs
-    assert plan.id_field("s", LongType()).dataType == LongType()
+    assert plan.build_id_field("s", LongType()).dataType == LongType()
 
 
 def test_pairs_of_several_shards_need_no_gathering():

@@ -14,7 +14,14 @@ from tidings.errors import PipelineFailed, TidingsError
 from tidings.spark.pipeline.config.environment import mask
 from tidings.spark.pipeline.config.path_kinds import load_or_reject
 from tidings.spark.pipeline.config.reading import FileMistake
-from tidings.spark.pipeline.config.settings import FEEDS, SourceSettings, get_rule, list_keys, phrase, settings_class
+from tidings.spark.pipeline.config.settings import (
+    FEEDS,
+    SourceSettings,
+    find_settings_class,
+    get_rule,
+    list_keys,
+    summarize_key,
+)
 from tidings.spark.pipeline.config.value_kinds import WrongValue
 from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 from tidings.spark.pipeline.sinks.sinks import import_function
@@ -97,12 +104,12 @@ def check_kinds(reading: FileReading, file: PipelineFile, sinks: list[tuple[Toml
 
 
 def _check_kind(reading: FileReading, table: TomlPath, kind: str, shown: str, *, optional: str = "") -> None:
-    for name, field in list_keys(settings_class(table[0])).items():
+    for name, field in list_keys(find_settings_class(table[0])).items():
         rule, path = get_rule(field), (*table, name)
         if rule.kinds and kind not in rule.kinds and reading.is_good(path):
             reading.refuse_key(path, f"does not go with {shown}; it is for {', '.join(rule.kinds)}")
         if rule.required and kind in rule.kinds and reading.lacks(path) and name != optional:
-            reading.refuse_key(path, f"is missing with {shown}: {phrase(field)}")
+            reading.refuse_key(path, f"is missing with {shown}: {summarize_key(field)}")
 
 
 # Tables that depend on each other ----------------------------------------------------------------
@@ -112,11 +119,11 @@ def check_presence(reading: FileReading, file: PipelineFile) -> None:
     """Require subscriptions or patterns, sinks for what they produce, and no table that only the other one needs."""
     keys = list_keys(type(file))
     if file.subscriptions is None and file.patterns is None:
-        text = f"is missing: {phrase(keys['subscriptions'])}; or [patterns], {phrase(keys['patterns'])}"
+        text = f"is missing: {summarize_key(keys['subscriptions'])}; or [patterns], {summarize_key(keys['patterns'])}"
         reading.refuse_table(("subscriptions",), text)
     for name, producer in (("sink", file.subscriptions), ("detections", file.patterns)):
         if producer is not None and not reading.raw.get(name):
-            reading.refuse_table((name,), f"is missing: {phrase(keys[name])}", shown=f"[[{name}]]")
+            reading.refuse_table((name,), f"is missing: {summarize_key(keys[name])}", shown=f"[[{name}]]")
     if file.subscriptions is None and file.patterns is not None:
         for name, text in NEED_SUBSCRIPTIONS.items():
             if name in reading.raw:
@@ -229,7 +236,7 @@ def _list_folders(
     letters = file.dead_letters
     if file.patterns is not None and letters is not None and letters.path is not None:
         # Patterns write their dead letters beside those of matching.
-        sinks = [*sinks[:-1], (("dead_letters",), letters.for_pattern_letters()), sinks[-1]]
+        sinks = [*sinks[:-1], (("dead_letters",), letters.derive_pattern_letters()), sinks[-1]]
     for table, sink in sinks:
         if sink.path is not None:
             shown = reading.show_table(table)

@@ -51,7 +51,7 @@ def _describe_parts(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     if pipeline.subscriptions is not None:
         yield "dead letters", _describe_sink(pipeline.dead_letters)
     if pipeline.patterns is not None:
-        yield "letters of patterns", _describe_sink(pipeline.dead_letters.for_pattern_letters())
+        yield "letters of patterns", _describe_sink(pipeline.dead_letters.derive_pattern_letters())
     yield "checkpoint", _show(pipeline.checkpoint)
     yield "trigger", _describe_trigger(pipeline.trigger)
     yield "shown", _describe_monitor(pipeline.shown)

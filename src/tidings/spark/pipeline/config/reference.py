@@ -41,7 +41,7 @@ def build_json_schema() -> dict[str, Any]:
         for name, key in definition["properties"].items():
             definition["properties"][name] = _clean_key(key)
     for section in settings.SECTIONS:
-        if (table := settings.settings_class(section)) is not None:
+        if (table := settings.find_settings_class(section)) is not None:
             _add_rules(schema["$defs"][table.__name__], table)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 

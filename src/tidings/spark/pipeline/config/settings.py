@@ -186,7 +186,7 @@ class SinkSettings:
     options: Annotated[Options, kinds.OPTIONS, KeyRule((*FOLDERS, "kafka"))] = Field(default_factory=dict, repr=False)
     """Handed to Spark's writer as they are."""
 
-    def for_pattern_letters(self) -> SinkSettings:
+    def derive_pattern_letters(self) -> SinkSettings:
         """Return where the dead letters of patterns go beside this sink: their batches have numbers of their own."""
         if self.path is None:
             return self
@@ -339,13 +339,13 @@ def get_rule(field: FieldInfo) -> KeyRule:
     return next((rule for rule in field.metadata if isinstance(rule, KeyRule)), KeyRule())
 
 
-def phrase(field: FieldInfo) -> str:
+def summarize_key(field: FieldInfo) -> str:
     """Return the first sentence of a key's description, to end another sentence with."""
     first = (field.description or "").partition(". ")[0].rstrip(".")
     return first[0].lower() + first[1:]
 
 
-def settings_class(section: str | int) -> Any:
+def find_settings_class(section: str | int) -> Any:
     """Return the settings class of a table of the file."""
     annotation = list_keys(PipelineFile)[str(section)].annotation
     classes = (annotation, *getattr(annotation, "__args__", ()))

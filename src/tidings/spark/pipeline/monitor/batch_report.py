@@ -91,7 +91,7 @@ class BatchReport:
 class Monitor(Protocol):
     """Receives the progress of a pipeline."""
 
-    def status(self, text: str) -> None:
+    def show_status(self, text: str) -> None:
         """Receive what the pipeline is doing before the first batch and after the last."""
 
     def report(self, report: BatchReport) -> None:

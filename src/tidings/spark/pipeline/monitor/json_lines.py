@@ -32,7 +32,7 @@ class JsonLines:
         self._file = _open_append(Path(path)) if self._owns_file else sys.stdout
         self._is_torn = self._owns_file and _is_cut_short(Path(path))
 
-    def status(self, text: str) -> None:
+    def show_status(self, text: str) -> None:
         """Write a line of kind `status`."""
         self._write("status", {"text": text})
 

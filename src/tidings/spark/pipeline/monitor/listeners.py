@@ -29,44 +29,44 @@ STANDARD_OUTPUT = "-"
 class MonitorGroup:
     """Calls all monitors; the failure of one is reported once, and never stops the pipeline."""
 
-    def __init__(self, watches: Sequence[Monitor], *, console: Console) -> None:
+    def __init__(self, monitors: Sequence[Monitor], *, console: Console) -> None:
         """Take the monitors; the console shows a failure when no other monitor can."""
-        self.monitors = tuple(watches)
+        self.monitors = tuple(monitors)
         self._console = console
         self._failed: set[int] = set()
 
-    def status(self, text: str) -> None:
+    def show_status(self, text: str) -> None:
         """Pass a status to all."""
-        self._call_all(lambda watch: watch.status(text))
+        self._call_all(lambda monitor: monitor.show_status(text))
 
     def report(self, report: BatchReport) -> None:
         """Pass a report to all."""
-        self._call_all(lambda watch: watch.report(report))
+        self._call_all(lambda monitor: monitor.report(report))
 
     def warn(self, text: str) -> None:
         """Pass a warning to all."""
-        self._call_all(lambda watch: watch.warn(text))
+        self._call_all(lambda monitor: monitor.warn(text))
 
     def close(self) -> None:
         """Close all, also after a failure of one."""
-        self._call_all(lambda watch: watch.close())
+        self._call_all(lambda monitor: monitor.close())
 
-    def _call_all(self, tell: Callable[[Monitor], None]) -> None:
-        for number, watch in enumerate(self.monitors):
+    def _call_all(self, call: Callable[[Monitor], None]) -> None:
+        for number, monitor in enumerate(self.monitors):
             try:
-                tell(watch)
+                call(monitor)
             except Exception as problem:  # noqa: BLE001 - a monitor may fail in any way, and the pipeline continues
-                self._warn_once(number, f"{type(watch).__name__} failed: {type(problem).__name__}: {problem}")
+                self._warn_once(number, f"{type(monitor).__name__} failed: {type(problem).__name__}: {problem}")
 
     def _warn_once(self, number: int, text: str) -> None:
         if number in self._failed:
             return
         self._failed.add(number)
         is_delivered = False
-        for other, watch in enumerate(self.monitors):
+        for other, monitor in enumerate(self.monitors):
             if other not in self._failed:
                 with suppress(Exception):
-                    watch.warn(text)
+                    monitor.warn(text)
                     is_delivered = True
         if not is_delivered:
             with suppress(Exception):  # the console may be a closed pipe
@@ -81,19 +81,19 @@ def open_monitor(shown: MonitorSettings, *, name: str, console: Console) -> Moni
     does: the view moves to standard error. A file or port that cannot be opened is a TidingsError.
     """
     # Files and ports first: they may fail, and a view that was drawn could not be taken back.
-    watches: list[Monitor] = []
+    monitors: list[Monitor] = []
     if shown.metrics is not None:
-        watches.append(_open_metrics(shown.metrics, name))
+        monitors.append(_open_metrics(shown.metrics, name))
     try:
         if shown.lines is not None:
-            watches.append(JsonLines(shown.lines))
+            monitors.append(JsonLines(shown.lines))
         if shown.lines == STANDARD_OUTPUT and not console.stderr:
             console = Console(stderr=True, highlight=False)
-        watches.append(_open_view(shown, name, console))
+        monitors.append(_open_view(shown, name, console))
     except BaseException:
-        MonitorGroup(watches, console=console).close()
+        MonitorGroup(monitors, console=console).close()
         raise
-    return MonitorGroup(watches, console=console)
+    return MonitorGroup(monitors, console=console)
 
 
 def _open_view(shown: MonitorSettings, name: str, console: Console) -> Monitor:

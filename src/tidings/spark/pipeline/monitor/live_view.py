@@ -63,7 +63,7 @@ class LiveView:
         self._live = Live(get_renderable=self.render, console=console, refresh_per_second=4)
         self._live.start()
 
-    def status(self, text: str) -> None:
+    def show_status(self, text: str) -> None:
         """Show the status in the frame."""
         with self._lock:
             self._status = text

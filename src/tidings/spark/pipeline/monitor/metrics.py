@@ -82,7 +82,7 @@ class Metrics:
         self._server, self._thread = _serve(address, registry)
         self.port = self._server.server_port
 
-    def status(self, text: str) -> None:
+    def show_status(self, text: str) -> None:
         """Ignore it: no metric."""
 
     def report(self, report: BatchReport) -> None:

@@ -29,7 +29,7 @@ class PlainText:
         self._printed_at = -float("inf")
         self._waiting: list[BatchReport] = []
 
-    def status(self, text: str) -> None:
+    def show_status(self, text: str) -> None:
         """Print the status."""
         if self._every is not None:
             self._print(text)

@@ -76,11 +76,11 @@ class MatchBatches(BatchHandler):
     """Processes the micro-batches of the matching query."""
 
     def __init__(
-        self, pipeline: Pipeline, *, live: Live, checkpoint: Checkpoint, sinks: BatchSinks, watch: Monitor
+        self, pipeline: Pipeline, *, live: Live, checkpoint: Checkpoint, sinks: BatchSinks, monitor: Monitor
     ) -> None:
         super().__init__(checkpoint, "query")
         self._pipeline, self._live = pipeline, live
-        self._sinks, self._watch = sinks, watch
+        self._sinks, self._monitor = sinks, monitor
         self._id_column = "subscriptions" if pipeline.matching.per == "event" else "subscription"
         self._excess_text = describe_excess(0, pipeline.matching.limit or 0).partition(",")[2]
         self._changes: list[Change] = []
@@ -96,7 +96,7 @@ class MatchBatches(BatchHandler):
             self._report_refused(change.refused, batch)
 
     def _process(self, frame: DataFrame, batch: int, started: datetime) -> BatchReport:
-        claim, columns = self._claim_version(batch, started), self._event_columns(frame)
+        claim, columns = self._claim_version(batch, started), self._find_event_columns(frame)
         self._check_version(claim, columns, batch)
         changes, self._changes[:] = list(self._changes), []
         handle, version = self._open_subscriptions(claim, columns)
@@ -109,7 +109,7 @@ class MatchBatches(BatchHandler):
             self._checkpoint.write_newest(batch, max(newest, datetime.fromisoformat(before)) if before else newest)
         mismatches = self._mismatches.add(counts["mismatches"], self._live.folder, version)
         for mismatch in self._mismatches.take_new():
-            self._watch.warn(str(mismatch))
+            self._monitor.warn(str(mismatch))
         return BatchReport(
             self._pipeline.name,
             batch,
@@ -141,12 +141,12 @@ class MatchBatches(BatchHandler):
         """List all of them in the checkpoint, and warn of the first few."""
         self._checkpoint.append_refused(refused, batch)
         for id, problem in refused[:LISTED_REFUSALS]:
-            self._watch.warn(f"subscription `{id}` refused: {problem}" if id is not None else str(problem))
+            self._monitor.warn(f"subscription `{id}` refused: {problem}" if id is not None else str(problem))
         if len(refused) > LISTED_REFUSALS:
             rest = len(refused) - LISTED_REFUSALS
-            self._watch.warn(f"and {rest:,} others: {self._checkpoint.refusals}")
+            self._monitor.warn(f"and {rest:,} others: {self._checkpoint.refusals}")
 
-    def _event_columns(self, frame: DataFrame) -> Schema | None:
+    def _find_event_columns(self, frame: DataFrame) -> Schema | None:
         """Return the events' columns if the subscriptions come from a snapshot, whose writer need not know them."""
         about = self._pipeline.subscriptions
         if about is None or about.snapshot is None:
@@ -178,7 +178,7 @@ class MatchBatches(BatchHandler):
         plan = ShardPlan(handle.store.shards, grouped=grouped, limit=matching.limit, spread=matching.spread)
         time = TIME if self._pipeline.late is not None else None
         build = TaggedRows(plan.row_builder, raw=RAW, time=time, hidden=(EVENT, TIME))
-        added = (plan.id_field(columns.id_column, handle.spark_id_type), *ADDED_FIELDS)
+        added = (plan.build_id_field(columns.id_column, handle.spark_id_type), *ADDED_FIELDS)
         stage = WorkerStage(columns.kept, columns.names, build, added, plan, refused=REFUSED, whole_events=True)
         query = MatchQuery(handle, stage, columns, datetime.fromisoformat(claim.facts["now"]))
         return query.match_tagged_events(frame, hidden=_HIDDEN, keep=lambda rows: persist_frame(rows, stack))

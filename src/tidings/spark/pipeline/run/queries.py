@@ -139,10 +139,10 @@ def start_query(
 
 
 def follow_queries(
-    running: Sequence[RunningQuery], watch: Monitor, stopping: StopSignal, trouble: FailureReport
+    running: Sequence[RunningQuery], monitor: Monitor, stopping: StopSignal, trouble: FailureReport
 ) -> None:
     """Pass on reports until all queries end; stop them after their batches when one fails or a stop is requested."""
-    joiners = [_ReportJoiner(query, watch) for query in running]
+    joiners = [_ReportJoiner(query, monitor) for query in running]
     # One query may have read everything before another, but none may have failed.
     while any(query.query.isActive for query in running) and _find_first(query.problem for query in running) is None:
         if stopping.wait(POLL_SECONDS):
@@ -152,7 +152,7 @@ def follow_queries(
     # Read before the others are stopped: stopping is an exception of theirs, but not the cause.
     problem = None if stopping.requested.is_set() else _find_first(query.problem for query in running)
     if any(query.query.isActive for query in running):
-        watch.status("stopping after this batch")
+        monitor.show_status("stopping after this batch")
         _stop_all(running)
     for joiner in joiners:
         joiner.poll(last=True)
@@ -179,8 +179,8 @@ def _stop_all(running: Sequence[RunningQuery]) -> None:
 class _ReportJoiner:
     """Joins our report of a batch with Spark's, which comes a little later and has the lag."""
 
-    def __init__(self, running: RunningQuery, watch: Monitor) -> None:
-        self._query, self._handler, self._watch = running.query, running.handler, watch
+    def __init__(self, running: RunningQuery, monitor: Monitor) -> None:
+        self._query, self._handler, self._monitor = running.query, running.handler, monitor
         self._waiting: list[tuple[float, BatchReport]] = []
 
     def poll(self, *, last: bool = False) -> None:
@@ -197,7 +197,7 @@ class _ReportJoiner:
             self._waiting.pop(0)
             if (spark := progress.get(report.batch)) is not None:
                 report = replace(report, lag=compute_lag(spark), duplicates=count_duplicates(spark))
-            self._watch.report(report)
+            self._monitor.report(report)
 
     def _read_progress(self) -> dict[int, dict[str, Any]]:
         """Return Spark's reports of its last batches by number, without those of waiting for events."""

@@ -36,7 +36,7 @@ from tidings.spark.pipeline.sources.sources import stream_events
 from tidings.spark.schema import to_column
 from tidings.spark.session import is_submitted
 from tidings.spark.session import session as ts_session
-from tidings.spark.state_store import IN_MEMORY, ROCKSDB, STATE_STORE, using_state_store
+from tidings.spark.state_store import IN_MEMORY, ROCKSDB, STATE_STORE, use_state_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -77,10 +77,10 @@ def run(
         _refuse(find_missing_source(pipeline.source))
         checkpoint = Checkpoint.open(pipeline.checkpoint)
         stack.enter_context(checkpoint.lock())
-        watch = open_monitor(pipeline.shown, name=pipeline.name, console=console)
-        stack.callback(watch.close)
+        monitor = open_monitor(pipeline.shown, name=pipeline.name, console=console)
+        stack.callback(monitor.close)
         log = stack.enter_context(redirect_spark_log(checkpoint.folder))
-        watch.status("starting Spark" if log is None else f"starting Spark; its own words go to {log}")
+        monitor.show_status("starting Spark" if log is None else f"starting Spark; its own words go to {log}")
         trouble = stack.enter_context(_translate_errors(FailureReport(checkpoint.folder, log)))
         session = _open_session(pipeline, log)
         stopping.install_handlers()  # Spark has just installed its own handler
@@ -89,14 +89,14 @@ def run(
         _refuse(check_on_spark(session, pipeline))
         require_brokers(pipeline)
         # A query takes the session's settings when it starts, so later queries of the session are not concerned.
-        with using_state_store(session, _choose_state_store(session, pipeline)):
-            queries = _QueryBuilder(session, pipeline, checkpoint, watch, console).build()
+        with use_state_store(session, _choose_state_store(session, pipeline)):
+            queries = _QueryBuilder(session, pipeline, checkpoint, monitor, console).build()
             stopped = stopping.requested.is_set()
             running = [] if stopped else [_start(*query, pipeline, checkpoint, stack) for query in queries]
-        follow_queries(running, watch, stopping, trouble)
+        follow_queries(running, monitor, stopping, trouble)
         totals = sum((handler.totals for _, handler in queries), Counter())
         if refused := totals["refused_subscriptions"]:
-            watch.status(f"{refused:,} changes of subscriptions were refused: {checkpoint.refusals}")
+            monitor.show_status(f"{refused:,} changes of subscriptions were refused: {checkpoint.refusals}")
         return RunTotals(**{name: totals[name] for name in TOTAL_FIELDS}, stopped=stopping.requested.is_set())
 
 
@@ -138,7 +138,7 @@ class _QueryBuilder:
     session: SparkSession
     pipeline: Pipeline
     checkpoint: Checkpoint
-    watch: Monitor
+    monitor: Monitor
     console: Console
 
     def build(self) -> list[tuple[DataFrame, BatchHandler]]:
@@ -156,21 +156,21 @@ class _QueryBuilder:
         id_columns = ["event"] if pipeline.source.id is not None else []
         key = id_columns if pipeline.matching.per == "event" else ["subscription", *id_columns]
         sinks = self._open_sinks(pipeline.sinks, key, pipeline.dead_letters, id_columns)
-        self.watch.status("reading the subscriptions")
+        self.monitor.show_status("reading the subscriptions")
         live = open_live(self.session, pipeline, self.checkpoint)
-        batches = MatchBatches(pipeline, live=live, checkpoint=self.checkpoint, sinks=sinks, watch=self.watch)
+        batches = MatchBatches(pipeline, live=live, checkpoint=self.checkpoint, sinks=sinks, monitor=self.monitor)
         batches.note_change(live.sync())
-        self.watch.status(f"{len(live):,} subscriptions; waiting for events")
+        self.monitor.show_status(f"{len(live):,} subscriptions; waiting for events")
         return batches
 
     def _build_detection(self, events: DataFrame, settings: PatternSettings) -> tuple[DataFrame, BatchHandler]:
         patterns = settings.parse(build_query_context(self.session, self.pipeline))
-        letters = self.pipeline.dead_letters.for_pattern_letters()
+        letters = self.pipeline.dead_letters.derive_pattern_letters()
         # An event may be a dead letter of both queries, so the reason is part of the key.
         key = KEY if settings.model is None else DETECTION
         sinks = self._open_sinks(self.pipeline.detections, key, letters, ["event", "reason"])
         batches = DetectBatches(self.pipeline, patterns=len(patterns), checkpoint=self.checkpoint, sinks=sinks)
-        self.watch.status(f"{len(patterns):,} patterns; waiting for events")
+        self.monitor.show_status(f"{len(patterns):,} patterns; waiting for events")
         return detect_stream(events, self.pipeline, patterns), batches
 
     def _open_sinks(

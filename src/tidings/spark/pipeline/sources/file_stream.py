@@ -22,7 +22,7 @@ from tidings.spark.pipeline.sources.json_decode import format_type
 from tidings.spark.pipeline.sources.line_cutter import END_OF_FILE
 from tidings.spark.pipeline.sources.size_limits import DEFAULT_TUNING, ReadTuning
 from tidings.spark.pipeline.sources.table_files import FileReader, TargetTable
-from tidings.spark.schema import arrow_type_of
+from tidings.spark.schema import find_arrow_type
 from tidings.spark.subscriptions.compile_frame import count_tasks_per_shard
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _spread_ranges(session: SparkSession, files: DataFrame, range_bytes: int) ->
 
 def to_target_table(columns: StructType, *, nested: bool) -> TargetTable:
     """Return the columns with Arrow types; those that such files cannot hold are refused together."""
-    kinds = [(field, arrow_type_of(field.dataType)) for field in columns]
+    kinds = [(field, find_arrow_type(field.dataType)) for field in columns]
     wrong = [field for field, kind in kinds if kind is None or (not nested and pa.types.is_nested(kind))]
     if wrong:
         listing = ", ".join(f"`{field.name}` {format_type(field.dataType)}" for field in wrong)

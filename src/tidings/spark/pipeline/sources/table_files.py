@@ -188,7 +188,7 @@ def _read_blocks(
 ) -> Iterator[pa.RecordBatch]:
     """Read block after block, every column as bytes; rows with too many or too few values go to `wrong`."""
 
-    def aside(row: Any) -> str:
+    def put_aside(row: Any) -> str:
         wrong.append((f"{row.actual_columns} values where the header has {row.expected_columns}", row.text))
         return "skip"
 
@@ -200,7 +200,7 @@ def _read_blocks(
             quote_char=form.quote,
             escape_char=form.escape or False,
             newlines_in_values=form.several_lines,
-            invalid_row_handler=aside,
+            invalid_row_handler=put_aside,
         ),
         # As bytes: one value that is not UTF-8 must not cost the others.
         pcsv.ConvertOptions(

@@ -108,7 +108,7 @@ def test_a_file_of_lines_is_added_to_and_a_line_cut_short_by_a_crash_is_ended(tm
     path = tmp_path / "progress.jsonl"
     path.write_text('{"kind":"status"}\n{"kind":"ba')
     lines = JsonLines(str(path), now=Clock())
-    lines.status("running")
+    lines.show_status("running")
     lines.warn("tight")
     lines.close()
     first, torn, *rest = path.read_text().splitlines()
@@ -196,7 +196,7 @@ def view_of(told, *, at, warnings=(), status="running"):
     """The view's last frame as lines."""
     clock, console = Clock(), screen()
     view = LiveView(console, name="cars", now=clock)
-    view.status(status)
+    view.show_status(status)
     for one in told:
         view.report(one)
     clock.at = at
@@ -257,7 +257,7 @@ def test_the_worst_partitions_are_named():
 def test_lines_of_text_sum_up_the_batches_since_the_last_one():
     clock, console = Clock(0.0), screen(40)
     plain = PlainText(console, every=5, clock=clock)
-    plain.status("running")
+    plain.show_status("running")
     plain.report(report(1))
     for batch, at in ((2, 1.0), (3, 4.0)):
         clock.at = at
@@ -297,7 +297,7 @@ def test_what_is_asked_for_is_put_together(tmp_path):
 def test_without_a_view_only_warnings_are_told_and_on_standard_error(capsys):
     console = screen()
     watch = open_monitor(MonitorSettings(view="off"), name="cars", console=console)
-    watch.status("running")
+    watch.show_status("running")
     watch.report(report())
     watch.warn("tight")
     watch.close()
@@ -307,7 +307,7 @@ def test_without_a_view_only_warnings_are_told_and_on_standard_error(capsys):
 
 def test_lines_on_standard_output_are_alone_there(capsys):
     watch = open_monitor(MonitorSettings(lines="-"), name="cars", console=Console())
-    watch.status("running")
+    watch.show_status("running")
     watch.report(report())
     watch.close()
     out, err = capsys.readouterr()
@@ -330,15 +330,15 @@ class Broken:
     def __init__(self):
         self.asked = 0
 
-    def status(self, *_):
+    def show_status(self, *_):
         self.asked += 1
         msg = "no room"
         raise OSError(msg)
 
-    report = warn = status
+    report = warn = show_status
 
     def close(self):
-        self.status()
+        self.show_status()
 
 
 def test_one_that_fails_is_named_once_and_the_others_go_on():
