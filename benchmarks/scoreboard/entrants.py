@@ -28,7 +28,7 @@ from tidings.matcher.admission import pause_collector
 from tidings.matcher.algorithm import Algorithm, SubId
 from tidings.matcher.algorithm_store import AlgorithmStore
 from tidings.matcher.brute import Brute
-from tidings.matcher.match_results import matches_of
+from tidings.matcher.match_results import build_matches
 from tidings.matcher.registry import build_algorithm
 from tidings.model import Filter
 from tidings.model.arrow_types import to_rows
@@ -59,7 +59,7 @@ def bind_workload(workload: Workload, subscriptions: SubscriptionSource, events:
     readings: list[Reading] = []
     with pause_collector():
         matcher = load_matcher(workload, subscriptions, kind="brute")
-        setting, reader = matcher.make_setting(), matcher.current_view().reader
+        setting, reader = matcher.make_setting(), matcher.get_view().reader
         seconds = measure_seconds(lambda: readings.extend(reader.read(row, setting.now) for row in to_rows(events)))
     assert isinstance(matcher.backend, AlgorithmStore)
     assert isinstance(matcher.backend.algorithm, Brute)  # which keeps bound filters as they are
@@ -122,7 +122,7 @@ class EngineEntrant:
         state = self.matcher.prepare_view(count).state
         parts = self.matcher.backend.match(ReadEvents(self.bound.readings[at : at + count], self.bound.setting), state)
         numbers = np.arange(count)
-        return matches_of([(numbers, part) for part in parts], count, ())
+        return build_matches([(numbers, part) for part in parts], count, ())
 
     def list_answers(self, matches: list[Matches], count: int) -> list[Answer]:
         """Return the ids of each event."""

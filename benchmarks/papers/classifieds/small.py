@@ -92,7 +92,7 @@ def worst(names: tuple[int, ...], say: Callable[[str], None]) -> tuple[Chart, di
         order = tuple(sorted(ranks, key=ranks.__getitem__))
         printed.append(calls_as_printed(tree, tree.root, order))
         setting = Setting(td.Ontology(), CARS.matcher().now)
-        reading = matcher.current_view().reader.read(full_event(count), setting.now)
+        reading = matcher.get_view().reader.read(full_event(count), setting.now)
         ours.append(len(tree.descend(reading, setting)))
     lines = tuple(
         Line(name, tuple((float(at), Figure("visits", (float(n),))) for at, n in zip(names, counts, strict=True)))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidings.engine.engine import SegmentMatches
 
 
-def ids_of(segments: Sequence[SegmentMatches]) -> list[Any]:
+def list_ids(segments: Sequence[SegmentMatches]) -> list[Any]:
     """Return the ids of all pairs."""
     result: list[Any] = []
     for _, slots, ids in segments:
@@ -28,7 +28,7 @@ def ids_of(segments: Sequence[SegmentMatches]) -> list[Any]:
     return result
 
 
-def matches_of(
+def build_matches(
     groups: Sequence[tuple[NDArray[np.int64], SegmentMatches]], events: int, dead: tuple[DeadLetter, ...]
 ) -> Matches:
     """Return the pairs of a batch of so many events; each group comes with the places of its events in the batch."""

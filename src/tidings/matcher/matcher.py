@@ -19,32 +19,33 @@ from tidings.concepts import Ontology, Regions, Vocabulary, parse_now
 from tidings.engine.events.event_source import ReadEvents
 from tidings.engine.segment import TooManyPairs
 from tidings.errors import TidingsError, UnknownSubscription
-from tidings.matcher.admission import Admission, build_refusal, check_ids, check_on_error, is_id
-from tidings.matcher.content import CapturedContent, MatcherContent
+from tidings.matcher.admission import build_refusal, check_ids, check_on_error, is_id
+from tidings.matcher.content import CapturedContent, build_content
 from tidings.matcher.event_input import BatchReader, MatchView
 from tidings.matcher.live.versions import load_folder
 from tidings.matcher.loading import text_load
 from tidings.matcher.loading.bulk_load import Load
 from tidings.matcher.loading.parameter_table import is_parameter_table
-from tidings.matcher.loading.subscription_input import WatchedSubscriptions, iterate_subscriptions
-from tidings.matcher.match_results import concatenate_matches, ids_of, matches_of
+from tidings.matcher.loading.subscription_input import iterate_subscriptions
+from tidings.matcher.match_results import build_matches, concatenate_matches, list_ids
 from tidings.matcher.mismatch_report import MismatchReport, describe_mismatches
 from tidings.matcher.plan import Plan
-from tidings.matcher.registry import ENGINE, build_backend
+from tidings.matcher.registry import ENGINE
 from tidings.matcher.snapshot.snapshot import PackedMatcher, pack, save, unpack
 from tidings.matcher.tuning import MATCHER_TUNING, MatcherTuning
 from tidings.matcher.why import Explanation, explain_match
 from tidings.model import DeadLetter, EventBatch, EventLike, Filter, Matches, Schema
-from tidings.model.arrow_types import is_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    import pyarrow as pa
+
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.matcher.admission import RowRefusals, Submission
     from tidings.matcher.algorithm import SubId
-    from tidings.matcher.backend import Backend
+    from tidings.matcher.content import MatcherContent
 
 
 class Piece(NamedTuple):
@@ -76,11 +77,15 @@ class Matcher:
         regions: Regions | None = None,
         now: datetime | None = None,
         tuning: MatcherTuning = MATCHER_TUNING,
+        content: MatcherContent | None = None,
     ) -> None:
-        self.kind, self.tuning, self.now = kind, tuning, parse_now(now)
-        self.schema, self.ontology, self.regions = schema, ontology, regions
-        self.admission = Admission(Vocabulary.of(schema, ontology, regions))
-        self.backend: Backend = build_backend(kind, self.admission)
+        """Start empty, or with the `content` of a snapshot, which stands for the arguments before `tuning`."""
+        if content is None:
+            content = build_content(kind, Vocabulary.of(schema, ontology, regions), now)
+        self.kind, self.now, self.tuning = content.kind, parse_now(content.now), tuning
+        self.admission, self.backend = content.admission, content.backend
+        vocabulary = content.admission.vocabulary
+        self.schema, self.ontology, self.regions = vocabulary.schema, vocabulary.ontology, vocabulary.regions
         self.mismatch_counts = MismatchCounts()
         self._view: MatchView | None = None
         self.lock = RLock()
@@ -107,31 +112,17 @@ class Matcher:
         and adds none. With `on_error="collect"` the good ones are added and the bad ones returned.
         """
         check_on_error(on_error)
-        keep_good = on_error == "collect"
-        if (loader := self._choose_loader(subscriptions)) is not None:
-            with self.lock:
-                load = loader(subscriptions, self.admission, self.backend, bulk_rows=self.tuning.bulk_rows)
-                total, errors = load.table.num_rows, load.enter(keep_good=keep_good)
-                self._view = None
+        keep_good, takes_texts = on_error == "collect", self.backend.bulk_engine is not None
+        if is_parameter_table(subscriptions) or (takes_texts and text_load.is_worth_columns(subscriptions)):
+            ids, refusals = subscriptions.column("id"), self.enter_table(subscriptions, keep_good=keep_good)
+            total, errors = len(ids), [(ids[row].as_py(), problem) for row, problem in refusals]
         else:
-            rows = (
-                subscriptions
-                if isinstance(subscriptions, WatchedSubscriptions)
-                else list(iterate_subscriptions(subscriptions))
-            )
+            rows = list(iterate_subscriptions(subscriptions))
             refusals = self.enter_rows(rows, keep_good=keep_good)
             total, errors = len(rows), [(rows[row][0], problem) for row, problem in refusals]
         if errors and on_error == "raise":
             raise build_refusal(errors, total)
         return errors
-
-    def _choose_loader(self, subscriptions: Any) -> Callable[..., Load] | None:
-        """Return what loads a table by whole columns, or None where rows go in one by one."""
-        if is_parameter_table(subscriptions):
-            return Load
-        if self.backend.bulk_engine is not None and is_arrow(subscriptions):
-            return text_load.build_text_load if text_load.is_worth_columns(subscriptions) else None
-        return None
 
     def enter_rows(self, rows: list[Submission], *, keep_good: bool) -> RowRefusals:
         """Put triples of id, filter and notation in force; return the rows that were refused, in order.
@@ -139,13 +130,19 @@ class Matcher:
         Where one is refused, nothing is put in force, unless `keep_good`.
         """
         table = text_load.build_text_table(rows) if self.backend.bulk_engine is not None else None
+        if table is not None:
+            return self.enter_table(table, keep_good=keep_good)
         with self.lock:
-            if table is not None:
-                load = text_load.build_text_load(table, self.admission, self.backend, bulk_rows=self.tuning.bulk_rows)
-                problems = [problem for _, problem in load.enter(keep_good=keep_good)]
-                refusals = list(zip(load.refused, problems, strict=True))
-            else:
-                refusals = self.admission.enter_rows(rows, self.backend, keep_good=keep_good)
+            refusals = self.admission.enter_rows(rows, self.backend, keep_good=keep_good)
+            self._view = None  # only now: until then, readers go on with the old one
+        return refusals
+
+    def enter_table(self, table: pa.Table | pa.RecordBatch, *, keep_good: bool) -> RowRefusals:
+        """Put an Arrow table of parameters, or of filters in text, in force as `enter_rows` does with triples."""
+        build_load = Load if is_parameter_table(table) else text_load.build_text_load
+        with self.lock:
+            load = build_load(table, self.admission, self.backend, bulk_rows=self.tuning.bulk_rows)
+            refusals = load.enter(keep_good=keep_good)
             self._view = None
         return refusals
 
@@ -159,7 +156,7 @@ class Matcher:
     def remove(self, id: SubId) -> None:
         """Remove a subscription; `UnknownSubscription`, a `KeyError`, if there is none with this id."""
         if not is_id(id):
-            raise _unknown_ids([id])
+            raise _build_unknown([id])
         self._remove([id])
 
     def remove_many(self, ids: Iterable[SubId]) -> None:
@@ -169,7 +166,7 @@ class Matcher:
     def _remove(self, ids: list[SubId]) -> None:
         with self.lock:
             if (removal := self.backend.remove(ids)).missing:
-                raise _unknown_ids(removal.missing)
+                raise _build_unknown(removal.missing)
             self.admission.release_removed(removal)
             self._view = None
 
@@ -184,7 +181,7 @@ class Matcher:
 
     def __getitem__(self, id: SubId) -> Filter:
         if not is_id(id) or (tree := self.backend.get_filter(id)) is None:
-            raise _unknown_ids([id])
+            raise _build_unknown([id])
         return tree
 
     def compact(self) -> None:
@@ -204,10 +201,10 @@ class Matcher:
 
     def match(self, event: EventLike, *, now: datetime | None = None) -> list[SubId]:
         """Return the ids of the subscriptions that accept the event, each once, in no promised order."""
-        setting, view = self.make_setting(now), self.current_view()
+        setting, view = self.make_setting(now), self.get_view()
         reading = view.reader.read(event, setting.now)
         self.mismatch_counts.count([reading], view.counted)
-        return ids_of(self.backend.match(ReadEvents([reading], setting), view.state))
+        return list_ids(self.backend.match(ReadEvents([reading], setting), view.state))
 
     def match_many(
         self,
@@ -256,7 +253,7 @@ class Matcher:
 
     def dead_letters(self, events: Any, *, now: datetime | None = None) -> list[DeadLetter]:
         """Return the events that cannot be read, with the reason; the others are matched with no subscription."""
-        batch, view = EventBatch.of(events), self.current_view()
+        batch, view = EventBatch.of(events), self.get_view()
         reader = BatchReader(view, self.make_setting(now))
         reader.read_batch(batch, (), collect=True)
         return sorted(reader.dead, key=lambda letter: letter.index)
@@ -266,12 +263,12 @@ class Matcher:
         groups = reader.read_batch(batch, state.collect_columns(), collect=collect)
         reader.count_mismatches()
         matches = [(places, part) for events, places in groups for part in self.backend.match(events, state)]
-        return matches_of(matches, len(batch), tuple(reader.dead))
+        return build_matches(matches, len(batch), tuple(reader.dead))
 
     def why(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
         """Tell why a subscription hears of an event: the tests that decided, and what they saw."""
         tree, setting = self[id], self.make_setting(now)
-        reading = self.current_view().reader.read(event, setting.now)
+        reading = self.get_view().reader.read(event, setting.now)
         return explain_match(id, tree, self.admission.bind_filter(tree), reading, setting)
 
     def why_not(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
@@ -299,9 +296,9 @@ class Matcher:
 
     def needs(self) -> dict[str, tuple[ReadSpec, ...]]:
         """Return the attributes that matching reads, and the ways in which it reads each of them."""
-        return dict(self.current_view().required.attributes)
+        return dict(self.get_view().required.attributes)
 
-    def current_view(self) -> MatchView:
+    def get_view(self) -> MatchView:
         """Return how to read events and what to match; waits for a change only when none matched since the last one."""
         view = self._view
         if view is None:
@@ -323,13 +320,13 @@ class Matcher:
 
         Testing what waits reads every event by itself, which costs more than an index of a few subscriptions.
         """
-        view = self.current_view()
+        view = self.get_view()
         if events >= self.tuning.batch_events and view.state.waiting and self.lock.acquire(blocking=False):
             try:
                 self.backend.seal()
             finally:
                 self.lock.release()
-            view = self.current_view()
+            view = self.get_view()
         return view
 
     def make_setting(self, now: datetime | None = None) -> Setting:
@@ -349,14 +346,7 @@ class Matcher:
         The files are mapped, and each is compared with its checksum once in this process: a damaged one is refused.
         `verify=False` saves that (5 ms for 100 MB in memory); then damage may give wrong answers or end the process.
         """
-        return Matcher.from_content(load_folder(path, verify=verify))
-
-    @classmethod
-    def from_content(cls, content: MatcherContent) -> Matcher:
-        """Return a matcher of parts that were loaded; their demands and subscriptions must agree."""
-        matcher = cls(content.kind, **content.admission.vocabulary.to_keywords(), now=content.now)
-        matcher.admission, matcher.backend = content.admission, content.backend
-        return matcher
+        return Matcher(content=load_folder(path, verify=verify))
 
     def capture(self) -> CapturedContent:
         """Compile what waits, and return the segments in force with the demands that go with them."""
@@ -374,9 +364,9 @@ class Matcher:
 
 
 def _unpack_matcher(packed: PackedMatcher) -> Matcher:
-    return Matcher.from_content(unpack(packed))
+    return Matcher(content=unpack(packed))
 
 
-def _unknown_ids(ids: Sequence[SubId]) -> UnknownSubscription:
+def _build_unknown(ids: Sequence[SubId]) -> UnknownSubscription:
     others = f" (nor {len(ids) - 1:,} others of these)" if len(ids) > 1 else ""
     return UnknownSubscription(f"no subscription has the id {ids[0]!r}{others}")

@@ -6,7 +6,7 @@ command line draws the same sheets on a terminal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,13 +30,13 @@ class Sheet:
     def __str__(self) -> str:
         lines = [line for line in (self.head, *self.rows) if line]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        set_lines = (self._line(line, widths) for line in lines)
-        return "\n".join([self.title, *(f"  {line}" for line in (*set_lines, *self.notes))])
+        aligned = (self._align_cells(line, widths) for line in lines)
+        return "\n".join([self.title, *(f"  {line}" for line in (*aligned, *self.notes))])
 
-    def _line(self, line: tuple[str, ...], widths: list[int]) -> str:
+    def _align_cells(self, line: tuple[str, ...], widths: list[int]) -> str:
         cells = (
-            cell.rjust(width) if at in self.numbers else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+            cell.rjust(width) if column in self.numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
         )
         return "  ".join(cells).rstrip()
 
@@ -52,9 +52,11 @@ class Plan:
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values."""
-        attributes = {name: _words(need) for name, need in sorted(self.attributes.items())}
         mismatches = {"mismatches": [report.to_dict() for report in self.mismatches]} if self.mismatches else {}
-        return {"kind": self.kind, **self.work, "attributes": attributes, **mismatches}
+        return {"kind": self.kind, **self.work, "attributes": dict(self._describe_attributes()), **mismatches}
+
+    def _describe_attributes(self) -> list[tuple[str, str]]:
+        return [(name, _describe_specs(specs)) for name, specs in sorted(self.attributes.items())]
 
     @property
     def headline(self) -> str:
@@ -62,41 +64,44 @@ class Plan:
         if "segments" not in self.work:
             return f"matcher {self.kind}"
         learnt = "sampled events" if self.work["statistics"] == "events" else "the values that filters name"
-        about = f"about {time_of(self.work['nanoseconds'])} to judge an event, going by {learnt}"
-        return f"matcher {self.kind}: {_many(self.work['subscriptions'], 'subscription')}, {about}"
+        about = f"about {format_time(self.work['nanoseconds'])} to judge an event, going by {learnt}"
+        return f"matcher {self.kind}: {_count(self.work['subscriptions'], 'subscription')}, {about}"
 
     @property
     def slow(self) -> tuple[str, ...]:
         """What makes it slow, in plain words."""
         return tuple(self.work.get("slow", ()))
 
-    def sheets(self) -> list[Sheet]:
-        """Return the plan's tables: one for each segment, what waits, the attributes."""
+    def build_sheets(self) -> list[Sheet]:
+        """Return the plan's tables: one for each segment, what waits, the attributes, the mismatches."""
         if "segments" in self.work:
-            made = [_segment(number, segment) for number, segment in enumerate(self.work["segments"], 1)]
+            sheets = [_build_segment_sheet(number, segment) for number, segment in enumerate(self.work["segments"], 1)]
             waiting = self.work["waiting"]
             if waiting["subscriptions"]:
-                cost = time_of(waiting["nanoseconds"])
-                made.append(Sheet(f"waiting: {waiting['subscriptions']:,} asked one by one, {cost}", (), ()))
+                cost = format_time(waiting["nanoseconds"])
+                sheets.append(Sheet(f"waiting: {waiting['subscriptions']:,} asked one by one, {cost}", (), ()))
         else:
-            made = [Sheet("work", (), tuple((name, str(value)) for name, value in self.work.items()))]
-        if self.attributes:
-            rows = tuple((name, _words(need)) for name, need in sorted(self.attributes.items()))
-            made.append(Sheet("attributes", (), rows[: 2 * SHOWN], notes=_rest(len(rows), "attribute")))
-        if self.mismatches:
-            lines = tuple((str(report),) for report in self.mismatches)
-            rest = _rest(len(lines), "attribute")
-            made.append(Sheet("values not as asked for", (), lines[: 2 * SHOWN], notes=rest))
-        return made
+            sheets = [Sheet("work", (), tuple((name, str(value)) for name, value in self.work.items()))]
+        lists: dict[str, Sequence[tuple[str, ...]]] = {
+            "attributes": self._describe_attributes(),
+            "values not as asked for": [(str(report),) for report in self.mismatches],
+        }
+        for title, rows in lists.items():
+            if rows:
+                more = len(rows) - 2 * SHOWN
+                notes = (f"and {_count(more, 'more attribute')}",) if more > 0 else ()
+                sheets.append(Sheet(title, (), tuple(rows[: 2 * SHOWN]), notes=notes))
+        return sheets
 
     def __str__(self) -> str:
-        return "\n".join([self.headline, *(f"slow: {reason}" for reason in self.slow), *map(str, self.sheets())])
+        slow = [f"slow: {reason}" for reason in self.slow]
+        return "\n".join([self.headline, *slow, *map(str, self.build_sheets())])
 
 
-def time_of(nanoseconds: float) -> str:
+def format_time(nanoseconds: float) -> str:
     """Return a time in the unit that suits it.
 
-    >>> time_of(850), time_of(12_340), time_of(4_000_000)
+    >>> format_time(850), format_time(12_340), format_time(4_000_000)
     ('850 ns', '12 µs', '4.0 ms')
     """
     for unit, size in (("ms", 1e6), ("µs", 1e3)):
@@ -109,59 +114,61 @@ def time_of(nanoseconds: float) -> str:
 HEAD = ("found by", "how", "rows", "clusters", "tiles", "candidates", "time", "because")
 
 
-def _segment(number: int, segment: Mapping[str, Any]) -> Sheet:
+def _build_segment_sheet(number: int, segment: Mapping[str, Any]) -> Sheet:
     size = f"{segment['rows']:,} rows, {segment['bytes a subscription']:,.0f} bytes a subscription"
     removed = f" ({segment['removed']:,} more are removed)" if segment["removed"] else ""
-    title = f"segment {number}: {_many(segment['subscriptions'], 'subscription')}{removed}, {size}"
-    paths = segment["paths"]
-    shown, rest = paths[:SHOWN], paths[SHOWN:]
+    title = f"segment {number}: {_count(segment['subscriptions'], 'subscription')}{removed}, {size}"
+    listed, others = segment["paths"][:SHOWN], segment["paths"][SHOWN:]
     notes = []
-    if rest:
-        cost = time_of(sum(path["nanoseconds"] for path in rest))
-        notes.append(f"and {len(rest):,} more ways: {sum(path['rows'] for path in rest):,} rows, {cost}")
+    if others:
+        cost = format_time(sum(path["nanoseconds"] for path in others))
+        notes.append(f"and {len(others):,} more ways: {sum(path['rows'] for path in others):,} rows, {cost}")
     return Sheet(
-        f"{title}, {time_of(segment['nanoseconds'])}",
-        HEAD if shown else (),
-        tuple(_path(path) for path in shown),
+        f"{title}, {format_time(segment['nanoseconds'])}",
+        HEAD if listed else (),
+        tuple(map(_format_path, listed)),
         frozenset(range(2, 7)),
-        (*notes, *_parts(segment)),
+        (*notes, *_describe_parts(segment)),
     )
 
 
-def _path(path: Mapping[str, Any]) -> tuple[str, ...]:
+def _format_path(path: Mapping[str, Any]) -> tuple[str, ...]:
     counts = (f"{path[name]:,}" for name in ("rows", "clusters", "tiles"))
     columns, candidates = ", ".join(path["columns"]) or "-", path["candidates"]
-    few = f"{candidates:,.0f}" if candidates >= 10 else f"{candidates:.1f}"
-    return columns, path["kind"], *counts, few, time_of(path["nanoseconds"]), path["reason"]
+    average = f"{candidates:,.0f}" if candidates >= 10 else f"{candidates:.1f}"
+    return columns, path["kind"], *counts, average, format_time(path["nanoseconds"]), path["reason"]
 
 
-def _parts(segment: Mapping[str, Any]) -> list[str]:
+def _describe_parts(segment: Mapping[str, Any]) -> list[str]:
+    """Return a line for each part of a segment beside its access paths: bitmaps, trees, text, exact checks."""
     lines = []
     if exact := segment["bitmaps"]["decide"]:
-        lines.append(f"bitmaps of {_many(exact, 'tile')} decide")
+        lines.append(f"bitmaps of {_count(exact, 'tile')} decide")
     if rough := segment["bitmaps"]["need a check"]:
-        lines.append(f"what bitmaps of {_many(rough, 'tile')} let through is checked")
+        lines.append(f"what bitmaps of {_count(rough, 'tile')} let through is checked")
     if trees := segment.get("trees"):
-        parts = f"{_many(trees['trees'], 'tree')} over {trees['leaves']:,} leaves, {trees['shared']:,} sub-trees shared"
-        lines.append(f"{parts}: {time_of(trees['nanoseconds'])}")
+        shared = f"{trees['leaves']:,} leaves, {trees['shared']:,} sub-trees shared"
+        lines.append(f"{_count(trees['trees'], 'tree')} over {shared}: {format_time(trees['nanoseconds'])}")
     if candidates := segment.get("found trees"):
         who = "filter is found by some of its" if candidates["trees"] == 1 else "filters are found by some of their"
         whose = "its" if candidates["trees"] == 1 else "their"
         parts = f"{candidates['trees']:,} {who} literals and decided by {whose} whole tree"
-        lines.append(f"{parts}: {time_of(candidates['nanoseconds'])}")
+        lines.append(f"{parts}: {format_time(candidates['nanoseconds'])}")
     if text := segment.get("text"):
         without = f", {text['expressions without']:,} without a literal" if text["expressions without"] else ""
         kinds = f"{text['patterns']:,} patterns, {text['literals']:,} literals{without}"
-        lines.append(f"text of {_join_names(text['attributes'])}: {kinds}: {time_of(text['nanoseconds'])}")
+        lines.append(f"text of {_join_names(text['attributes'])}: {kinds}: {format_time(text['nanoseconds'])}")
     if second := segment.get("second phase"):
-        areas, law = second["filters with areas"], second["filters by the law"]
-        left = [f"{_many(second['areas'], 'area')} of {_many(areas, 'filter')}"] if areas else []
-        left += [f"{_many(second['tests by the law'], 'test')} of {_many(law, 'filter')} by the law"] if law else []
-        lines.append(f"second phase: {', '.join(left)}: {time_of(second['nanoseconds'])}")
+        checks = []
+        if filters := second["filters with areas"]:
+            checks.append(f"{_count(second['areas'], 'area')} of {_count(filters, 'filter')}")
+        if filters := second["filters by the law"]:
+            checks.append(f"{_count(second['tests by the law'], 'test')} of {_count(filters, 'filter')} by the law")
+        lines.append(f"second phase: {', '.join(checks)}: {format_time(second['nanoseconds'])}")
     return lines
 
 
-def _many(count: int, noun: str) -> str:
+def _count(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
@@ -170,16 +177,12 @@ def _join_names(names: list[str]) -> str:
     return ", ".join(names[:3]) + more
 
 
-def _rest(count: int, noun: str) -> tuple[str, ...]:
-    return (f"and {_many(count - 2 * SHOWN, f'more {noun}')}",) if count > 2 * SHOWN else ()
-
-
-def _words(needs: tuple[ReadSpec, ...]) -> str:
+def _describe_specs(specs: tuple[ReadSpec, ...]) -> str:
     """Return what an attribute is read as; where filters ask for several kinds, all of them."""
-    ways = dict.fromkeys(_way(need) for need in needs if need.kind is not None or len(needs) == 1)
-    return " ".join([*(["several"] if needs[0].several else []), " and ".join(ways)])
+    kinds = dict.fromkeys(_describe_spec(spec) for spec in specs if spec.kind is not None or len(specs) == 1)
+    return " ".join([*(["several"] if specs[0].several else []), " and ".join(kinds)])
 
 
-def _way(need: ReadSpec) -> str:
-    parts = (need.kind.value if need.kind else "any", need.tree, f"in {need.unit}" if need.unit else None)
+def _describe_spec(spec: ReadSpec) -> str:
+    parts = (spec.kind.value if spec.kind else "any", spec.tree, f"in {spec.unit}" if spec.unit else None)
     return " ".join(part for part in parts if part)

@@ -53,8 +53,8 @@ def test_ids_that_stand_twice_are_counted(tidings, tmp_path):
 def test_a_file_is_indexed_once_however_long_it_is(tidings, tmp_path, monkeypatch):
     from tidings.matcher.matcher import Matcher
 
-    calls, add_many = [], Matcher.add_many
-    monkeypatch.setattr(Matcher, "add_many", lambda *given, **options: calls.append(1) or add_many(*given, **options))
+    calls, enter_rows = [], Matcher.enter_rows
+    monkeypatch.setattr(Matcher, "enter_rows", lambda *given, **options: calls.append(1) or enter_rows(*given, **options))
     write_lines(tmp_path / "subs.jsonl", [{"id": str(n), "filter": f"n = {n}"} for n in range(10_000)])
     assert "10,000 subscriptions" in tidings("compile", "-s", "subs.jsonl", "-o", "snapshot").err
     assert len(calls) == 1

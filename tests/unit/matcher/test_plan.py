@@ -5,7 +5,7 @@ import json
 import pytest
 
 import tidings as td
-from tidings.matcher.plan import SHOWN, Sheet, time_of
+from tidings.matcher.plan import SHOWN, Sheet, format_time
 
 
 def plan(filters, **settings):
@@ -87,7 +87,7 @@ def test_plain_values_survive_json():
     [(0, "0 ns"), (999, "999 ns"), (1000, "1.0 µs"), (12_340, "12 µs"), (2_500_000, "2.5 ms"), (4e9, "4,000 ms")],
 )
 def test_times_have_the_unit_that_suits(nanoseconds, said):
-    assert time_of(nanoseconds) == said
+    assert format_time(nanoseconds) == said
 
 
 def test_a_sheet_without_rows_is_its_title():

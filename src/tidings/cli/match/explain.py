@@ -27,7 +27,7 @@ def explain_plan(origin: SubscriptionOrigin, sample: str | None, *, as_json: boo
     render.write(plan.headline)
     for problem in plan.slow:
         render.print_labelled("slow", problem)
-    for sheet in plan.sheets():
+    for sheet in plan.build_sheets():
         render.print_sheet(sheet)
     if figures is not None:
         render.write("\n".join(["sample", *(f"  {name}: {value:,}" for name, value in figures.items())]))

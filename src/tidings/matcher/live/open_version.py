@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 def open_version(folder: str | Path, version: Version, shard: int | None = None, *, verify: bool = True) -> Matcher:
     """Return a matcher of one shard, or of all; files are mapped, and with `verify` compared with their checksums."""
-    return Matcher.from_content(load_version(folder, version, shard, verify=verify))
+    return Matcher(content=load_version(folder, version, shard, verify=verify))
 
 
 def open_shards(folder: str | Path, version: Version, *, verify: bool = True) -> tuple[Matcher, ShardedStore]:
     """Open a version for a writer: every shard keeps an engine of its own, and the demands are those of all."""
     content = prepare_content(folder, version)
     store = ShardedStore([load_engine(folder, [shard], content.admission, verify=verify) for shard in version.shards])
-    return Matcher.from_content(content._replace(backend=store)), store
+    return Matcher(content=content._replace(backend=store)), store

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tidings.engine.compile.bulk_table import PredicateColumn
     from tidings.engine.engine import Engine
     from tidings.kernels.array_types import BoolArray, IntArray
-    from tidings.matcher.admission import Admission, Refusals, RowRefusals, Submission
+    from tidings.matcher.admission import Admission, RowRefusals, Submission
     from tidings.matcher.backend import Backend
     from tidings.model import Filter
 
@@ -74,26 +74,21 @@ class Load:
         self._parameters = parse_column_names(self.table.column_names, admission.vocabulary.schema)
         self._kinds = find_kinds(self._parameters, admission.vocabulary)
         self._admission, self._backend, self._bulk_rows, self._written = admission, backend, bulk_rows, written
-        self.refused: list[int] = []  # the rows that were refused, in order, once `enter` has returned
 
-    def enter(self, *, keep_good: bool) -> Refusals:
+    def enter(self, *, keep_good: bool) -> RowRefusals:
         """Put the rows in force and return the refusals; if there are any, none goes in unless `keep_good`."""
         before = self._admission.needs.to_dict()
         engine = self._backend.bulk_engine
         if engine is not None and self.table.num_rows >= self._bulk_rows:
             try:
-                return self._name_refusals(self._enter_columns(engine, before, keep_good))
+                return self._enter_columns(engine, before, keep_good)
             except _RowByRow:
                 self._admission.needs.restore(before)
             except FilterWarning:  # where warnings are errors, nothing is added
                 self._admission.needs.restore(before)
                 raise
         rows = self._read_rows(np.arange(self.table.num_rows))
-        return self._name_refusals(self._admission.enter_rows(rows, self._backend, keep_good=keep_good))
-
-    def _name_refusals(self, refusals: RowRefusals) -> Refusals:
-        self.refused = [row for row, _ in refusals]
-        return [(self.table["id"][row].as_py(), problem) for row, problem in refusals]
+        return self._admission.enter_rows(rows, self._backend, keep_good=keep_good)
 
     def _read_rows(self, rows: IntArray) -> list[Submission]:
         """Return the ids and filters of rows; in place of a filter that cannot be made is its error."""

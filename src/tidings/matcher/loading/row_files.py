@@ -14,7 +14,7 @@ import json
 import os
 import stat
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -69,7 +69,7 @@ class RowFile:
     def open_parameters(self) -> Iterable[pa.RecordBatch] | None:
         """Return the file as columns where they are parameters of subscriptions: Parquet with `id` and no `filter`."""
         rows = self._open_rows()
-        return rows.tables() if isinstance(rows, ParquetRows) and has_parameters(rows.schema.names) else None
+        return rows.read_tables() if isinstance(rows, ParquetRows) and has_parameters(rows.schema.names) else None
 
     def find_columns(self) -> Schema | None:
         """Return the names that its rows have, of any kind; nothing where each row has its own, as in JSON."""
@@ -187,15 +187,15 @@ class Refusal:
         return f"{name}: {self.reason}".replace("\n", "\n  ")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What became of the rows given to `load_subscriptions`."""
+    """What became of the rows of a file: how many there were, how many replaced another, and the refusals in order."""
 
-    rows: int = 0
-    replaced: int = 0
-    refused: list[Refusal] = field(default_factory=list)
+    rows: int
+    replaced: int
+    refused: list[Refusal]
 
-    def error(self, name: str) -> BadSubscriptions:
+    def build_error(self, name: str) -> BadSubscriptions:
         """Return the error that lists every refusal."""
         listed = "\n".join(f"  {refusal}".replace("\n", "\n  ") for refusal in self.refused)
         msg = f"{len(self.refused):,} of {self.rows:,} subscriptions in `{name}` were refused:\n{listed}"
@@ -208,27 +208,23 @@ def load_subscriptions(matcher: Matcher, batches: Iterable[list[Row]], *, watch:
 
     They wait until the last is read: to index them in parts would mean to merge the parts again and again.
     """
-    done = LoadReport()
-    submissions, places, bad = [], [], []
+    count, submissions, places, bad = 0, [], [], []
     for batch in batches:
-        done.rows += len(batch)
+        count += len(batch)
         for row in batch:
             values = row.values or {}
-            if (problem := _find_problem(row)) is not None:
-                bad.append((row.number, Refusal(row.place, values.get("id"), problem)))
+            if (reason := _find_problem(row)) is not None:
+                bad.append((row.number, Refusal(row.place, values.get("id"), reason)))
             else:
                 submissions.append((values["id"], values["filter"], values.get("notation") or "text"))
                 places.append((row.number, row.line))
     before = len(matcher)
-    errors = matcher.add_many(WatchedSubscriptions(submissions, watch), on_error="collect")
-    done.replaced = len(submissions) - len(errors) - (len(matcher) - before)
-    # Refusals come in the order of the rows, so one pass finds them all.
-    left = iter(zip(places, submissions, strict=True))
-    for id, error in errors:
-        number, line = next(place for place, submission in left if submission[0] is id)
-        bad.append((number, Refusal(Row(number, line).place, id, str(error))))
-    done.refused = [refusal for _, refusal in sorted(bad, key=lambda submission: submission[0])]
-    return done
+    refusals = matcher.enter_rows(WatchedSubscriptions(submissions, watch), keep_good=True)
+    for row_number, problem in refusals:
+        number, line = places[row_number]
+        bad.append((number, Refusal(Row(number, line).place, submissions[row_number][0], str(problem))))
+    refused = [refusal for _, refusal in sorted(bad, key=lambda numbered: numbered[0])]
+    return LoadReport(count, len(submissions) - len(refusals) - (len(matcher) - before), refused)
 
 
 def load_parameters(matcher: Matcher, tables: Iterable[pa.RecordBatch]) -> LoadReport:
@@ -237,13 +233,10 @@ def load_parameters(matcher: Matcher, tables: Iterable[pa.RecordBatch]) -> LoadR
 
     table = pa.Table.from_batches(list(tables))
     before = len(matcher)
-    errors = matcher.add_many(table, on_error="collect")
-    done = LoadReport(table.num_rows, table.num_rows - len(errors) - (len(matcher) - before))
-    left = iter(enumerate(table.column("id").to_pylist() if errors else ()))
-    for id, error in errors:
-        number = next(number for number, row_id in left if row_id == id)
-        done.refused.append(Refusal(Row(number, None).place, id, str(error)))
-    return done
+    ids, refusals = table.column("id"), matcher.enter_table(table, keep_good=True)
+    replaced = table.num_rows - len(refusals) - (len(matcher) - before)
+    refused = [Refusal(Row(row, None).place, ids[row].as_py(), str(problem)) for row, problem in refusals]
+    return LoadReport(table.num_rows, replaced, refused)
 
 
 def _find_problem(row: Row) -> str | None:

@@ -133,7 +133,7 @@ class Lines:
     def __iter__(self) -> Iterator[bytes]:
         """Yield the lines without their ends; of one that is too long the first bytes, as `LongLine`."""
         partial = PartialLine(self.tuning.longest_line)
-        for chunk in self._chunks():
+        for chunk in self._read_chunks():
             if partial.is_skipping:
                 head, end, chunk = chunk.partition(b"\n")
                 if not end:
@@ -160,7 +160,7 @@ class Lines:
         line.problem = f"a line of {size:,} bytes, and one may have {self.tuning.longest_line:,}"
         return line
 
-    def _chunks(self) -> Iterator[bytes]:
+    def _read_chunks(self) -> Iterator[bytes]:
         first = self.read_chunk()
         if b"\0" in first[:1024]:
             msg = f"cannot read `{self.name}`: it holds binary data, or text that is not UTF-8"
@@ -324,7 +324,7 @@ class ParquetRows:
         """The columns of the file."""
         return self._file.schema_arrow
 
-    def tables(self) -> Iterator[pa.RecordBatch]:
+    def read_tables(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow has them, in batches, instead."""
         import pyarrow as pa
 

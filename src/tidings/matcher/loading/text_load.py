@@ -18,6 +18,7 @@ from tidings.lang.filters.render_text import RESERVED
 from tidings.matcher.loading.bulk_load import Load, WrittenFilters
 from tidings.matcher.loading.parameter_table import ColumnRole
 from tidings.matcher.tuning import MATCHER_TUNING
+from tidings.model.arrow_types import is_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,6 +56,8 @@ class ParsedPredicates(NamedTuple):
 
 def is_worth_columns(table: Any) -> bool:
     """Tell whether a table of `id` and `filter` is loaded by columns: many rows, all in the text notation."""
+    if not is_arrow(table):
+        return False
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -175,7 +175,7 @@ def test_filters_that_were_trees_under_another_limit_are_kept_by_a_merge():
         other = td.Matcher()
         other.backend.restore(matcher.backend.state.parts)
         other.backend.compact()
-    matcher = td.Matcher.from_content(MatcherContent("engine", None, matcher.admission, other.backend))
+    matcher = td.Matcher(content=MatcherContent("engine", None, matcher.admission, other.backend))
     assert asked_in(matcher) == 0
     del filters[0]
     assert_as_the_law_says(matcher, filters, events)

@@ -379,7 +379,7 @@ def test_refusals_name_the_line_and_the_id_and_keep_the_good_ones(file):
         ("line 5", None),
         ("line 6", []),
     ]
-    error = done.error("subs.jsonl")
+    error = done.build_error("subs.jsonl")
     assert isinstance(error, BadSubscriptions)
     assert str(error).startswith("5 of 6 subscriptions in `subs.jsonl` were refused:\n")
     assert len(error.errors) == 5

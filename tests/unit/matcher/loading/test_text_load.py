@@ -50,7 +50,7 @@ def loaded(given, *, by_column):
     table = pa.table({"id": [f"s{n}" for n in range(len(given))], "filter": pa.array(given, pa.string())})
     if by_column:
         load = text_load.build_text_load(table, matcher.admission, matcher.backend, bulk_rows=1)
-        errors = load.enter(keep_good=True)
+        errors = [(table["id"][row].as_py(), problem) for row, problem in load.enter(keep_good=True)]
     else:
         errors = matcher.add_many(list(zip(*table.to_pydict().values(), strict=True)), on_error="collect")
     return matcher, [(id, str(problem)) for id, problem in errors]
@@ -91,7 +91,7 @@ def test_filters_of_every_kind_go_in_the_same_way(case):
         matcher = td.Matcher(**case.world.keywords)
         if by_column:
             load = text_load.build_text_load(table, matcher.admission, matcher.backend, bulk_rows=1)
-            errors = load.enter(keep_good=True)
+            errors = [(table["id"][row].as_py(), problem) for row, problem in load.enter(keep_good=True)]
         else:
             errors = matcher.add_many(list(zip(*table.to_pydict().values(), strict=True)), on_error="collect")
         made.append((matcher, [(id, str(problem)) for id, problem in errors]))

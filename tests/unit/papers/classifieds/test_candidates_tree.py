@@ -31,7 +31,7 @@ def inside(matcher) -> CandidatesTree:
 
 def candidates(matcher, event):
     setting = matcher.make_setting()
-    rows = inside(matcher).find_candidates(matcher.current_view().reader.read(event, setting.now), setting)
+    rows = inside(matcher).find_candidates(matcher.get_view().reader.read(event, setting.now), setting)
     return sorted(inside(matcher).path_rows.owners.get_owner(row) for row in rows.tolist())
 
 

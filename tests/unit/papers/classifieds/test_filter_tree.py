@@ -25,7 +25,7 @@ def tree_of(matcher):
 
 def visited(matcher, event):
     setting = matcher.make_setting()
-    return tree_of(matcher).descend(matcher.current_view().reader.read(event, setting.now), setting)
+    return tree_of(matcher).descend(matcher.get_view().reader.read(event, setting.now), setting)
 
 
 def nodes(matcher):
