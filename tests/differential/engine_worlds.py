@@ -20,6 +20,7 @@ import numpy as np
 
 import tidings as td
 from tidings.algebra import AttributeReader, Binder, RequirementTracker, Setting, fold_names, holds
+from tidings.concepts import Vocabulary
 from tidings.engine.index.planner import AccessPlan, EventStatistics, plan_rows
 from tidings.engine.tuning import EngineTuning, IndexTuning, use_tuning
 from tidings.kernels.match import access_choice as kernel
@@ -170,7 +171,8 @@ def by_law(filters: dict[Any, Filter], events: Sequence[Any], keywords: dict[str
     """Return for each event the ids whose filters hold."""
     schema, regions = keywords.get("schema"), keywords.get("regions")
     ontology = keywords.get("ontology") or td.Ontology()
-    needs, binder = RequirementTracker(schema, ontology), Binder(schema, ontology, regions)
+    vocabulary = Vocabulary(schema, ontology, regions)
+    needs, binder = RequirementTracker(vocabulary), Binder(vocabulary)
     bound = {}
     for id, tree in filters.items():
         folded = fold_names(tree, ontology)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tidings.algebra import AttributeReader, ReadSpec, Requirements, Setting, collect_requirements, fold_names
 from tidings.algebra.law.typed_attribute import Mismatch
-from tidings.concepts import Ontology, Tree
+from tidings.concepts import Ontology, Tree, Vocabulary
 from tidings.engine.compile.columns import UNREADABLE_TEXT, Column, EventColumn, Numbers, View, to_typed_attribute
 from tidings.engine.events.arrow_table import build_table_columns
 from tidings.engine.events.event_columns import build_columns
@@ -237,7 +237,7 @@ def assert_readings_agree(readings, wanted, setting):
 def needs_and_ontology(case):
     world = case.world
     trees = [fold_names(tree, world.ontology) for tree in case.filters]
-    return collect_requirements(trees, schema=world.schema, ontology=world.ontology), world.ontology
+    return collect_requirements(trees, Vocabulary(world.schema, world.ontology)), world.ontology
 
 
 def shared_spellings(ontology):

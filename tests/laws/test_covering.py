@@ -16,7 +16,7 @@ from tests.examples import examples
 
 from tidings.algebra import Reading, Setting, bind, covers, evaluate, holds, overlaps, simplify
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, resolve_test
-from tidings.concepts import Ontology, Tree
+from tidings.concepts import Ontology, Tree, Vocabulary
 from tidings.model import (
     Age,
     And,
@@ -319,7 +319,7 @@ concepts = st.sampled_from(GOODS.names).map(IsA) | sets_of(["laptop", "phone", "
 @given(pairs(concepts))
 def test_declared_concepts_are_decided_exactly(pair):
     setting = Setting(SHOP, NOW)
-    bound = [bind(tree, schema=CONCEPT, ontology=SHOP, regions=None) for tree in pair]
+    bound = [bind(tree, Vocabulary(CONCEPT, SHOP)) for tree in pair]
     found = truths_of(bound, worlds([*GOODS.names, "stranger"], bound, setting=setting), setting)
     check_exact(pair, found, schema=CONCEPT, ontology=SHOP)
 
@@ -414,7 +414,7 @@ def test_ages_never_lie_whatever_time_it_is(pair, seconds):
 def test_concepts_of_plain_text_never_lie(pair):
     setting = Setting(SHOP, NOW)
     spellings = [*GOODS.names, "notebook", "Laptop", "MOBILE", "stranger", *TEXTS]
-    bound = [bind(tree, schema=None, ontology=SHOP, regions=None) for tree in pair]
+    bound = [bind(tree, Vocabulary(ontology=SHOP)) for tree in pair]
     found = truths_of(bound, worlds([*spellings, UNREAD], bound, most=3, setting=setting), setting)
     check_sound(pair, found, ontology=SHOP)
 
@@ -443,7 +443,7 @@ def test_filters_of_several_kinds_never_lie_and_never_raise(one, two, events):
 def test_tests_of_different_kinds_or_units_overlap_and_do_not_cover_each_other(one, two, first, second):
     left, right = Test("a", one, first), Test("a", two, second)
     satisfiable = [overlaps(tree, tree) for tree in (left, right)]
-    kinds = [bind(tree, schema=None, ontology=Ontology(), regions=None) for tree in (left, right)]
+    kinds = [bind(tree, Vocabulary()) for tree in (left, right)]
     if resolve_test(kinds[0]) != resolve_test(kinds[1]) and all(satisfiable):
         assert overlaps(left, right)
         assert not covers(left, right) or covers(left, Test("a", Exists()))

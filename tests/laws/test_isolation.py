@@ -16,6 +16,7 @@ import tidings as td
 from tidings.algebra import Binder, Setting, fold_names, holds
 from tidings.algebra.law.event_reading import AttributeReader
 from tidings.algebra.law.requirements import RequirementTracker
+from tidings.concepts import Vocabulary
 from tidings.errors import TidingsError, Unsupported
 from tidings.testing.strategies import cases
 
@@ -37,11 +38,11 @@ class Law:
     filters: dict = field(default_factory=dict)
 
     def __post_init__(self):
-        self.needs = RequirementTracker(self.schema, self.ontology)
+        self.needs = RequirementTracker(Vocabulary(self.schema, self.ontology))
 
     def add(self, id, tree):
         folded = fold_names(tree, self.ontology)
-        bound = Binder(self.schema, self.ontology, self.regions).bind_filter(folded)
+        bound = Binder(Vocabulary(self.schema, self.ontology, self.regions)).bind_filter(folded)
         self.needs.add(folded, f"subscription `{id}`")
         self.filters[id] = (folded, bound)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.algebra import AttributeReader, Reading, Setting, collect_requirements
 from tidings.bench.harness.timing import Clock, Figure, time_repeats, to_figure
 from tidings.bench.workloads import workload
-from tidings.concepts import Ontology
+from tidings.concepts import Ontology, Vocabulary
 from tidings.engine.events.event_source import ReadEvents
 from tidings.errors import Unsupported
 from tidings.matcher import Matcher
@@ -56,7 +56,7 @@ def world(n: int, *, height: int, events: int, seed: int, pairs: list[tuple[str,
     ontology = chosen.make_ontology()
     subscriptions: list[tuple[str, Any]] = list(chosen.pairs(n, seed)) if pairs is None else pairs
     reader = AttributeReader(
-        collect_requirements([tree for _, tree in subscriptions], schema=None, ontology=ontology), ontology
+        collect_requirements([tree for _, tree in subscriptions], Vocabulary(ontology=ontology)), ontology
     )
     rows = chosen.event_rows(events, seed)
     return BoundConcepts(ontology, subscriptions, [reader.read(row, NOW) for row in rows], rows, Setting(ontology, NOW))
@@ -148,7 +148,7 @@ def engine_taken(made: BoundConcepts, *, repeat: int) -> EngineTaken:
     engine.settle()
     engine.compact()
     engine.match_many(made.events[:50])
-    state = engine.current_view().state  # the engine by itself has no public face
+    state = engine.get_view().state  # the engine by itself has no public face
     match = engine.backend.match
     by = 1e3 * EVENTS / len(made.readings)
     ways: list[Figure] = []

@@ -15,7 +15,7 @@ from benchmarks.papers.poset import workload
 from tidings.algebra import AttributeReader, Setting, collect_requirements
 from tidings.bench.harness.studies import Chart, Line, Scale, Study
 from tidings.bench.harness.timing import Figure, time_repeats, to_figure
-from tidings.concepts import Ontology
+from tidings.concepts import Ontology, Vocabulary
 from tidings.matcher import Matcher
 from tidings.matcher.algorithm import Algorithm
 from tidings.matcher.brute import Brute
@@ -102,7 +102,7 @@ def market(n: int, nested: float, *, seed: int, posets: int) -> Market:
     ends = workload.spans(n, nested, np.random.default_rng([seed, 1]))
     trees = workload.filters(ends)
     events = workload.events(np.random.default_rng([seed, 2]))
-    reader = AttributeReader(collect_requirements(trees, schema=None, ontology=SETTING.ontology), SETTING.ontology)
+    reader = AttributeReader(collect_requirements(trees, Vocabulary(ontology=SETTING.ontology)), SETTING.ontology)
     made: dict[str, Algorithm] = {}
     build: dict[str, Figure] = {}
     for name, make in MAKERS.items():

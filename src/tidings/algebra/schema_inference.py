@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from tidings.algebra.law.bind import fold_names
 from tidings.algebra.law.requirements import UNDECLARED, RequirementTracker
-from tidings.concepts import Ontology
+from tidings.concepts import Vocabulary
 from tidings.model import Compare, Comparison, Schema, get_other_name, require_filter, tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from tidings.concepts import Ontology
     from tidings.model import Attribute, Filter
 
 
@@ -26,9 +27,9 @@ def infer_schema(filters: Iterable[Filter], *, ontology: Ontology | None = None)
     An attribute that filters use as different kinds is `any`: each of them reads it as the kind it asks for. So
     is one that is asked for in a unit, which only an ontology can declare. The schema refuses none of the filters.
     """
-    used = ontology or Ontology()
-    tracker = RequirementTracker(None, used)
-    trees = [fold_names(require_filter(tree), used) for tree in filters]
+    vocabulary = Vocabulary(ontology=ontology)
+    tracker = RequirementTracker(vocabulary)
+    trees = [fold_names(require_filter(tree), vocabulary.concepts) for tree in filters]
     for number, tree in enumerate(trees, 1):
         tracker.add(tree, f"filter {number}")
     attributes: dict[str, Attribute] = {}

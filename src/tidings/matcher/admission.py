@@ -44,8 +44,7 @@ class Admission:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary, self.concepts = vocabulary, vocabulary.concepts
         self._keywords = vocabulary.to_keywords()
-        self._binder = Binder(vocabulary.schema, self.concepts, vocabulary.regions)
-        self.needs = RequirementTracker(vocabulary.schema, self.concepts)
+        self._binder, self.needs = Binder(vocabulary), RequirementTracker(vocabulary)
 
     def parse(self, source: Any, notation: str = "text", warnings: list[FilterWarning] | None = None) -> Filter:
         """Return the filter of a text or a decoded JSON tree; a filter is returned as it is.

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.algebra.law.requirements import RequirementTracker
+from tidings.concepts import Vocabulary
 from tidings.errors import BadRegion, SchemaError
 from tidings.model import And, EventBatch, In, Is, Kind, Not, Or, Range, Test, area_of, one_of
 from tidings.model.arrow_types import to_rows
@@ -207,7 +208,7 @@ TEXTS = [
 def test_an_inferred_schema_refuses_none_of_its_filters(texts):
     trees = [td.parse(text) for text in texts]
     schema = td.infer_schema(trees)
-    needs = RequirementTracker(schema, td.Ontology())
+    needs = RequirementTracker(Vocabulary(schema))
     for tree in trees:
         needs.add(tree, "it")
 

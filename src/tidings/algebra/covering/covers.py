@@ -16,14 +16,14 @@ from tidings.algebra.covering.decision import Comparer, Effort, PreparedFilter
 from tidings.algebra.law.bind import bind
 from tidings.algebra.law.requirements import RequirementTracker
 from tidings.algebra.normal_form import expand_rows, push_negations
-from tidings.concepts import Ontology, Vocabulary, parse_now
+from tidings.concepts import Vocabulary, parse_now
 from tidings.errors import TooLarge
 from tidings.model import Test, change_parts, require_filter
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from tidings.concepts import Regions
+    from tidings.concepts import Ontology, Regions
     from tidings.model import Filter, Schema
 
 DEFAULT_EFFORT = Effort()
@@ -56,7 +56,7 @@ def covers(
     undefined concepts, units and regions are equal only to themselves. Without `now`, conditions on ages are
     compared for every time.
     """
-    return _find_judge(schema, ontology, regions, now).covers(require_filter(f), require_filter(g))
+    return find_judge(Vocabulary.of(schema, ontology, regions), now).covers(require_filter(f), require_filter(g))
 
 
 def overlaps(
@@ -76,16 +76,13 @@ def overlaps(
     >>> overlaps(parse("a < 2"), parse("a > 3"), schema=Schema({"a": "number"}))
     False
     """
-    return _find_judge(schema, ontology, regions, now).overlaps(require_filter(f), require_filter(g))
+    return find_judge(Vocabulary.of(schema, ontology, regions), now).overlaps(require_filter(f), require_filter(g))
 
 
-def _find_judge(
-    schema: Schema | None, ontology: Ontology | None, regions: Regions | None, now: datetime | None
-) -> Judge:
-    """Return the cached judge of a vocabulary; it keeps references, so that `id()` stays valid as a cache key."""
-    vocabulary = Vocabulary.of(schema, ontology, regions)
+def find_judge(vocabulary: Vocabulary, now: datetime | None = None) -> Judge:
+    """Return the cached judge of a vocabulary, whose parts it keeps, so that their `id` stays valid as a cache key."""
     now = parse_now(now)
-    key = (id(schema), id(ontology), id(regions), now)
+    key = (id(vocabulary.schema), id(vocabulary.ontology), id(vocabulary.regions), now)
     judge = _judges.get(key)
     if judge is None:
         if len(_judges) >= MAX_JUDGES:
@@ -107,7 +104,7 @@ class Judge:
     ) -> None:
         self.vocabulary, self.now = vocabulary, now
         self._ontology, self._tolerated, self._effort = vocabulary.concepts, tolerated, effort
-        self.facts = AttributeFacts(RequirementTracker(vocabulary.schema, self._ontology), self._ontology, now=now)
+        self.facts = AttributeFacts(RequirementTracker(vocabulary), self._ontology, now=now)
         self._prepared_filters: dict[int, PreparedFilter] = {}
 
     def covers(self, outer: Filter, inner: Filter) -> bool:
@@ -162,6 +159,6 @@ class Judge:
 
     def _bind(self, tree: Filter) -> Filter:
         try:
-            return bind(tree, schema=self.vocabulary.schema, ontology=self._ontology, regions=self.vocabulary.regions)
+            return bind(tree, self.vocabulary)
         except self._tolerated:
             return tree if isinstance(tree, Test) else change_parts(tree, self._bind)

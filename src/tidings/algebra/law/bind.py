@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 from tidings import model
 from tidings.algebra.law.requirements import RequirementTracker
 from tidings.algebra.law.typed_attribute import strip_unit
-from tidings.concepts import Vocabulary
 from tidings.errors import BadValue, FilterError, Mistake, UnitMismatch, UnknownRegion
 
 if TYPE_CHECKING:
-    from tidings.concepts import Ontology, Regions
+    from tidings.concepts import Ontology, Vocabulary
 
 _SELF_CONTAINED = frozenset(
     (model.SameText, model.TextTest, model.Within, model.Near, model.InNetworks, model.Age, model.Exists, model.IsNull)
@@ -27,13 +26,11 @@ _SELF_CONTAINED = frozenset(
 """Conditions that contain no name to resolve."""
 
 
-def bind(
-    tree: model.Filter, *, schema: model.Schema | None, ontology: Ontology, regions: Regions | None
-) -> model.Filter:
+def bind(tree: model.Filter, vocabulary: Vocabulary) -> model.Filter:
     """Return the filter with every name, unit, concept and region resolved; kind conflicts raise."""
-    folded = fold_names(tree, ontology)
-    RequirementTracker(schema, ontology).add(folded, "the filter")
-    return Binder(schema, ontology, regions).bind_filter(folded)
+    folded = fold_names(tree, vocabulary.concepts)
+    RequirementTracker(vocabulary).add(folded, "the filter")
+    return Binder(vocabulary).bind_filter(folded)
 
 
 def fold_names(tree: model.Filter, ontology: Ontology) -> model.Filter:
@@ -84,11 +81,9 @@ class _AttributeFacts:
 class Binder:
     """Binds filters whose attribute names are canonical and whose kinds were checked; caches lookups by attribute."""
 
-    def __init__(self, schema: model.Schema | None, ontology: Ontology, regions: Regions | None) -> None:
-        self._vocabulary = Vocabulary(schema, ontology, regions)
-        self._ontology = ontology
-        self._regions = regions
-        self._needs = RequirementTracker(schema, ontology)
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary, self._ontology = vocabulary, vocabulary.concepts
+        self._needs = RequirementTracker(vocabulary)
         self._facts_by_name: dict[str, _AttributeFacts] = {}
         self._literal_text: set[str] = set()  # attributes whose text is text, not the name of a concept
 
@@ -171,10 +166,10 @@ class Binder:
         return facts
 
     def _find_area(self, region: str) -> Any:
-        if self._regions is None:
+        if self._vocabulary.regions is None:
             msg = f"no regions were given, so `@{region}` is not known; pass regions=td.Regions.load(...)"
             raise UnknownRegion(msg)
-        return self._regions[region]
+        return self._vocabulary.regions[region]
 
 
 def _refuse_unlike_units(name: str, values: list[Any]) -> None:

@@ -60,21 +60,18 @@ def evaluate(
     each test reads the values as the kind it asks for, and what it cannot read does not satisfy it. For many
     filters or events use `td.Matcher`, which prepares them once.
     """
-    Vocabulary.of(schema, ontology, regions)
-    bound, reader, used = prepare_filter(model.require_filter(tree), schema, ontology, regions)
-    setting = Setting(used, parse_now(now) or datetime.now(UTC))
+    vocabulary = Vocabulary.of(schema, ontology, regions)
+    bound, reader = prepare_filter(model.require_filter(tree), vocabulary)
+    setting = Setting(vocabulary.concepts, parse_now(now) or datetime.now(UTC))
     return holds(bound, reader.read(event, setting.now), setting)
 
 
 @lru_cache(maxsize=4096)
-def prepare_filter(
-    tree: model.Filter, schema: model.Schema | None, ontology: Ontology | None, regions: Regions | None
-) -> tuple[model.Filter, AttributeReader, Ontology]:
+def prepare_filter(tree: model.Filter, vocabulary: Vocabulary) -> tuple[model.Filter, AttributeReader]:
     """Bind a filter and build its reader; cached by filter and vocabulary."""
-    used = ontology or Ontology()
-    folded = fold_names(tree, used)
-    needs = collect_requirements([folded], schema=schema, ontology=used)
-    return Binder(schema, used, regions).bind_filter(folded), AttributeReader(needs, used), used
+    folded = fold_names(tree, vocabulary.concepts)
+    reader = AttributeReader(collect_requirements([folded], vocabulary), vocabulary.concepts)
+    return Binder(vocabulary).bind_filter(folded), reader
 
 
 def holds(tree: model.Filter, reading: Reading, setting: Setting) -> bool:

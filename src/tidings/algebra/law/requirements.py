@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.algebra.law.requirement_counts import Demand, DemandCounts
 from tidings.algebra.law.typed_attribute import AS_IS, Label, TypedAttribute, to_kind_word
-from tidings.concepts import Vocabulary, did_you_mean
+from tidings.concepts import did_you_mean
 from tidings.errors import FilterError, KindConflict, Mistake, TidingsError
 from tidings.model import (
     Attribute,
@@ -35,8 +35,8 @@ from tidings.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tidings.concepts import Ontology
-    from tidings.model import Condition, Filter, Schema
+    from tidings.concepts import Vocabulary
+    from tidings.model import Condition, Filter
 
 UNDECLARED = Attribute(several=True)
 """The attribute that stands for every undeclared one: any kind, several values."""
@@ -92,14 +92,12 @@ class Requirements:
 class RequirementTracker:
     """Reference-counts the demands of many filters and checks them against a schema and an ontology."""
 
-    def __init__(self, schema: Schema | None, ontology: Ontology) -> None:
+    def __init__(self, vocabulary: Vocabulary) -> None:
         """Start without filters; declared attributes are required from the start, so filters cannot make events bad."""
-        self._schema = schema
-        self._ontology = ontology
-        self._vocabulary = Vocabulary(schema, ontology)
+        self._vocabulary, self._schema, self._ontology = vocabulary, vocabulary.schema, vocabulary.concepts
         self._attributes: dict[str, Attribute | None] = {}
-        names = [name for name in schema or () if not name.endswith(".*")]
-        self._counts = DemandCounts(dict.fromkeys([*map(ontology.attribute, names), *ontology.declared_names]))
+        names = [name for name in self._schema or () if not name.endswith(".*")]
+        self._counts = DemandCounts([*map(self._ontology.attribute, names), *self._ontology.declared_names])
 
     def add(self, tree: Filter, witness: str) -> None:
         """Count the demands of a filter; if one is refused, nothing is counted. `witness` names it in errors."""
@@ -344,9 +342,9 @@ def describe_unknown_attribute(name: str, attributes: Iterable[str]) -> str:
     return f"unknown attribute `{name}`{near}"
 
 
-def collect_requirements(trees: Iterable[Filter], *, schema: Schema | None, ontology: Ontology) -> Requirements:
+def collect_requirements(trees: Iterable[Filter], vocabulary: Vocabulary) -> Requirements:
     """Return the requirements of some filters; one that contradicts a declaration raises."""
-    tracker = RequirementTracker(schema, ontology)
+    tracker = RequirementTracker(vocabulary)
     for tree in trees:
         tracker.add(tree, "the filter")
     return tracker.to_requirements()

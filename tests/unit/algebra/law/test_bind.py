@@ -6,6 +6,7 @@ from tests.examples import examples
 
 import tidings as td
 from tidings.algebra import Binder, fold_names
+from tidings.concepts import Vocabulary
 from tidings.errors import UnitMismatch, UnknownConcept
 from tidings.model import Compare, Comparison, In, IsA, Kind, Quantity, Range, scalars_of
 from tidings.model import tests as each_test
@@ -45,7 +46,7 @@ CHANGED = {
 
 
 def bound(tree, ontology=SHOP):
-    return Binder(None, ontology, None).bind_filter(fold_names(tree, ontology))
+    return Binder(Vocabulary(ontology=ontology)).bind_filter(fold_names(tree, ontology))
 
 
 @pytest.mark.parametrize("text", SAME)
@@ -57,7 +58,7 @@ def test_what_means_what_it_says_is_the_same_object(text):
 
 @pytest.mark.parametrize(("text", "meant"), CHANGED.items())
 def test_names_units_and_concepts_are_resolved_wherever_they_stand(text, meant):
-    binder = Binder(None, SHOP, None)
+    binder = Binder(Vocabulary(ontology=SHOP))
     for _ in range(2):  # the second time all is looked up
         assert binder.bind_filter(fold_names(td.parse(text), SHOP)) == td.parse(meant)
 
@@ -99,7 +100,7 @@ def test_a_bound_filter_binds_to_itself():
 
 
 def test_a_concept_that_no_tree_has_is_refused_each_time():
-    binder = Binder(None, SHOP, None)
+    binder = Binder(Vocabulary(ontology=SHOP))
     for _ in range(2):
         with pytest.raises(UnknownConcept):
             binder.bind_filter(td.parse("a = 1 and animal = 'dog'"))

@@ -11,6 +11,7 @@ from tests.examples import examples
 import tidings as td
 from tidings.algebra.law.requirement_counts import Demand
 from tidings.algebra.law.requirements import RequirementTracker
+from tidings.concepts import Vocabulary
 from tidings.errors import FilterError, KindConflict, TidingsError
 from tidings.model import Is, Kind, Quantity, Range
 
@@ -52,8 +53,8 @@ ONTOLOGIES = [td.Ontology(), td.Ontology.from_dict({"attributes": {"a": {"unit":
 class LongWay(RequirementTracker):
     """The same without the quick way: every test is looked at closely."""
 
-    def __init__(self, schema, ontology):
-        super().__init__(schema, ontology)
+    def __init__(self, vocabulary):
+        super().__init__(vocabulary)
         self._counts.find_counts = lambda _: None
 
     def restore(self, counts):
@@ -75,7 +76,7 @@ def outcome(act, *given):
 )
 @examples(300)
 def test_the_quick_way_is_the_long_way(schema, ontology, steps):
-    quick, long = RequirementTracker(schema, ontology), LongWay(schema, ontology)
+    quick, long = RequirementTracker(Vocabulary(schema, ontology)), LongWay(Vocabulary(schema, ontology))
     held = []
     for number, (adding, which) in enumerate(steps):
         if adding:
@@ -89,25 +90,27 @@ def test_the_quick_way_is_the_long_way(schema, ontology, steps):
         assert results[0] == results[1]
         assert quick.to_dict() == long.to_dict()
         assert quick.to_requirements() == long.to_requirements()
-    again = RequirementTracker(schema, ontology)
+    again = RequirementTracker(Vocabulary(schema, ontology))
     again.restore(json.loads(json.dumps(quick.to_dict())))
     assert again.to_requirements() == quick.to_requirements()
     for which in held:
         quick.discard(TREES[which])
         again.discard(TREES[which])
     assert again.to_dict() == quick.to_dict() == {"demands": []}
-    assert quick.to_requirements() == RequirementTracker(schema, ontology).to_requirements()
+    assert quick.to_requirements() == RequirementTracker(Vocabulary(schema, ontology)).to_requirements()
 
 
 @given(st.sampled_from(SCHEMAS), st.sampled_from(ONTOLOGIES), st.lists(st.sampled_from(TREES), max_size=8))
 def test_whether_a_filter_is_refused_hangs_on_no_other(schema, ontology, trees):
-    together = RequirementTracker(schema, ontology)
+    together = RequirementTracker(Vocabulary(schema, ontology))
     for tree in trees:
-        assert outcome(together.add, tree, "it") == outcome(RequirementTracker(schema, ontology).add, tree, "it")
+        assert outcome(together.add, tree, "it") == outcome(
+            RequirementTracker(Vocabulary(schema, ontology)).add, tree, "it"
+        )
 
 
 def counted(*texts, schema=None):
-    needs = RequirementTracker(schema, td.Ontology())
+    needs = RequirementTracker(Vocabulary(schema))
     for text in texts:
         needs.add(td.parse(text), f"`{text}`")
     return needs
@@ -173,22 +176,22 @@ def test_what_a_declaration_leaves_open_is_taken(text):
 
 
 def test_declared_attributes_are_needed_whether_a_filter_asks_or_not():
-    required = RequirementTracker(DECLARED, td.Ontology()).to_requirements()
+    required = RequirementTracker(Vocabulary(DECLARED)).to_requirements()
     assert {name for name, ways in required.attributes.items() if ways[0].strict} == {"a", "b", "s", "k", "flag"}
     assert [need.several for need in required.attributes["c"]] == [False]
-    assert RequirementTracker(td.Schema({"tags.*": "number"}), td.Ontology()).to_requirements().wildcards
+    assert RequirementTracker(Vocabulary(td.Schema({"tags.*": "number"}))).to_requirements().wildcards
 
 
 def test_a_column_of_strings_compares_as_what_the_other_side_is():
     schema = td.Schema({"s": "string", "i": "ip"})
-    needs = RequirementTracker(schema, td.Ontology())
+    needs = RequirementTracker(Vocabulary(schema))
     assert needs.derive_comparison_demand("s", "i") == needs.derive_comparison_demand("i", "s") == Demand(Kind.IP)
     for text in ("s = i", "i = s"):
         assert td.evaluate(td.parse(text), {"s": "::ffff:10.0.0.1", "i": "10.0.0.1"}, schema=schema)
 
 
 def test_counting_many_is_adding_many():
-    one, many = RequirementTracker(None, td.Ontology()), RequirementTracker(None, td.Ontology())
+    one, many = RequirementTracker(Vocabulary()), RequirementTracker(Vocabulary())
     for _ in range(5):
         one.add(td.parse("a = 1 and b exists"), "s1")
     many.count("a", many.derive_demand("a", Is(1)), 5, witness="s1")
@@ -218,7 +221,7 @@ def test_counting_refuses_what_adding_refuses_and_counts_nothing():
 
 
 def test_a_demand_is_a_kind_and_a_base_unit():
-    needs = RequirementTracker(None, td.Ontology())
+    needs = RequirementTracker(Vocabulary())
     assert needs.derive_demand("a", Is("x")) == Demand(Kind.TEXT)
     unit = needs.derive_demand("a", Is(Quantity(1, "MB"))).unit
     assert unit is not None
@@ -246,9 +249,9 @@ def test_what_are_no_counts_is_refused_and_changes_nothing(counts):
 
 def test_comparisons_that_were_counted_apart_are_read():
     old = {"demands": [["a", None, None, 3, "s"], ["b", None, None, 1, "s"]], "compared": [["", "a", "<", "b", 1]]}
-    needs = RequirementTracker(td.Schema({"b": "number"}, closed=False), td.Ontology())
+    needs = RequirementTracker(Vocabulary(td.Schema({"b": "number"}, closed=False)))
     needs.restore(old)
-    again = RequirementTracker(td.Schema({"b": "number"}, closed=False), td.Ontology())
+    again = RequirementTracker(Vocabulary(td.Schema({"b": "number"}, closed=False)))
     for text in ("a exists", "a is null", "a < b"):
         again.add(td.parse(text), "s")
     assert needs.to_requirements() == again.to_requirements()

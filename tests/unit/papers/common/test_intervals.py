@@ -12,6 +12,7 @@ from tests.examples import examples
 import tidings as td
 from tidings.algebra import bind
 from tidings.algebra.law.typed_attribute import Mismatch
+from tidings.concepts import Vocabulary
 from tidings.errors import TidingsError, Unsupported
 from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN, WANTED
 from tidings.model import Range
@@ -41,7 +42,7 @@ def test_two_intervals_meet_in_what_both_hold(one, other):
 
 
 def boxes(text):
-    tree = bind(td.parse(text), schema=None, ontology=td.Ontology(), regions=None)
+    tree = bind(td.parse(text), Vocabulary())
     return [{describe_attribute(key): interval for key, interval in box.items()} for box in to_boxes(tree, "some")]
 
 

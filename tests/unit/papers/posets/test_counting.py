@@ -10,7 +10,7 @@ from tests.examples import examples
 
 import tidings as td
 from tidings.algebra import AttributeReader, Setting, collect_requirements
-from tidings.concepts import Ontology
+from tidings.concepts import Ontology, Vocabulary
 from tidings.lang import parse
 from tidings.matcher.brute import Brute
 from tidings.model import FALSE, TRUE, And, Exists, Is, Not, Or, Quantifier, Range, Test, all_of, any_of, one_of
@@ -84,7 +84,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 5), st.one_of(FILTERS, FILTERS, st.non
 def readings_of(filters, events):
     """Return the events as filters see them, and the setting."""
     ontology = Ontology()
-    reader = AttributeReader(collect_requirements(filters, schema=None, ontology=ontology), ontology)
+    reader = AttributeReader(collect_requirements(filters, Vocabulary(ontology=ontology)), ontology)
     return [reader.read(event, NOW) for event in events], Setting(ontology, NOW)
 
 

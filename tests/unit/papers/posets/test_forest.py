@@ -9,7 +9,7 @@ from tests.examples import examples
 
 import tidings as td
 from tidings.algebra import AttributeReader, Setting, collect_requirements
-from tidings.concepts import Ontology
+from tidings.concepts import Ontology, Vocabulary
 from tidings.lang import parse
 from tidings.matcher.brute import Brute
 from tidings.model import FALSE, TRUE, Is, Not, Quantifier, Range, Test, all_of, any_of, one_of
@@ -49,7 +49,7 @@ SETTING = Setting(Ontology(), NOW)
 
 def readings_of(filters, events):
     """Return the events as these filters see them."""
-    reader = AttributeReader(collect_requirements(filters, schema=None, ontology=SETTING.ontology), SETTING.ontology)
+    reader = AttributeReader(collect_requirements(filters, Vocabulary(ontology=SETTING.ontology)), SETTING.ontology)
     return [reader.read(event, NOW) for event in events]
 
 
