@@ -58,7 +58,8 @@ def test_the_pipelines_page_names_every_metric_that_is_not_a_count():
     pytest.importorskip("pyspark", reason="needs tidings[spark]")
     from prometheus_client.parser import text_string_to_metric_families
 
-    from tidings.spark.pipeline.monitor.metrics import COUNTER_HELP, Metrics
+    from tidings.spark.pipeline.monitor.batch_report import COUNT_FIELDS
+    from tidings.spark.pipeline.monitor.metrics import Metrics
 
     metrics = Metrics("127.0.0.1:0", name="p")
     try:
@@ -69,7 +70,7 @@ def test_the_pipelines_page_names_every_metric_that_is_not_a_count():
         f"{one.name}_total" if one.type == "counter" else one.name for one in text_string_to_metric_families(served)
     }
     own = {name for name in names if name.startswith("tidings_") and not name.endswith("_created")} - {
-        f"tidings_{name}_total" for name in COUNTER_HELP
+        f"tidings_{name}_total" for name in COUNT_FIELDS
     }
     shown = set(re.findall(r"`(tidings_[a-z_]+)`", PIPELINE)) - {"tidings_events_total"}
     assert shown == own - {"tidings_files_behind"}

@@ -54,7 +54,9 @@ def test_a_file_is_indexed_once_however_long_it_is(tidings, tmp_path, monkeypatc
     from tidings.matcher.matcher import Matcher
 
     calls, enter_rows = [], Matcher.enter_rows
-    monkeypatch.setattr(Matcher, "enter_rows", lambda *given, **options: calls.append(1) or enter_rows(*given, **options))
+    monkeypatch.setattr(
+        Matcher, "enter_rows", lambda *given, **options: calls.append(1) or enter_rows(*given, **options)
+    )
     write_lines(tmp_path / "subs.jsonl", [{"id": str(n), "filter": f"n = {n}"} for n in range(10_000)])
     assert "10,000 subscriptions" in tidings("compile", "-s", "subs.jsonl", "-o", "snapshot").err
     assert len(calls) == 1

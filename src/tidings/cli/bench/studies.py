@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.bench import harness
-from tidings.bench.harness.charts import build_chart_rows, chart_to_dict, draw_charts
+from tidings.bench.harness.charts import build_chart_rows, draw_charts, dump_chart
 from tidings.bench.harness.paper_claims import (
     ClaimOutcome,
     build_claim_rows,
@@ -48,7 +48,7 @@ def run(key: str, scale: Scale, *, seed: int, out: Path | None, as_json: bool) -
         "paper": claims.paper,
         "title": study.title,
         "scale": str(scale),
-        "charts": [chart_to_dict(chart) for chart in study.charts],
+        "charts": [dump_chart(chart) for chart in study.charts],
         "facts": {name: value if math.isfinite(value) else None for name, value in study.facts.items()},
         "claims": [verdict.to_dict() for verdict in verdicts],
         "notes": list(study.notes),

@@ -21,7 +21,7 @@ from rich.text import Text
 from tidings.bench import workloads
 from tidings.errors import TidingsError
 from tidings.spark.demo import summary
-from tidings.spark.demo.demo_world import DemoWorld, publish_changes, run_acts
+from tidings.spark.demo.demo_world import DemoWorld, publish, publish_changes
 from tidings.spark.pipeline.config.load import load
 from tidings.spark.pipeline.run.runner import run
 from tidings.spark.pipeline.run.trouble import SPARK_ERRORS
@@ -166,18 +166,25 @@ class Player:
 
     def _play(self, session: SparkSession) -> None:
         try:
-            run_acts(
-                self._world,
-                self._folder,
-                wait=lambda: not self._stop.wait(PAUSE),
-                read=lambda: self._wait_until_read(session),
-                report=lambda text: self._console.print(Text(text), soft_wrap=True),
-            )
+            self._run_acts(session)
         except Exception as problem:  # noqa: BLE001 - raised again by the thread that waits
             self.problem = problem
         with suppress(*SPARK_ERRORS):
             if (query := self._wait_for_query(session)) is not None:
                 query.stop()
+
+    def _run_acts(self, session: SparkSession) -> None:
+        """Publish the changes and the ads of each act, until all of them are read or the thread is to stop."""
+        for number, act in enumerate(self._world.acts):
+            if number:  # the searches of the first act are there from the start
+                publish_changes(self._world, number, self._folder)
+                self._console.print(Text(f"{act.title}: searches/{number:03}.jsonl"), soft_wrap=True)
+            for part, lines in enumerate(self._world.split_files(act)):
+                publish(self._folder / "ads" / f"ads-{number}-{part}.json", lines)
+                if self._stop.wait(PAUSE):
+                    return
+            if not self._wait_until_read(session):
+                return
 
     def _wait_until_read(self, session: SparkSession) -> bool:
         """Wait until every file is read and every sink has its rows; return whether the query still runs."""

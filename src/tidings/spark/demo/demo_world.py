@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.bench import workloads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 DAMAGES = ({"price": "call me"}, {"spot": {"lon": 13.4, "lat": 525.2}}, {"price": "4.500,-"}, None)
@@ -102,22 +102,6 @@ def publish_changes(world: DemoWorld, number: int, folder: Path) -> None:
     """Write the changes of an act as a file that the pipeline follows."""
     rows = [json.dumps({"id": id, "filter": text}) for id, text in world.acts[number].changes.items()]
     publish(folder / "searches" / f"{number:03}.jsonl", rows)
-
-
-def run_acts(
-    world: DemoWorld, folder: Path, *, wait: Callable[[], bool], read: Callable[[], bool], report: Callable[[str], None]
-) -> None:
-    """Run the acts; `wait` pauses and `read` waits until all ads are read, and both return whether to go on."""
-    for number, act in enumerate(world.acts):
-        if number:
-            publish_changes(world, number, folder)
-            report(f"{act.title}: searches/{number:03}.jsonl")
-        for part, lines in enumerate(world.split_files(act)):
-            publish(folder / "ads" / f"ads-{number}-{part}.json", lines)
-            if not wait():
-                return
-        if not read():
-            return
 
 
 def publish(path: Path, lines: list[str]) -> None:

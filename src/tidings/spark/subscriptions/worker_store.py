@@ -4,8 +4,8 @@ A job carries a path, never the subscriptions: the workers of a host share the p
 cannot see the driver's files (a cluster without a shared folder) do the arrays travel as bytes. A worker keeps the
 matchers it opened, by their content and not by their path.
 
-Every store has the attribute `shards` and two methods: `resolve` fixes what depends on the micro-batch, and `open`
-returns the matcher of a shard.
+Every store has the attribute `shards` and the method `resolve`, which returns the store of the current micro-batch;
+the `open` of that one returns the matcher of a shard.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Self, TypeAlias
 
 from pyspark import TaskContext
 
-from tidings.errors import SnapshotError, TidingsError
+from tidings.errors import SnapshotError
 from tidings.matcher import Live, Matcher
 from tidings.matcher.live.feeds import Feed
 from tidings.matcher.live.open_version import open_version
@@ -143,11 +143,6 @@ class LiveStore:
             read_version(self.folder)  # raises where there is no version: `Live` would make an empty folder
             live = _live[self.folder] = Live(self.folder, follow=self.follow)
         return live
-
-    def open(self, shard: int) -> Matcher:
-        """Refuse: only the store that `resolve` returns can be opened."""
-        msg = f"shard {shard} of `{self.folder}` is asked for before its version is settled"
-        raise TidingsError(msg)
 
 
 @dataclass(frozen=True, slots=True)

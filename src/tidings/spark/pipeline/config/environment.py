@@ -38,7 +38,6 @@ class ExpandedText(str):
         return text
 
     def __reduce__(self) -> tuple[type[ExpandedText], tuple[str, str]]:
-        """Pickle both texts."""
         return ExpandedText, (str.__str__(self), self.template)
 
     def __repr__(self) -> str:

@@ -51,10 +51,9 @@ class FileContext:
 
 
 class WrongValue(ValueError):
-    """A value that cannot be used: a text for each mistake, with the name of the setting where it is in a table."""
+    """A value that cannot be used: texts about the value itself, and pairs of a setting within it and a text."""
 
     def __init__(self, *texts: str, settings: tuple[tuple[str, str], ...] = ()) -> None:
-        """Take the texts about the value itself, and those about single settings within it."""
         super().__init__(*texts)
         self.mistakes = (*(("", text) for text in texts), *settings)
 

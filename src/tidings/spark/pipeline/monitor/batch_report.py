@@ -19,6 +19,19 @@ Query: TypeAlias = Literal["matching", "patterns"]
 KAFKA_PREFIX = "KafkaV2["
 """The beginning of Spark's description of a Kafka source."""
 
+COUNT_FIELDS = {
+    "events": "Events read.",
+    "matches": "Matches found.",
+    "dead_letters": "Events that could not be read.",
+    "duplicates": "Events left out because their id came before.",
+    "late": "Events that came too late.",
+    "over_limit": "Events with more matches than the limit.",
+    "changes": "Additions, changes and removals of subscriptions taken in.",
+    "refused_subscriptions": "Changes of subscriptions that could not be read.",
+    "detections": "Patterns that happened.",
+}
+"""The fields of a report that are summed over its batches, and what they count."""
+
 SHARED_FIELDS = ("events",)
 """Counts that both queries of a pipeline make of the same events."""
 

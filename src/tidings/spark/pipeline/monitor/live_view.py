@@ -18,7 +18,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from tidings.spark.pipeline.monitor.batch_report import get_utc_now
+from tidings.spark.pipeline.monitor.batch_report import COUNT_FIELDS, get_utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,18 +39,11 @@ SHOWN_MISMATCHES = 3
 SHOWN_WARNINGS = 3
 """Warnings that stay visible."""
 
-TOTAL_FIELDS = (
-    *("events", "matches", "dead_letters", "duplicates", "late", "over_limit", "changes", "refused_subscriptions"),
-    "detections",
-)
-"""Fields of a report that the view sums."""
-
 
 class LiveView:
     """Draws the progress of a pipeline; other output on the same console appears above it."""
 
     def __init__(self, console: Console, *, name: str, now: Callable[[], datetime] = get_utc_now) -> None:
-        """Start drawing."""
         self._name, self._now, self._begun = name, now, now()
         self._lock = threading.Lock()
         self._status = "starting"
@@ -74,7 +67,7 @@ class LiveView:
             self._last, self._status = report, "running"
             self._first = self._first or report.started
             self._latest[report.query] = report
-            self._totals.update({name: report.count_for_total(name) for name in TOTAL_FIELDS})
+            self._totals.update({name: report.count_for_total(name) for name in COUNT_FIELDS})
             self._recent.append(report)
 
     def warn(self, text: str) -> None:

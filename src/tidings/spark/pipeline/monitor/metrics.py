@@ -1,7 +1,8 @@
 """A pipeline's reports as metrics that Prometheus fetches from `http://HOST:PORT/metrics`.
 
-Counters go up from 0 with the process, as Prometheus expects. Every series has the label `pipeline`. The registry is
-our own, so a program that serves metrics itself is not touched.
+The counts of a report are counters, such as `tidings_events_total`, which go up from 0 with the process, as Prometheus
+expects. Every series has the label `pipeline`. The registry is our own, so a program that serves metrics itself is not
+touched.
 """
 
 from __future__ import annotations
@@ -11,25 +12,13 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
 
 from tidings.errors import CannotServe
+from tidings.spark.pipeline.monitor.batch_report import COUNT_FIELDS
 
 if TYPE_CHECKING:
     from threading import Thread
     from wsgiref.simple_server import WSGIServer
 
     from tidings.spark.pipeline.monitor.batch_report import BatchReport
-
-COUNTER_HELP = {
-    "events": "Events read.",
-    "matches": "Matches found.",
-    "dead_letters": "Events that could not be read.",
-    "duplicates": "Events left out because their id came before.",
-    "late": "Events that came too late.",
-    "over_limit": "Events with more matches than the limit.",
-    "changes": "Additions, changes and removals of subscriptions taken in.",
-    "refused_subscriptions": "Changes of subscriptions that could not be read.",
-    "detections": "Patterns that happened.",
-}
-"""Fields of a report that are counters, as `tidings_events_total`, and their help."""
 
 GAUGE_HELP = {
     "batch": "Number of the last batch.",
@@ -60,7 +49,7 @@ class Metrics:
         registry, label = CollectorRegistry(), ("pipeline",)
         self._name = name
         self._counters = {
-            key: Counter(f"tidings_{key}", text, label, registry=registry) for key, text in COUNTER_HELP.items()
+            key: Counter(f"tidings_{key}", text, label, registry=registry) for key, text in COUNT_FIELDS.items()
         }
         self._warnings = Counter("tidings_warnings", "Warnings given.", label, registry=registry)
 

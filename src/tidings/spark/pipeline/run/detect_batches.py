@@ -144,10 +144,9 @@ def _find_bad_events(events: DataFrame, detector: Detector) -> DataFrame:
 
 
 class DetectBatches(BatchHandler):
-    """Processes the micro-batches of the detection query."""
+    """Processes the micro-batches of the detection query; `patterns` is the number of patterns."""
 
     def __init__(self, pipeline: Pipeline, *, patterns: int, checkpoint: Checkpoint, sinks: BatchSinks) -> None:
-        """Take everything that a batch needs, and the number of patterns."""
         super().__init__(checkpoint, FOLDER)
         self._pipeline, self._sinks, self._patterns = pipeline, sinks, patterns
         self._is_beside = pipeline.subscriptions is not None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ from tidings.spark.pipeline.monitor.listeners import open_monitor
 from tidings.spark.pipeline.run.checkpoint import Checkpoint
 from tidings.spark.pipeline.run.detect_batches import DETECTION, FOLDER, KEY, DetectBatches, detect_stream
 from tidings.spark.pipeline.run.match_batches import ARRIVED, REFUSED, BatchSinks, MatchBatches, resolve_column
-from tidings.spark.pipeline.run.queries import SUMMED_FIELDS, follow_queries, start_query
+from tidings.spark.pipeline.run.queries import follow_queries, start_query
 from tidings.spark.pipeline.run.stopping import StopSignal
 from tidings.spark.pipeline.run.subscription_follower import build_query_context, open_live
 from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, FailureReport, redirect_spark_log
@@ -47,16 +47,13 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline.config.reading import FileMistake
     from tidings.spark.pipeline.run.queries import BatchHandler, RunningQuery
 
-TOTAL_FIELDS = ("batches", *SUMMED_FIELDS, "refused_subscriptions")
-"""The counts of a handler that make up the totals of a run."""
-
 MASTER = "local[*,4]"
 """All cores of this machine; a task whose worker dies is retried, which `local[*]` alone does not do."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunTotals:
-    """The totals of a run."""
+    """The counts of all handlers of a run, added up, and how the run ended."""
 
     batches: int
     events: int
@@ -97,7 +94,8 @@ def run(
         totals = sum((handler.totals for _, handler in queries), Counter())
         if refused := totals["refused_subscriptions"]:
             monitor.show_status(f"{refused:,} changes of subscriptions were refused: {checkpoint.refusals}")
-        return RunTotals(**{name: totals[name] for name in TOTAL_FIELDS}, stopped=stopping.requested.is_set())
+        counts = {field.name: totals[field.name] for field in fields(RunTotals) if field.name != "stopped"}
+        return RunTotals(**counts, stopped=stopping.requested.is_set())
 
 
 def _choose_state_store(session: SparkSession, pipeline: Pipeline) -> str:
