@@ -42,6 +42,8 @@ PATIENCE = 5
 POLL_S = 0.2
 """How often the child's processor time is read."""
 
+MACHINE_MEMORY = Path("/proc/meminfo")
+
 Send: TypeAlias = "Callable[[Any], None]"
 """Sends anything that can be pickled to the parent."""
 
@@ -155,3 +157,14 @@ def _read_processor_s(pid: int | None) -> float:
     except OSError:
         return 0.0
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def read_available_memory() -> int:
+    """Return how much memory the machine can still give; a terabyte where it is not reported."""
+    return read_status("MemAvailable", MACHINE_MEMORY) or 2**40
+
+
+def compute_allowance(most: int | None = None) -> int:
+    """Return how much one forked process may take: most of what is free, less what it may copy of this process."""
+    free = int(0.8 * (read_available_memory() - read_status("RssAnon")))
+    return max(2**30, free if most is None else min(free, most))

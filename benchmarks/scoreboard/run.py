@@ -23,12 +23,12 @@ import pyarrow as pa
 import tidings as td
 from benchmarks.scoreboard.entrants import AlgorithmEntrant, EngineEntrant, Entrant, PeerEntrant, bind_workload
 from benchmarks.scoreboard.entries import ENGINE, READ, Entry, format_outcome, read_entries, sort_entries
-from benchmarks.scoreboard.forked_process import Ending, run_forked
+from benchmarks.scoreboard.forked_process import Ending, compute_allowance, read_available_memory, run_forked
 from benchmarks.scoreboard.measure_entrant import compare_answers, measure_entrant
 from benchmarks.scoreboard.page import write_page
 from tidings.bench.harness import Settings, describe_run, peers
 from tidings.bench.harness.measure import BATCH_SIZE
-from tidings.bench.harness.process_memory import compute_allowance, read_available_memory, read_status
+from tidings.bench.harness.process_memory import read_status
 from tidings.bench.harness.results import Role
 from tidings.bench.harness.timing import Clock
 from tidings.bench.workloads import WORKLOADS, workload

@@ -12,7 +12,7 @@ import tidings as td
 from tidings.engine.tuning import use_tuning
 from tidings.model import And, Or, Test
 from tidings.model.arrow_types import to_rows
-from tidings.testing.checks.base import for_all
+from tidings.testing.checks.base import run_on_cases
 from tidings.testing.checks.matching import check_agrees_with_evaluate_on_car_ads, compare_with_evaluate
 from tidings.testing.strategies import cases
 
@@ -62,7 +62,9 @@ def test_every_pair_is_as_the_law_says(way):
 @pytest.mark.parametrize("way", WAYS)
 def test_drawn_cases_are_as_the_law_says(way):
     with set_to(way):
-        for_all(cases(bad=True, filters=6, events=6), lambda case: compare_with_evaluate(td.Matcher, case), examples=40)
+        run_on_cases(
+            cases(bad=True, filters=6, events=6), lambda case: compare_with_evaluate(td.Matcher, case), examples=40
+        )
         check_agrees_with_evaluate_on_car_ads(td.Matcher)
 
 

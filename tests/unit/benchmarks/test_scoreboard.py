@@ -12,10 +12,10 @@ import pytest
 from benchmarks.scoreboard import entries as board
 from benchmarks.scoreboard import run as scoreboard
 from benchmarks.scoreboard.entrants import AlgorithmEntrant, EngineEntrant, bind_workload
-from benchmarks.scoreboard.forked_process import READY, Ending, run_forked
+from benchmarks.scoreboard.forked_process import READY, Ending, compute_allowance, run_forked
 from benchmarks.scoreboard.measure_entrant import compare_answers, measure_entrant
 from tidings.bench.harness.measure import Settings
-from tidings.bench.harness.process_memory import compute_allowance, read_status
+from tidings.bench.harness.process_memory import read_status
 from tidings.bench.harness.results import Role
 from tidings.bench.workloads import workload
 from tidings.errors import FileError, Unsupported

@@ -87,11 +87,6 @@ class Scan:
         return self.find_pairs(prepared).counts
 
 
-def write_pairs(pairs: MatchPairs) -> None:
-    """Write the answer down, as every matcher must."""
-    kernels.write_pairs(pairs.starts, pairs.rows)
-
-
 class Expressions:
     """Every text expression of a sample, compiled, and tested against every title in turn."""
 

@@ -65,7 +65,7 @@ def build_chart_rows(chart: Chart) -> list[list[str]]:
     return [*rows, *([format_number(x), *row] for x, row in zip(xs, cells, strict=True))]
 
 
-def chart_to_dict(chart: Chart) -> dict[str, object]:
+def dump_chart(chart: Chart) -> dict[str, object]:
     """Return plain values, for JSON."""
     lines = [
         {"name": line.name, "points": [{"x": x, **figure.to_dict()} for x, figure in line.points]}

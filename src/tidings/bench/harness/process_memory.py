@@ -1,4 +1,4 @@
-"""Memory of processes: what this one holds, what the machine can give, and bytes per subscription of a matcher.
+"""Memory of processes: what this one holds, and bytes per subscription of a matcher.
 
 A matcher is measured in a process of its own. The child builds and drops a small matcher first, so that libraries and
 compiled code are loaded; then it reads its anonymous resident memory before and after building the real one and
@@ -31,7 +31,6 @@ METHOD = "anonymous resident memory of a child process after building and one ba
 """How memory is measured, for notes beside the figures."""
 
 STATUS = Path("/proc/self/status")
-MACHINE_MEMORY = Path("/proc/meminfo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +82,11 @@ def settle_resident_memory() -> int:
     return read_status("RssAnon")
 
 
-def read_status(name: str) -> int:
-    """Return a line of this process's status in bytes: `VmSize`, `RssAnon`, `VmHWM`; 0 where it is not reported."""
-    return _read_bytes(STATUS, name)
+def read_status(name: str, path: Path = STATUS) -> int:
+    """Return a line of this process's status in bytes: `VmSize`, `RssAnon`, `VmHWM`; 0 where it is not reported.
 
-
-def read_available_memory() -> int:
-    """Return how much memory the machine can still give; a terabyte where it is not reported."""
-    return _read_bytes(MACHINE_MEMORY, "MemAvailable") or 2**40
-
-
-def compute_allowance(most: int | None = None) -> int:
-    """Return how much one forked process may take: most of what is free, less what it may copy of this process."""
-    free = int(0.8 * (read_available_memory() - read_status("RssAnon")))
-    return max(2**30, free if most is None else min(free, most))
-
-
-def _read_bytes(path: Path, name: str) -> int:
+    With `path=Path("/proc/meminfo")`, a line of the machine's: `MemAvailable`.
+    """
     if not path.exists():
         return 0
     lines = path.read_text(encoding="utf-8").splitlines()

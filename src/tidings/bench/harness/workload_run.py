@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.bench.harness import peers
-from tidings.bench.harness.baselines import Expressions, Law, Scan, write_pairs
+from tidings.bench.harness.baselines import Expressions, Law, Scan
 from tidings.bench.harness.measure import MeasuredMatcher, Settings, measure_matcher
 from tidings.bench.harness.results import BATCH, Result, Role
 from tidings.bench.harness.subscription_forms import count_spare
@@ -25,6 +25,7 @@ from tidings.bench.workloads import Baseline, Workload
 from tidings.bench.workloads import workload as find_workload
 from tidings.errors import TidingsError
 from tidings.kernels.array_types import IntArray
+from tidings.kernels.papers.baselines import write_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -130,7 +131,8 @@ class _Run:
         if self.workload.writes:
             count = len(timed.counts)
             pairs = scan.find_pairs(scan.prepare_events(self.events.slice(0, count)))
-            seconds = time_repeats(lambda: write_pairs(pairs), repeat=2 * settings.repeat, budget_s=settings.budget_s)
+            write = partial(write_pairs, pairs.starts, pairs.rows)
+            seconds = time_repeats(write, repeat=2 * settings.repeat, budget_s=settings.budget_s)
             figures = {BATCH: to_figure(seconds, "us", by=US / count)}
             note = "knows the matches and only writes (event, row)"
             results.append(Result(key, n, "write", Role.BASELINE, count, figures, note=note))

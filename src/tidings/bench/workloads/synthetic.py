@@ -32,7 +32,7 @@ def build_ranges(*, wanted: int = 10, attributes: int = 20, width: float = 0.3) 
     """Closed integer ranges of one width on some of the attributes; events carry all of them."""
     names, span = _name_attributes(attributes), round(width * DOMAIN)
 
-    def columns(n: int, rng: Generator) -> dict[str, pa.Array]:
+    def draw_columns(n: int, rng: Generator) -> dict[str, pa.Array]:
         has_range = _draw_mask(rng, n, wanted=wanted, attributes=attributes)
         lows = rng.integers(0, DOMAIN - span, (attributes, n), dtype=np.int32, endpoint=True)
         return _make_ranges(names, lows, lows + np.int32(span), has_range)
@@ -43,7 +43,7 @@ def build_ranges(*, wanted: int = 10, attributes: int = 20, width: float = 0.3) 
         expected=lambda n: n * ((span + 1) / (DOMAIN + 1)) ** wanted,
         tolerance=0.35,
         make_events=lambda count, rng: _name_rows(names, rng.integers(0, DOMAIN, (attributes, count))),
-        make_columns=columns,
+        make_columns=draw_columns,
         schema=dict.fromkeys(names, "number"),
         peers={"mokaccino": 2_000, "duckdb": 100_000, "numpy": 100_000},
     )
@@ -53,7 +53,7 @@ def build_ranges_float(*, wanted: int = 10, attributes: int = 20, width: float =
     """Closed ranges of floats from 0 to 1 on some of the attributes; events carry all of them."""
     names = _name_attributes(attributes)
 
-    def columns(n: int, rng: Generator) -> dict[str, pa.Array]:
+    def draw_columns(n: int, rng: Generator) -> dict[str, pa.Array]:
         has_range = _draw_mask(rng, n, wanted=wanted, attributes=attributes)
         lows = rng.random((attributes, n)) * (1 - width)
         return _make_ranges(names, lows, lows + width, has_range)
@@ -64,7 +64,7 @@ def build_ranges_float(*, wanted: int = 10, attributes: int = 20, width: float =
         expected=lambda n: n * width**wanted,
         tolerance=0.35,
         make_events=lambda count, rng: _name_rows(names, rng.random((attributes, count))),
-        make_columns=columns,
+        make_columns=draw_columns,
         schema=dict.fromkeys(names, "number"),
         peers={"duckdb": 100_000, "numpy": 100_000},
     )
@@ -74,7 +74,7 @@ def build_hem(*, m: int = 10, delta: float = 0.5) -> Workload:
     """Ranges as in section 5 of the HEM paper: one on each attribute, high = low + delta, all kinds of ends evenly."""
     names, span = _name_attributes(m), round(delta * EXACT)
 
-    def columns(n: int, rng: Generator) -> dict[str, pa.Array]:
+    def draw_columns(n: int, rng: Generator) -> dict[str, pa.Array]:
         ranges: dict[str, pa.Array] = {}
         for name in names:
             low = rng.integers(0, EXACT - span, n, endpoint=True)
@@ -91,7 +91,7 @@ def build_hem(*, m: int = 10, delta: float = 0.5) -> Workload:
         expected=lambda n: n * delta**m,
         tolerance=0.25,
         make_events=lambda count, rng: _name_rows(names, rng.integers(0, EXACT, (m, count), endpoint=True) / EXACT),
-        make_columns=columns,
+        make_columns=draw_columns,
         schema=dict.fromkeys(names, "number"),
         peers={"duckdb": 100_000, "numpy": 100_000},
     )

@@ -153,7 +153,7 @@ def collect_batch(matcher: Matcher, events: object) -> list[set[SubId]]:
     return [set(ids) for ids in matcher.match_many(events).by_event()]
 
 
-def for_all(strategy: st.SearchStrategy[T], body: Callable[[T], None], *, examples: int) -> None:
+def run_on_cases(strategy: st.SearchStrategy[T], body: Callable[[T], None], *, examples: int) -> None:
     """Run the body on drawn cases, the same ones every time; hypothesis shrinks a failure.
 
     `examples` is how many where hypothesis' profile has its default of a hundred, and grows and shrinks with it.

@@ -20,7 +20,7 @@ from tidings.testing.checks.base import (
     expect_error,
     fill_matcher,
     find_scope,
-    for_all,
+    run_on_cases,
 )
 from tidings.testing.strategies import cases, mixed_cases
 
@@ -40,7 +40,7 @@ BAD = {"make": "ford", "brand": 7, "price": "expensive"}
 
 def check_agrees_with_evaluate(factory: Factory) -> None:
     """On drawn worlds, filters and events, answers are those of `evaluate`, for single events and batches."""
-    for_all(cases(bad=True), lambda case: compare_with_evaluate(factory, case), examples=150)
+    run_on_cases(cases(bad=True), lambda case: compare_with_evaluate(factory, case), examples=150)
 
 
 def compare_with_evaluate(factory: Factory, case: Case) -> None:
@@ -78,7 +78,7 @@ def _evaluate_all(filters: dict[int, Filter], event: dict[str, EventValue], worl
 
 def check_agrees_with_evaluate_on_mixed_kinds(factory: Factory) -> None:
     """Answers are those of `evaluate` where filters read one attribute as different kinds; no event is bad."""
-    for_all(mixed_cases(find_scope(factory)), lambda case: compare_with_evaluate(factory, case), examples=100)
+    run_on_cases(mixed_cases(find_scope(factory)), lambda case: compare_with_evaluate(factory, case), examples=100)
 
 
 def check_kinds_live_side_by_side(factory: Factory) -> None:

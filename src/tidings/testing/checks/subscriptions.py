@@ -19,7 +19,7 @@ from tidings.testing.checks.base import (
     expect_error,
     fill_matcher,
     find_scope,
-    for_all,
+    run_on_cases,
 )
 from tidings.testing.hypothesis_import import evenly
 from tidings.testing.strategies import cases, mixed_cases
@@ -148,7 +148,7 @@ def check_what_cannot_be_expressed_is_refused_by_name(factory: Factory) -> None:
 def check_subscriptions_do_not_touch_each_other(factory: Factory) -> None:
     """Adding and removing subscriptions changes neither the matches of others nor which events are bad."""
     drawn = evenly((mixed_cases(find_scope(factory)), cases(bad=True)))
-    for_all(drawn, lambda case: _check_isolation(factory, case), examples=60)
+    run_on_cases(drawn, lambda case: _check_isolation(factory, case), examples=60)
 
 
 def _check_isolation(factory: Factory, case: Case) -> None:
