@@ -107,8 +107,14 @@ NAMED_BY_OTHERS = _words("command callback composite register_strategy")
 """Decorators of functions that bear a command's name, or a strategy's, which are nouns as those of hypothesis are."""
 
 
+NAMED_AS_NOUNS = tuple(map(Path, ("src/tidings/testing/strategies", "src/tidings/bench/workloads")))
+"""Folders whose functions may be nouns: a strategy or a workload is called by what it yields, as `st.lists` is."""
+
+
 def verbless(path: Path, tree: ast.Module) -> Iterator[str]:
     """Yield functions whose names do not begin with a verb; a grammar's rules name the methods of its transformer."""
+    if path.parent in NAMED_AS_NOUNS:
+        return
     exempt = {
         method
         for node in ast.walk(tree)
