@@ -221,7 +221,7 @@ def _bytes(texts: list[str], mode: str) -> tuple[int, int]:
     made = detector_of([parse_pattern(text) for text in texts], mode)
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return after - before, sum(part.nbytes for machine_, _ in made.run.graph_runs() for part in machine_.graph)
+    return after - before, sum(part.nbytes for machine_, _ in made.run.prepare_graph_runs() for part in machine_.graph)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 
 import tidings as td
 from tidings import lang
-from tidings.patterns.definition import reports, seen
+from tidings.patterns.definition import judge_events, list_reports
 from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
 
 FOLDER = Path(__file__).parent / "patterns"
@@ -98,8 +98,8 @@ def test_case_by_the_definition(case):
         events += rows_of(step, len(events)) if "events" in step else []
         now = max(now, step.get("time", 0), *(event["time"] for event in events))
     pattern = lang.parse_pattern(written(case, text))
-    stream = seen(pattern, [event | {"time": EPOCH + timedelta(seconds=event["time"])} for event in events])
-    found = reports(pattern, stream, mode, until=now * 1_000_000)
+    stream = judge_events(pattern, [event | {"time": EPOCH + timedelta(seconds=event["time"])} for event in events])
+    found = list_reports(pattern, stream, mode, until=now * 1_000_000)
     wanted = [tuple(events) for _, events in case["reports"]]
     assert len(found) == len(wanted)
     assert all(any(events in one.choices for one in found) for events in wanted)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import tidings as td
 from tidings import lang
-from tidings.patterns.definition import group_reports, seen, sort_key, split_stream
+from tidings.patterns.definition import group_reports, judge_events, sort_key, split_stream
 
 S = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -68,7 +68,7 @@ def end_of(events, more=0):
 
 def hold(pattern, events, found, *, until, stream=None):
     """Hold the detections of each mode to the definition: as many, each an allowed choice, in order, well bound."""
-    stream = seen(pattern, events) if stream is None else stream
+    stream = judge_events(pattern, events) if stream is None else stream
     parts = [_Listed(part, until) for part in split_stream(pattern, stream)] if stream else []
     bound = {}
     for one in (one for part in parts for one in part.listed):
@@ -84,9 +84,9 @@ class _Listed:
     """The matches of one key, listed once for all modes."""
 
     def __init__(self, part, until):
-        self.find_last_event, self.listed = part.find_last_event, list(part.embeddings(until))
+        self.find_last_event, self.listed = part.find_last_event, list(part.iterate_embeddings(until))
 
-    def embeddings(self, _until):
+    def iterate_embeddings(self, _until):
         return self.listed
 
 

@@ -103,7 +103,7 @@ SETTINGS = st.fixed_dictionaries(
 @given(patterns(overlapping=True), streams(), st.sampled_from(("restart", "overlap", "any", "next")), SETTINGS)
 def test_every_probability_is_one_and_a_longer_horizon_is_no_less_likely(pattern, history, mode, given):
     model = trained(pattern, history, mode, **given)
-    curve, part = model.estimates(model["p"]).curve(1100)
+    curve, part = model.estimates(model["p"]).compute_curve(1100)
     assert np.isfinite(curve).all()
     assert curve.min() >= 0
     assert curve.max() <= 1
@@ -138,7 +138,7 @@ def test_of_keys_it_is_the_share_of_waits_in_the_stream_drawn_towards_the_thinne
     model = trained(pattern, history, smoothing=by)
     estimates, later = model.estimates(model["p"]), model["p"].counts.later
     found = build_table(estimates, Horizon(count), keyed=True, traffic=model.traffic).chances
-    curve, place = estimates.curve(count)[0], sum(edge < count for edge in EDGES)
+    curve, place = estimates.compute_curve(count)[0], sum(edge < count for edge in EDGES)
     for line in {0, *np.flatnonzero(later.any(axis=1)).tolist()}:
         seen, counted = known_waits(later[line], count), kaplan_meier(later[line])[place]
         for column in (0, 1, 4):
@@ -149,7 +149,7 @@ def test_of_keys_it_is_the_share_of_waits_in_the_stream_drawn_towards_the_thinne
 @given(patterns(overlapping=True, **PLAIN), streams(), SETTINGS)
 def test_rows_of_the_chain_sum_to_one(pattern, history, given):
     model = trained(pattern, history, **given)
-    chances = model.estimates(model["p"]).chances()
+    chances = model.estimates(model["p"]).compute_chances()
     assert chances.min() >= 0
     np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-12)
 

@@ -213,7 +213,7 @@ ROWS = st.lists(st.integers(0, 4), min_size=counts.CODES, max_size=counts.CODES)
 
 @given(ROWS)
 def test_waits_that_were_cut_off_leave_when_they_are_cut(row):
-    share, known = estimates.kaplan_meier(np.array([row], float))
+    share, known = estimates.fit_kaplan_meier(np.array([row], float))
     assert share[0] == pytest.approx(kaplan_meier(row), abs=1e-12)
     assert known[0].tolist() == [known_waits(row, edge) for edge in EDGES]
 
@@ -224,7 +224,7 @@ def test_where_nothing_was_cut_off_it_is_the_share_that_ended(ended, never):
     row[0, : len(EDGES)], row[0, -1] = ended, never
     total = max(1, sum(ended) + never)
     wanted = [sum(ended[: at + 1]) / total for at in range(len(EDGES))]
-    assert estimates.kaplan_meier(row)[0][0] == pytest.approx(wanted, abs=1e-12)
+    assert estimates.fit_kaplan_meier(row)[0][0] == pytest.approx(wanted, abs=1e-12)
 
 
 @given(patterns(**PLAIN), streams(most=12), MODES, st.integers(1, 6))
@@ -232,7 +232,7 @@ def test_without_smoothing_the_direct_share_is_that_of_the_waits(pattern, events
     model = trained(pattern, events, mode, estimator="direct", smoothing=0, context=0)
     one = known(model)
     assert not one.course.approximate
-    curve, part = model.estimates(one).curve(count)
+    curve, part = model.estimates(one).compute_curve(count)
     rows = dense(counted(one.course, pattern, events).waits, one.counts.waits.shape)
     for cell in range(one.course.cells):
         if known_waits(rows[cell], count):
@@ -245,7 +245,7 @@ def test_both_is_the_direct_share_drawn_towards_the_chain(pattern, events, count
     model = trained(pattern, events, smoothing=smoothing, context=0)
     one = known(model)
     assert not one.course.approximate
-    chain = model.using(estimator="chain").estimates(one).curve(count)[0]
+    chain = model.using(estimator="chain").estimates(one).compute_curve(count)[0]
     rows = one.counts.waits
     curve = np.zeros(one.course.cells)
     for at in range(1, count + 1):
@@ -254,4 +254,4 @@ def test_both_is_the_direct_share_drawn_towards_the_chain(pattern, events, count
             part = seen / (seen + 40 * smoothing)
             found = part * kaplan_meier(rows[cell])[at - 1] + (1 - part) * chain[at, cell]
             curve[cell] = max(curve[cell], found)  # never less likely than a shorter horizon
-    assert model.estimates(one).curve(count)[0][count] == pytest.approx(curve, abs=1e-12)
+    assert model.estimates(one).compute_curve(count)[0][count] == pytest.approx(curve, abs=1e-12)

@@ -32,7 +32,7 @@ SETTINGS = st.fixed_dictionaries(
 
 
 def curve(model, most=8):
-    return {key: model.estimates(one).curve(most)[0] for key, one in model.patterns.items()}
+    return {key: model.estimates(one).compute_curve(most)[0] for key, one in model.patterns.items()}
 
 
 def same_forecasts(one, other, within=1e-9):

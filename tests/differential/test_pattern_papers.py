@@ -36,14 +36,14 @@ def test_figure_6_merges_ten_states_into_six():
     detector = td.Detector()
     for name, text in {"cs1": "a ; b ; c", "cs2": "a ; b ; d", "cs3": "a"}.items():
         detector.add(name, named(*text.split(" ; ")) + text)
-    [(machine, _)] = detector.run.graph_runs()
+    [(machine, _)] = detector.run.prepare_graph_runs()
     ends = [key for key in machine.merged.edges if key.target < 0]
     assert len(machine.merged.nodes) == 3, "the start, M1 and M2"
     assert len(ends) == 3, "M3, M4 and M5: the last step of a pattern is an edge"
     alone = [td.Detector() for _ in range(3)]
     for one, (name, text) in zip(alone, {"cs1": "a ; b ; c", "cs2": "a ; b ; d", "cs3": "a"}.items(), strict=True):
         one.add(name, named(*text.split(" ; ")) + text)
-    assert sum(len(one.run.graph_runs()[0][0].merged.nodes) + 1 for one in alone) == 10
+    assert sum(len(one.run.prepare_graph_runs()[0][0].merged.nodes) + 1 for one in alone) == 10
 
 
 def test_figure_7_gives_exactly_one_match():

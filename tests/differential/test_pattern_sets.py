@@ -12,7 +12,7 @@ from pattern_worlds import PLENTY, S, alike, hold, moment
 
 import tidings as td
 from tidings.model.patterns import Mode
-from tidings.patterns.definition import seen
+from tidings.patterns.definition import judge_events
 from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
 from tidings.testing.strategies.patterns import patterns
 
@@ -100,7 +100,7 @@ class Sets(RuleBasedStateMachine):
             if events:
                 first = events[0]["id"]
                 mine = [replace(one, events=tuple(id_ - first for id_ in one.events)) for one in reported]
-                stream = [replace(seen(pattern, [event])[0], time=event["stands"]) for event in events]
+                stream = [replace(judge_events(pattern, [event])[0], time=event["stands"]) for event in events]
                 hold(pattern, events, {mode: mine}, until=self.now, stream=stream)
             else:
                 assert not reported
@@ -225,5 +225,5 @@ def test_what_was_compiled_is_shared_with_a_fork():
     detector.add("one", AB)
     detector.detect_many(letters("a"))
     forked = detector.fork()
-    assert forked.run.graph_runs()[0][0] is detector.run.graph_runs()[0][0]
+    assert forked.run.prepare_graph_runs()[0][0] is detector.run.prepare_graph_runs()[0][0]
     assert alike(forked.detect_many(letters("ab"))) == [("one", S, (0, 1), ())]

@@ -30,7 +30,7 @@ import tidings as td
 from tidings import lang
 from tidings.model.patterns import Mode
 from tidings.patterns.compile.pattern_automaton import PatternAutomaton, determinise
-from tidings.patterns.definition import Seen, seen
+from tidings.patterns.definition import SeenEvent, judge_events
 from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
 from tidings.testing.strategies.patterns import patterns, streams, words
 
@@ -106,7 +106,7 @@ def test_a_declared_attribute_gives_its_declared_reading(pattern, events, keys):
     rows = [event | {"key": key, "other": str(event.get("other"))} for event, key in zip(events, keys, strict=False)]
     table = pa.table({name: [row[name] for row in rows] for name in ("id", "time", "kind", "other")})
     table = table.append_column("key", pa.array([None if row["key"] is None else str(row["key"]) for row in rows]))
-    until, stream = end_of(rows), seen(pattern, rows, schema=DECLARED)
+    until, stream = end_of(rows), judge_events(pattern, rows, schema=DECLARED)
     for form in (rows, table.cast(table.schema)) if rows else (rows,):
         detector = detector_of(pattern, *ALL, schema=DECLARED)
         found = [*detector.detect_many(form), *detector.on_time(moment(until))]
@@ -220,7 +220,7 @@ def test_all_words_of_six_letters_are_reported_as_the_definition_says(merged):
     trees, until = {text: parsed(text) for text in ROOTS}, 7 * S
     for word in product("abc", repeat=6):
         events = stream_of([(kind, place * S) for place, kind in enumerate(word)])
-        stream = [Seen(place * S, frozenset(kind), {}) for place, kind in enumerate(word)]
+        stream = [SeenEvent(place * S, frozenset(kind), {}) for place, kind in enumerate(word)]
         detector, found = merged.fork(), {}
         for one in [*detector.detect_many(events), *detector.on_time(moment(until))]:
             found.setdefault(one.pattern, []).append(one)
@@ -234,7 +234,7 @@ def test_an_automaton_reports_where_the_detector_does(pattern, word, mode):
     automaton = determinise(pattern, mode, schema=td.Schema({"kind": "text"}))
     if isinstance(automaton, PatternAutomaton):
         events = stream_of(word)
-        walked = walk_automaton(automaton, [event.names for event in seen(pattern, events)])
+        walked = walk_automaton(automaton, [event.names for event in judge_events(pattern, events)])
         found = [max(one.events) for one in detector_of(pattern, mode).detect_many(events)]
         assert found == [place for place, reported in enumerate(walked) if reported]
 

@@ -77,7 +77,7 @@ def space_of(pattern: Pattern, mode: Mode, schema: Schema | None = None) -> Spac
         msg = f"the pattern has no automaton: {made.reason}"
         raise TypeError(msg)
     labels = {"+".join(sorted(symbol)) or "*": number for number, symbol in enumerate(made.minterms.symbols)}
-    return Space(made.table, made.finals(), labels=labels)
+    return Space(made.table, made.mark_final_states(), labels=labels)
 
 
 # The two models of Figure 11 -------------------------------------------------------------------

@@ -72,7 +72,7 @@ def paper_states(machine: PaperMachine) -> States:
 
 def our_states(detector: td.Detector) -> States:
     """Count the places of ours; each way in which matches end is one too, as the paper's last states are."""
-    ((machine, _),) = detector.run.graph_runs()
+    ((machine, _),) = detector.run.prepare_graph_runs()
     merged = machine.merged
     edges = [(key.source, key.target, len(completed)) for key, completed in merged.edges.items()]
     before = {target: source for source, target, _ in edges if target >= 0}  # sequences: one way to each place

@@ -60,7 +60,7 @@ def cells_of(model: td.Model, name: str) -> Space:
 
 def chances(model: td.Model, name: str, most: int) -> NDArray[np.float64]:
     """Return `p[n - 1, cell]` for n from 1 to `most` of the key's own events."""
-    return model.estimates(model[name]).curve(most)[0][1:]
+    return model.estimates(model[name]).compute_curve(most)[0][1:]
 
 
 # Figure 11 -------------------------------------------------------------------------------------

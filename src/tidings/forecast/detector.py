@@ -24,7 +24,7 @@ from tidings.matcher.admission import check_on_error
 from tidings.model.patterns import Pattern
 from tidings.patterns import Detection, Detections, PatternCatalog, PatternSet, Run, StreamSettings
 from tidings.patterns.pattern_set import check_pattern, parse_lateness
-from tidings.patterns.run.event_times import datetime_of, moment_of
+from tidings.patterns.run.event_times import parse_moment, to_datetime
 from tidings.patterns.run.graph_run import MOST_PARTIALS
 from tidings.patterns.state.graph_bytes import pack_state, unpack_state
 from tidings.patterns.state.run_bytes import dump_patterns, dump_run, load_patterns, load_run
@@ -234,7 +234,7 @@ class Detector:
 
         What comes later with an earlier time is late. Forecasts of events that waited are in `latest_forecasts`.
         """
-        detections = self.run.pass_time(moment_of(now))
+        detections = self.run.pass_time(parse_moment(now))
         self._collect_forecasts()
         return list(detections)
 
@@ -245,7 +245,7 @@ class Detector:
     def next_deadline(self) -> datetime | None:
         """Return when the earliest absence may complete; `None` when no pattern waits for one."""
         deadline = self.run.next_deadline
-        return None if deadline is None else datetime_of(deadline)
+        return None if deadline is None else to_datetime(deadline)
 
     @property
     def dropped(self) -> int:
@@ -283,7 +283,7 @@ class Detector:
         Values that filters cannot read as the kind they ask for, values that no variable takes (several, records),
         and events without a time where patterns ask for times. None of it makes an event bad, or touches others.
         """
-        return self.compile().mismatches()
+        return self.compile().list_mismatches()
 
     # Settings ----------------------------------------------------------------------------------
 

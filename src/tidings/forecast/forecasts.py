@@ -16,8 +16,8 @@ from tidings.forecast.predicting.following import ForecastRows
 from tidings.forecast.predicting.probability_table import ProbabilityTable
 from tidings.kernels.array_types import FloatArray, IntArray
 from tidings.patterns.run.event_archive import EventRecords
-from tidings.patterns.run.event_times import datetime_of
-from tidings.patterns.run.portions import key_text
+from tidings.patterns.run.event_times import to_datetime
+from tidings.patterns.run.portions import format_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _iterate_batch(batch: ForecastBatch) -> Iterator[tuple[int, EventForecast]]:
     for place, (member, event, key, cell) in enumerate(numbers):
         table, value = batch.tables[member], batch.values[key] if batch.keyed else None
         assert table is not None
-        chance, at = float(rows.probability[place]), datetime_of(int(batch.times[event]))
+        chance, at = float(rows.probability[place]), to_datetime(int(batch.times[event]))
         forecast = Forecast(batch.names[member], value, chance, table.horizon.value, table.name_estimator(cell))
         yield batch.base + event, EventForecast(records.ids[place], at, forecast)
 
@@ -127,7 +127,7 @@ def _list_columns(batch: ForecastBatch) -> list[Any]:
     pairs, places = np.unique(np.column_stack([rows.member, rows.cell]), axis=0, return_inverse=True)
     tables = [(batch.tables[member], cell) for member, cell in pairs.tolist()]
     estimators = [table.name_estimator(cell) for table, cell in tables if table is not None]
-    keys = [key_text(batch.values[key]) if batch.keyed else None for key in rows.key.tolist()]
+    keys = [format_key(batch.values[key]) if batch.keyed else None for key in rows.key.tolist()]
     return [
         pa.array(batch.names, pa.string()).take(rows.member),
         pa.array(keys, pa.string()),

@@ -112,23 +112,23 @@ class Model:
         return f"<Model: {len(self):,} patterns, {self.now[0]:,} events, {self.settings.estimator}>"
 
     def recall_pattern(
-        self, watched: CompiledPattern, *, spans: Iterable[int] = (), **surroundings: Any
+        self, watched: CompiledPattern, vocabulary: Vocabulary | None = None, *, spans: Iterable[int] = ()
     ) -> CountedPattern:
         """Return the counts of a pattern; those of a new pattern are zero."""
-        key = pattern_key(watched.pattern, watched.mode)
+        key = make_pattern_key(watched.pattern, watched.mode)
         counted = self.patterns.get(key)
         if counted is None:
-            course = build_course(watched.pattern, watched.mode, context=self.settings.context, **surroundings)
-            counts = Counts.none(course, spans, keyed=is_keyed(watched.pattern))
+            course = build_course(watched.pattern, watched.mode, vocabulary, context=self.settings.context)
+            counts = Counts.make_empty(course, spans, keyed=is_keyed(watched.pattern))
             return CountedPattern(watched.name, watched.pattern, watched.mode, course, counts)
         missing = [span for span in spans if span not in counted.counts.spans]
-        more = Counts.none(counted.course, missing, keyed=is_keyed(counted.pattern)).spans
+        more = Counts.make_empty(counted.course, missing, keyed=is_keyed(counted.pattern)).spans
         counts = replace(counted.counts, spans=counted.counts.spans | more)
         return replace(counted, name=watched.name, counts=counts)
 
     def estimates(self, counted: CountedPattern) -> Estimates:
         """Return the estimates of a pattern, from which its probabilities are computed."""
-        prior = label_prior(counted, self.traffic, self.settings.smoothing)
+        prior = compute_label_prior(counted, self.traffic, self.settings.smoothing)
         return Estimates(counted.course, counted.counts, prior, self.settings.smoothing, self.settings.estimator)
 
     # Together ----------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class Model:
     def fade(self, now: int) -> Model:
         """Return the model with its counts as much weaker as its half-life makes them until a time."""
         assert self.settings.half_life is not None
-        by = self.settings.half_life.fading(self.now, (0, now))
+        by = self.settings.half_life.compute_fading(self.now, (0, now))
         patterns = {key: replace(counted, counts=counted.counts.scale(by)) for key, counted in self.patterns.items()}
         return self.with_counts(patterns=patterns, traffic=self.traffic.scale(by))
 
@@ -191,7 +191,7 @@ class Model:
         """Return the model of such bytes; `StateError` when they are none."""
         stored = read_model(data)
         model = cls(**stored.settings)
-        patterns = {pattern_key(counted.pattern, counted.mode): counted for counted in stored.patterns}
+        patterns = {make_pattern_key(counted.pattern, counted.mode): counted for counted in stored.patterns}
         return model.with_counts(patterns=patterns, traffic=stored.traffic, now=stored.now)
 
     def save(self, path: str | Path) -> None:
@@ -217,7 +217,7 @@ class Model:
         return format_model(self, name, horizon=horizon)
 
 
-def pattern_key(pattern: Pattern, mode: Mode) -> str:
+def make_pattern_key(pattern: Pattern, mode: Mode) -> str:
     """Return the key of a pattern in a model: its mode and tree, whatever its name."""
     return f"{mode} {json.dumps(json.loads(render_pattern(pattern, 'json')), sort_keys=True)}"
 
@@ -228,7 +228,7 @@ def is_same_course(course: Course, other: Course) -> bool:
     return same and bool((course.table == other.table).all() and (course.groups == other.groups).all())
 
 
-def label_prior(counted_pattern: CountedPattern, traffic: Traffic, smoothing: float) -> FloatArray:
+def compute_label_prior(counted_pattern: CountedPattern, traffic: Traffic, smoothing: float) -> FloatArray:
     """Return the probability of each label from the share of events that satisfied each filter; uniform where unknown.
 
     With smoothing, a filter that no event has satisfied yet is not impossible.
@@ -236,14 +236,14 @@ def label_prior(counted_pattern: CountedPattern, traffic: Traffic, smoothing: fl
     course, pattern = counted_pattern.course, counted_pattern.pattern
     shares: dict[str, float] = {}
     for name in pattern.list_filters():
-        names = filter_key(pattern, name)
+        names = make_filter_key(pattern, name)
         counted, asked = traffic.filters.get(names), traffic.asked.get(names, traffic.seen)
         if counted is not None and asked > 0:
             shares[name] = min(1.0, (counted + smoothing) / (asked + 2 * smoothing))
     if course.tracker is not None:
         guess = 1 / (len(pattern.list_filters()) + 1)
-        return course.tracker.prior({name: shares.get(name, guess) for name in pattern.list_filters()})
-    size, sets = len(course.labels), course.sets()
+        return course.tracker.guess_prior({name: shares.get(name, guess) for name in pattern.list_filters()})
+    size, sets = len(course.labels), course.list_filter_sets()
     if len(shares) < len(pattern.list_filters()):
         return np.full(size, 1 / size)
     if all(len(names) <= 1 for names in sets):
@@ -255,7 +255,7 @@ def label_prior(counted_pattern: CountedPattern, traffic: Traffic, smoothing: fl
     return prior / prior.sum() if prior.sum() > 0 else np.full(size, 1 / size)
 
 
-def filter_key(pattern: Pattern, name: str) -> str:
+def make_filter_key(pattern: Pattern, name: str) -> str:
     """Return the key of a named filter in a model: its text."""
     return render(pattern[name].filter)
 

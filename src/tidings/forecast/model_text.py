@@ -8,7 +8,7 @@ import numpy as np
 
 from tidings.forecast.courses.streams import bin_gaps
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.predicting.probability_table import build_table, places_of
+from tidings.forecast.predicting.probability_table import build_table, locate_on_grids
 from tidings.lang.patterns.durations import format_duration
 from tidings.patterns.run.machine import find_ways, is_keyed
 
@@ -62,29 +62,31 @@ def _compute_chances(
     """Return p by state, of an average key; each cell of a state has the weight of its visits."""
     parted = is_keyed(counted.pattern)
     asked = [Horizon(n, "own" if parted else "events") for n in AHEAD] if horizon is None else [Horizon.of(horizon)]
-    average = places_of(np.full((3, 1), np.nan), pace=model.traffic.pace(find_ways(counted.pattern)))[:, 0]
+    average = locate_on_grids(np.full((3, 1), np.nan), pace=model.traffic.estimate_pace(find_ways(counted.pattern)))[
+        :, 0
+    ]
     silence = bin_gaps(np.full((3, 1), np.nan))[:, 0]
     weight = counted.counts.waits.sum(axis=1) + 1e-9
     columns = []
     for ahead in asked:
         table = build_table(estimates, ahead, keyed=parted, traffic=model.traffic)
-        p = np.array([table.at(cell, average, silence) for cell in range(counted.course.cells)])
+        p = np.array([table.look_up(cell, average, silence) for cell in range(counted.course.cells)])
         columns.append(_sum_by_state(p * weight, counted) / np.maximum(_sum_by_state(weight, counted), 1e-300))
     return [f"p({ahead})" for ahead in asked], np.array(columns)
 
 
 def _describe_moves(counted: CountedPattern, estimates: Estimates) -> list[str]:
     lines = []
-    for row in state_chances(counted, estimates):
+    for row in compute_state_chances(counted, estimates):
         likely = [label for label in np.argsort(-row)[:4].tolist() if row[label] > 0]
         lines.append(", ".join(f"{counted.course.labels[label]} {row[label]:.3f}" for label in likely))
     return lines
 
 
-def state_chances(counted: CountedPattern, estimates: Estimates) -> FloatArray:
+def compute_state_chances(counted: CountedPattern, estimates: Estimates) -> FloatArray:
     """Return P(label | state), whatever came before: what arrows of a picture carry."""
     course = counted.course
-    chances = estimates.chances()
+    chances = estimates.compute_chances()
     if course.tracker is not None:
         return chances
     weight = counted.counts.moves.sum(axis=1, keepdims=True) + 1e-9

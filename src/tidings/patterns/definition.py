@@ -18,9 +18,9 @@ from typing import Any
 from tidings.errors import BadEvent, PatternError
 from tidings.model import patterns
 from tidings.model.patterns import Mode, Pattern, Step
-from tidings.patterns.definition_events import Seen, seen
+from tidings.patterns.definition_events import SeenEvent, judge_events
 
-__all__ = ["Embedding", "Report", "Seen", "embeddings", "reports", "seen"]
+__all__ = ["Embedding", "Report", "SeenEvent", "judge_events", "list_embeddings", "list_reports"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +49,18 @@ class Report:
     choices: frozenset[tuple[int, ...]]
 
 
-def embeddings(pattern: Pattern, stream: Sequence[Seen], *, until: int | None = None) -> list[Embedding]:
+def list_embeddings(pattern: Pattern, stream: Sequence[SeenEvent], *, until: int | None = None) -> list[Embedding]:
     """Return all matches, by completion and then first event; an absence counts once time has reached its deadline.
 
     Time has come as far as `until`, or else as far as the last event.
     """
-    matches = [embedding for part in split_stream(pattern, stream) for embedding in part.embeddings(until)]
+    matches = [embedding for part in split_stream(pattern, stream) for embedding in part.iterate_embeddings(until)]
     return sorted(matches, key=sort_key)
 
 
-def reports(pattern: Pattern, stream: Sequence[Seen], mode: Mode | str, *, until: int | None = None) -> list[Report]:
+def list_reports(
+    pattern: Pattern, stream: Sequence[SeenEvent], mode: Mode | str, *, until: int | None = None
+) -> list[Report]:
     """Return what a run in this mode reports, by completion and then first event; `any` knows no limit here."""
     parts = split_stream(pattern, stream)
     groups = [(part, group) for part in parts for group in group_reports(part, until, mode=Mode(mode))]
@@ -76,7 +78,7 @@ def sort_key(embedding: Embedding) -> tuple[int, int, int, tuple[int, ...]]:
 
 def group_reports(part: _Substream, until: int | None, *, mode: Mode) -> Iterator[list[Embedding]]:
     """Yield the matches that each report of one key chooses from."""
-    matches = sorted(part.embeddings(until), key=sort_key)
+    matches = sorted(part.iterate_embeddings(until), key=sort_key)
     completions = [list(group) for _, group in groupby(matches, key=lambda embedding: (embedding.at, embedding.last))]
     match mode:
         case Mode.RESTART:
@@ -113,7 +115,7 @@ def _report_once_each(completions: list[list[Embedding]]) -> Iterator[list[Embed
             reported.add(beginning)
 
 
-def split_stream(pattern: Pattern, stream: Sequence[Seen]) -> Iterator[_Substream]:
+def split_stream(pattern: Pattern, stream: Sequence[SeenEvent]) -> Iterator[_Substream]:
     """Yield the part of the stream that each key sees; without key variables that is all of it."""
     _refuse_unclear(pattern)
     if any(event.time < before.time for before, event in pairwise(stream)):
@@ -128,19 +130,19 @@ def split_stream(pattern: Pattern, stream: Sequence[Seen]) -> Iterator[_Substrea
             done.append(key)
 
 
-def _list_keys(event: Seen, pattern: Pattern) -> list[dict[str, Any]]:
+def _list_keys(event: SeenEvent, pattern: Pattern) -> list[dict[str, Any]]:
     """Return the keys that an event carries, through each filter's attributes, whether it satisfies it or not."""
     bindings = [_bind_variables(pattern[name], event) for name in pattern.list_filters()]
     keys = [{variable: binding[variable] for variable in pattern.key_variables()} for binding in bindings]
     return [key for key in keys if _agrees(key, {})]
 
 
-def _fits(named: patterns.NamedFilter, event: Seen, bound: Mapping[str, Any]) -> bool:
+def _fits(named: patterns.NamedFilter, event: SeenEvent, bound: Mapping[str, Any]) -> bool:
     """Tell whether an event satisfies a named filter and agrees with what is bound already."""
     return named.name in event.names and _agrees(_bind_variables(named, event), bound)
 
 
-def _bind_variables(named: patterns.NamedFilter, event: Seen) -> dict[str, Any]:
+def _bind_variables(named: patterns.NamedFilter, event: SeenEvent) -> dict[str, Any]:
     """Return the values that an event binds to the filter's variables; `None` where the attribute is absent."""
     return {variable: event.values.get(attribute) for attribute, variable in named.variables}
 
@@ -190,7 +192,7 @@ class _Placement:
     def last(self) -> int:
         return max(self.events)
 
-    def when(self, moment: patterns.Moment) -> int | None:
+    def find_event(self, moment: patterns.Moment) -> int | None:
         """Return the event that a moment refers to, or `None` when its step is not part of the match."""
         events = [index for step, index in self.pairs if step.name == moment.label]
         pick = min if moment.which is patterns.Which.FIRST else max
@@ -210,11 +212,11 @@ class _Substream:
     """The events of one key, as places in the whole stream, and the matches among them."""
 
     pattern: Pattern
-    stream: Sequence[Seen]
+    stream: Sequence[SeenEvent]
     key: Mapping[str, Any]
     places: tuple[int, ...]
 
-    def embeddings(self, until: int | None) -> Iterator[Embedding]:
+    def iterate_embeddings(self, until: int | None) -> Iterator[Embedding]:
         """Yield the key's matches, in no order."""
         now = self.stream[-1].time if until is None else until
         for placement in self.place(self.pattern.root, -1):
@@ -300,7 +302,7 @@ class _Substream:
 
     def is_true(self, condition: patterns.Elapsed, placement: _Placement) -> bool:
         """Judge a condition; one on a step that is not taken is false."""
-        late, early = placement.when(condition.late), placement.when(condition.early)
+        late, early = placement.find_event(condition.late), placement.find_event(condition.early)
         if late is None or early is None:
             return False
         return condition.holds(self.stream[late].time, self.stream[early].time)

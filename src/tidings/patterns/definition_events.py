@@ -28,7 +28,7 @@ EARLIEST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenEvent:
     """One event as a pattern sees it: the named filters it satisfies, variables aside, and its attributes' values."""
 
     time: int
@@ -37,14 +37,14 @@ class Seen:
     timed: bool = True  # or else `time` is that of the latest event before it
 
 
-def seen(
+def judge_events(
     pattern: Pattern,
     events: Iterable[EventLike],
     *,
     time: str = "time",
     schema: Schema | None = None,
     until: int = EARLIEST,
-) -> list[Seen]:
+) -> list[SeenEvent]:
     """Judge events by the pattern's named filters; numbers as times are microseconds.
 
     A variable takes one text, number, truth value or time, as the schema declares it or else as it is; from anything
@@ -56,7 +56,7 @@ def seen(
         until = until if at is None else max(until, at)
         names = frozenset(named.name for named in pattern.filters if evaluate(named.filter, event, schema=schema))
         values = _read_values(pattern, values_of(event), schema)
-        rows.append(Seen(until if at is None else at, names, values, timed=at is not None))
+        rows.append(SeenEvent(until if at is None else at, names, values, timed=at is not None))
     return rows
 
 

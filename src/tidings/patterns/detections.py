@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidings.kernels.array_types import IntArray
 from tidings.kernels.patterns.reports import O_AT, O_BEGIN, O_END, O_KEY, O_PATTERN, O_SEQ, O_VALUES
-from tidings.patterns.run.event_times import datetime_of
+from tidings.patterns.run.event_times import to_datetime
 from tidings.patterns.run.graph_run import Reports
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Detections:
             yield Detection(
                 self._patterns[part.layout.places[row[O_PATTERN]]],
                 tuple(records.ids[begin:end]),
-                datetime_of(row[O_AT]),
+                to_datetime(row[O_AT]),
                 _read_bindings(part, row),
                 () if records.fields is None else tuple(records.fields[begin:end]),
             )

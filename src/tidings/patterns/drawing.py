@@ -48,11 +48,11 @@ class Picture:
 # Text and Graphviz ----------------------------------------------------------------------------------
 
 
-def text(picture: Picture) -> str:
+def to_text(picture: Picture) -> str:
     """Return the picture as lines: each state (`>` initial, `!` final) and under it the arrows that leave it.
 
     >>> states = DrawnState("N0", initial=True), DrawnState("N1", final=True)
-    >>> print(text(Picture("a", states, (Arrow("N0", "N1", "a"),))))
+    >>> print(to_text(Picture("a", states, (Arrow("N0", "N1", "a"),))))
     a: 2 states, 1 arrows
     >  N0
          a -> N1
@@ -69,7 +69,7 @@ def text(picture: Picture) -> str:
     return "\n".join(lines)
 
 
-def dot(picture: Picture) -> str:
+def to_dot(picture: Picture) -> str:
     """Return the picture in Graphviz's language: `dot -Tsvg` draws it."""
     numbers = {state.name: place for place, state in enumerate(picture.states)}
     lines = [f"digraph {_quote(picture.title)} {{", "  rankdir=LR;"]
@@ -102,7 +102,7 @@ COLOURS = ("#33658a", "#a23b3b", "#3a7d44", "#8a5a00", "#6b4c9a", "#0f766e")
 """Of the lanes, by the state they lead to."""
 
 
-def svg(picture: Picture) -> str:
+def to_svg(picture: Picture) -> str:
     """Return the picture as an SVG document of its natural size."""
     layout = _Layout(picture)
     drawn = [
@@ -148,11 +148,11 @@ class _Layout:
         self._place_columns()
         self._place_lanes()
 
-    def colour(self, target: str) -> str:
+    def get_colour(self, target: str) -> str:
         """Return the colour of the lanes that lead to a state."""
         return COLOURS[list(self.states).index(target) % len(COLOURS)]
 
-    def spot(self, bundle: _Bundle) -> tuple[float, float]:
+    def place_label(self, bundle: _Bundle) -> tuple[float, float]:
         """Return a place for the label of an arrow ahead, on its curve and, if there is one, on no other label."""
         (left, right), tall = self.gap[self.column[bundle.source]], LINE * len(bundle.label)
         start, end, half = self.y[bundle.source], self.y[bundle.target], _measure_label(bundle.label) / 2
@@ -275,9 +275,9 @@ def _draw_lane(layout: _Layout, bundle: _Bundle) -> list[str]:
     down, along, up = layout.down[bundle], layout.lane[bundle.target, bundle.number], layout.up[bundle.target]
     start = f"M {layout.x[bundle.source] + side:.1f} {layout.y[bundle.source] + low:.1f}"
     end = f"V {layout.y[bundle.target] + low:.1f} H {layout.x[bundle.target] - side - 1:.1f}"
-    line = _draw_path(f"{start} H {down:.1f} V {along:.1f} H {up:.1f} {end}", layout.colour(bundle.target))
+    line = _draw_path(f"{start} H {down:.1f} V {along:.1f} H {up:.1f} {end}", layout.get_colour(bundle.target))
     top = along - 4 - LINE * (len(bundle.label) - 1)
-    return [line, *_write_lines(down - 4, top, bundle.label, anchor="end", colour=layout.colour(bundle.target))]
+    return [line, *_write_lines(down - 4, top, bundle.label, anchor="end", colour=layout.get_colour(bundle.target))]
 
 
 def _draw_ahead(layout: _Layout, bundle: _Bundle) -> list[str]:
@@ -286,7 +286,7 @@ def _draw_ahead(layout: _Layout, bundle: _Bundle) -> list[str]:
     left, right = layout.gap[layout.column[bundle.source]]
     start, end = layout.x[bundle.source] + layout.radius, layout.x[bundle.target] - layout.radius - 1
     curve = f"C {(left + right) / 2:.1f} {y:.1f} {(left + right) / 2:.1f} {to_y:.1f} {right:.1f} {to_y:.1f}"
-    x, at = layout.spot(bundle)
+    x, at = layout.place_label(bundle)
     line = _draw_path(f"M {start:.1f} {y:.1f} H {left:.1f} {curve} H {end:.1f}", INK)
     rise = 8 if y == to_y else 12  # above a straight line, across a curve
     return [line, *_write_lines(x, at + rise - LINE * len(bundle.label), bundle.label)]

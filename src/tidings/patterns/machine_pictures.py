@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from tidings.patterns.compile.pattern_automaton import PatternAutomaton
 
 
-def picture_of_automaton(automaton: PatternAutomaton, title: str = "automaton") -> Picture:
+def draw_automaton(automaton: PatternAutomaton, title: str = "automaton") -> Picture:
     """Describe an automaton; `*` stands for every event that no other arrow of the state names."""
-    final = automaton.finals()
-    notes = [" ".join(word if len(word) <= 3 else ("...", *word[-3:])) for word in automaton.words()]
+    final = automaton.mark_final_states()
+    notes = [" ".join(word if len(word) <= 3 else ("...", *word[-3:])) for word in automaton.list_shortest_words()]
     states = [DrawnState(f"N{i}", note, final=bool(final[i]), initial=i == 0) for i, note in enumerate(notes)]
     arrows = []
     for place, row in enumerate(automaton.table.tolist()):
@@ -32,7 +32,7 @@ def picture_of_automaton(automaton: PatternAutomaton, title: str = "automaton") 
     return Picture(f"{title} ({automaton.mode})", tuple(states), tuple(arrows))
 
 
-def picture_of_configurations(pattern: Pattern, graph: Configurations, *, title: str = "pattern") -> Picture:
+def draw_configurations(pattern: Pattern, graph: Configurations, *, title: str = "pattern") -> Picture:
     """Describe what a pattern may wait for: time conditions and variables on the arrows, `*` where it waits."""
     last, possible = len(graph.nodes), [edge for edge in graph.edges if edge.filter not in edge.forbid]
     targets = [last if edge.target is None else edge.target for edge in possible]

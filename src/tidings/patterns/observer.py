@@ -38,7 +38,7 @@ class Observer:
     def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
         """Take events and what they completed; the first of them has the number `run.position`."""
 
-    def keys_in_use(self) -> IntArray:
+    def find_used_keys(self) -> IntArray:
         """Return the numbers of keys and values that are still needed, ascending."""
         return NO_KEYS
 

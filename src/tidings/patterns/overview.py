@@ -52,14 +52,14 @@ class Overview:
     apart: int
 
 
-def overview(patterns: PatternSet, *, automata: bool | None = None) -> Overview:
+def build_overview(patterns: PatternSet, *, automata: bool | None = None) -> Overview:
     r"""Return the numbers of a pattern set; `automata` tells whether to build them, by default if the patterns are few.
 
     >>> from tidings import Detector
     >>> watch = Detector()
     >>> watch.add("ab", "a = kind = 'a'\nb = kind = 'b'\na ; b")
     >>> watch.add("ac", "a = kind = 'a'\nc = kind = 'c'\na ; c")
-    >>> numbers = overview(watch.compile())
+    >>> numbers = build_overview(watch.compile())
     >>> numbers.together, numbers.apart, [summary.shared for summary in numbers.patterns]
     (4, 5, [1, 1])
     """
@@ -75,7 +75,7 @@ def overview(patterns: PatternSet, *, automata: bool | None = None) -> Overview:
 def _summarise(compiled: CompiledPattern, states: int, shared: int, vocabulary: Vocabulary | None) -> Summary:
     pattern, mode, size, reason = compiled.pattern, compiled.mode, None, None
     if vocabulary is not None:
-        automaton = determinise(pattern, mode, **vocabulary.to_keywords())
+        automaton = determinise(pattern, mode, vocabulary)
         if isinstance(automaton, PatternAutomaton):
             size = len(automaton.states)
         else:

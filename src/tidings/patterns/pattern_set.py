@@ -22,7 +22,7 @@ from tidings.lang.patterns.tokens import PatternReadError
 from tidings.matcher import Matcher
 from tidings.model import Filter
 from tidings.model.patterns import Mode
-from tidings.patterns.compile.derivatives import configurations
+from tidings.patterns.compile.derivatives import derive_configurations
 from tidings.patterns.compile.graph import CompiledPattern
 from tidings.patterns.run.event_reader import EventReader
 from tidings.patterns.run.graph_run import LONG_AGO, MOST_PARTIALS
@@ -134,7 +134,7 @@ class PatternSet:
             return self
         return replace(self, patterns=tuple(replace(compiled, born=0, since=LONG_AGO) for compiled in self.patterns))
 
-    def mismatches(self) -> tuple[PatternMismatch, ...]:
+    def list_mismatches(self) -> tuple[PatternMismatch, ...]:
         """Return which values and times of the events so far patterns could not use."""
         return tuple(describe_pattern_mismatches(self.counts, self.matcher, self.patterns, time=self.settings.time))
 
@@ -234,7 +234,7 @@ class PatternCatalog:
         old, limit = self._patterns.get(written.name), written.limit or LIMIT
         if old is not None and (old.pattern, old.mode) == (written.pattern, written.mode):
             return replace(old, limit=limit)
-        graph = configurations(written.pattern, written.mode)
+        graph = derive_configurations(written.pattern, written.mode)
         return CompiledPattern(written.name, written.pattern, written.mode, limit, born, graph, since)
 
     def _drop(self, name: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 import tidings as td
 from tidings.forecast.learning.counts import Traffic
 from tidings.forecast.learning.group_counter import HalfLife
-from tidings.forecast.model import label_prior
+from tidings.forecast.model import compute_label_prior
 
 PAIR = "a = kind = 'a'\nb = kind = 'b'\na , b"
 EVENTS = [{"kind": kind, "time": place} for place, kind in enumerate("abcabbaab")]
@@ -127,21 +127,21 @@ def test_the_global_event_model_tells_labels_by_shares():
     known = trained()["pair"]
     assert known.course.labels == ("*", "a", "b")
     shares = {"kind = 'a'": 2.0, "kind = 'b'": 5.0}
-    assert label_prior(known, Traffic(10.0, shares), 0) == pytest.approx([0.3, 0.2, 0.5])
-    assert label_prior(known, Traffic(), 0) == pytest.approx([1 / 3] * 3)
+    assert compute_label_prior(known, Traffic(10.0, shares), 0) == pytest.approx([0.3, 0.2, 0.5])
+    assert compute_label_prior(known, Traffic(), 0) == pytest.approx([1 / 3] * 3)
 
 
 def test_with_smoothing_what_never_came_is_not_impossible():
     known = trained()["pair"]
     shares = {"kind = 'a'": 0.0, "kind = 'b'": 5.0}
-    assert label_prior(known, Traffic(9.0, shares), 0.5) == pytest.approx([0.4, 0.05, 0.55])
-    assert label_prior(known, Traffic(9.0, shares), 0)[1] == 0
+    assert compute_label_prior(known, Traffic(9.0, shares), 0.5) == pytest.approx([0.4, 0.05, 0.55])
+    assert compute_label_prior(known, Traffic(9.0, shares), 0)[1] == 0
 
 
 def test_of_filters_that_overlap_it_tells_labels_as_if_they_were_independent():
     known = trained("low = price < 5\nfew = count < 3\nlow ; few", [{"price": 1, "count": 9}])["pair"]
     traffic = Traffic(10.0, {"price < 5": 2.0, "count < 3": 5.0})
-    found = dict(zip(known.course.labels, label_prior(known, traffic, 0), strict=True))
+    found = dict(zip(known.course.labels, compute_label_prior(known, traffic, 0), strict=True))
     assert found == pytest.approx({"*": 0.4, "low": 0.1, "few": 0.4, "few+low": 0.1})
 
 
@@ -162,22 +162,25 @@ def test_traffic_adds_up_and_fades():
 
 
 def test_the_pace_of_keys_is_their_mean_gap():
-    assert Traffic(own=KEYS).pace("k") == (4, 3e6)
-    assert Traffic(own=KEYS).scale(0.25).pace("k") == (4, 3e6)
-    assert Traffic(own={"k gaps": 2, "k events": 2, "k time": 0}).pace("k") == (1, 1)  # at one time: at least some
+    assert Traffic(own=KEYS).estimate_pace("k") == (4, 3e6)
+    assert Traffic(own=KEYS).scale(0.25).estimate_pace("k") == (4, 3e6)
+    assert Traffic(own={"k gaps": 2, "k events": 2, "k time": 0}).estimate_pace("k") == (
+        1,
+        1,
+    )  # at one time: at least some
 
 
 def test_a_pace_that_is_not_known_is_a_guess():
-    assert Traffic().pace("k") == (1, 1e6)
-    assert Traffic(seen=5, gaps=4, elapsed=8e6, own=KEYS).pace("other") == (1, 2e6)
-    assert Traffic(own=dict.fromkeys(KEYS, 0.0)).pace("k") == (1, 1e6)
+    assert Traffic().estimate_pace("k") == (1, 1e6)
+    assert Traffic(seen=5, gaps=4, elapsed=8e6, own=KEYS).estimate_pace("other") == (1, 2e6)
+    assert Traffic(own=dict.fromkeys(KEYS, 0.0)).estimate_pace("k") == (1, 1e6)
 
 
 def test_a_share_is_of_the_events_that_the_filter_was_asked_of():
     """A filter that came late was not asked of the events before."""
     known = trained()["pair"]
     traffic = Traffic(100.0, {"kind = 'a'": 2.0, "kind = 'b'": 5.0}, asked={"kind = 'a'": 10.0, "kind = 'b'": 10.0})
-    assert label_prior(known, traffic, 0) == pytest.approx([0.3, 0.2, 0.5])
+    assert compute_label_prior(known, traffic, 0) == pytest.approx([0.3, 0.2, 0.5])
 
 
 def test_shown_it_names_states_and_counts():

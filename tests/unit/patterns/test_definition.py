@@ -30,7 +30,7 @@ from tidings.model.patterns import (
     Timed,
     Which,
 )
-from tidings.patterns.definition import Report, Seen, embeddings, reports, seen
+from tidings.patterns.definition import Report, SeenEvent, judge_events, list_embeddings, list_reports
 
 S = 1_000_000
 MIN = 60 * S
@@ -71,19 +71,21 @@ def word(text, times=None, values=None):
     letters = text.split()
     times = range(len(letters)) if times is None else times
     values = values or [{}] * len(letters)
-    return [Seen(round(at * S), frozenset(names), held) for names, at, held in zip(letters, times, values, strict=True)]
+    return [
+        SeenEvent(round(at * S), frozenset(names), held) for names, at, held in zip(letters, times, values, strict=True)
+    ]
 
 
 def events(pattern, stream, **options):
-    return [one.events for one in embeddings(pattern, stream, **options)]
+    return [one.events for one in list_embeddings(pattern, stream, **options)]
 
 
 def counts(pattern, stream, **options):
-    return [len(reports(pattern, stream, mode, **options)) for mode in MODES]
+    return [len(list_reports(pattern, stream, mode, **options)) for mode in MODES]
 
 
 def told(pattern, stream, mode, **options):
-    return [(one.at, one.after, set(one.choices)) for one in reports(pattern, stream, mode, **options)]
+    return [(one.at, one.after, set(one.choices)) for one in list_reports(pattern, stream, mode, **options)]
 
 
 # --- the paper --------------------------------------------------------------------------------------
@@ -142,11 +144,11 @@ def test_table_1_holds_one_intrusion_within_five_minutes(minutes, wanted):
     third = Timed(Step("s3"), (apart("s3", "s1", high=minutes * MIN, high_open=True),))
     denied = dict.fromkeys(("s1", "s2", "s3"), "denied")
     intrusion = logins(then(Step("s1"), Step("s2"), third, Step("s4")), **denied, s4="success")
-    stream = seen(intrusion, TABLE_1)
+    stream = judge_events(intrusion, TABLE_1)
     assert events(intrusion, stream) == wanted
     assert counts(intrusion, stream) == [len(wanted)] * 4
-    assert all(one.bindings == (("x", "128.100.2.15"),) for one in embeddings(intrusion, stream))
-    assert all(one.key == ("128.100.2.15",) for one in reports(intrusion, stream, "restart"))
+    assert all(one.bindings == (("x", "128.100.2.15"),) for one in list_embeddings(intrusion, stream))
+    assert all(one.key == ("128.100.2.15",) for one in list_reports(intrusion, stream, "restart"))
 
 
 @pytest.mark.parametrize(("minutes", "wanted"), [(5, [(1, 2, 3, 4)]), (6, [(0, 1, 3, 4), (0, 2, 3, 4), (1, 2, 3, 4)])])
@@ -156,7 +158,7 @@ def test_table_1_holds_a_compromise(minutes, wanted):
     root = then(s1, Either((then(s2, third), then(s4, NEXT, s5))), s6)
     statuses = dict(zip(("s1", "s2", "s3", "s4"), ("denied", "denied", "success", "success"), strict=True))
     pattern = logins(root, **statuses, s5="passwd", s6="logoff")
-    assert events(pattern, seen(pattern, TABLE_1)) == wanted
+    assert events(pattern, judge_events(pattern, TABLE_1)) == wanted
 
 
 # --- sequences --------------------------------------------------------------------------------------
@@ -289,7 +291,7 @@ def test_a_condition_may_reach_across_the_parts_of_an_and():
 )
 def test_a_condition_must_mean_one_step(root):
     with pytest.raises(PatternError, match="exactly one step"):
-        embeddings(over(root), word("a b"))
+        list_embeddings(over(root), word("a b"))
 
 
 # --- not, repetition --------------------------------------------------------------------------------
@@ -376,10 +378,10 @@ def test_an_absence_is_reported_when_time_reaches_its_deadline():
     stream = word("a c d", [0, 1, 5.999999])
     assert events(QUIET, stream) == []
     assert events(QUIET, stream, until=6 * S - 1) == []
-    (found,) = embeddings(QUIET, stream, until=6 * S)
+    (found,) = list_embeddings(QUIET, stream, until=6 * S)
     assert (found.first, found.last, found.at) == (0, 1, 6 * S)
     for mode in MODES:
-        assert reports(QUIET, stream, mode, until=6 * S) == [Report(6 * S, 2, (), frozenset({(0, 1)}))]
+        assert list_reports(QUIET, stream, mode, until=6 * S) == [Report(6 * S, 2, (), frozenset({(0, 1)}))]
 
 
 def test_a_deadline_is_handled_before_the_events_of_its_time():
@@ -419,8 +421,8 @@ def of(attribute, *values):
 def test_each_key_has_a_stream_of_its_own():
     pattern = over(then(A, NEXT, B), a=IP, b=IP)
     stream = word("a a b b", values=of("ip", 1, 2, 2, 1))
-    assert [(one.events, one.key) for one in embeddings(pattern, stream)] == [((1, 2), (2,)), ((0, 3), (1,))]
-    assert [one.key for one in reports(pattern, stream, "restart")] == [(2,), (1,)]
+    assert [(one.events, one.key) for one in list_embeddings(pattern, stream)] == [((1, 2), (2,)), ((0, 3), (1,))]
+    assert [one.key for one in list_reports(pattern, stream, "restart")] == [(2,), (1,)]
 
 
 def test_events_of_the_key_count_for_a_comma_whatever_they_are():
@@ -449,7 +451,7 @@ def test_values_agree_as_numbers_as_text_or_as_truth(one, two, same):
 def test_an_event_without_the_attribute_does_not_satisfy_the_filter():
     for pattern in (over(A, a=IP), over(then(Repeat(A, 1, 1), C), a=IP)):
         assert events(pattern, word("a c", values=of("ip", None, None))) == []
-        assert events(pattern, [Seen(0, frozenset("a"), {"ip": None}), *word("c", [1])]) == []
+        assert events(pattern, [SeenEvent(0, frozenset("a"), {"ip": None}), *word("c", [1])]) == []
 
 
 def test_a_key_may_stand_under_different_attributes():
@@ -463,7 +465,7 @@ def test_a_key_may_stand_under_different_attributes():
 
 def test_one_event_may_belong_to_two_keys():
     pattern = over(Either((A, B)), a=SRC, b=DST)
-    found = reports(pattern, word("ab", values=[{"src": 1, "dst": 2}]), "restart")
+    found = list_reports(pattern, word("ab", values=[{"src": 1, "dst": 2}]), "restart")
     assert [(one.key, one.choices) for one in found] == [((1,), {(0,)}), ((2,), {(0,)})]
 
 
@@ -489,7 +491,7 @@ def test_a_not_forbids_what_agrees_with_a_variable_that_is_no_key():
     assert events(pattern, word("a b c", values=of("ip", 1, 1.0, None))) == []
     assert events(pattern, word("a b c", values=of("ip", 1, None, None))) == [(0, 2)]
     quiet = over(then(A, C), absence=Absence(("b",), 5 * S), a=IP, b=IP)
-    found = embeddings(quiet, word("a a c b", [0, 0, 1, 2], values=of("ip", 1, 2, None, 1)), until=6 * S)
+    found = list_embeddings(quiet, word("a a c b", [0, 0, 1, 2], values=of("ip", 1, 2, None, 1)), until=6 * S)
     assert [(one.events, one.bindings) for one in found] == [((1, 2), (("x", 2),))]
 
 
@@ -498,7 +500,7 @@ def test_several_variables_must_all_agree():
     pattern = over(then(A, B), a=both, b=both)
     assert pattern.key_variables() == ("x", "y")
     stream = word("a b b", values=[{"ip": 1, "user": "u"}, {"ip": 1, "user": "v"}, {"ip": 1, "user": "u"}])
-    (found,) = embeddings(pattern, stream)
+    (found,) = list_embeddings(pattern, stream)
     assert (found.events, found.key, found.bindings) == ((0, 2), (1, "u"), (("x", 1), ("y", "u")))
 
 
@@ -506,7 +508,7 @@ def test_a_key_and_a_join_stand_side_by_side():
     pattern = over(then(A, B, C), a=(("ip", "x"), ("user", "y")), b=IP, c=(("ip", "x"), ("user", "y")))
     assert pattern.key_variables() == ("x",)
     values = [{"ip": 1, "user": "u"}, {"ip": 1, "user": "w"}, {"ip": 1, "user": "v"}, {"ip": 1, "user": "u"}]
-    (found,) = embeddings(pattern, word("a b c c", values=values))
+    (found,) = list_embeddings(pattern, word("a b c c", values=values))
     assert (found.events, found.key, found.bindings) == ((0, 1, 3), (1,), (("x", 1), ("y", "u")))
 
 
@@ -519,7 +521,7 @@ def test_a_join_of_some_steps_sees_the_whole_stream():
 
 def test_each_branch_of_an_or_binds_its_own_variables():
     pattern = over(then(Either((A, B)), C), a=(("ip", "x"),), b=(("ip", "y"),), c=(("ip", "x"),))
-    found = embeddings(pattern, word("a b c", values=of("ip", 1, 2, 3)))
+    found = list_embeddings(pattern, word("a b c", values=of("ip", 1, 2, 3)))
     assert [(one.events, one.bindings) for one in found] == [((1, 2), (("x", 3), ("y", 2)))]
 
 
@@ -536,7 +538,7 @@ def test_events_are_judged_by_the_named_filters():
         (NamedFilter("hot", td.parse("t > 20"), (("at.place", "p"),)), NamedFilter("any", TRUE)), Step("hot")
     )
     noon = datetime(2024, 5, 1, 12, tzinfo=UTC)
-    read = seen(
+    read = judge_events(
         pattern,
         [
             {"time": noon, "t": 30, "at": {"place": "x"}},
@@ -545,23 +547,23 @@ def test_events_are_judged_by_the_named_filters():
     )
     start = int(noon.timestamp()) * S
     assert read == [
-        Seen(start, frozenset({"hot", "any"}), {"at.place": "x"}),
-        Seen(start + 1, frozenset({"any"}), {}),
+        SeenEvent(start, frozenset({"hot", "any"}), {"at.place": "x"}),
+        SeenEvent(start + 1, frozenset({"any"}), {}),
     ]
-    assert seen(pattern, [{"when": 7, "t": 1}], time="when")[0].time == 7
+    assert judge_events(pattern, [{"when": 7, "t": 1}], time="when")[0].time == 7
 
 
 @pytest.mark.parametrize("event", [{"t": 1}, {"time": "noon"}, {"time": True}, td.Event(values={"t": 1})])
 def test_an_event_without_a_time_stands_where_it_came(event):
-    read = seen(over(A), [event, {"time": 5}, event, {"time": 3}, event], until=1)
+    read = judge_events(over(A), [event, {"time": 5}, event, {"time": 3}, event], until=1)
     assert [(one.time, one.timed) for one in read] == [(1, False), (5, True), (5, False), (3, True), (5, False)]
 
 
 def test_an_event_without_a_time_is_not_there_for_a_pattern_that_asks_for_times():
     stream = [*word("a", [0]), replace(word("b", [0])[0], timed=False), *word("b", [1])]
     plain, timed = (lang.parse_pattern(f"a = kind = 'a'\nb = kind = 'b'\na , b{end}") for end in ("", " within 5 s"))
-    assert [one.events for one in embeddings(plain, stream)] == [(0, 1)]
-    assert [one.events for one in embeddings(timed, stream)] == [(0, 2)]
+    assert [one.events for one in list_embeddings(plain, stream)] == [(0, 1)]
+    assert [one.events for one in list_embeddings(timed, stream)] == [(0, 2)]
 
 
 ODD = [[1, 2], {"of": 1}, [{"of": 1}], None, [], {}, float("nan"), float("inf"), b"1", object()]
@@ -570,18 +572,20 @@ ODD = [[1, 2], {"of": 1}, [{"of": 1}], None, [], {}, float("nan"), float("inf"),
 @pytest.mark.parametrize("value", ODD, ids=repr)
 def test_what_no_variable_takes_gives_it_nothing(value):
     pattern = lang.parse_pattern("a = k = $x\na")
-    assert seen(pattern, [{"time": 0, "k": value}])[0].values == {}
-    assert seen(pattern, [{"time": 0, "k": [None, "1"]}])[0].values == {"k": "1"}
-    assert seen(pattern, [{"time": 0, "k": "1"}], schema=td.Schema({"k": "number"}, closed=False))[0].values == {"k": 1}
+    assert judge_events(pattern, [{"time": 0, "k": value}])[0].values == {}
+    assert judge_events(pattern, [{"time": 0, "k": [None, "1"]}])[0].values == {"k": "1"}
+    assert judge_events(pattern, [{"time": 0, "k": "1"}], schema=td.Schema({"k": "number"}, closed=False))[
+        0
+    ].values == {"k": 1}
 
 
 def test_a_stream_is_in_the_order_of_time():
     with pytest.raises(BadEvent, match="sort the stream"):
-        embeddings(over(A), word("a a", [1, 0]))
+        list_embeddings(over(A), word("a a", [1, 0]))
 
 
 def test_nothing_comes_of_an_empty_stream():
-    assert all(reports(pattern, [], mode) == [] for pattern in (over(A), QUIET) for mode in MODES)
+    assert all(list_reports(pattern, [], mode) == [] for pattern in (over(A), QUIET) for mode in MODES)
 
 
 # --- against another reading of the same ------------------------------------------------------------
@@ -608,7 +612,7 @@ def test_overlap_reports_where_a_regular_expression_ends(root, expression):
     pattern, expected = over(root), re.compile(f".*({expression})")
     for length in range(1, 7):
         for letters in product("abc", repeat=length):
-            found = {one.after for one in reports(pattern, word(" ".join(letters)), "overlap")}
+            found = {one.after for one in list_reports(pattern, word(" ".join(letters)), "overlap")}
             text = "".join(letters)
             assert found == {end for end in range(length) if expected.fullmatch(text[: end + 1])}, text
 
@@ -635,7 +639,7 @@ def timed(letters):
 def test_the_modes_report_true_matches_and_fewer_of_them(pattern, letters):
     stream = timed(letters)
     every = set(events(pattern, stream))
-    by_mode = {mode: reports(pattern, stream, mode) for mode in MODES}
+    by_mode = {mode: list_reports(pattern, stream, mode) for mode in MODES}
     assert all(one.choices and one.choices <= every for found in by_mode.values() for one in found)
     restart, overlap, following, everything = (len(by_mode[mode]) for mode in MODES)
     assert restart <= overlap <= everything
@@ -645,7 +649,7 @@ def test_the_modes_report_true_matches_and_fewer_of_them(pattern, letters):
 
 @given(st.sampled_from(SHAPES), WORDS)
 def test_no_event_serves_two_reports_of_restart(pattern, letters):
-    found = reports(pattern, timed(letters), "restart")
+    found = list_reports(pattern, timed(letters), "restart")
     for before, after in pairwise(found):
         assert all(min(events) > before.after for events in after.choices)
 
@@ -654,5 +658,5 @@ def test_no_event_serves_two_reports_of_restart(pattern, letters):
 def test_what_was_reported_stays_reported_when_more_events_come(pattern, letters, cut):
     stream = timed(letters)
     for mode in MODES:
-        sooner, whole = reports(pattern, stream[:cut], mode), reports(pattern, stream, mode)
+        sooner, whole = list_reports(pattern, stream[:cut], mode), list_reports(pattern, stream, mode)
         assert whole[: len(sooner)] == sooner

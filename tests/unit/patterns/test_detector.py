@@ -405,14 +405,14 @@ def test_nothing_grows_on_a_long_stream_of_ever_new_keys(lateness):
         n = np.arange(piece * 25_000, (piece + 1) * 25_000)
         kinds = pa.array(["a", "b", "z"]).take(n * 7 % 3)
         detector.detect_many(pa.table({"id": n, "time": n // 10, "kind": kinds, "k": n // 3, "j": n}))
-        runs = [run for _, run in detector.run.graph_runs()]
+        runs = [run for _, run in detector.run.prepare_graph_runs()]
         pools = sum(run.state.pool.size + run.state.cells.size + run.state.spent.size for run in runs)
         fresh = sum(run.state.fresh.size for run in runs)
         sizes.append((pools, fresh, len(detector.run.names), len(detector.run.archive)))
     assert np.all(np.max(sizes[8:], axis=0) <= 2 * np.max(sizes[4:8], axis=0))
     assert np.all(np.max(sizes, axis=0) < [8_000_000, 4_000_000, 400_000, 400_000])
     assert sum(run.tidy() for run in runs) < 2_000, "what five seconds hold, and no more"
-    assert all(len(run.keys_in_use()) < 500 for run in runs)
+    assert all(len(run.find_used_keys()) < 500 for run in runs)
     assert len(detector.snapshot()) < 2_000_000
     assert detector.dropped == 0
 

@@ -27,17 +27,17 @@ from tidings.model.patterns import (
     Timed,
     Which,
 )
-from tidings.patterns.compile.derivatives import configurations
+from tidings.patterns.compile.derivatives import derive_configurations
 from tidings.patterns.compile.pattern_automaton import PatternAutomaton, determinise
 from tidings.patterns.drawing import (
     Arrow,
     DrawnState,
     Picture,
-    dot,
-    svg,
-    text,
+    to_dot,
+    to_svg,
+    to_text,
 )
-from tidings.patterns.machine_pictures import picture_of_automaton, picture_of_configurations
+from tidings.patterns.machine_pictures import draw_automaton, draw_configurations
 
 SVG = "{http://www.w3.org/2000/svg}"
 NEXT, LATER = Joint(Gap.NEXT), Joint(Gap.LATER)
@@ -49,7 +49,7 @@ def named(name: str, *variables: tuple[str, str]) -> NamedFilter:
 
 
 def drawn(pattern: Pattern) -> list[tuple[str, str, str]]:
-    picture = picture_of_configurations(pattern, configurations(pattern))
+    picture = draw_configurations(pattern, derive_configurations(pattern))
     return [(arrow.source, arrow.label, arrow.target) for arrow in picture.arrows]
 
 
@@ -75,7 +75,7 @@ SMALL = Picture(
 
 
 def test_text_lists_each_state_with_the_arrows_that_leave_it():
-    assert text(SMALL).splitlines() == [
+    assert to_text(SMALL).splitlines() == [
         'the "small" one: 3 states, 4 arrows',
         ">  N0",
         "     a -> N1",
@@ -88,7 +88,7 @@ def test_text_lists_each_state_with_the_arrows_that_leave_it():
 
 
 def test_graphviz_gets_quoted_labels_and_double_circles():
-    lines = dot(SMALL).splitlines()
+    lines = to_dot(SMALL).splitlines()
     assert lines[0] == 'digraph "the \\"small\\" one" {'
     assert '  n2 [label="N2", xlabel="", shape=doublecircle];' in lines
     assert '  n1 -> n2 [label="b\\n@ t(b) - t(a) < 5 s"];' in lines
@@ -100,12 +100,12 @@ def test_graphviz_gets_quoted_labels_and_double_circles():
 
 
 def circles(picture: Picture) -> list[tuple[float, float, float]]:
-    found = ET.fromstring(svg(picture)).iter(f"{SVG}circle")
+    found = ET.fromstring(to_svg(picture)).iter(f"{SVG}circle")
     return [tuple(float(circle.get(name)) for name in ("cx", "cy", "r")) for circle in found]
 
 
 def test_svg_shows_every_name_note_and_label():
-    words = {word.text for word in ET.fromstring(svg(SMALL)).iter(f"{SVG}text")}
+    words = {word.text for word in ET.fromstring(to_svg(SMALL)).iter(f"{SVG}text")}
     assert words == {'the "small" one', "N0", "N1", "N2", "half < way", "a", "*", "b", "@ t(b) - t(a) < 5 s"}
 
 
@@ -114,7 +114,7 @@ def test_svg_draws_a_final_state_as_two_circles():
 
 
 def test_svg_needs_nothing_from_elsewhere():
-    assert svg(chain_of(5)).count("http") == 1  # the namespace
+    assert to_svg(chain_of(5)).count("http") == 1  # the namespace
 
 
 def test_states_stand_from_left_to_right_by_their_distance_from_the_start():
@@ -128,7 +128,7 @@ def test_forty_states_stand_apart_and_inside_the_picture():
         Arrow(f"N{one}", f"N{two}", f"{one} {two}") for one in range(40) for two in range(40) if one * 3 % 7 == two % 5
     ]
     for picture in (chain_of(40), Picture("layers", tuple(layered), tuple(arrows))):
-        root = ET.fromstring(svg(picture))
+        root = ET.fromstring(to_svg(picture))
         places = {(x, y) for x, y, _ in circles(picture)}
         assert len(places) == 40
         assert all(abs(a - c) >= 40 or abs(b - d) >= 40 for (a, b), (c, d) in combinations(places, 2))
@@ -137,7 +137,7 @@ def test_forty_states_stand_apart_and_inside_the_picture():
 
 
 def test_labels_of_lanes_do_not_lie_on_each_other():
-    words = [word for word in ET.fromstring(svg(chain_of(40))).iter(f"{SVG}text") if word.text == "*"]
+    words = [word for word in ET.fromstring(to_svg(chain_of(40))).iter(f"{SVG}text") if word.text == "*"]
     places = [(float(word.get("x")), float(word.get("y"))) for word in words]
     assert all(abs(a - c) >= 7 or abs(b - d) >= 12 for (a, b), (c, d) in combinations(places, 2))
 
@@ -151,9 +151,9 @@ said = st.text(max_size=40)
 def test_svg_is_well_formed_whatever_is_said(title, notes, arrows):
     states = tuple(DrawnState(f"N{place}", note, final=place == 3) for place, note in enumerate(notes))
     picture = Picture(title, states, tuple(arrows))
-    assert len(list(ET.fromstring(svg(picture)).iter(f"{SVG}circle"))) == 5
-    assert text(picture)
-    assert dot(picture).count("->") >= len(arrows)
+    assert len(list(ET.fromstring(to_svg(picture)).iter(f"{SVG}circle"))) == 5
+    assert to_text(picture)
+    assert to_dot(picture).count("->") >= len(arrows)
 
 
 def test_an_empty_picture_is_drawn_empty():
@@ -209,7 +209,7 @@ def test_an_absence_is_a_wait_that_time_ends():
 
 def test_within_is_told_at_the_end_or_on_the_arrows_of_its_part():
     whole = Pattern((named("a"), named("b")), Timed(Sequence((Step("a"), Step("b")), (LATER,)), within=60 * SECOND))
-    assert picture_of_configurations(whole, configurations(whole)).states[-1] == DrawnState(
+    assert draw_configurations(whole, derive_configurations(whole)).states[-1] == DrawnState(
         "N2", "within 1 min", final=True
     )
     part = Sequence((Timed(Sequence((Step("a"), Step("b")), (NEXT,)), within=SECOND), Step("a", "c")), (NEXT,))
@@ -252,7 +252,7 @@ def automaton(mode: Mode, **surroundings) -> PatternAutomaton:
 
 
 def test_an_automaton_is_drawn_with_stars_for_anything_else():
-    picture = picture_of_automaton(automaton(Mode.RESTART, schema=Schema({"kind": "text"})), "a,b;c")
+    picture = draw_automaton(automaton(Mode.RESTART, schema=Schema({"kind": "text"})), "a,b;c")
     assert picture.title == "a,b;c (restart)"
     assert picture.states == (
         DrawnState("N0", initial=True),
@@ -275,6 +275,6 @@ def test_an_automaton_is_drawn_with_stars_for_anything_else():
 
 def test_every_minterm_of_a_state_is_on_one_arrow():
     machine = automaton(Mode.OVERLAP)
-    picture = picture_of_automaton(machine)
+    picture = draw_automaton(machine)
     for place, row in enumerate(machine.table.tolist()):
         assert sum(arrow.source == f"N{place}" for arrow in picture.arrows) == len(set(row))

@@ -100,7 +100,7 @@ def _build_picture(pattern: WrittenPattern, vocabulary: Vocabulary, *, automaton
     if not automaton:
         graph = derive_configurations(pattern.pattern, pattern.mode)
         return draw_configurations(pattern.pattern, graph, title=pattern.name)
-    machine = determinise(pattern.pattern, pattern.mode, **vocabulary.to_keywords())
+    machine = determinise(pattern.pattern, pattern.mode, vocabulary)
     if isinstance(machine, NotDeterministic):
         msg = f"`{pattern.name}` has no automaton: {machine.reason}; without --automaton it is shown as it is run"
         raise PatternError(msg)

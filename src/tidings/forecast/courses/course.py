@@ -52,7 +52,7 @@ class Course:
     depth: int  # how many labels a cell remembers
     tracker: Tracker | None = None  # what follows an approximate course
 
-    def sets(self) -> list[frozenset[str]]:
+    def list_filter_sets(self) -> list[frozenset[str]]:
         """Return the filters that make up each label of an exact course."""
         return [frozenset(label.split("+")) if label != "*" else frozenset() for label in self.labels]
 
@@ -111,7 +111,7 @@ class Tracker:
     minterms: IntArray
     settings: IntArray
 
-    def fresh(self) -> IntArray:
+    def make_state(self) -> IntArray:
         """Return the state of a key before its first event."""
         return np.append(np.full(self.width - 1, tracking.DEAD, np.int64), 0)
 
@@ -129,11 +129,11 @@ class Tracker:
         tracking.walk(tables, states, *whole, np.ascontiguousarray(hits, np.bool_), out)
         return out
 
-    def cell(self, state: IntArray, now: int) -> int:
+    def find_cell(self, state: IntArray, now: int) -> int:
         """Return the cell of a key at a moment when no event came; rows that have expired by then do not count."""
         return int(tracking.find_cell(self.nodes, self.lists, self.settings, state, now))
 
-    def prior(self, q: Mapping[str, float]) -> FloatArray:
+    def guess_prior(self, q: Mapping[str, float]) -> FloatArray:
         """Guess, before anything was counted, where an event leads from each cell of the chain, or to a match (last).
 
         `q` tells how often an event satisfies each filter. Time conditions are taken to hold.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidings.concepts import Vocabulary
 from tidings.forecast.courses.course import MOST_CELLS, Course, format_word, infer_single_values
 from tidings.forecast.courses.tracked_course import build_tracked_course
 from tidings.model.patterns import Mode, Pattern
@@ -20,17 +22,23 @@ MOST_MOVES = 1 << 17
 
 
 def build_course(
-    pattern: Pattern, mode: Mode, *, context: int, most_moves: int = MOST_MOVES, **surroundings: Any
+    pattern: Pattern,
+    mode: Mode,
+    vocabulary: Vocabulary | None = None,
+    *,
+    context: int,
+    most_moves: int = MOST_MOVES,
 ) -> Course:
     """Return a pattern's course: by its automaton where it has one, else by what its run shows of it.
 
-    `surroundings` are schema, ontology and regions; an automaton of more than `most_moves` moves is not used.
+    Without a schema, attributes have one value. An automaton of more than `most_moves` moves is not used.
     """
     if len(find_ways(pattern)) == 1:  # else its operands give the key through different attributes
-        if surroundings.get("schema") is None:
-            surroundings["schema"] = infer_single_values(pattern, surroundings.get("ontology"))
+        vocabulary = vocabulary or Vocabulary()
+        if vocabulary.schema is None:
+            vocabulary = replace(vocabulary, schema=infer_single_values(pattern, vocabulary.ontology))
         run_mode = Mode.OVERLAP if mode is Mode.ANY else mode  # some embedding ends at an event, or none does
-        automaton = determinise(pattern, run_mode, **surroundings)
+        automaton = determinise(pattern, run_mode, vocabulary)
         if isinstance(automaton, PatternAutomaton) and automaton.table.size <= most_moves:
             return _build_product(automaton, context)
     return build_tracked_course(pattern, mode, context=context)  # by the pattern alone: a file holds no more of it
@@ -46,7 +54,7 @@ def _build_product(automaton: PatternAutomaton, context: int) -> Course:
     groups = [np.unique(state * width**j + word % width**j, return_inverse=True)[1] for j in range(depth + 1)]
     return Course(
         approximate=False,
-        states=tuple(map(format_word, automaton.words())),
+        states=tuple(map(format_word, automaton.list_shortest_words())),
         labels=tuple("+".join(sorted(symbol)) or "*" for symbol in automaton.minterms.symbols),
         table=np.searchsorted(codes, _follow_labels(automaton, codes, depth)).astype(np.int32),
         hits=automaton.reports[state],

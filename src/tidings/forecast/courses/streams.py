@@ -93,7 +93,7 @@ class StreamEntries:
     def __len__(self) -> int:
         return len(self.event)
 
-    def keys(self) -> IntArray:
+    def list_keys(self) -> IntArray:
         """Return the key of each entry."""
         return np.repeat(self.rows, np.diff(self.starts))
 
@@ -290,7 +290,7 @@ class _LabelTable:
         names = member.pattern.list_filters()
         rng = np.random.default_rng(len(names))
         self._codes = dict(zip(names, rng.integers(1, 1 << 62, len(names)).tolist(), strict=True))
-        self._sets = member.course.sets()
+        self._sets = member.course.list_filter_sets()
         codes = np.array([sum(self._codes[name] for name in label) % (1 << 64) for label in self._sets], np.uint64)
         self._order = np.argsort(codes)
         self._sorted = codes[self._order]

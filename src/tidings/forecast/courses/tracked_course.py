@@ -19,8 +19,8 @@ from tidings.forecast.courses import course
 from tidings.forecast.courses.course import Course, TrackedMap, TrackedPlace, Tracker
 from tidings.kernels.forecast import tracking
 from tidings.model.patterns import Absence, Mode, Pattern
-from tidings.patterns.compile.derivatives import Configuration, Configurations, Edge, configurations
-from tidings.patterns.compile.minterms import minterms
+from tidings.patterns.compile.derivatives import Configuration, Configurations, Edge, derive_configurations
+from tidings.patterns.compile.minterms import build_minterms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ _NOTHING = Configurations((Configuration(contiguous=False, guards=(), limits=(),
 
 def build_tracked_course(pattern: Pattern, mode: Mode, *, context: int) -> Course:
     """Return the approximate course of a pattern; its table is of the chain, its cells also know the last labels."""
-    names, graph, absence = pattern.list_filters(), configurations(pattern), pattern.absence
+    names, graph, absence = pattern.list_filters(), derive_configurations(pattern), pattern.absence
     if len(names) > MOST_NAMES or sum(1 + len(node.uses) for node in graph.nodes) > MOST_WIDTH:
         names, graph, absence = (), _NOTHING, None
     tracked_map = _build_map(graph, absence)
@@ -78,7 +78,7 @@ def _list_symbols(pattern: Pattern, names: tuple[str, ...]) -> list[int]:
     """Return the kinds of events as masks; one alone where they cannot be told, or are too many."""
     schema = course.infer_single_values(pattern)
     try:
-        alphabet = minterms([pattern[name] for name in names], budget=4 * MOST_LABELS, schema=schema)
+        alphabet = build_minterms([pattern[name] for name in names], Vocabulary(schema), budget=4 * MOST_LABELS)
     except (TooLarge, PatternError):
         return [0]
     return [_make_mask(symbol, names) for symbol in alphabet.symbols] if len(alphabet) <= MOST_LABELS else [0]

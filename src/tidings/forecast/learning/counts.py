@@ -49,7 +49,7 @@ class Counts:
     spans: dict[int, FloatArray] = field(default_factory=dict)
 
     @classmethod
-    def none(cls, course: Course, spans: Iterable[int] = (), *, keyed: bool = False) -> Counts:
+    def make_empty(cls, course: Course, spans: Iterable[int] = (), *, keyed: bool = False) -> Counts:
         """Return counts of zero."""
         lines = course.cells * (SILENCES if keyed else 1)
         return cls(
@@ -122,7 +122,7 @@ class Traffic:
             _add(self.asked, other.asked),
         )
 
-    def pace(self, ways: object) -> tuple[float, float]:
+    def estimate_pace(self, ways: object) -> tuple[float, float]:
         """Return the mean gap between events of one key, in events and in microseconds; a guess without counts."""
         count = self.own.get(f"{ways} gaps", 0.0)
         if count > 0:

@@ -56,13 +56,13 @@ class PendingWaits:
     def __len__(self) -> int:
         return len(self.key)
 
-    def columns(self) -> list[npt.NDArray[Any]]:
+    def list_columns(self) -> list[npt.NDArray[Any]]:
         """Return all of them, in the order of the fields."""
         return [getattr(self, field.name) for field in fields(self)]
 
     def take(self, places: IntArray) -> PendingWaits:
         """Return some of the entries; where there is one way alone, masks stay empty."""
-        return PendingWaits(*(column[places] if len(column) else column for column in self.columns()))
+        return PendingWaits(*(column[places] if len(column) else column for column in self.list_columns()))
 
 
 NOTHING = PendingWaits(_NONE, _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_), _NONE, _NONE, np.empty(0), np.empty(0))
@@ -75,12 +75,12 @@ class HalfLife:
     amount: int
     timed: bool
 
-    def weights(self, at: IntArray, time: IntArray, now: tuple[int, int]) -> FloatArray:
+    def compute_weights(self, at: IntArray, time: IntArray, now: tuple[int, int]) -> FloatArray:
         """Return the weight of each entry, seen from a position and a time."""
         age = now[1] - time if self.timed else now[0] - at
         return np.asarray(0.5 ** (np.maximum(age, 0) / self.amount))
 
-    def fading(self, then: tuple[int, int], now: tuple[int, int]) -> float:
+    def compute_fading(self, then: tuple[int, int], now: tuple[int, int]) -> float:
         """Return the factor by which counts of the moment `then` have faded at `now`."""
         return float(0.5 ** (max(0, now[self.timed] - then[self.timed]) / self.amount))
 
@@ -105,7 +105,7 @@ class GroupCounter:
         old, when = np.zeros(len(entries), np.bool_), (times[entries.event], position + entries.event)
         gaps = self.silences.take(entries, times, position)
         bins = bin_gaps(gaps)
-        self.fresh.append(PendingWaits(entries.keys(), entries.kind, entries.mask, *when, old, *bins, *gaps[3:]))
+        self.fresh.append(PendingWaits(entries.list_keys(), entries.kind, entries.mask, *when, old, *bins, *gaps[3:]))
 
     def add_reports(
         self, parts: Sequence[ReportBatch], places: list[int], base: int, position: int, times: IntArray
@@ -126,7 +126,7 @@ class GroupCounter:
         pending = _merge_waits([self.pending, *self.fresh])
         self.fresh = []
         if self.half_life is not None and now != self.now:
-            by = self.half_life.fading(self.now, now)
+            by = self.half_life.compute_fading(self.now, now)
             self.counts = [counts.scale(by) for counts in self.counts]
             self.own *= by
         self.now = now
@@ -168,7 +168,7 @@ class GroupCounter:
     ) -> None:
         weights = np.ones(len(pending))
         if self.half_life is not None:
-            weights = self.half_life.weights(pending.at, pending.time, self.now)
+            weights = self.half_life.compute_weights(pending.at, pending.time, self.now)
         if not final:
             new = ~pending.old & ~np.isnan(pending.gap)
             self.own += [(weights[new] * of).sum() for of in (1.0, pending.gap[new], pending.lapse[new])]
@@ -190,7 +190,7 @@ class GroupCounter:
         walk(entries.kind, (entries.starts, entries.rows), table, state, cells, hit)
         if not final:
             count_moves(piece.new_entries, entries.kind, labels, width, state, cells, counts.moves.reshape(-1))
-        piece.count(counts, cells, hit, piece.after(hit) if piece.keyed or counts.spans else None)
+        piece.count(counts, cells, hit, piece.find_next_matches(hit) if piece.keyed or counts.spans else None)
         if not final:
             some = piece.done > 0
             state[entries.rows[some]] = cells[entries.starts[:-1][some] + piece.done[some] - 1]
@@ -205,7 +205,7 @@ class GroupCounter:
         cells, front = np.empty(len(entries), np.int32), _mark_front(entries, piece.done)
         of = states.copy() if final else states
         for part in (np.flatnonzero(front), np.flatnonzero(~front)):
-            rows, firsts = np.unique(entries.keys()[part], return_index=True)
+            rows, firsts = np.unique(entries.list_keys()[part], return_index=True)
             starts = np.append(firsts, len(part)).astype(np.int64)
             cells[part] = tracker.walk(of, rows, starts, masks[part], piece.pending.time[part], hit[part])
             of = of if final else states.copy()
@@ -214,7 +214,7 @@ class GroupCounter:
             chain, width = member.course.chain, member.course.table.shape[1]
             count_changes(piece.new_entries, chain, width, before, cells, hit, counts.moves.reshape(-1))
         absence = member.pattern.absence is not None
-        piece.count(counts, cells, hit, piece.deadlines(reports) if absence else piece.after(hit))
+        piece.count(counts, cells, hit, piece.find_deadlines(reports) if absence else piece.find_next_matches(hit))
 
     def _find_hits(self, row: int, piece: _CountedPiece, *, final: bool) -> BoolArray:
         """Return at which entries the detector reported a tracked member; after a deadline, at the key's next one.
@@ -242,9 +242,9 @@ class GroupCounter:
         more = (2 * keys if self.group.keyed else 1) - old_size
         self.cells = np.concatenate([self.cells, np.repeat(self.group.starts[:, None], more, axis=1)], axis=1)
         for row, tracker in enumerate(self.group.trackers):
-            self.states[row] = np.concatenate([self.states[row], np.tile(tracker.fresh(), (more, 1))])
+            self.states[row] = np.concatenate([self.states[row], np.tile(tracker.make_state(), (more, 1))])
 
-    def keys_in_use(self) -> IntArray:
+    def find_used_keys(self) -> IntArray:
         """Return the keys that have pending entries."""
         return np.unique(self.pending.key) if self.group.keyed else _NONE
 
@@ -297,13 +297,13 @@ class _CountedPiece:
         for span, of in counts.spans.items():
             count_span(entries, pending.time, self.now[1], following, pending.soon, gaps, span, of.reshape(-1))
 
-    def after(self, hit: BoolArray) -> _Following:
+    def find_next_matches(self, hit: BoolArray) -> _Following:
         """Return the position and time of the match that follows each entry."""
         next_match = np.empty(len(hit), np.int64), np.empty(len(hit), np.int64)
         note_next_matches(self.entries.starts, hit, self.pending.at, self.pending.time, *next_match)
         return next_match
 
-    def deadlines(self, reports: IntArray) -> _Following:
+    def find_deadlines(self, reports: IntArray) -> _Following:
         """Return the same where time completes a pattern: its key may have no event after that."""
         reports = reports[reports[:, 1] < self.now[0]]  # a piece is told at once what its events will complete
         reports = reports[np.lexsort((reports[:, 2], reports[:, 0]))]
@@ -325,7 +325,7 @@ def select_reports(parts: Sequence[ReportBatch], place: int) -> IntArray:
 def _merge_waits(pieces: list[PendingWaits]) -> PendingWaits:
     """Return entries of all pieces, key by key; those of one key in their order."""
     pieces = [piece for piece in pieces if len(piece)] or [NOTHING]
-    columns = zip(*(piece.columns() for piece in pieces), strict=True)
+    columns = zip(*(piece.list_columns() for piece in pieces), strict=True)
     whole = PendingWaits(*map(np.concatenate, columns))
     return whole.take(np.argsort(whole.key, kind="stable"))
 

@@ -13,7 +13,7 @@ import numpy as np
 from tidings.forecast.courses.streams import CourseMember, EventKinds, build_entries, build_groups
 from tidings.forecast.learning.counts import CountedPattern, Traffic
 from tidings.forecast.learning.group_counter import GroupCounter, count_traffic
-from tidings.forecast.model import Model, filter_key, pattern_key
+from tidings.forecast.model import Model, make_filter_key, make_pattern_key
 from tidings.forecast.tuning import ForecastTuning
 from tidings.patterns.observer import Observer
 from tidings.patterns.run.event_archive import unite_numbers
@@ -42,7 +42,7 @@ class Learner:
         self.places: dict[str, int] = {}
         keywords = patterns.vocabulary.to_keywords()
         for place, compiled in enumerate(patterns.patterns):
-            key = pattern_key(compiled.pattern, compiled.mode)
+            key = make_pattern_key(compiled.pattern, compiled.mode)
             if key not in self.patterns:
                 self.patterns[key] = model.recall_pattern(compiled, spans=spans, **keywords)
                 self.places[key] = place
@@ -50,7 +50,9 @@ class Learner:
         self.arrange()
         counted = [pattern.pattern for pattern in self.patterns.values()]
         used = [(pattern, name) for pattern in counted for name in pattern.list_filters()]
-        self._filter_keys = {self.filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used}
+        self._filter_keys = {
+            self.filters[pattern[name].filter]: make_filter_key(pattern, name) for pattern, name in used
+        }
         self.traffic = model.traffic
         self.last_time: int | None = None
         self.now = model.now
@@ -78,7 +80,7 @@ class Learner:
     def go_on(self, old: Learner, ways: Iterable[Ways]) -> None:
         """Take over the traffic of another learner, except the gaps of `ways`: counters that continue have those."""
         self.now, self.last_time = old.now, old.last_time
-        self.traffic = old.traffic.plus(Traffic(own=old.own(but=ways)))
+        self.traffic = old.traffic.plus(Traffic(own=old.sum_own_gaps(but=ways)))
         self.gathered, self.kinds = old.gathered, old.kinds
 
     def add_reports(self, parts: Sequence[ReportBatch], base: int, times: IntArray) -> None:
@@ -98,8 +100,8 @@ class Learner:
         at = np.arange(self.now[0], now[0])
         half_life, weights = self._model.settings.half_life, np.ones(len(events))
         if half_life is not None:
-            weights = half_life.weights(at, events.times, now)
-            self.traffic = self.traffic.scale(half_life.fading(self.now, now))
+            weights = half_life.compute_weights(at, events.times, now)
+            self.traffic = self.traffic.scale(half_life.compute_fading(self.now, now))
         more = count_traffic(kinds, events.times, self.last_time, weights, self._filter_keys, self.kinds)
         self.traffic, self.last_time = self.traffic.plus(more), int(events.times[-1])
         for counter in self.counters:
@@ -110,10 +112,10 @@ class Learner:
         if self.gathered >= self._tuning.counted_at_once:
             self.settle()
 
-    def keys_in_use(self) -> IntArray:
+    def find_used_keys(self) -> IntArray:
         """Return the keys that are still needed."""
         self.settle()
-        return unite_numbers([counter.keys_in_use() for counter in self.counters])
+        return unite_numbers([counter.find_used_keys() for counter in self.counters])
 
     def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key by its position in `kept`, which has all that are in use."""
@@ -126,7 +128,7 @@ class Learner:
             counter.settle(self.kinds, self.now)
         self.gathered = 0
 
-    def own(self, but: Iterable[Ways] = ()) -> dict[str, float]:
+    def sum_own_gaps(self, but: Iterable[Ways] = ()) -> dict[str, float]:
         """Return the sums of gaps between events of one key, for each set of ways except `but`."""
         sums: dict[str, float] = {}
         for counter in self.counters:
@@ -136,14 +138,14 @@ class Learner:
                 sums |= {f"{ways} {name}": total for name, total in measures}  # one that came later has heard fewer
         return sums
 
-    def model(self) -> Model:
+    def build_model(self) -> Model:
         """Return the model so far; waits that have not ended are cut off at this point."""
         self.settle()
-        traffic = self.traffic.plus(Traffic(own=self.own()))
+        traffic = self.traffic.plus(Traffic(own=self.sum_own_gaps()))
         patterns = dict(self._model.patterns)
         half_life = self._model.settings.half_life
         if half_life is not None:  # what is not watched now fades all the same
-            by = half_life.fading(self._model.now, self.now)
+            by = half_life.compute_fading(self._model.now, self.now)
             patterns = {key: replace(counted, counts=counted.counts.scale(by)) for key, counted in patterns.items()}
         for counter in self.counters:
             for member, counts in zip(counter.group.members, counter.close_counts(self.kinds), strict=True):
@@ -162,9 +164,9 @@ class LearningObserver(Observer):
         assert self.run is not None
         self.learner.take(events, reports, self.run.position, self.run.names)
 
-    def keys_in_use(self) -> IntArray:
+    def find_used_keys(self) -> IntArray:
         """Return the keys whose waits are not counted out."""
-        return self.learner.keys_in_use()
+        return self.learner.find_used_keys()
 
     def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key by its position in `kept`."""

@@ -94,7 +94,7 @@ def extend_model(
         if progress is not None:
             progress(learner.now[0] - model.now[0])
     run.close()
-    return learner.model()
+    return learner.build_model()
 
 
 def _iterate_batches(history: Any) -> Iterator[Any]:

@@ -38,7 +38,7 @@ class Estimates:
         """How many observations the chain is worth."""
         return SHRINKING * self.smoothing
 
-    def chances(self) -> FloatArray:
+    def compute_chances(self) -> FloatArray:
         """Return P(label | chain cell), rows that sum to 1."""
         course, moves = self.course, self.counts.moves
         if course.tracker is not None:
@@ -51,12 +51,12 @@ class Estimates:
             above = group
         return shares[above]
 
-    def chain(self, most: int) -> FloatArray:
+    def compute_chain(self, most: int) -> FloatArray:
         """Return, for n from 0 to `most`, the probability of a match within n events, of every cell."""
         course = self.course
-        return np.asarray(sum_first_passages(self.chances(), course.table, course.hits, most)[:, course.chain])
+        return np.asarray(sum_first_passages(self.compute_chances(), course.table, course.hits, most)[:, course.chain])
 
-    def direct(self, most: int) -> tuple[FloatArray, FloatArray]:
+    def compute_direct(self, most: int) -> tuple[FloatArray, FloatArray]:
         """Return the same by shares, and from how many observations each is; none beyond the longest wait."""
         course = self.course
         groups = [np.zeros(course.cells, np.int32), *course.groups]
@@ -64,7 +64,7 @@ class Estimates:
         seen: FloatArray = share
         above = groups[0]
         for group in groups:
-            ended, observed = kaplan_meier(_sum_groups(self.counts.waits, group))
+            ended, observed = fit_kaplan_meier(_sum_groups(self.counts.waits, group))
             weight = np.where(seen[_find_parents(above, group)] > 0, self.shrinking, 0.0)
             before = share[_find_parents(above, group)]
             mixed = _divide(observed * ended + weight * before, observed + weight)
@@ -72,22 +72,22 @@ class Estimates:
             seen, above = observed, group
         return spread(share[above], most), _expand_bins(seen[above], most)
 
-    def curve(self, most: int) -> tuple[FloatArray, FloatArray]:
+    def compute_curve(self, most: int) -> tuple[FloatArray, FloatArray]:
         """Return p(match within n events) for n from 0 to `most` of every cell, and what share of it is direct."""
         if self.estimator in ("printed", "chain"):
-            chain = self.chain(most) if self.estimator == "chain" else self.sum_visits(most)
+            chain = self.compute_chain(most) if self.estimator == "chain" else self.sum_visits(most)
             return chain, np.zeros_like(chain)
-        chain = self.chain(most)
+        chain = self.compute_chain(most)
         if self.estimator == "direct":
-            share, seen = self.direct(most)
-            pooled = kaplan_meier(self.counts.waits.sum(axis=0, keepdims=True))[1]
+            share, seen = self.compute_direct(most)
+            pooled = fit_kaplan_meier(self.counts.waits.sum(axis=0, keepdims=True))[1]
             is_counted = (_expand_bins(pooled, most) > 0) | (seen > 0)
             return _make_monotone(np.where(is_counted, share, chain)), is_counted.astype(float)
         # A tracked chain knows no context: shares of its state come between it and those of a cell.
         groups = self.course.groups if self.course.tracker is not None else self.course.groups[-1:]
         blend, part = chain, np.zeros_like(chain)
         for group in groups:
-            ended, watched = kaplan_meier(_sum_groups(self.counts.waits, group))
+            ended, watched = fit_kaplan_meier(_sum_groups(self.counts.waits, group))
             share, seen = spread(ended, most)[:, group], _expand_bins(watched, most)[:, group]
             part = _divide(seen, seen + self.shrinking)
             blend = part * share + (1 - part) * blend
@@ -98,7 +98,7 @@ class Estimates:
 
         As printed, a row of the matrix is divided by how often its state was entered, not left.
         """
-        counted, finals = self._between_states()
+        counted, finals = self._count_state_changes()
         came = counted.sum(axis=0)
         matrix = _divide(counted, came[:, None])
         into, total = finals.astype(float), np.zeros((most + 1, len(came)))
@@ -107,7 +107,7 @@ class Estimates:
             total[step] = total[step - 1] + into
         return np.asarray(total[:, self.course.chain if self.course.tracker is not None else self.course.groups[0]])
 
-    def _between_states(self) -> tuple[FloatArray, BoolArray]:
+    def _count_state_changes(self) -> tuple[FloatArray, BoolArray]:
         """Return how often each state followed each other one, and which are final."""
         course, moves = self.course, self.counts.moves
         if course.tracker is not None:  # the match is a state of its own, which goes on as the start does
@@ -123,17 +123,17 @@ class Estimates:
         finals[state[course.table[course.hits]]] = True
         return counted, finals
 
-    def about(self, law: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    def estimate_within_events(self, law: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return the share of matches within some events of the stream by line, and of how many.
 
         `law` has the probabilities of 0, 1, 2, ... events, at most of the longest wait.
         """
         if not len(self.counts.later) or len(law) > MOST + 1:
             return None
-        share, observed = kaplan_meier(self.counts.later)
+        share, observed = fit_kaplan_meier(self.counts.later)
         return law @ spread(share, len(law) - 1), law @ _expand_bins(observed, len(law) - 1)
 
-    def within(self, span: int) -> tuple[FloatArray, FloatArray] | None:
+    def estimate_within_span(self, span: int) -> tuple[FloatArray, FloatArray] | None:
         """Return the share of matches within a span of time by cell, and of how many; `None` for a span not counted."""
         counted = self.counts.spans.get(span)
         if counted is None:
@@ -142,11 +142,11 @@ class Estimates:
         return _divide(counted[:, 0], observed), observed
 
 
-def kaplan_meier(waits: FloatArray) -> tuple[FloatArray, FloatArray]:
+def fit_kaplan_meier(waits: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the share of waits that ended by each edge, and of how many waits that is known.
 
     >>> waits = np.zeros((1, 2 * len(EDGES) + 1)); waits[0, [0, 1, -1]] = 1, 1, 2
-    >>> kaplan_meier(waits)[0][0, :3].tolist()
+    >>> fit_kaplan_meier(waits)[0][0, :3].tolist()
     [0.25, 0.5, 0.5]
     """
     size = len(EDGES)

@@ -17,7 +17,7 @@ from tidings.forecast.courses.streams import (
     bin_gaps,
     find_following,
 )
-from tidings.forecast.predicting.probability_table import ProbabilityTable, places_of
+from tidings.forecast.predicting.probability_table import ProbabilityTable, locate_on_grids
 from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array, IntArray
 from tidings.kernels.forecast import forecasts as kernel
 from tidings.patterns.run.event_archive import unite_numbers
@@ -72,7 +72,7 @@ class GroupFollower:
         self.widen(0 if group.keyed else 1)
 
     def arrange(self, rules: list[AlarmRule], tables: list[ProbabilityTable | None], **average: Any) -> None:
-        """Take new tables, and what an average key is like: see `places_of`."""
+        """Take new tables, and what an average key is like: see `locate_on_grids`."""
         self.rules, self.tables, self._average = rules, tables, average
         self._pack_tables()
 
@@ -112,7 +112,7 @@ class GroupFollower:
         self.last = np.concatenate([self.last, np.full((len(self.group.members), more), np.nan)], axis=1)
         self.silences.widen(size)
         for row, tracker in enumerate(self.group.trackers):
-            self.states[row] = np.concatenate([self.states[row], np.tile(tracker.fresh(), (more, 1))])
+            self.states[row] = np.concatenate([self.states[row], np.tile(tracker.make_state(), (more, 1))])
             self.due[row] = np.append(self.due[row], np.full(more, NEVER))
 
     def take(
@@ -135,9 +135,9 @@ class GroupFollower:
 
     def _place_keys(self, gaps: FloatArray) -> FloatArray:
         """Return where keys lie on the grids of shares and of spans, by their mean gaps."""
-        return places_of(gaps, **self._average) if self.group.keyed else gaps
+        return locate_on_grids(gaps, **self._average) if self.group.keyed else gaps
 
-    def place(self, key: int | None, now: int) -> tuple[FloatArray, IntArray]:
+    def locate_key(self, key: int | None, now: int) -> tuple[FloatArray, IntArray]:
         """Return where a key lies on the grids of shares and spans, and its bins of gaps; `None` is an average key.
 
         One that has been silent for longer than it used to is taken for slower.
@@ -179,38 +179,38 @@ class GroupFollower:
         hit, due = np.zeros(len(entries), np.bool_), self.due[row]
         if self.group.tracked[row].pattern.absence is None:
             moments, wanted = entries.event + base, reports[:, 1]
-            at = find_following(entries.keys(), moments, reports[:, 0], wanted)
+            at = find_following(entries.list_keys(), moments, reports[:, 0], wanted)
             hit[at[(at >= 0) & (moments[at] == wanted)]] = True
             return hit
         waiting = entries.rows[due[entries.rows] != NEVER]
         keys, wanted = np.append(reports[:, 0], waiting), np.append(reports[:, 2], due[waiting])
         due[waiting] = NEVER
-        at = find_following(entries.keys(), times[entries.event], keys, wanted)
+        at = find_following(entries.list_keys(), times[entries.event], keys, wanted)
         hit[at[at >= 0]] = True
         self.widen(int(keys.max(initial=-1)) + 1)
         np.minimum.at(self.due[row], keys[at < 0], wanted[at < 0])  # the key's next event may come much later
         return hit
 
-    def cell(self, number: int, key: int, now: int) -> int:
+    def find_cell(self, number: int, key: int, now: int) -> int:
         """Return the cell of a member's key."""
         exact = len(self.group.exact)
         if number < exact:
             return int(self.cells[number, key])
-        return int(self.group.trackers[number - exact].cell(self.states[number - exact][key], now))
+        return int(self.group.trackers[number - exact].find_cell(self.states[number - exact][key], now))
 
-    def live(self, number: int, now: int) -> list[int]:
+    def list_live_keys(self, number: int, now: int) -> list[int]:
         """Return the keys for which a member has a partial match."""
         exact, course = len(self.group.exact), self.group.members[number].course
         if number < exact:
             return np.flatnonzero(~course.idle[self.cells[number]]).tolist()
         keys = np.flatnonzero(self.silences.count).tolist() if self.group.keyed else [0]
-        return [key for key in keys if not course.idle[self.cell(number, key, now)]]
+        return [key for key in keys if not course.idle[self.find_cell(number, key, now)]]
 
-    def keys_in_use(self, now: int, most: int) -> IntArray:
+    def find_used_keys(self, now: int, most: int) -> IntArray:
         """Return the keys with a partial match, and of the others the `most` with most events."""
         if not self.group.keyed:
             return np.empty(0, np.int64)
-        live = [np.array(self.live(number, now), np.int64) for number in range(len(self.group.members))]
+        live = [np.array(self.list_live_keys(number, now), np.int64) for number in range(len(self.group.members))]
         seen = np.flatnonzero(self.silences.count)
         return unite_numbers([*live, seen[np.argsort(-self.silences.count[seen], kind="stable")[:most]]])
 
@@ -244,5 +244,5 @@ def _merge_rows(emitted: list[tuple[IntArray, FloatArray]], entries: StreamEntri
     if (np.diff(event) < 0).any():
         order = np.lexsort((rows[:, kernel.R_PATTERN], event))
         rows, chances, entry, event = rows[order], chances[order], entry[order], event[order]
-    keys = entries.keys()[entry]
+    keys = entries.list_keys()[entry]
     return ForecastRows(rows[:, kernel.R_PATTERN], event, keys, rows[:, kernel.R_CELL], chances)

@@ -54,7 +54,7 @@ class ForecastObserver(Observer):
     def model(self) -> Model:
         """The model; where events are learned, with everything that was taken so far."""
         learner = None if self.forecaster is None else self.forecaster.learner
-        return self.base_model if learner is None else learner.model()
+        return self.base_model if learner is None else learner.build_model()
 
     def fork(self) -> ForecastObserver:
         """Return an observer with the same model and plans and no state."""
@@ -71,7 +71,7 @@ class ForecastObserver(Observer):
         """Return the forecasts of a pattern from the current state; the run must be prepared."""
         assert self.forecaster is not None
         assert self.run is not None
-        return self.forecaster.forecasts(name, horizon, self.run.names, self.run.latest)
+        return self.forecaster.list_forecasts(name, horizon, self.run.names, self.run.latest)
 
     def dump_model(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return model and plans, which `load_observer` reads."""
@@ -104,11 +104,11 @@ class ForecastObserver(Observer):
         assert self.run is not None
         self._batches += self.forecaster.take(events, reports, self.run.position, self.run.names)
 
-    def keys_in_use(self) -> IntArray:
+    def find_used_keys(self) -> IntArray:
         """Return the keys that have begun something, and the busiest of the others."""
         if self.forecaster is None or self.run is None or not len(self.run.patterns):
             return NO_KEYS
-        return self.forecaster.keys_in_use(self.run.latest, self.tuning.idle_keys)
+        return self.forecaster.find_used_keys(self.run.latest, self.tuning.idle_keys)
 
     def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key by its position in `kept`."""

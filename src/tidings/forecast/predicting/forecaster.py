@@ -21,7 +21,7 @@ from tidings.forecast.horizon import Horizon
 from tidings.forecast.learning.counts import MOST
 from tidings.forecast.learning.group_counter import select_reports
 from tidings.forecast.learning.learner import Learner
-from tidings.forecast.model import Model, pattern_key
+from tidings.forecast.model import Model, make_pattern_key
 from tidings.forecast.predicting.following import POLICIES, AlarmRule, GroupFollower
 from tidings.forecast.predicting.probability_table import QUANTILES, ProbabilityTable, build_table, require_times
 from tidings.patterns.run.event_archive import unite_numbers
@@ -124,9 +124,9 @@ class Forecaster:
     def learn(self) -> None:
         """Compute the probabilities anew from the counts so far."""
         assert self.learner is not None
-        self.model = self.learner.model()
+        self.model = self.learner.build_model()
         compiled, counted = self.pattern_set.patterns, self.model.patterns
-        keys = {pattern.name: pattern_key(pattern.pattern, pattern.mode) for pattern in compiled}
+        keys = {pattern.name: make_pattern_key(pattern.pattern, pattern.mode) for pattern in compiled}
         self.patterns = {name: replace(counted[key], name=name) for name, key in keys.items()}
         self._tables.clear()
         self._curves.clear()
@@ -152,13 +152,13 @@ class Forecaster:
         for follower in self.followers:
             plans = [self.plans.get(member.name, ForecastPlan()) for member in follower.group.members]
             tables = [
-                None if plan.horizon is None else self.table(member.name, plan.horizon)
+                None if plan.horizon is None else self.get_table(member.name, plan.horizon)
                 for member, plan in zip(follower.group.members, plans, strict=True)
             ]
-            pace = self.model.traffic.pace(follower.group.ways)
+            pace = self.model.traffic.estimate_pace(follower.group.ways)
             follower.arrange([plan.to_alarm_rule() for plan in plans], tables, part=self._share, pace=pace)
 
-    def table(self, name: str, horizon: Horizon) -> ProbabilityTable:
+    def get_table(self, name: str, horizon: Horizon) -> ProbabilityTable:
         """Return the probabilities of a pattern's cells."""
         at = (name, horizon)
         if at not in self._tables:
@@ -167,7 +167,7 @@ class Forecaster:
             self._tables[at] = build_table(estimates, horizon, keyed=is_keyed(counted.pattern), traffic=traffic)
         return self._tables[at]
 
-    def forecasts(self, name: str, horizon: Horizon | None, names: ValueNumbers, now: int) -> list[Forecast]:
+    def list_forecasts(self, name: str, horizon: Horizon | None, names: ValueNumbers, now: int) -> list[Forecast]:
         """Return a forecast for each key that has a partial match, and one for all others."""
         horizon = horizon or self.plans.get(name, ForecastPlan()).horizon
         if horizon is None:
@@ -176,14 +176,14 @@ class Forecaster:
         if self.learner is None:
             require_times(horizon, self.model.traffic)
         follower, number = self.find_member(name)
-        table, keyed = self.table(name, horizon), follower.group.keyed
+        table, keyed = self.get_table(name, horizon), follower.group.keyed
         forecasts = []
-        for key in [*follower.live(number, now), None] if keyed else [None]:
+        for key in [*follower.list_live_keys(number, now), None] if keyed else [None]:
             # What has begun nothing is at the start; without keys there is one stream, numbered 0.
             is_idle = keyed and key is None
-            cell = follower.group.members[number].course.start if is_idle else follower.cell(number, key or 0, now)
-            places, silence = follower.place(key, now)
-            probability, waiting = table.at(cell, places, silence), self._find_quantiles(table, cell, places)
+            cell = follower.group.members[number].course.start if is_idle else follower.find_cell(number, key or 0, now)
+            places, silence = follower.locate_key(key, now)
+            probability, waiting = table.look_up(cell, places, silence), self._find_quantiles(table, cell, places)
             value, ahead = None if key is None else names.values[key], horizon.value
             forecasts.append(Forecast(name, value, probability, ahead, table.name_estimator(cell), waiting))
         return forecasts
@@ -194,7 +194,7 @@ class Forecaster:
         """Return quantiles of the waiting time: the first of some horizons at which they are reached."""
         horizon, quantiles = table.horizon, dict[float, int | timedelta | None]()
         if table not in self._curves:
-            self._curves[table] = table.estimates.curve(MOST)[0]
+            self._curves[table] = table.estimates.compute_curve(MOST)[0]
         each = 1.0  # of the horizon's measure, for one of the own events
         if table.grid > 1:
             each = float(2 ** (places[int(horizon.unit == "time")] / 2))
@@ -224,10 +224,10 @@ class Forecaster:
         fork.followers, fork.learner = [follower.fork() for follower in self.followers], None
         return fork
 
-    def keys_in_use(self, now: int, most_idle: int) -> IntArray:
+    def find_used_keys(self, now: int, most_idle: int) -> IntArray:
         """Return the keys with partial matches, and the `most_idle` busiest of the others."""
-        keys = [follower.keys_in_use(now, most_idle) for follower in self.followers]
-        return unite_numbers(keys if self.learner is None else [*keys, self.learner.keys_in_use()])
+        keys = [follower.find_used_keys(now, most_idle) for follower in self.followers]
+        return unite_numbers(keys if self.learner is None else [*keys, self.learner.find_used_keys()])
 
     def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key by its position in `kept`, which has all that are in use."""

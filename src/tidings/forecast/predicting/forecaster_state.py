@@ -13,7 +13,7 @@ import numpy as np
 
 from tidings.forecast.learning.counts import Counts, Traffic
 from tidings.forecast.learning.group_counter import GroupCounter, PendingWaits
-from tidings.forecast.model import pattern_key
+from tidings.forecast.model import make_pattern_key
 from tidings.patterns.state.graph_bytes import hash_text
 
 if TYPE_CHECKING:
@@ -212,7 +212,9 @@ def carry_over(before: Forecaster, after: Forecaster) -> None:
             if before.plans.get(member.name) != after.plans.get(member.name):
                 follower.last[number] = np.nan  # the old plan's last forecast says nothing about the new plan
     if before.learner is not None and after.learner is not None:
-        _carry_learner(before.learner, after.learner, {pattern_key(pattern.pattern, pattern.mode) for pattern in stay})
+        _carry_learner(
+            before.learner, after.learner, {make_pattern_key(pattern.pattern, pattern.mode) for pattern in stay}
+        )
 
 
 def _carry_follower(old: GroupFollower, new: GroupFollower, names: set[str]) -> None:

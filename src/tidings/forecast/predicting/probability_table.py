@@ -55,7 +55,7 @@ class ProbabilityTable:
         """How many columns there are."""
         return int(self.chances.shape[1])
 
-    def at(self, cell: int, places: FloatArray, silence: IntArray) -> float:
+    def look_up(self, cell: int, places: FloatArray, silence: IntArray) -> float:
         """Return the probability of a cell; `places` are where the key lies on the grids of shares and of spans."""
         line = cell if self.gap < 0 else cell * SILENCES + int(silence[self.gap])
         if self.grid == 1:
@@ -78,7 +78,7 @@ def build_table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic:
     """Return the probabilities of all cells for a horizon."""
     weights = mix_counts(horizon, keyed=keyed, traffic=traffic)
     most = horizon.amount if weights is None else weights.shape[1] - 1
-    curve, part = estimates.curve(most)
+    curve, part = estimates.compute_curve(most)
     if weights is None:
         return ProbabilityTable(horizon, estimates, curve[most][:, None].copy(), part[most])
     chances, part = (weights @ curve).T, (weights @ part)[0]
@@ -103,11 +103,11 @@ def _count_directly(
     A span that was not counted is taken as so many events of the stream as come in it.
     """
     if horizon.unit == "events":
-        return estimates.about(np.append(np.zeros(horizon.amount), 1.0)), 0
-    counted = estimates.within(horizon.amount)
+        return estimates.estimate_within_events(np.append(np.zeros(horizon.amount), 1.0)), 0
+    counted = estimates.estimate_within_span(horizon.amount)
     if counted is not None or traffic.rate is None or traffic.rate * horizon.amount > FARTHEST / 4:
         return counted, 1
-    return estimates.about(_poisson(np.array([traffic.rate * horizon.amount]))[0]), 0
+    return estimates.estimate_within_events(_compute_poisson(np.array([traffic.rate * horizon.amount]))[0]), 0
 
 
 def _shrink(share: FloatArray, seen: FloatArray, towards: FloatArray, weight: float) -> tuple[FloatArray, FloatArray]:
@@ -129,15 +129,15 @@ def mix_counts(horizon: Horizon, *, keyed: bool, traffic: Traffic) -> FloatArray
     if horizon.unit == "own" or (horizon.unit == "events" and not keyed):
         return None
     if horizon.unit == "events":
-        return _binomial(horizon.amount, SHARES)
+        return _compute_binomial(horizon.amount, SHARES)
     if keyed:
-        return _poisson(MEANS)
+        return _compute_poisson(MEANS)
     if traffic.rate is None:  # before anything is known: about one event
-        return _poisson(np.ones(1))
-    return _poisson(np.array([traffic.rate * horizon.amount]))
+        return _compute_poisson(np.ones(1))
+    return _compute_poisson(np.array([traffic.rate * horizon.amount]))
 
 
-def _binomial(count: int, shares: FloatArray) -> FloatArray:
+def _compute_binomial(count: int, shares: FloatArray) -> FloatArray:
     """Return the law of how many of `count` events are of the key; what lies beyond the farthest is put there."""
     steps = np.arange(1, count + 1)
     choose = np.append(0, np.cumsum(np.log((count - steps + 1) / steps)))
@@ -151,7 +151,7 @@ def _binomial(count: int, shares: FloatArray) -> FloatArray:
     return np.asarray(law / law.sum(axis=1, keepdims=True))
 
 
-def _poisson(means: FloatArray) -> FloatArray:
+def _compute_poisson(means: FloatArray) -> FloatArray:
     most = int(min(FARTHEST, means.max() + 12 * np.sqrt(means.max()) + 20))
     steps = np.arange(1, most + 1)
     logs = np.append(0, np.cumsum(np.log(steps)))
@@ -160,7 +160,7 @@ def _poisson(means: FloatArray) -> FloatArray:
     return np.asarray(law)
 
 
-def places_of(gaps: FloatArray, *, pace: tuple[float, float], part: float = 1.0) -> FloatArray:
+def locate_on_grids(gaps: FloatArray, *, pace: tuple[float, float], part: float = 1.0) -> FloatArray:
     """Return where keys lie on the grids, by their mean gaps in events and in microseconds, and of how many.
 
     A gap that is not known is that of an average key, its `pace`. `part` is how much of the stream the gaps were

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from tidings.errors import BadValue, FileError, MissingExtra
-from tidings.forecast.scoring.scores import pairs, whole
+from tidings.forecast.scoring.scores import check_pairs, check_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,20 +94,20 @@ class Reliability:
         return "\n".join([head, *map(_format_bin, self.bins)])
 
 
-def reliability(p: ArrayLike, y: ArrayLike, bins: int = 10, *, by: By = "width") -> Reliability:
+def measure_reliability(p: ArrayLike, y: ArrayLike, bins: int = 10, *, by: By = "width") -> Reliability:
     """Return how often forecasts `p` of each size came true, given the outcomes `y` (0 and 1, or booleans).
 
     By count the bins adapt to where the forecasts are, which serves rare matches; equal forecasts share a bin either
     way, so there may be fewer bins than asked. The errors take the outcomes as independent. Forecasts of neighbouring
     events look at the same future, so for honest errors give every n-th event of a stream, n the horizon.
 
-    >>> told = reliability([0.1, 0.1, 0.9, 0.9], [0, 0, 1, 0], bins=2)
+    >>> told = measure_reliability([0.1, 0.1, 0.9, 0.9], [0, 0, 1, 0], bins=2)
     >>> [(one.mean, one.observed, one.count) for one in told.bins]
     [(0.1, 0.0, 2), (0.9, 0.5, 2)]
     """
-    raw, happened = pairs(p, y)
+    raw, happened = check_pairs(p, y)
     forecasts = raw.clip(0.0, 1.0)
-    inner = _cut_bins(forecasts, whole(bins, "bins"), by)
+    inner = _cut_bins(forecasts, check_whole(bins, "bins"), by)
     return _measure_bins(forecasts, happened, inner)
 
 
@@ -150,7 +150,7 @@ def _measure_bins(forecasts: FloatArray, happened: BoolArray, inner: FloatArray)
     mean, observed = sums[used] / counts[used], hits[used] / counts[used]
     bins = []
     for at, mean_forecast, share in zip(used.tolist(), mean.tolist(), observed.tolist(), strict=True):
-        count, interval = int(counts[at]), wilson(int(hits[at]), int(counts[at]))
+        count, interval = int(counts[at]), compute_wilson_interval(int(hits[at]), int(counts[at]))
         bins.append(Bin(edges[at], edges[at + 1], count, mean_forecast, share, sqrt(spread[at]) / count, *interval))
     return Reliability(
         tuple(bins),
@@ -162,7 +162,7 @@ def _measure_bins(forecasts: FloatArray, happened: BoolArray, inner: FloatArray)
     )
 
 
-def wilson(hits: int, count: int) -> tuple[float, float]:
+def compute_wilson_interval(hits: int, count: int) -> tuple[float, float]:
     """Return the interval of 95 % around `hits` of `count`; unlike the plain one it stays within [0, 1]."""
     share, grown = hits / count, 1 + Z * Z / count
     middle = (share + Z * Z / (2 * count)) / grown

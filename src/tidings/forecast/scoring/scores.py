@@ -65,22 +65,23 @@ class Score:
         return {name: None if isnan(getattr(self, name)) else getattr(self, name) for name in _NAMES}
 
     def __str__(self) -> str:
-        return table({"score": self})
+        return format_scores({"score": self})
 
 
 def score(p: ArrayLike, y: ArrayLike, threshold: float = 0.5) -> Score:
     """Return the scores of probabilities `p` against outcomes `y` (0 and 1, or booleans).
 
-    Use it to compare models on the same events. To draw how far a probability can be trusted, use `reliability`.
+    Use it to compare models on the same events. To see how far a probability can be trusted, use
+    `measure_reliability`.
 
     >>> told = score([0.9, 0.6, 0.2, 0.1], [1, 0, 1, 0])
     >>> told.tp, told.fp, told.fn, told.tn, told.precision, told.auc, round(told.brier, 3)
     (1, 1, 1, 1, 0.5, 0.75, 0.255)
     """
-    raw, happened = pairs(p, y)
+    raw, happened = check_pairs(p, y)
     forecasts, limit = raw.clip(0.0, 1.0), check_threshold(threshold)
-    tp, fp, fn, tn = _confusion(forecasts > limit, happened)
-    rate, brier = _mean(happened), _mean((forecasts - happened) ** 2)
+    tp, fp, fn, tn = _count_confusion(forecasts > limit, happened)
+    rate, brier = _compute_mean(happened), _compute_mean((forecasts - happened) ** 2)
     nothing = 0.0 if len(forecasts) else nan  # a model that never fires earns 0, and can be averaged over folds
     return Score(
         threshold=limit,
@@ -90,35 +91,35 @@ def score(p: ArrayLike, y: ArrayLike, threshold: float = 0.5) -> Score:
         fp=fp,
         fn=fn,
         tn=tn,
-        precision=_share(tp, tp + fp),
-        recall=_share(tp, tp + fn),
-        f1=_share(2 * tp, 2 * tp + fp + fn, without=nothing),
-        mcc=_share(tp * tn - fp * fn, sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)), without=nothing),
+        precision=_divide(tp, tp + fp),
+        recall=_divide(tp, tp + fn),
+        f1=_divide(2 * tp, 2 * tp + fp + fn, without=nothing),
+        mcc=_divide(tp * tn - fp * fn, sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)), without=nothing),
         brier=brier,
-        skill=1 - _share(brier, rate * (1 - rate)),
-        log_loss=-_mean(np.log(np.maximum(np.where(happened, forecasts, 1 - forecasts), LEAST))),
-        auc=_auc(forecasts, happened),
+        skill=1 - _divide(brier, rate * (1 - rate)),
+        log_loss=-_compute_mean(np.log(np.maximum(np.where(happened, forecasts, 1 - forecasts), LEAST))),
+        auc=_compute_auc(forecasts, happened),
         clipped=int(np.count_nonzero(forecasts != raw)),
     )
 
 
-def skill_against(p: ArrayLike, q: ArrayLike, y: ArrayLike) -> float:
+def compare_skill(p: ArrayLike, q: ArrayLike, y: ArrayLike) -> float:
     """Return the Brier skill of forecasts `p` against forecasts `q`: 1 - brier(p) / brier(q).
 
     Above 0, `p` is the better one. `q` may be one number, such as the base rate of the training data. Where `q` is
     never wrong, or there are no forecasts, the skill is nan.
 
-    >>> skill_against([0.9, 0.2], 0.5, [1, 0])
+    >>> compare_skill([0.9, 0.2], 0.5, [1, 0])
     0.9
     """
-    first, happened = pairs(p, y)
+    first, happened = check_pairs(p, y)
     other = np.full(len(happened), q) if np.ndim(q) == 0 else q
-    second, _ = pairs(other, happened, name="q")
-    ours, theirs = (_mean((forecasts.clip(0.0, 1.0) - happened) ** 2) for forecasts in (first, second))
-    return 1 - _share(ours, theirs)
+    second, _ = check_pairs(other, happened, name="q")
+    ours, theirs = (_compute_mean((forecasts.clip(0.0, 1.0) - happened) ** 2) for forecasts in (first, second))
+    return 1 - _divide(ours, theirs)
 
 
-def table(scores: Mapping[str, Score]) -> str:
+def format_scores(scores: Mapping[str, Score]) -> str:
     """Return scores side by side as text: a row for each number, a column for each name."""
     rows = [["", *scores], *([name, *(_format_value(name, score_) for score_ in scores.values())] for name in _NAMES)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -156,7 +157,7 @@ class Warnings:
     @property
     def share(self) -> float:
         """The share of matches with a warning; nan without matches."""
-        return _share(self.warned_count, self.matches)
+        return _divide(self.warned_count, self.matches)
 
     @property
     def lead(self) -> float:
@@ -167,15 +168,15 @@ class Warnings:
     @property
     def false_per_1000(self) -> float:
         """False alarms in 1,000 events; nan for a stream no longer than the horizon."""
-        return _share(1000 * self.false, self.judged)
+        return _divide(1000 * self.false, self.judged)
 
     def __add__(self, other: Warnings) -> Warnings:
         return Warnings(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(Warnings)))
 
 
-def pairs(p: ArrayLike, y: ArrayLike, *, name: str = "p") -> tuple[FloatArray, BoolArray]:
+def check_pairs(p: ArrayLike, y: ArrayLike, *, name: str = "p") -> tuple[FloatArray, BoolArray]:
     """Return probabilities (not yet clipped) and outcomes as arrays of one length, or refuse them."""
-    forecasts, happened = numbers(p, name), numbers(y, "y")
+    forecasts, happened = to_numbers(p, name), to_numbers(y, "y")
     if len(forecasts) != len(happened):
         counts = f"`{name}` has {len(forecasts):,} values and `y` has {len(happened):,}"
         msg = f"{counts}; give one outcome for each probability"
@@ -187,7 +188,7 @@ def pairs(p: ArrayLike, y: ArrayLike, *, name: str = "p") -> tuple[FloatArray, B
     return forecasts, happened == 1
 
 
-def numbers(values: ArrayLike, name: str) -> FloatArray:
+def to_numbers(values: ArrayLike, name: str) -> FloatArray:
     """Return one row of numbers as float64; text, tables and missing values are refused."""
     try:
         array = np.asarray(values)
@@ -213,7 +214,7 @@ def check_threshold(threshold: Any) -> float:
     return float(threshold)
 
 
-def whole(value: Any, name: str) -> int:
+def check_whole(value: Any, name: str) -> int:
     """Return a whole number of 1 or more, or refuse it."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
         msg = f"`{name}` is `{value}`; give a whole number of 1 or more"
@@ -231,25 +232,25 @@ def _format_value(name: str, score: Score) -> str:
     return f"{value:,}" if name in KEPT_APART else f"{value:.4f}"
 
 
-def _mean(values: FloatArray | BoolArray) -> float:
+def _compute_mean(values: FloatArray | BoolArray) -> float:
     return float(values.mean()) if len(values) else nan
 
 
-def _share(part: float, whole: float, *, without: float = nan) -> float:
+def _divide(part: float, whole: float, *, without: float = nan) -> float:
     return part / whole if whole else without
 
 
-def _confusion(alarms: BoolArray, happened: BoolArray) -> tuple[int, int, int, int]:
+def _count_confusion(alarms: BoolArray, happened: BoolArray) -> tuple[int, int, int, int]:
     """Return true and false positives, false and true negatives."""
     tp = int(np.count_nonzero(alarms & happened))
     fp, fn = int(np.count_nonzero(alarms)) - tp, int(np.count_nonzero(happened)) - tp
     return tp, fp, fn, len(happened) - tp - fp - fn
 
 
-def _auc(forecasts: FloatArray, happened: BoolArray) -> float:
+def _compute_auc(forecasts: FloatArray, happened: BoolArray) -> float:
     """Return the share of pairs (one that happened, one that did not) in the right order, by one pass over values."""
     _, places = np.unique(forecasts, return_inverse=True)
     ones = np.bincount(places[happened], minlength=len(forecasts))
     noughts = np.bincount(places[~happened], minlength=len(forecasts))
     below = np.cumsum(noughts) - noughts
-    return _share(float(np.dot(ones, below + noughts / 2)), int(ones.sum()) * int(noughts.sum()))
+    return _divide(float(np.dot(ones, below + noughts / 2)), int(ones.sum()) * int(noughts.sum()))

@@ -148,7 +148,9 @@ def is_admitted(
 
 
 @jit_lean_inline
-def concerns(lists: IntArray, pool: IntArray, values: IntArray, row: Int, first: Int, end: Int, turn: Turn) -> bool:
+def agrees_with_row(
+    lists: IntArray, pool: IntArray, values: IntArray, row: Int, first: Int, end: Int, turn: Turn
+) -> bool:
     """Tell whether the event of a `not` agrees with a row on the variables that the `not` names."""
     for at in range(first, end, 2):
         value = values[turn.event, lists[at + 1]]
@@ -166,7 +168,7 @@ def is_forbidden(
     for at in range(edges[edge, FORBID], edges[edge, FORBID_END], 4):
         if stamps[lists[at]] != stamp or keys[turn.event, lists[at + 3]] != turn.key:
             continue
-        if concerns(lists, pool, values, row, lists[at + 1], lists[at + 2], turn):
+        if agrees_with_row(lists, pool, values, row, lists[at + 1], lists[at + 2], turn):
             return True
     return False
 
@@ -315,7 +317,7 @@ def kill_rows(graph: GraphArrays, state: RunArrays, batch: EventArrays, guard: I
     before, row = -1, cells[cell, HEAD]
     while row >= 0:
         following = pool[row, PREV]
-        if concerns(lists, pool, values, row, lists[guard + 1], lists[guard + 2], turn):
+        if agrees_with_row(lists, pool, values, row, lists[guard + 1], lists[guard + 2], turn):
             leave_front(pool, cells, cell, before, row)
         else:
             before = row

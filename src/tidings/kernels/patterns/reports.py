@@ -234,7 +234,7 @@ def enumerate_embeddings(
             if row < 0 or last - pool[row, TIME] > within:
                 depth -= 1
                 if depth >= lead:
-                    path[depth, 2] = _next_older(pool, path[depth, 2], depth, lead)
+                    path[depth, 2] = _find_next_older(pool, path[depth, 2], depth, lead)
                 continue
             if depth + 1 >= len(path):
                 return MORE_PATH
@@ -255,12 +255,12 @@ def enumerate_embeddings(
                 return status
         if alone:
             return DONE
-        path[depth, 2] = _next_older(pool, row, depth, lead)
+        path[depth, 2] = _find_next_older(pool, row, depth, lead)
     return DONE
 
 
 @jit_lean
-def _next_older(pool: IntArray, row: Int, depth: Int, lead: Int) -> Int:
+def _find_next_older(pool: IntArray, row: Int, depth: Int, lead: Int) -> Int:
     """Return the next older row of a front, or -1; a deadline (no lead) belongs to one row alone."""
     return -1 if lead == 0 and depth == 0 else pool[row, PREV]
 

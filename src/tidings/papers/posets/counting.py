@@ -155,7 +155,7 @@ class Counting:
                     self.predicates.watch(ref)
 
     def _remove_row(self, number: int) -> None:
-        for at in self._item_range(number):
+        for at in self._get_item_range(number):
             attr, ref, place = self._items[at], self._items[at + 1], self._places[at]
             if attr != POSTED:
                 self.range_index.remove(ref)
@@ -168,7 +168,7 @@ class Counting:
             self.predicates.release(pred)
         self._blocks.give(self._first[number], 2 + 2 * self._items[self._first[number] + 1])
 
-    def _item_range(self, number: int) -> range:
+    def _get_item_range(self, number: int) -> range:
         """Return the indexes of the attributes of a row's items; what each refers to comes right after."""
         start = self._first[number]
         return range(start + 2, start + 2 + 2 * self._items[start + 1], 2)
@@ -180,7 +180,7 @@ class Counting:
             if pred in self.predicates.evaluated:
                 self.predicates.unwatch(pred)
             return
-        for at in self._item_range(self._items[moved] if self._access else moved):
+        for at in self._get_item_range(self._items[moved] if self._access else moved):
             if self._items[at] == POSTED and self._items[at + 1] == pred:
                 self._places[at] = place
                 return
@@ -246,9 +246,9 @@ class Counting:
 
     def _count_rows(self, events: EventSegments) -> tuple[Int32Array, IntArray]:
         entries, lists = self.range_index.get_entries(), self._lists
-        self._counts = _at_least(self._counts, self._owners.capacity)
-        self._stamps = _at_least(self._stamps, len(self.predicates))
-        self._marks = AttributeMarks(*(_at_least(mark, len(self.attributes.values)) for mark in self._marks))
+        self._counts = _ensure_length(self._counts, self._owners.capacity)
+        self._stamps = _ensure_length(self._stamps, len(self.predicates))
+        self._marks = AttributeMarks(*(_ensure_length(mark, len(self.attributes.values)) for mark in self._marks))
         rows = RowCounters(self._counts, as_numpy(self._required_counts), self._min_required, as_numpy(self._items))
         first, count, pool, seconds = map(as_numpy, (lists.first, lists.count, lists.pool, lists.seconds))
         every = np.arange(len(entries.rows) if events.inverted.any() else 0, dtype=np.int32)
@@ -271,6 +271,6 @@ class Counting:
         }
 
 
-def _at_least(values: NDArray[Any], length: int) -> NDArray[Any]:
+def _ensure_length(values: NDArray[Any], length: int) -> NDArray[Any]:
     """Return the marks, or fresh ones for more items: an old mark means nothing to the next event."""
     return values if len(values) >= length else np.zeros(length + length // 4, values.dtype)

@@ -87,7 +87,7 @@ def _to_row(literals: Sequence[Filter]) -> PredicateRow | None:
     return PredicateRow(tuple(equalities), tuple(ranges), tuple(evaluated))
 
 
-def _nearest_float(value: Any) -> tuple[float, int] | None:
+def _find_nearest_float(value: Any) -> tuple[float, int] | None:
     """Return the float64 number nearest to a number or time, and on which side of it that lies."""
     if type(value) is float:
         return value, 0
@@ -126,10 +126,10 @@ def is_inverted(segment: Segment) -> bool:
 
 def _to_segment(value: Any) -> Segment | None:
     if type(value) is not Range:
-        spot = _nearest_float(value)
+        spot = _find_nearest_float(value)
         return None if spot is None else (*spot, *spot)
-    low = (-INFINITY, 0) if value.low is None else _nearest_float(value.low)
-    high = (INFINITY, 0) if value.high is None else _nearest_float(value.high)
+    low = (-INFINITY, 0) if value.low is None else _find_nearest_float(value.low)
+    high = (INFINITY, 0) if value.high is None else _find_nearest_float(value.high)
     if low is None or high is None:
         return None
     return low[0], low[1] or int(value.low_open), high[0], high[1] or -int(value.high_open)

@@ -107,7 +107,7 @@ _Moves: TypeAlias = "list[tuple[_Move, Term | None]]"
 """What an event may do, each with what is left then; `None`: nothing, the match is complete."""
 
 
-def configurations(
+def derive_configurations(
     pattern: patterns.Pattern, mode: patterns.Mode = patterns.Mode.OVERLAP, *, budget: int = BUDGET
 ) -> Configurations:
     """Derive the graph; the mode `any` keeps every count of a repetition, the others only those that differ."""

@@ -15,7 +15,7 @@ from tidings.kernels.patterns.layout import EACH, EVERY, EXISTS, FOREVER, GRAPH
 from tidings.lang import WrittenPattern
 from tidings.model.filters import Filter
 from tidings.model.patterns import Absence, Mode, NamedFilter, Pattern
-from tidings.patterns.compile.derivatives import Configurations, Edge, configurations
+from tidings.patterns.compile.derivatives import Configurations, Edge, derive_configurations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -143,11 +143,11 @@ class _PatternEntry:
     def __init__(self, merged: MergedGraph, compiled: CompiledPattern) -> None:
         pattern, mode = compiled.pattern, compiled.mode
         self.merged, self.pattern, self.number = merged, pattern, len(merged.patterns) - 1
-        self.graph = graph = compiled.graph or configurations(pattern, mode)
+        self.graph = graph = compiled.graph or derive_configurations(pattern, mode)
         stored = sorted({mark for edge in graph.edges for mark in edge.stores})
         self.slots: dict[Mark | None, int] = {None: -1} | {mark: slot for slot, mark in enumerate(stored)}
         bound = any(named.variables for named in pattern.filters)
-        self.key, self.variables = pattern.key_variables() if bound else (), other_variables(pattern)
+        self.key, self.variables = pattern.key_variables() if bound else (), number_other_variables(pattern)
         self.operands: dict[str, OperandInput] = {}
         # `any` goes through the compact graph where rows need no conditions.
         plain = not self.variables and not any(edge.checks or edge.stores for edge in graph.edges)
@@ -258,7 +258,7 @@ def _sort_configurations(graph: Configurations) -> list[int]:
     return order
 
 
-def other_variables(pattern: Pattern) -> dict[str, int]:
+def number_other_variables(pattern: Pattern) -> dict[str, int]:
     """Return the variables beside the key, by their number."""
     if not any(named.variables for named in pattern.filters):  # most have none, and walking the tree takes long
         return {}

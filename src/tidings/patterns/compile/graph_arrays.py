@@ -10,7 +10,7 @@ import numpy as np
 
 from tidings.kernels.patterns.layout import EACH, EVERY, FOREVER, RESTARTS, GraphArrays
 from tidings.model.patterns import Mode, Timed
-from tidings.patterns.compile.graph import EdgeKey, GraphNode, MergedGraph, OperandInput, other_variables
+from tidings.patterns.compile.graph import EdgeKey, GraphNode, MergedGraph, OperandInput, number_other_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,7 +46,7 @@ class _ArrayBuilder:
         table = [self._list_node(node, move, is_plain, out) for node, move, is_plain, out in shared]
         symbols = [self._share(wait) + self._share(guard) for wait, guard in zip(waiting, guards, strict=True)]
         patterns = [self._list_pattern(number, sweep) for number, sweep in enumerate(sweeps)]
-        variables = max((len(other_variables(compiled.pattern)) for compiled in self.merged.patterns), default=0)
+        variables = max((len(number_other_variables(compiled.pattern)) for compiled in self.merged.patterns), default=0)
         live = np.zeros((len(nodes), variables), np.int64)
         for row, node in enumerate(nodes):
             live[row, sorted(node.variables)] = 1

@@ -9,15 +9,17 @@ Cost: a comparison for each pair of filters, then at most `budget` combinations.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tidings.algebra import covers, overlaps
+from tidings.algebra.covering.covers import find_judge
+from tidings.concepts import Vocabulary
 from tidings.errors import TooLarge
 from tidings.model import Not, all_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tidings.algebra.covering.covers import Judge
     from tidings.model.patterns import NamedFilter
 
 BUDGET = 1024
@@ -67,14 +69,15 @@ def _agrees(symbol: frozenset[str], literals: dict[str, bool]) -> bool:
     return all((name in symbol) is holds for name, holds in literals.items())
 
 
-def minterms(filters: Sequence[NamedFilter], *, budget: int = BUDGET, **surroundings: Any) -> Minterms:
+def build_minterms(
+    filters: Sequence[NamedFilter], vocabulary: Vocabulary | None = None, *, budget: int = BUDGET
+) -> Minterms:
     """Return the combinations of these filters that one event may satisfy.
 
-    `surroundings` are those of `algebra.overlaps`: `schema`, `ontology`, `regions`, `now`. Without a schema an
-    attribute may carry several values, so `kind = 'a'` and `kind = 'b'` overlap; with `kind` as one text they do not.
-    More than `budget` combinations raise `TooLarge`.
+    Without a schema in the vocabulary an attribute may carry several values, so `kind = 'a'` and `kind = 'b'` overlap;
+    with `kind` as one text they do not. More than `budget` combinations raise `TooLarge`.
     """
-    relations = _Relations(filters, surroundings)
+    relations = _Relations(filters, find_judge(vocabulary or Vocabulary()))
     combinations = _combine_filters(relations, budget)
     if len(combinations) <= DOUBLE_CHECKED:
         combinations = [chosen for chosen in combinations if relations.is_possible(chosen)]
@@ -106,22 +109,22 @@ def _combine_filters(relations: _Relations, budget: int) -> list[frozenset[int]]
 class _Relations:
     """What is known of each pair of filters: that they exclude each other, or that one implies the other."""
 
-    def __init__(self, filters: Sequence[NamedFilter], surroundings: dict[str, Any]) -> None:
-        self.filters, self.surroundings = filters, surroundings
+    def __init__(self, filters: Sequence[NamedFilter], judge: Judge) -> None:
+        self.filters, self._judge = filters, judge
         places, trees = range(len(filters)), [named.filter for named in filters]
-        self.apart = {(i, j) for i in places for j in places if not overlaps(trees[i], trees[j], **surroundings)}
+        self.apart = {(i, j) for i in places for j in places if not judge.overlaps(trees[i], trees[j])}
         self.implies = {(i, j) for i in places for j in places if i != j and self._implies(filters[i], filters[j])}
 
     def is_possible(self, chosen: frozenset[int]) -> bool:
         """Judge a combination as a whole: its filters together, without those that it leaves out."""
-        left_out = [place for place in range(len(self.filters)) if self._counts(chosen, place)]
+        left_out = [place for place in range(len(self.filters)) if self._adds_information(chosen, place)]
         if not chosen or len(chosen) + len(left_out) < 3:
             return True  # pairs were judged already, and anything else stays
         inside = all_of(self.filters[place].filter for place in sorted(chosen))
         outside = all_of(Not(self.filters[place].filter) for place in left_out)
-        return overlaps(inside, outside, **self.surroundings)
+        return self._judge.overlaps(inside, outside)
 
-    def _counts(self, chosen: frozenset[int], place: int) -> bool:
+    def _adds_information(self, chosen: frozenset[int], place: int) -> bool:
         """Tell whether a filter left out says something: an excluded one does not, nor one with variables of its own.
 
         Such a variable may be why the event does not satisfy it, whatever its filter says.
@@ -133,4 +136,4 @@ class _Relations:
     def _implies(self, inner: NamedFilter, outer: NamedFilter) -> bool:
         if not set(outer.variables) <= set(inner.variables):
             return False
-        return inner.filter == outer.filter or covers(outer.filter, inner.filter, **self.surroundings)
+        return inner.filter == outer.filter or self._judge.covers(outer.filter, inner.filter)

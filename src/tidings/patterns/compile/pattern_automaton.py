@@ -18,8 +18,8 @@ import numpy as np
 from tidings.errors import PatternError, TooLarge
 from tidings.kernels.array_types import BoolArray, Int32Array
 from tidings.model.patterns import Mode, Pattern, Timed, walk_nodes
-from tidings.patterns.compile.derivatives import Configurations, configurations
-from tidings.patterns.compile.minterms import Minterms, minterms
+from tidings.patterns.compile.derivatives import Configurations, derive_configurations
+from tidings.patterns.compile.minterms import Minterms, build_minterms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,13 +51,13 @@ class PatternAutomaton:
     table: Int32Array
     reports: BoolArray
 
-    def finals(self) -> BoolArray:
+    def mark_final_states(self) -> BoolArray:
         """Tell of each state whether it is entered with a report."""
         entered = np.zeros(len(self.states), dtype=np.bool_)
         entered[self.table[self.reports]] = True
         return entered
 
-    def words(self) -> list[tuple[str, ...]]:
+    def list_shortest_words(self) -> list[tuple[str, ...]]:
         """Return of each state a shortest word that leads there: what each event satisfies, `*` for nothing."""
         names = ["+".join(sorted(symbol)) or "*" for symbol in self.minterms.symbols]
         words: dict[int, tuple[str, ...]] = {0: ()}
@@ -70,19 +70,19 @@ class PatternAutomaton:
 
 
 def determinise(
-    pattern: Pattern, mode: Mode = Mode.RESTART, *, budget: int = BUDGET, **surroundings: Any
+    pattern: Pattern, mode: Mode = Mode.RESTART, vocabulary: Vocabulary | None = None, *, budget: int = BUDGET
 ) -> PatternAutomaton | NotDeterministic:
     """Return the smallest automaton that reports where the pattern does, or why there is none.
 
-    A keyed pattern's automaton reads the events of one key. `surroundings` (`schema`, `ontology`, `regions`) tell
-    which filters exclude each other: see `minterms`.
+    A keyed pattern's automaton reads the events of one key. The vocabulary decides which filters exclude each other:
+    see `build_minterms`.
     """
     reason = _find_hindrance(pattern, mode)
     if reason is not None:
         return NotDeterministic(reason)
     try:
-        alphabet = minterms([pattern[name] for name in pattern.list_filters()], **surroundings)
-        graph = configurations(pattern, mode, budget=budget)
+        alphabet = build_minterms([pattern[name] for name in pattern.list_filters()], vocabulary)
+        graph = derive_configurations(pattern, mode, budget=budget)
     except (TooLarge, PatternError) as problem:
         return NotDeterministic(str(problem))
     subsets = _build_subsets(_Moves(graph, alphabet), mode, budget)
@@ -121,7 +121,7 @@ class _Moves:
             bit = self.done if edge.target is None else 1 << edge.target
             self.edges[edge.source].append((edge.filter, bit, edge.forbid))
 
-    def following(self, alive: int) -> Iterator[int]:
+    def follow_minterms(self, alive: int) -> Iterator[int]:
         """Yield what is alive after an event of each minterm."""
         plain: dict[str, int] = defaultdict(int)
         guarded = []
@@ -149,7 +149,7 @@ def _build_subsets(moves: _Moves, mode: Mode, budget: int) -> tuple[list[_Key], 
     keys, rows = [(1, False)], []
     for alive, _ in keys:  # grows while it is read
         row = []
-        for reached in moves.following(alive):
+        for reached in moves.follow_minterms(alive):
             key = (reached, False)
             if reached & moves.done:  # a report spends everything in `restart`, and nothing in `overlap`
                 key = (1 if mode is Mode.RESTART else reached & ~moves.done, True)

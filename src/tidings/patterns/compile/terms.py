@@ -104,7 +104,7 @@ def find_wait_conditions(term: Term) -> tuple[bool, frozenset[str]]:
     return False, frozenset()
 
 
-def _operands_of(term: Term) -> tuple[Term, ...]:
+def _list_operands(term: Term) -> tuple[Term, ...]:
     match term:
         case SequenceTerm(head, rest):
             return (head, *(part for _, part in rest))
@@ -118,7 +118,7 @@ def _operands_of(term: Term) -> tuple[Term, ...]:
 def _walk(term: Term | None) -> Iterator[Term]:
     if term is not None:
         yield term
-        for part in _operands_of(term):
+        for part in _list_operands(term):
             yield from _walk(part)
 
 
@@ -141,7 +141,7 @@ def find_certain_parts(term: Term) -> frozenset[int]:
     if isinstance(term, ChoiceTerm):
         return frozenset()
     own = {term.timed} if isinstance(term, TimedTerm) else set()
-    return frozenset(own).union(*map(find_certain_parts, _operands_of(term)))
+    return frozenset(own).union(*map(find_certain_parts, _list_operands(term)))
 
 
 def find_open_parts(term: Term | None) -> frozenset[int]:

@@ -28,9 +28,9 @@ from tidings.model import DeadLetter, Event, EventBatch
 from tidings.model.arrow_types import to_rows
 from tidings.model.events import values_of
 from tidings.patterns.run.event_archive import EventRecords, concat_records
-from tidings.patterns.run.event_times import EARLIEST, EPOCH, NO_TIME, look_up, time_of, times_of
+from tidings.patterns.run.event_times import EARLIEST, EPOCH, NO_TIME, look_up, read_time, read_times
 from tidings.patterns.run.mismatch_counts import PatternMismatchCounts
-from tidings.patterns.run.variable_values import ValueNumbers, VariableReader, heads_of
+from tidings.patterns.run.variable_values import ValueNumbers, VariableReader, list_heads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -128,7 +128,7 @@ class EventReader:
             table, records = table.take(places), records.take(places)
             ends, symbols = take_lists(ends, symbols, places)
         values = self.variables.read_table(table, names, self.counts)
-        return EncodedEvents(times_of(table, self.time), records, ends, symbols, values), dead
+        return EncodedEvents(read_times(table, self.time), records, ends, symbols, values), dead
 
     def _read_ids(self, table: pa.Table, first: int) -> pa.Array | list[Any]:
         if self.event_id not in table.column_names:
@@ -157,11 +157,11 @@ class EventReader:
 
     def _select_columns(self, table: pa.Table) -> pa.Table:
         """Leave out columns that filters do not read, so that values there which Python cannot represent do no harm."""
-        required, ontology = self.matcher.current_view().required, self.matcher.ontology or Ontology()
+        required, ontology = self.matcher.get_view().required, self.matcher.ontology or Ontology()
         if required.wildcards or ontology.derived:
             return table
         beside = [need.unit_from for needs in required.attributes.values() for need in needs if need.unit_from]
-        heads = heads_of(source for name in (*required.attributes, *beside) for source in ontology.sources(name))
+        heads = list_heads(source for name in (*required.attributes, *beside) for source in ontology.sources(name))
         asked = [name for name in table.column_names if name in heads]
         return table.select(asked) if asked else table
 
@@ -232,7 +232,7 @@ class EventReader:
         id_ = event.id if isinstance(event, Event) and event.id is not None else values.get(self.event_id)
         fields = {name: look_up(values, name) for name in self.keep}
         numbers = self.variables.read_row(values, names, self.counts)
-        return time_of(time), number if id_ is None else id_, fields, numbers
+        return read_time(time), number if id_ is None else id_, fields, numbers
 
 
 def fill_times(prepared: EncodedEvents, latest: int) -> EncodedEvents:

@@ -36,24 +36,24 @@ LATEST = int(datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()) * MICR
 """The last one, to the second: a later number of seconds is most likely one of milliseconds."""
 
 
-def time_of(raw: Any) -> int:
+def read_time(raw: Any) -> int:
     """Return an event's time in microseconds; `NO_TIME` when it has none, or none that can be read."""
     if is_missing(raw):
         return NO_TIME
     try:
-        return moment_of(raw)
+        return parse_moment(raw)
     except BadEvent:
         return NO_TIME
 
 
-def moment_of(time: Any) -> int:
+def parse_moment(time: Any) -> int:
     """Return a time in microseconds: a datetime (without a zone: UTC), a date, ISO text, or seconds since 1970."""
     match time:
         case datetime():
             apart = (time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH
             return (apart.days * 86_400 + apart.seconds) * MICROSECONDS + apart.microseconds
         case date():
-            return moment_of(datetime(time.year, time.month, time.day, tzinfo=UTC))
+            return parse_moment(datetime(time.year, time.month, time.day, tzinfo=UTC))
         case bool():
             pass
         case int() | np.integer() if EARLIEST <= int(time) * MICROSECONDS <= LATEST:
@@ -62,14 +62,14 @@ def moment_of(time: Any) -> int:
             return round(time * MICROSECONDS)
         case str():
             try:
-                return moment_of(datetime.fromisoformat(time.strip()))
+                return parse_moment(datetime.fromisoformat(time.strip()))
             except ValueError:
                 pass
     msg = f"an event's time is a datetime, ISO text or seconds since 1970, not `{time!r}`"
     raise BadEvent(msg)
 
 
-def datetime_of(moment: int) -> datetime:
+def to_datetime(moment: int) -> datetime:
     """Return a time in microseconds as a datetime in UTC."""
     try:
         return EPOCH + timedelta(microseconds=int(moment))
@@ -77,7 +77,7 @@ def datetime_of(moment: int) -> datetime:
         return datetime.max.replace(tzinfo=UTC)
 
 
-def times_of(table: pa.Table, name: str) -> IntArray:
+def read_times(table: pa.Table, name: str) -> IntArray:
     """Return the times of a table's events in microseconds; `NO_TIME` where there is none that can be read."""
     head = name if name in table.column_names else name.partition(".")[0]
     if head not in table.column_names:
@@ -97,7 +97,7 @@ def times_of(table: pa.Table, name: str) -> IntArray:
         except pa.ArrowInvalid:
             pass  # one by one: some lie beyond what microseconds can tell
     rows = to_rows(table.select([head]))
-    return np.array([time_of(look_up(row, name)) for row in rows])
+    return np.array([read_time(look_up(row, name)) for row in rows])
 
 
 def look_up(values: Mapping[str, Any], name: str) -> Any:

@@ -101,11 +101,11 @@ class GraphRun:
         """How many rows the pool has, including those that `tidy` would drop."""
         return int(self.state.registers[layout.TOP])
 
-    def events_in_use(self) -> IntArray:
+    def find_used_events(self) -> IntArray:
         """Return the numbers of the events that reports may still name, ascending."""
         return np.unique(self.state.pool[: self.rows, layout.SEQ])
 
-    def keys_in_use(self) -> IntArray:
+    def find_used_keys(self) -> IntArray:
         """Return the numbers of keys and values that partial matches refer to, ascending."""
         rows = self.state.pool[: self.rows]
         values = rows[:, layout.SLOTS + self.graph.uses.shape[1] :]
@@ -182,7 +182,7 @@ class GraphRun:
         """Rebuild the hash tables of cells and of spent events with more room, without unused entries."""
         self.tidy()
         self._fill_cells(_filter_filled(self.state.cells), spare=len(self.state.candidates))
-        self._fill_spent(self._filter_spent(self.keys_in_use()))
+        self._fill_spent(self._filter_spent(self.find_used_keys()))
 
     def _filter_spent(self, kept: IntArray) -> IntArray:
         spent = _filter_filled(self.state.spent)

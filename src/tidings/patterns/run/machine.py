@@ -17,7 +17,7 @@ import numpy as np
 from tidings.kernels.array_types import IntArray
 from tidings.kernels.patterns.layout import EventArrays, GraphArrays
 from tidings.kernels.patterns.symbol_lists import rename_symbols
-from tidings.patterns.compile.graph import CompiledPattern, MergedGraph, other_variables
+from tidings.patterns.compile.graph import CompiledPattern, MergedGraph, number_other_variables
 from tidings.patterns.compile.graph_arrays import build_graph_arrays
 from tidings.patterns.detections import ReportBatch, ReportLayout
 from tidings.patterns.run.graph_run import LONG_AGO, GraphRun
@@ -114,7 +114,7 @@ class Machine:
 def compute_keys(way: tuple[str, ...], events: EncodedEvents, names: ValueNumbers) -> IntArray:
     """Return the number of each event's key, formed by some attributes; -1 where it has none."""
     columns = [events.values[attribute] for attribute in way]
-    return columns[0] if len(columns) == 1 else names.tuples(columns)
+    return columns[0] if len(columns) == 1 else names.number_tuples(columns)
 
 
 def map_filters(whole: Mapping[Filter, int], own: Mapping[Filter, int]) -> IntArray:
@@ -135,7 +135,7 @@ def build_machines(watched: Sequence[CompiledPattern], filters: Mapping[Filter, 
         merged = MergedGraph(vias={way: number for number, way in enumerate(ways)})
         for place in places:
             merged.add(watched[place])
-        variables = [(c.pattern.key_variables(), tuple(other_variables(c.pattern))) for c in merged.patterns]
+        variables = [(c.pattern.key_variables(), tuple(number_other_variables(c.pattern))) for c in merged.patterns]
         layout = ReportLayout(np.array(places, np.int64), tuple(variables))
         symbols = map_filters(filters, merged.symbols)
         machines.append(Machine(merged, build_graph_arrays(merged), ways, timed, symbols, layout))

@@ -58,15 +58,15 @@ class Portion:
     @cached_property
     def span(self) -> int:
         """How long, in microseconds, a partial match lives that has a bound; 0 when none has."""
-        return max((_total_bounds(compiled.pattern) for compiled in self.patterns.patterns), default=0)
+        return max((_sum_bounds(compiled.pattern) for compiled in self.patterns.patterns), default=0)
 
     def name_bucket(self, bucket: int) -> str:
         """Return the name of a bucket, the same in every process and after every restart."""
         return f"{self.name}#{bucket}/{self.buckets}"
 
-    def bucket_of(self, key: Any) -> int:
+    def find_bucket(self, key: Any) -> int:
         """Return the bucket of a key."""
-        return stable_hash(key_text(key)) % self.buckets
+        return compute_stable_hash(format_key(key)) % self.buckets
 
 
 def split_patterns(whole: PatternSet, *, buckets: int, shards: int) -> list[Portion]:
@@ -74,7 +74,7 @@ def split_patterns(whole: PatternSet, *, buckets: int, shards: int) -> list[Port
     groups: dict[tuple[str, Ways], list[CompiledPattern]] = defaultdict(list)
     for compiled in whole.patterns:
         ways = find_ways(compiled.pattern)
-        name = json.dumps(ways) if ways != ((),) else f"shard {stable_hash(compiled.name) % shards} of {shards}"
+        name = json.dumps(ways) if ways != ((),) else f"shard {compute_stable_hash(compiled.name) % shards} of {shards}"
         groups[name, ways].append(compiled)
     return [_build_portion(whole, name, ways, members, buckets) for (name, ways), members in groups.items()]
 
@@ -90,12 +90,12 @@ def _build_portion(
     return Portion(name, patterns, ways, buckets if ways != ((),) else 1, symbols)
 
 
-def stable_hash(text: str) -> int:
+def compute_stable_hash(text: str) -> int:
     """Return 64 bits that are the same in every process."""
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
-def key_text(key: Any) -> str:
+def format_key(key: Any) -> str:
     """Return a key's value as text; equal values have equal texts, and several are a JSON list."""
     match key:
         case bool():
@@ -112,11 +112,11 @@ def key_text(key: Any) -> str:
         case date():
             return datetime(key.year, key.month, key.day, tzinfo=UTC).isoformat()
         case tuple():
-            return json.dumps([key_text(part) for part in key], ensure_ascii=False)
+            return json.dumps([format_key(part) for part in key], ensure_ascii=False)
     return str(key)
 
 
-def _total_bounds(pattern: Pattern) -> int:
+def _sum_bounds(pattern: Pattern) -> int:
     """Return all bounds of a pattern together: longer than any bounded part of it can live."""
     conditions = sum(condition.high or 0 for condition in conditions_of(pattern.root))
     withins = sum(node.within or 0 for node in walk_nodes(pattern.root) if isinstance(node, Timed))

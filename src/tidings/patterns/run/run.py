@@ -17,7 +17,7 @@ from tidings.kernels.patterns import layout
 from tidings.patterns.detections import Detections, LateEvent, ReportBatch, ReportColumns
 from tidings.patterns.run.event_archive import EventArchive, unite_numbers
 from tidings.patterns.run.event_reader import EncodedEvents, adapt_events, concat_events, fill_times
-from tidings.patterns.run.event_times import datetime_of
+from tidings.patterns.run.event_times import to_datetime
 from tidings.patterns.run.graph_run import LONG_AGO, GraphRun
 from tidings.patterns.run.variable_values import ValueNumbers
 from tidings.patterns.state.graph_bytes import dump_graph_run, load_graph_run
@@ -60,7 +60,7 @@ class Run:
         """The time that events must be after for a pattern that is added now to see them."""
         return self.latest if self.waiting is not None and len(self.waiting) else LONG_AGO
 
-    def graph_runs(self) -> list[tuple[Machine, GraphRun]]:
+    def prepare_graph_runs(self) -> list[tuple[Machine, GraphRun]]:
         """Return each machine with where it stands; after a change of patterns the states move to the new graphs."""
         if self._started is not self.patterns:
             states = {
@@ -81,7 +81,7 @@ class Run:
 
     def prepare(self) -> None:
         """Bring graphs and observers up to date with the patterns: what is wrong with these is raised here."""
-        self.graph_runs()
+        self.prepare_graph_runs()
         if self._observed is not self.patterns:
             for observer in self.observers:
                 observer.on_patterns(self)
@@ -91,14 +91,14 @@ class Run:
 
     def detect_many(self, events: Any, *, collect: bool = False) -> Detections:
         """Read events and take them; with `collect`, bad events become dead letters instead of `BadEvent`."""
-        self.graph_runs()
+        self.prepare_graph_runs()
         encoded, dead = self.patterns.reader.read(events, self.names, self.arrived, collect=collect)
         self.arrived += len(dead)
         return self.take(encoded, dead_letters=tuple(dead))
 
     def take(self, events: EncodedEvents, *, dead_letters: tuple[DeadLetter, ...] = ()) -> Detections:
         """Take events that were read before, in any order that the lateness allows."""
-        self.graph_runs()
+        self.prepare_graph_runs()
         self.arrived += len(events)
         ready, late = self._sort_events(events)
         batches = self.feed(ready)
@@ -108,7 +108,7 @@ class Run:
 
     def pass_time(self, moment: int) -> Detections:
         """Let time pass: waiting events up to the moment are taken, absences complete, and partial matches expire."""
-        self.graph_runs()
+        self.prepare_graph_runs()
         batches = self.feed(self._release_events(moment), until=moment)
         self.latest = max(self.latest, moment + self.patterns.settings.lateness)
         detections = Detections(batches, self.patterns.names, self.archive)
@@ -127,7 +127,7 @@ class Run:
     def close(self) -> None:
         """Take the events that still wait."""
         if self.waiting is not None:
-            self.graph_runs()
+            self.prepare_graph_runs()
             self.feed(self._release_events(self.latest))
 
     def feed(self, events: EncodedEvents | None, *, until: int = LONG_AGO) -> list[ReportBatch]:
@@ -168,7 +168,7 @@ class Run:
         late: tuple[LateEvent, ...] = ()
         if is_late.any():
             too_late = events.take(np.flatnonzero(is_late))
-            times = map(datetime_of, too_late.times.tolist())
+            times = map(to_datetime, too_late.times.tolist())
             late = tuple(map(LateEvent, too_late.records.to_lists().ids, times))
             self.late_count += len(late)
             events = events.take(np.flatnonzero(~is_late))
@@ -198,23 +198,23 @@ class Run:
             return
         for run in runs:
             run.tidy()
-        self.archive = archive.keep(self.events_in_use())
+        self.archive = archive.keep(self.find_used_events())
         if len(names) >= most:
             self._renumber_keys()
 
-    def events_in_use(self) -> IntArray:
+    def find_used_events(self) -> IntArray:
         """Return the numbers of the events that reports may still name, ascending."""
-        return unite_numbers([run.events_in_use() for _, run in self.graph_runs()])
+        return unite_numbers([run.find_used_events() for _, run in self.prepare_graph_runs()])
 
-    def keys_in_use(self) -> IntArray:
+    def find_used_keys(self) -> IntArray:
         """Return the numbers of the values that partial matches, waiting events or observers refer to, ascending."""
         columns = [] if self.waiting is None else list(self.waiting.values.values())
-        keys = [holder.keys_in_use() for holder in self._key_holders()]
+        keys = [holder.find_used_keys() for holder in self._list_key_holders()]
         return unite_numbers([*keys, *(column[column >= 0] for column in columns)])
 
     def _renumber_keys(self) -> None:
-        kept = self.keys_in_use()
-        for holder in self._key_holders():
+        kept = self.find_used_keys()
+        for holder in self._list_key_holders():
             holder.renumber_keys(kept)
         self.names = self.names.keep(kept)
         if self.waiting is not None:
@@ -222,22 +222,22 @@ class Run:
             values = {name: np.where(column >= 0, np.searchsorted(kept, column), -1) for name, column in columns}
             self.waiting = replace(self.waiting, values=values)
 
-    def _key_holders(self) -> list[GraphRun | Observer]:
+    def _list_key_holders(self) -> list[GraphRun | Observer]:
         if len(self.patterns):
             self.prepare()
-        return [*(run for _, run in self.graph_runs()), *self.observers]
+        return [*(run for _, run in self.prepare_graph_runs()), *self.observers]
 
     # Progress and counts ------------------------------------------------------------------------------------
 
     @property
     def latest_time(self) -> datetime | None:
         """The time up to which events have come; nothing before the first that has one."""
-        return None if self.latest <= LONG_AGO else datetime_of(self.latest)
+        return None if self.latest <= LONG_AGO else to_datetime(self.latest)
 
     @property
     def next_deadline(self) -> int | None:
         """When the earliest absence completes unless an event comes before, in microseconds."""
-        deadlines = [run.next_deadline for _, run in self.graph_runs()]
+        deadlines = [run.next_deadline for _, run in self.prepare_graph_runs()]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     @property
@@ -256,4 +256,4 @@ class Run:
         return self._sum_counters(layout.MADE)
 
     def _sum_counters(self, register: int) -> int:
-        return sum(int(run.state.registers[register]) for _, run in self.graph_runs())
+        return sum(int(run.state.registers[register]) for _, run in self.prepare_graph_runs())

@@ -53,7 +53,7 @@ class ValueNumbers:
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
         self.values: list[Any] = list(values)
-        self._numbers = {_canonical_value(value): number for number, value in enumerate(self.values)}
+        self._numbers = {_to_canonical(value): number for number, value in enumerate(self.values)}
 
     def __len__(self) -> int:
         return len(self.values)
@@ -64,7 +64,7 @@ class ValueNumbers:
             kept: Any = value
         else:
             value = value.item() if isinstance(value, np.generic) else value
-            kept = None if is_missing(value) else _canonical_value(value)
+            kept = None if is_missing(value) else _to_canonical(value)
         if kept is None:
             return ABSENT
         number = self._numbers.get(kept)
@@ -73,14 +73,14 @@ class ValueNumbers:
             self.values.append(value)
         return number
 
-    def numbers(self, column: pa.Array | pa.ChunkedArray) -> IntArray:
+    def number_column(self, column: pa.Array | pa.ChunkedArray) -> IntArray:
         """Return the numbers of an Arrow column of single values."""
-        coded = dictionary_encode(column)
+        coded = to_dictionary(column)
         by_code = np.array([self.number(value) for value in coded.dictionary.to_pylist()] + [ABSENT], np.int64)
         codes = coded.indices.fill_null(len(by_code) - 1).to_numpy(zero_copy_only=False)
         return np.asarray(by_code[codes])
 
-    def tuples(self, columns: list[IntArray]) -> IntArray:
+    def number_tuples(self, columns: list[IntArray]) -> IntArray:
         """Return the numbers of tuples whose parts are columns of numbers; `ABSENT` where a part is."""
         rows = np.stack(columns, axis=1)
         numbers = np.full(len(rows), ABSENT, np.int64)
@@ -95,7 +95,7 @@ class ValueNumbers:
         return ValueNumbers(self.values[number] for number in kept.tolist())
 
 
-def _canonical_value(value: Any) -> Any:
+def _to_canonical(value: Any) -> Any:
     """Return the dictionary key of a value, equal for equal values; `None` for a value that no variable can take."""
     match value:
         case bool():
@@ -107,7 +107,7 @@ def _canonical_value(value: Any) -> Any:
         case str():
             return value if value.isascii() or _is_written(value) else None
         case tuple():  # a key of several variables
-            return tuple(_canonical_value(part) for part in value)
+            return tuple(_to_canonical(part) for part in value)
         case datetime():
             return value if value.tzinfo else value.replace(tzinfo=UTC)
         case date():
@@ -124,7 +124,7 @@ def _is_written(text: str) -> bool:
     return True
 
 
-def dictionary_encode(column: pa.Array | pa.ChunkedArray) -> pa.DictionaryArray:
+def to_dictionary(column: pa.Array | pa.ChunkedArray) -> pa.DictionaryArray:
     """Return an Arrow column by its distinct values."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -192,12 +192,12 @@ class VariableSource:
         coded = None
         if self.field is not None and not t.is_nested(table.column(fed[0]).type):
             with suppress(pa.ArrowNotImplementedError):
-                coded = dictionary_encode(table.column(self.field))
+                coded = to_dictionary(table.column(self.field))
         if coded is None:
             return self._read_rows(table.select(fed), np.ones(table.num_rows, np.int64), names, counts)
         codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
         if _find_python_type(coded.type) in self.direct - {float, datetime}:  # all are taken: a column of its own kind
-            numbers = names.numbers(coded)
+            numbers = names.number_column(coded)
             counts.count(self.name, "", has_value=True, events=int((numbers >= 0).sum()))
             return numbers
         often = np.bincount(codes, minlength=len(coded.dictionary) + 1)
@@ -265,7 +265,7 @@ def _find_source(name: str, needs: RequirementTracker, ontology: Ontology) -> Va
     return VariableSource(
         name,
         field=own if alone else None,
-        fed=None if own in ontology.derived or declared.unit_from else heads_of(sources),
+        fed=None if own in ontology.derived or declared.unit_from else list_heads(sources),
         parsed=exact,
         direct=frozenset() if declared.folded else _DIRECT.get(kind, frozenset()),
         reader=AttributeReader(Requirements({own: (need,)}), ontology),
@@ -273,7 +273,7 @@ def _find_source(name: str, needs: RequirementTracker, ontology: Ontology) -> Va
     )
 
 
-def heads_of(sources: Iterable[str]) -> frozenset[str]:
+def list_heads(sources: Iterable[str]) -> frozenset[str]:
     """Return every field at which a dotted name may begin."""
     paths = [source.split(".") for source in sources]
     return frozenset(".".join(path[:count]) for path in paths for count in range(1, len(path) + 1))

@@ -76,8 +76,8 @@ def run_from_bytes(run: Run, state: bytes) -> None:
 
 def dump_run(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the state of a run and of its observers."""
-    graphs = [(machine, *dump_graph_run(graph_run, machine.names)) for machine, graph_run in run.graph_runs()]
-    kept, numbers = run.keys_in_use(), run.events_in_use()
+    graphs = [(machine, *dump_graph_run(graph_run, machine.names)) for machine, graph_run in run.prepare_graph_runs()]
+    kept, numbers = run.find_used_keys(), run.find_used_events()
     records = run.archive.take(numbers).to_lists()
     header: dict[str, Any] = {
         "at": [run.position, run.arrived, run.latest, run.late_count],
@@ -106,7 +106,7 @@ def load_run(run: Run, header: dict[str, Any], arrays: dict[str, Any]) -> None:
     run.names = ValueNumbers(from_plain(value) for value in header["names"])
     records = _load_records(header)
     run.archive = EventArchive(((arrays["seqs"], records),)) if len(records) else EventArchive()
-    for machine, graph_run in run.graph_runs():
+    for machine, graph_run in run.prepare_graph_runs():
         for place, (ways, head, *timed) in enumerate(header["runs"]):
             if tuple(map(tuple, ways)) == machine.ways and timed in ([machine.timed], []):
                 own = [(name, array) for name, array in arrays.items() if name.startswith(f"run{place}.")]

@@ -19,7 +19,7 @@ from tidings.forecast.courses import tracked_course as tracked
 from tidings.forecast.courses.tracked_course import build_tracked_course
 from tidings.model import Is, Test
 from tidings.model.patterns import Both, Gap, Joint, Mode, NamedFilter, Pattern, Repeat, Sequence, Step, Timed
-from tidings.patterns.compile.derivatives import configurations
+from tidings.patterns.compile.derivatives import derive_configurations
 from tidings.testing.strategies.patterns import patterns, streams
 
 S = 1_000_000
@@ -34,7 +34,7 @@ def pattern_of(text, names="abcd", key=""):
 def followed(told, word, hits=(), *, state=None):
     """Walk one key through a word of (names, seconds); return the chain's cells by name."""
     tracker = told.tracker
-    state = tracker.fresh()[None] if state is None else state
+    state = tracker.make_state()[None] if state is None else state
     masks = [sum(1 << tracker.names.index(name) for name in names if name in tracker.names) for names, _ in word]
     times = [round(at * S) for _, at in word]
     hit = [place in hits for place in range(len(word))]
@@ -82,7 +82,7 @@ class Twin:
     """One row for each configuration, as dictionaries of moments; told straight from the graph."""
 
     def __init__(self, pattern, mode, depth, minterms):
-        self.graph, self.absence, self.mode = configurations(pattern), pattern.absence, mode
+        self.graph, self.absence, self.mode = derive_configurations(pattern), pattern.absence, mode
         self.names, self.depth, self.minterms = pattern.list_filters(), depth, minterms
         self.rows, self.waits, self.word = {}, [], [0] * depth
         self.out = {number: [] for number in range(len(self.graph.nodes))}
@@ -178,7 +178,7 @@ class Twin:
 def test_a_walk_goes_where_the_slow_twin_goes(world, context):
     pattern, mode, masks, times, hits = world
     told = build_tracked_course(pattern, mode, context=context)
-    tracker, state = told.tracker, told.tracker.fresh()[None]
+    tracker, state = told.tracker, told.tracker.make_state()[None]
     twin = Twin(pattern, mode, told.depth, tracker.minterms.tolist())
     first = {place.number: cell for place, cell in zip(tracker.map.places, tracker.map.first, strict=True)}
     cells = tracker.walk(state, np.array([0]), np.array([0, len(masks)]), masks, times, hits)
@@ -186,7 +186,7 @@ def test_a_walk_goes_where_the_slow_twin_goes(world, context):
     for cell, mask, now, hit in zip(cells.tolist(), masks.tolist(), times.tolist(), hits.tolist(), strict=True):
         twin.on_event(mask, now, hit)
         assert cell == expected(twin, first, now)
-    assert tracker.cell(state[0], later) == expected(twin, first, later)
+    assert tracker.find_cell(state[0], later) == expected(twin, first, later)
 
 
 def expected(twin, first, now):
@@ -205,7 +205,7 @@ def test_a_walk_may_be_cut_anywhere(world, data):
     pattern, mode, masks, times, hits = world
     tracker = build_tracked_course(pattern, mode, context=2).tracker
     cut = data.draw(st.integers(0, len(masks)))
-    whole, parts = tracker.fresh()[None], tracker.fresh()[None]
+    whole, parts = tracker.make_state()[None], tracker.make_state()[None]
     one = np.array([0])
     cells = tracker.walk(whole, one, np.array([0, len(masks)]), masks, times, hits)
     pieces = [
@@ -221,14 +221,14 @@ def test_keys_do_not_see_each_other(world, data):
     pattern, mode, masks, times, hits = world
     tracker = build_tracked_course(pattern, mode, context=1).tracker
     cut = data.draw(st.integers(0, len(masks)))
-    states = np.tile(tracker.fresh(), (3, 1))
+    states = np.tile(tracker.make_state(), (3, 1))
     cells = tracker.walk(states, np.array([2, 0]), np.array([0, cut, len(masks)]), masks, times, hits)
     for row, part in ((2, slice(cut)), (0, slice(cut, None))):
-        alone = tracker.fresh()[None]
+        alone = tracker.make_state()[None]
         size = len(masks[part])
         found = tracker.walk(alone, np.array([0]), np.array([0, size]), masks[part], times[part], hits[part])
         assert (found.tolist(), alone[0].tolist()) == (cells[part].tolist(), states[row].tolist())
-    assert states[1].tolist() == tracker.fresh().tolist()
+    assert states[1].tolist() == tracker.make_state().tolist()
 
 
 @given(worlds(), st.integers(0, 4), st.floats(0, 1))
@@ -246,12 +246,12 @@ def test_a_course_holds_together(world, context, share):
     assert told.groups[-1].tolist() == list(range(told.cells))
     for coarse, fine in zip(told.groups[:-1], told.groups[1:], strict=True):
         assert len({(a, b) for a, b in zip(coarse.tolist(), fine.tolist(), strict=True)}) == fine.max() + 1
-    prior = tracker.prior(dict.fromkeys(tracker.names, share))
+    prior = tracker.guess_prior(dict.fromkeys(tracker.names, share))
     assert prior.shape == (size, size + 1)
     assert (prior >= 0).all()
     np.testing.assert_allclose(prior.sum(axis=1), 1)
-    state = tracker.fresh()[None]
-    assert tracker.cell(state[0], 0) == told.start
+    state = tracker.make_state()[None]
+    assert tracker.find_cell(state[0], 0) == told.start
     cells = tracker.walk(state, np.array([0]), np.array([0, len(masks)]), masks, times, hits)
     assert ((cells >= 0) & (cells < told.cells)).all()
 
@@ -262,7 +262,7 @@ def test_a_tracker_pickles(world):
     tracker = build_tracked_course(pattern, mode, context=2).tracker
     one, all_of = np.array([0]), np.array([0, len(masks)])
     again = pickle.loads(pickle.dumps(tracker))
-    cells = [each.walk(each.fresh()[None], one, all_of, masks, times, hits).tolist() for each in (tracker, again)]
+    cells = [each.walk(each.make_state()[None], one, all_of, masks, times, hits).tolist() for each in (tracker, again)]
     assert cells[0] == cells[1]
     assert tracker.map == again.map
 
@@ -326,7 +326,7 @@ class Everything(Twin):
 
 def bounded_above(pattern):
     """Tell whether time conditions say `<` alone, of steps in their order, so that the latest beginning is the best."""
-    graph = configurations(pattern)
+    graph = derive_configurations(pattern)
     return all(use == 1 for node in graph.nodes for _, use in node.uses)
 
 
@@ -340,14 +340,14 @@ def test_what_is_followed_is_as_far_as_the_furthest_partial_match(variables, dat
         events = [event | {"key": 1} for event in events]
     detector = td.Detector()
     detector.add("it", pattern, mode=mode)
-    whole, state = Everything(pattern, mode, 0, [0]), told.tracker.fresh()[None]
+    whole, state = Everything(pattern, mode, 0, [0]), told.tracker.make_state()[None]
     for event in events:
         mask = sum(1 << bit for bit, name in enumerate(told.tracker.names) if name == event["kind"])
         now = round(event["time"].timestamp() * S)
         hit = bool(detector.on_event(event))
         assert whole.on_event(mask, now) == hit, "everything is what a detector holds"
         told.tracker.walk(state, np.array([0]), np.array([0, 1]), np.array([mask]), np.array([now]), np.array([hit]))
-        cell = told.tracker.cell(state[0], now)
+        cell = told.tracker.find_cell(state[0], now)
         distances = {
             first + age: place.distance[0]
             for place, first in zip(told.tracker.map.places, told.tracker.map.first, strict=True)
@@ -413,7 +413,7 @@ def test_a_difference_without_its_sign_is_asked_of_two_moments(first, second):
 def test_the_last_labels_tell_cells_apart():
     told = build_tracked_course(pattern_of("(a ; b) within 9 s"), Mode.OVERLAP, context=9)
     assert told.depth == 4, "three labels: 5 * 3 ** 4 cells are few enough, 5 * 3 ** 5 are not"
-    tracker, state = told.tracker, told.tracker.fresh()[None]
+    tracker, state = told.tracker, told.tracker.make_state()[None]
     for mask, word in ((1, [0, 0, 0, 1]), (2, [0, 0, 1, 2]), (0, [0, 1, 2, 0]), (3, [1, 2, 0, 1])):
         cell = tracker.walk(state, np.zeros(1), np.array([0, 1]), np.array([mask]), np.zeros(1), np.zeros(1))[0]
         assert [cell // 3**place % 3 for place in (3, 2, 1, 0)] == word, (
@@ -423,7 +423,7 @@ def test_the_last_labels_tell_cells_apart():
 
 def test_the_prior_takes_each_edge_as_often_as_its_filter_is_satisfied():
     told = build_tracked_course(pattern_of("(a , b ; c) within 9 s"), Mode.RESTART, context=0)
-    prior = told.tracker.prior({"a": 0.5, "b": 0.2, "c": 0.1})
+    prior = told.tracker.guess_prior({"a": 0.5, "b": 0.2, "c": 0.1})
     at = {name: place for place, name in enumerate(told.labels)}
     chances = {name: prior[at[f"{name} age 2/4"]] for name in ("a", "a b")}
     assert prior[0, at["start"]] == prior[0, at["a age 1/4"]] == 0.5
@@ -441,7 +441,7 @@ def test_many_configurations_share_the_cells_of_those_as_far_as_they():
         "5 to go age 1/4",
         "4 to go age 4/4",
     ]
-    np.testing.assert_allclose(told.tracker.prior({"n1": 0.9, "n2": 0.9}).sum(axis=1), 1)
+    np.testing.assert_allclose(told.tracker.guess_prior({"n1": 0.9, "n2": 0.9}).sum(axis=1), 1)
 
 
 @pytest.mark.parametrize(("count", "cells"), [(200, 200), (1000, 256), (5000, 1)])

@@ -20,20 +20,20 @@ def train(word, text=PAIR, **settings):
 
 def test_a_count_is_worth_half_after_a_half_life():
     half = HalfLife(4, timed=False)
-    assert half.weights(np.array([0, 4, 8]), np.zeros(3), (8, 0)).tolist() == [0.25, 0.5, 1]
-    assert half.fading((0, 0), (8, 99)) == 0.25
+    assert half.compute_weights(np.array([0, 4, 8]), np.zeros(3), (8, 0)).tolist() == [0.25, 0.5, 1]
+    assert half.compute_fading((0, 0), (8, 99)) == 0.25
     timed = HalfLife(10, timed=True)
-    assert timed.weights(np.zeros(2), np.array([0, 10]), (5, 20)).tolist() == [0.25, 0.5]
-    assert timed.fading((0, 5), (9, 15)) == 0.5
-    assert timed.fading((0, 5), (9, 0)) == 1  # never more than it was
+    assert timed.compute_weights(np.zeros(2), np.array([0, 10]), (5, 20)).tolist() == [0.25, 0.5]
+    assert timed.compute_fading((0, 5), (9, 15)) == 0.5
+    assert timed.compute_fading((0, 5), (9, 0)) == 1  # never more than it was
 
 
 def test_what_is_told_later_is_told_by_what_came_last():
     word = "ab" * 200 + "ac" * 50
     slow, quick = train(word), train(word, half_life=20)
     cell = slow["pair"].course.states.index("a")
-    assert slow.estimates(slow["pair"]).curve(1)[0][1, cell] > 0.7
-    assert quick.estimates(quick["pair"]).curve(1)[0][1, cell] < 0.3
+    assert slow.estimates(slow["pair"]).compute_curve(1)[0][1, cell] > 0.7
+    assert quick.estimates(quick["pair"]).compute_curve(1)[0][1, cell] < 0.3
 
 
 def test_seen_and_filters_fade_too():

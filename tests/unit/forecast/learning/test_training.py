@@ -155,5 +155,5 @@ def test_models_of_days_have_the_pace_of_the_whole():
     merged = sum((td.train(watch, day) for day in days), td.Model())
     whole = td.train(watch, events)
     [ways] = {name.rpartition(" ")[0] for name in whole.traffic.own}
-    assert whole.traffic.pace(ways) == pytest.approx((50, 50 * 86.4e6), rel=0.05)
-    assert merged.traffic.pace(ways) == pytest.approx(whole.traffic.pace(ways), rel=0.2)
+    assert whole.traffic.estimate_pace(ways) == pytest.approx((50, 50 * 86.4e6), rel=0.05)
+    assert merged.traffic.estimate_pace(ways) == pytest.approx(whole.traffic.estimate_pace(ways), rel=0.2)

@@ -8,7 +8,7 @@ import pytest
 from tidings import lang
 from tidings.forecast.courses.exact_course import build_course
 from tidings.forecast.learning.counts import CODES, EDGES, MOST, Counts
-from tidings.forecast.predicting.estimates import ESTIMATORS, Estimates, kaplan_meier, spread
+from tidings.forecast.predicting.estimates import ESTIMATORS, Estimates, fit_kaplan_meier, spread
 from tidings.model.patterns import Mode
 
 PAIR = build_course(lang.parse_pattern("a = kind = 'a'\nb = kind = 'b'\na , b"), Mode.RESTART, context=0)
@@ -17,7 +17,7 @@ START, AFTER, DONE = range(3)
 
 
 def estimates(estimator="chain", smoothing=0.0, prior=(0.2, 0.3, 0.5), moves=(), waits=()):
-    counts = Counts.none(PAIR)
+    counts = Counts.make_empty(PAIR)
     for cell, label, count in moves:
         counts.moves[cell, label] = count
     for cell, code, count in waits:
@@ -30,35 +30,35 @@ def test_there_are_four():
 
 
 def test_where_nothing_was_counted_the_shares_of_events_are_left():
-    assert estimates().chances().tolist() == [[0.2, 0.3, 0.5]] * 3
-    assert estimates().curve(2)[0][:, START].tolist() == [0, 0, 0.15]
+    assert estimates().compute_chances().tolist() == [[0.2, 0.3, 0.5]] * 3
+    assert estimates().compute_curve(2)[0][:, START].tolist() == [0, 0, 0.15]
 
 
 def test_counts_are_drawn_towards_them():
     told = estimates(smoothing=1, moves=[(AFTER, B, 7), (AFTER, STAR, 2)])
-    assert told.chances()[AFTER] == pytest.approx([(2 + 0.6) / 12, 0.9 / 12, (7 + 1.5) / 12])
+    assert told.compute_chances()[AFTER] == pytest.approx([(2 + 0.6) / 12, 0.9 / 12, (7 + 1.5) / 12])
 
 
 def test_the_direct_share_is_that_of_waits():
     told = estimates("direct", waits=[(AFTER, 0, 3), (AFTER, 1, 1), (AFTER, CODES - 1, 4)])
-    curve, part = told.curve(3)
+    curve, part = told.compute_curve(3)
     assert curve[:, AFTER].tolist() == pytest.approx([0, 3 / 8, 1 / 2, 1 / 2])
     assert part[1:, AFTER].tolist() == [1, 1, 1]
 
 
 def test_of_a_cell_without_waits_the_direct_share_is_that_of_all():
     told = estimates("direct", waits=[(AFTER, 0, 1), (DONE, 1, 1)])
-    assert told.curve(2)[0][:, START].tolist() == [0, 0.5, 1]
+    assert told.compute_curve(2)[0][:, START].tolist() == [0, 0.5, 1]
 
 
 def test_without_any_waits_it_is_the_chain():
-    curve, part = estimates("direct").curve(4)
-    assert curve.tolist() == estimates("chain").curve(4)[0].tolist()
+    curve, part = estimates("direct").compute_curve(4)
+    assert curve.tolist() == estimates("chain").compute_curve(4)[0].tolist()
     assert not part.any()
 
 
 def test_beyond_the_longest_wait_the_chain_goes_on():
-    curve, part = estimates("both", smoothing=0.5, waits=[(START, CODES - 1, 1000)]).curve(MOST + 50)
+    curve, part = estimates("both", smoothing=0.5, waits=[(START, CODES - 1, 1000)]).compute_curve(MOST + 50)
     assert part[MOST, START] > 0.9
     assert (part[MOST + 1 :] == 0).all()
     assert curve[MOST + 1, START] > 0.99
@@ -67,7 +67,7 @@ def test_beyond_the_longest_wait_the_chain_goes_on():
 def test_printed_sums_visits_over_incoming_counts():
     # Into `a` came 4, of which from the start 4; into the final state 2, of 3 that left `a`.
     told = estimates("printed", moves=[(START, A, 4), (AFTER, B, 2), (AFTER, STAR, 1), (DONE, STAR, 2)])
-    curve, part = told.curve(2)
+    curve, part = told.compute_curve(2)
     assert curve[1].tolist() == [0, 2 / 4, 0]
     assert curve[2, START] == pytest.approx(4 / 3 * 2 / 4)
     assert not part.any()
@@ -76,7 +76,7 @@ def test_printed_sums_visits_over_incoming_counts():
 def test_shares_between_two_edges_rise_evenly():
     waits = np.zeros((1, CODES))
     waits[0, 11], waits[0, -1] = 1, 1  # one after 13 to 15 events, one never
-    shares = spread(kaplan_meier(waits)[0], 20)[:, 0]
+    shares = spread(fit_kaplan_meier(waits)[0], 20)[:, 0]
     assert EDGES[10:12].tolist() == [12, 15]
     assert shares[12:16].tolist() == pytest.approx([0, 1 / 6, 2 / 6, 1 / 2])
 
@@ -84,7 +84,7 @@ def test_shares_between_two_edges_rise_evenly():
 def test_of_a_wait_that_has_ended_it_is_known_ever_after():
     waits = np.zeros((1, CODES))
     waits[0, [0, 2, len(EDGES) + 1, CODES - 1]] = 3, 2, 4, 1  # after one and three events; cut after one; never
-    _, known = kaplan_meier(waits)
+    _, known = fit_kaplan_meier(waits)
     assert known[0, :4].tolist() == [10, 6, 6, 6]
     assert known[0, -1] == 6
 
@@ -92,7 +92,7 @@ def test_of_a_wait_that_has_ended_it_is_known_ever_after():
 def keyed(waits):
     pattern = lang.parse_pattern("a = kind = 'a' and k = $x\nb = kind = 'b' and k = $x\na , b")
     course = build_course(pattern, Mode.RESTART, context=0)
-    counts = Counts.none(course, keyed=True)
+    counts = Counts.make_empty(course, keyed=True)
     for line, code, count in waits:
         counts.later[line, code] = count
     return Estimates(course, counts, np.full(3, 1 / 3), 0.5)
@@ -102,16 +102,16 @@ def test_waits_in_the_stream_are_judged_by_those_that_are_known():
     told = keyed([(7, 0, 3), (7, 2, 2), (7, len(EDGES) + 1, 4), (7, CODES - 1, 1)])
     sure = {amount: np.append(np.zeros(amount), 1.0) for amount in (1, 2, 3, MOST, MOST + 1)}
     for amount, share, known in ((1, 3 / 10, 10), (2, 3 / 10, 6), (3, 1 - 7 / 10 * 1 / 3, 6), (MOST, 1 - 7 / 30, 6)):
-        found, seen = told.about(sure[amount])
+        found, seen = told.estimate_within_events(sure[amount])
         assert (found[7], seen[7]) == (pytest.approx(share), known)
-    assert told.about(sure[MOST + 1]) is None
-    assert not told.about(sure[3])[1][[0, 6, 8]].any()
+    assert told.estimate_within_events(sure[MOST + 1]) is None
+    assert not told.estimate_within_events(sure[3])[1][[0, 6, 8]].any()
 
 
 def test_about_so_many_events_is_a_mixture_of_those_waits():
     told = keyed([(7, 0, 3), (7, 2, 2), (7, len(EDGES) + 1, 4), (7, CODES - 1, 1)])
-    share, known = told.about(np.array([0.2, 0.3, 0.1, 0.4]))
+    share, known = told.estimate_within_events(np.array([0.2, 0.3, 0.1, 0.4]))
     assert share[7] == pytest.approx(0.3 * 0.3 + 0.1 * 0.3 + 0.4 * (1 - 7 / 30))
     assert known[7] == pytest.approx(0.2 * 10 + 0.3 * 10 + 0.1 * 6 + 0.4 * 6)
-    assert told.about(np.ones(MOST + 2)) is None
-    assert estimates().about(np.ones(2)) is None
+    assert told.estimate_within_events(np.ones(MOST + 2)) is None
+    assert estimates().estimate_within_events(np.ones(2)) is None

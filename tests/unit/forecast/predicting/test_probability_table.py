@@ -17,8 +17,8 @@ from tidings.forecast.predicting.probability_table import (
     MEANS,
     SHARES,
     find_offset,
+    locate_on_grids,
     mix_counts,
-    places_of,
     require_times,
 )
 
@@ -81,14 +81,14 @@ def test_where_no_time_has_passed_a_span_holds_about_one_event(traffic):
 
 def test_a_key_lies_where_its_gaps_say_drawn_towards_the_average():
     gaps = np.array([[4.0, np.nan, 16.0], [4e6, np.nan, 16e6], [3, np.nan, 0], [4.0, np.nan, 9.0], [1e6, np.nan, 9e6]])
-    found = places_of(gaps, pace=(2.0, 2e6))
+    found = locate_on_grids(gaps, pace=(2.0, 2e6))
     assert found[0].tolist() == pytest.approx([2 * (0.75 * 2 + 0.25 * 1), 2, 2])
     assert found[1] == pytest.approx(found[0] + 2 * np.log2(1e6))
 
 
 def test_where_a_part_of_the_stream_comes_gaps_in_events_are_longer_but_not_in_time():
     gaps = np.array([[4.0], [4e6], [1e9]])
-    whole, half = (places_of(gaps, pace=(2.0, 2e6), part=part)[:, 0] for part in (1.0, 0.5))
+    whole, half = (locate_on_grids(gaps, pace=(2.0, 2e6), part=part)[:, 0] for part in (1.0, 0.5))
     assert (half - whole).tolist() == pytest.approx([2, 0])
 
 
@@ -97,5 +97,5 @@ def test_where_a_part_of_the_stream_comes_gaps_in_events_are_longer_but_not_in_t
 def test_a_place_with_its_offset_is_that_of_how_often_a_gap_goes_into_a_span(seconds, column):
     horizon = Horizon(seconds * 1_000_000, "time")
     gap = horizon.amount / MEANS[column]
-    place = places_of(np.array([[1.0], [gap], [1.0]]), pace=(1.0, gap))[1, 0]
+    place = locate_on_grids(np.array([[1.0], [gap], [1.0]]), pace=(1.0, gap))[1, 0]
     assert place + find_offset(horizon) == pytest.approx(column)

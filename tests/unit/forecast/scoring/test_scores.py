@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import BadValue, FileError, MissingExtra, TidingsError
-from tidings.forecast.scoring.reliability import draw, reliability, wilson
-from tidings.forecast.scoring.scores import Warnings, score, skill_against, table
+from tidings.forecast.scoring.reliability import compute_wilson_interval, draw, measure_reliability
+from tidings.forecast.scoring.scores import Warnings, compare_skill, format_scores, score
 
 # Coarse steps, so that equal forecasts and forecasts on a threshold or an edge come up; beyond 1, as printed formulas.
 STEPS = st.one_of(st.integers(-2, 14).map(lambda tenths: tenths / 10), st.floats(0, 1))
@@ -115,7 +115,7 @@ def test_skill_against_compares_two_forecasts(forecasts: list[tuple[float, bool]
     p, y = parts(forecasts)
     q = data.draw(st.lists(STEPS, min_size=len(p), max_size=len(p)))
     base = brier_by_loop(q, y)
-    assert same(skill_against(p, q, y), 1 - brier_by_loop(p, y) / base if base else math.nan)
+    assert same(compare_skill(p, q, y), 1 - brier_by_loop(p, y) / base if base else math.nan)
 
 
 # --- worked by hand -------------------------------------------------------------------------------
@@ -154,8 +154,8 @@ def test_the_base_rate_has_no_skill_and_a_perfect_forecast_has_all():
     y = [1, 0, 0, 0]
     assert score([0.25] * 4, y).skill == pytest.approx(0)
     assert score([1, 0, 0, 0], y).skill == 1
-    assert skill_against([1, 0, 0, 0], 0.25, y) == 1
-    assert skill_against([0.5] * 4, 0.5, y) == 0
+    assert compare_skill([1, 0, 0, 0], 0.25, y) == 1
+    assert compare_skill([0.5] * 4, 0.5, y) == 0
 
 
 # --- what is not defined --------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def test_without_forecasts_the_counts_are_nought_and_the_rest_is_not_defined():
     assert (told.n, told.tp, told.fp, told.fn, told.tn, told.clipped) == (0, 0, 0, 0, 0, 0)
     for name in ("base_rate", "precision", "recall", "f1", "mcc", "brier", "skill", "log_loss", "auc"):
         assert math.isnan(getattr(told, name)), name
-    assert math.isnan(skill_against([], [], []))
+    assert math.isnan(compare_skill([], [], []))
 
 
 def test_outcomes_of_one_kind_leave_skill_and_auc_undefined():
@@ -184,7 +184,7 @@ def test_a_model_that_never_fires_has_no_precision_and_an_f1_of_nought():
 
 
 def test_skill_against_a_forecast_that_is_never_wrong_is_not_defined():
-    assert math.isnan(skill_against([0.9, 0.1], [1, 0], [1, 0]))
+    assert math.isnan(compare_skill([0.9, 0.1], [1, 0], [1, 0]))
 
 
 # --- forms of input and output --------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_a_score_reads_as_a_table_and_as_json():
     assert len({len(line) for line in lines}) == 1
     assert [line.split() for line in lines][8] == ["precision", "-"]
     assert json.loads(json.dumps(told.to_dict(), allow_nan=False))["precision"] is None
-    both = table({"chain": told, "printed": score([1.4, 0.2], [0, 1])})
+    both = format_scores({"chain": told, "printed": score([1.4, 0.2], [0, 1])})
     assert both.splitlines()[0].split() == ["chain", "printed"]
     assert both.splitlines()[-1].split() == ["clipped", "0", "1"]
 
@@ -245,9 +245,9 @@ def test_bad_input_is_refused_with_the_way_out(p: object, y: object, threshold: 
 
 def test_skill_against_names_the_forecast_that_does_not_fit():
     with pytest.raises(BadValue, match="`q` has 1 values"):
-        skill_against([0.5, 0.5], [0.5], [1, 0])
+        compare_skill([0.5, 0.5], [0.5], [1, 0])
     with pytest.raises(BadValue, match="`q` is not a row of numbers"):
-        skill_against([0.5], "0.5", [1])
+        compare_skill([0.5], "0.5", [1])
 
 
 # --- warnings -------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def test_warnings_without_matches_or_events_are_not_defined():
 
 @given(FORECASTS, st.integers(1, 12))
 def test_bins_of_equal_width_are_those_of_a_loop(forecasts: list[tuple[float, bool]], bins: int):
-    told = reliability(*parts(forecasts), bins)
+    told = measure_reliability(*parts(forecasts), bins)
     limits = [at / bins for at in range(bins + 1)]
     expected = []
     for at in range(bins):
@@ -294,7 +294,7 @@ def test_bins_of_equal_width_are_those_of_a_loop(forecasts: list[tuple[float, bo
 @given(FORECASTS, st.integers(1, 12), st.sampled_from(["width", "count"]))
 def test_the_parts_make_up_the_brier_score(forecasts: list[tuple[float, bool]], bins: int, by: str):
     p, y = parts(forecasts)
-    told = reliability(p, y, bins, by=by)
+    told = measure_reliability(p, y, bins, by=by)
     assert sum(one.count for one in told.bins) == told.n == len(p)
     assert same(told.brier, score(p, y).brier)
     if p:
@@ -308,7 +308,7 @@ def test_the_parts_make_up_the_brier_score(forecasts: list[tuple[float, bool]], 
 @given(FORECASTS, st.integers(1, 12))
 def test_bins_of_equal_count_keep_equal_forecasts_together(forecasts: list[tuple[float, bool]], bins: int):
     p, y = parts(forecasts)
-    told = reliability(p, y, bins, by="count")
+    told = measure_reliability(p, y, bins, by="count")
     assert len(told.bins) <= bins
     assert all(one.high <= two.low for one, two in zip(told.bins, told.bins[1:], strict=False))
     for one in told.bins:
@@ -320,7 +320,7 @@ def test_bins_of_equal_count_keep_equal_forecasts_together(forecasts: list[tuple
 
 def test_bins_of_equal_count_share_different_forecasts_evenly():
     p = np.linspace(0, 0.2, 100) ** 2
-    assert [one.count for one in reliability(p, p > 1, 4, by="count").bins] == [25, 25, 25, 25]
+    assert [one.count for one in measure_reliability(p, p > 1, 4, by="count").bins] == [25, 25, 25, 25]
 
 
 def off(one) -> float:
@@ -330,7 +330,7 @@ def off(one) -> float:
 
 
 def test_reliability_of_a_small_example_is_that_worked_by_hand():
-    told = reliability([0.2, 0.2, 0.2, 0.2, 0.8, 0.8], [0, 0, 0, 1, 1, 1], bins=5)
+    told = measure_reliability([0.2, 0.2, 0.2, 0.2, 0.8, 0.8], [0, 0, 0, 1, 1, 1], bins=5)
     low, high = told.bins
     assert (low.count, low.mean, low.observed, low.low) == (4, pytest.approx(0.2), 0.25, 0.2)
     assert (high.count, high.mean, high.observed, high.high) == (2, pytest.approx(0.8), 1.0, 1.0)
@@ -346,7 +346,7 @@ def test_reliability_of_a_small_example_is_that_worked_by_hand():
 @given(st.integers(1, 10_000), st.data())
 def test_the_interval_solves_the_equation_it_is_defined_by(count: int, data: st.DataObject):
     hits = data.draw(st.integers(0, count))
-    low, high = wilson(hits, count)
+    low, high = compute_wilson_interval(hits, count)
     assert 0 <= low <= hits / count <= high <= 1
     for end in (low, high):
         if 0 < end < 1:
@@ -354,32 +354,32 @@ def test_the_interval_solves_the_equation_it_is_defined_by(count: int, data: st.
 
 
 def test_the_interval_of_one_in_ten_is_the_published_one():
-    assert wilson(1, 10) == pytest.approx((0.0179, 0.4042), abs=1e-4)
+    assert compute_wilson_interval(1, 10) == pytest.approx((0.0179, 0.4042), abs=1e-4)
 
 
 def test_a_source_of_known_law_lies_on_the_diagonal_within_its_error():
     rng = np.random.default_rng(8)
     p = rng.random(20_000)
-    told = reliability(p, rng.random(20_000) < p)
+    told = measure_reliability(p, rng.random(20_000) < p)
     assert max(abs(off(one)) for one in told.bins) < 4
-    assert max(abs(off(one)) for one in reliability(np.sqrt(p), rng.random(20_000) < p).bins) > 10
+    assert max(abs(off(one)) for one in measure_reliability(np.sqrt(p), rng.random(20_000) < p).bins) > 10
 
 
 def test_sure_forecasts_have_no_error_to_measure_by():
-    right, wrong = reliability([0.0], [0]).bins[0], reliability([0.0], [1]).bins[0]
+    right, wrong = measure_reliability([0.0], [0]).bins[0], measure_reliability([0.0], [1]).bins[0]
     assert (off(right), off(wrong)) == (0, math.inf)
 
 
 def test_reliability_without_forecasts_has_no_bins():
     for by in ("width", "count"):
-        told = reliability([], [], by=by)
+        told = measure_reliability([], [], by=by)
         assert (told.bins, told.n) == ((), 0)
         assert [told.brier, told.reliability, told.remainder, told.gap] == [UNDEFINED] * 4
         assert json.loads(json.dumps(told.to_dict(), allow_nan=False))["gap"] is None
 
 
 def test_reliability_reads_as_a_table():
-    lines = str(reliability([0.1, 0.9], [0, 1])).splitlines()
+    lines = str(measure_reliability([0.1, 0.9], [0, 1])).splitlines()
     assert lines[0].split() == ["bin", "forecasts", "said", "was", "95", "%"]
     assert lines[1].split()[:4] == ["0.100-0.200", "1", "0.100", "0.000"]
 
@@ -387,7 +387,7 @@ def test_reliability_reads_as_a_table():
 @pytest.mark.parametrize(("asked", "said"), [({"bins": 0}, "`bins` is `0`"), ({"by": "depth"}, "`width` or `count`")])
 def test_bins_that_cannot_be_made_are_refused(asked: dict[str, object], said: str):
     with pytest.raises(BadValue) as refused:
-        reliability([0.5], [1], **asked)
+        measure_reliability([0.5], [1], **asked)
     assert said in str(refused.value)
 
 
@@ -396,7 +396,11 @@ def test_bins_that_cannot_be_made_are_refused(asked: dict[str, object], said: st
 
 def test_a_picture_of_several_models_is_a_png(tmp_path):
     pytest.importorskip("matplotlib")
-    curves = {"chain": reliability([0.1, 0.9], [0, 1]), "new": reliability([], []), "sure": reliability([1, 1], [1, 1])}
+    curves = {
+        "chain": measure_reliability([0.1, 0.9], [0, 1]),
+        "new": measure_reliability([], []),
+        "sure": measure_reliability([1, 1], [1, 1]),
+    }
     made = draw(tmp_path / "new" / "plot.png", curves, title="five warm days")
     assert made.read_bytes().startswith(b"\x89PNG")
 
@@ -404,7 +408,7 @@ def test_a_picture_of_several_models_is_a_png(tmp_path):
 def test_a_picture_that_cannot_be_written_is_told(tmp_path):
     pytest.importorskip("matplotlib")
     with pytest.raises(FileError, match="cannot write the picture"):
-        draw(tmp_path, {"chain": reliability([0.1], [0])})
+        draw(tmp_path, {"chain": measure_reliability([0.1], [0])})
 
 
 def test_a_picture_of_nothing_is_refused(tmp_path):
@@ -415,7 +419,7 @@ def test_a_picture_of_nothing_is_refused(tmp_path):
 def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra, match=r"tidings\[bench\]"):
-        draw(str(tmp_path / "plot.png"), {"chain": reliability([0.1], [0])})
+        draw(str(tmp_path / "plot.png"), {"chain": measure_reliability([0.1], [0])})
 
 
 @pytest.mark.parametrize("name", ["scores", "reliability"])

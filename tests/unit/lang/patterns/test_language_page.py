@@ -9,7 +9,7 @@ import pytest
 from tidings import lang
 from tidings.errors import PatternError
 from tidings.model.patterns import Mode
-from tidings.patterns.definition import Seen, reports
+from tidings.patterns.definition import SeenEvent, list_reports
 
 PAGE = (Path(__file__).parents[4] / "docs" / "language.md").read_text(encoding="utf-8").split("## 9. Patterns")[1]
 SECOND = 1_000_000
@@ -46,7 +46,7 @@ def stream_of(events, names):
         kind, _, key = symbol.partition("/")
         until = now * SECOND
         if kind != ".":
-            found.append(Seen(now * SECOND, frozenset({kind}) & names, {"key": key} if key else {}))
+            found.append(SeenEvent(now * SECOND, frozenset({kind}) & names, {"key": key} if key else {}))
     return found, until
 
 
@@ -54,7 +54,7 @@ def stream_of(events, names):
 def test_example_gives_so_many_reports(expression, events, counts):
     pattern = lang.parse_pattern(with_filters(expression, keyed="/" in events))
     stream, until = stream_of(events, {named.name for named in pattern.filters})
-    assert [len(reports(pattern, stream, mode, until=until)) for mode in Mode] == counts
+    assert [len(list_reports(pattern, stream, mode, until=until)) for mode in Mode] == counts
     assert lang.parse_pattern(lang.render_pattern(pattern)) == pattern
 
 

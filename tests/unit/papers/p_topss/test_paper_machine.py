@@ -26,7 +26,7 @@ from tidings.model.patterns import (
 )
 from tidings.papers.p_topss.paper_machine import PaperMachine
 from tidings.papers.p_topss.step_layout import StepLayout
-from tidings.patterns.definition import Seen, reports
+from tidings.patterns.definition import SeenEvent, list_reports
 
 
 def pattern(root, *, variables=()):
@@ -91,8 +91,8 @@ def word(text):
 def completed(root, events):
     """Return the indexes at which the machine, and at which the definition, tells of a match."""
     ours = {number for number, found in enumerate(run(machine_of(root), events)) if found}
-    stream = [Seen(time, frozenset(names), {}) for names, time in events]
-    return ours, {report.after for report in reports(pattern(root), stream, "overlap")}
+    stream = [SeenEvent(time, frozenset(names), {}) for names, time in events]
+    return ours, {report.after for report in list_reports(pattern(root), stream, "overlap")}
 
 
 # What the paper shows --------------------------------------------------------------------------
@@ -318,8 +318,10 @@ def test_a_key_variable_gives_each_value_a_machine_of_its_own():
     stream = [("a", 1), ("a", 2), ("b", 1), ("b", True), ("b", 2.0), ("b", None)]
     found = [machine.on_event({name}, time, values={"ip": ip}) for time, (name, ip) in enumerate(stream)]
     assert [[match.key for match in matches] for matches in found] == [[], [], [(1,)], [], [(2.0,)], []]
-    seen = [Seen(t, frozenset({name}), {"ip": ip} if ip is not None else {}) for t, (name, ip) in enumerate(stream)]
-    assert [report.after for report in reports(keyed, seen, "overlap")] == [2, 4]
+    seen = [
+        SeenEvent(t, frozenset({name}), {"ip": ip} if ip is not None else {}) for t, (name, ip) in enumerate(stream)
+    ]
+    assert [report.after for report in list_reports(keyed, seen, "overlap")] == [2, 4]
 
 
 def test_a_key_may_come_from_different_attributes():

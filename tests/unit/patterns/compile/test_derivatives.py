@@ -6,7 +6,7 @@ from hypothesis import given
 from tidings import lang
 from tidings.errors import PatternError
 from tidings.model.patterns import Mode
-from tidings.patterns.compile.derivatives import configurations
+from tidings.patterns.compile.derivatives import derive_configurations
 from tidings.testing.strategies.patterns import patterns
 
 FILTERS = {name: f"{name} = kind = '{name}'\n" for name in "abcd"}
@@ -14,7 +14,7 @@ FILTERS = {name: f"{name} = kind = '{name}'\n" for name in "abcd"}
 
 def derived(text, **options):
     names = [name for name in "abcd" if name in "".join(sign if sign.isalpha() else " " for sign in text).split()]
-    return configurations(lang.parse_pattern("".join(FILTERS[name] for name in names) + text), **options)
+    return derive_configurations(lang.parse_pattern("".join(FILTERS[name] for name in names) + text), **options)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_too_many_configurations_are_refused():
 @given(patterns())
 def test_every_configuration_is_reached_and_edges_lead_on(pattern):
     for mode in (Mode.OVERLAP, Mode.ANY):
-        found = configurations(pattern, mode)
+        found = derive_configurations(pattern, mode)
         reached = {0} | {edge.target for edge in found.edges if edge.target is not None}
         assert reached == set(range(len(found.nodes)))
         assert all(0 <= edge.source < len(found.nodes) for edge in found.edges)

@@ -30,9 +30,9 @@ from tidings.model.patterns import (
     Step,
     Timed,
 )
-from tidings.patterns.compile.minterms import Minterms, minterms
+from tidings.patterns.compile.minterms import Minterms, build_minterms
 from tidings.patterns.compile.pattern_automaton import NotDeterministic, PatternAutomaton, _find_classes, determinise
-from tidings.patterns.definition import Seen, reports, seen
+from tidings.patterns.definition import SeenEvent, judge_events, list_reports
 from tidings.testing.strategies.patterns import patterns, words
 
 ONE_KIND = Schema({"kind": "text"})
@@ -70,8 +70,8 @@ def told(automaton: PatternAutomaton, word) -> list[int]:
 
 
 def defined(wanted: Pattern, word, mode: Mode) -> list[int]:
-    stream = [Seen(place, frozenset(names), {}) for place, names in enumerate(word)]
-    return [report.after for report in reports(wanted, stream, mode)]
+    stream = [SeenEvent(place, frozenset(names), {}) for place, names in enumerate(word)]
+    return [report.after for report in list_reports(wanted, stream, mode)]
 
 
 ROOTS = {
@@ -118,8 +118,8 @@ def test_an_automaton_reports_where_the_definition_does_when_events_serve_severa
 @examples(100)
 @given(patterns(conditions=False, absence=False, overlapping=True), words(most=7), modes)
 def test_an_automaton_reports_where_the_definition_does_when_filters_overlap(wanted, word, mode):
-    stream = seen(wanted, [{"kind": symbol, "time": time} for symbol, time in word])
-    expected = [report.after for report in reports(wanted, stream, mode)]
+    stream = judge_events(wanted, [{"kind": symbol, "time": time} for symbol, time in word])
+    expected = [report.after for report in list_reports(wanted, stream, mode)]
     assert told(automaton_of(wanted, mode, schema=ONE_KIND), [event.names for event in stream]) == expected
 
 
@@ -146,9 +146,9 @@ def test_states_are_parted_as_by_the_plain_algorithm(data, states, symbols):
 @given(untimed, modes)
 def test_no_two_states_are_equal_and_all_are_reached(wanted, mode):
     automaton = automaton_of(wanted, mode)
-    classes = by_moore(automaton.table, automaton.finals())
-    assert len(set(classes)) == len(automaton.states) == len(automaton.words())
-    assert (automaton.reports == automaton.finals()[automaton.table]).all()
+    classes = by_moore(automaton.table, automaton.mark_final_states())
+    assert len(set(classes)) == len(automaton.states) == len(automaton.list_shortest_words())
+    assert (automaton.reports == automaton.mark_final_states()[automaton.table]).all()
 
 
 @examples(60)
@@ -184,8 +184,8 @@ def test_a_keyed_automaton_reads_the_events_of_one_key(mode):
     of_one = [place for place, (_, _, key) in enumerate(stream) if key == 1]
     carried = {"a": "from", "b": "to"}
     word = [{name} if carried[name] == attribute else set() for name, attribute, key in stream if key == 1]
-    events = [Seen(i, frozenset({name}), {attribute: key}) for i, (name, attribute, key) in enumerate(stream)]
-    expected = [report.after for report in reports(wanted, events, mode) if report.key == (1,)]
+    events = [SeenEvent(i, frozenset({name}), {attribute: key}) for i, (name, attribute, key) in enumerate(stream)]
+    expected = [report.after for report in list_reports(wanted, events, mode) if report.key == (1,)]
     assert [of_one[place] for place in told(automaton, word)] == expected == [6]
 
 
@@ -240,55 +240,55 @@ def test_a_pattern_of_many_sets_is_refused_though_its_configurations_are_few():
 
 
 def test_exclusive_filters_give_a_minterm_each_and_anything_else():
-    found = minterms([named(name) for name in "abc"], schema=ONE_KIND)
+    found = build_minterms([named(name) for name in "abc"], schema=ONE_KIND)
     assert found.symbols == (frozenset(), frozenset("a"), frozenset("b"), frozenset("c"))
 
 
 def test_without_a_schema_an_attribute_may_carry_several_values():
-    assert len(minterms([named(name) for name in "abc"])) == 8
+    assert len(build_minterms([named(name) for name in "abc"])) == 8
 
 
 def test_a_filter_inside_another_is_never_satisfied_alone():
-    found = minterms([named("low", "x < 5"), named("lower", "x < 3")], schema=Schema({"x": "number"}))
+    found = build_minterms([named("low", "x < 5"), named("lower", "x < 3")], schema=Schema({"x": "number"}))
     assert found.symbols == (frozenset(), frozenset({"low"}), frozenset({"low", "lower"}))
 
 
 def test_names_of_one_filter_are_satisfied_together():
-    assert minterms([named(name, "x < 5") for name in ("s1", "s2", "s3")]).symbols == (
+    assert build_minterms([named(name, "x < 5") for name in ("s1", "s2", "s3")]).symbols == (
         frozenset(),
         frozenset({"s1", "s2", "s3"}),
     )
 
 
 def test_one_filter_with_other_variables_may_fail_alone():
-    found = minterms([named("out", "x < 5", ("from", "k")), named("in", "x < 5", ("to", "k"))])
+    found = build_minterms([named("out", "x < 5", ("from", "k")), named("in", "x < 5", ("to", "k"))])
     assert len(found) == 4
 
 
 def test_a_filter_with_a_variable_of_its_own_may_fail_whatever_the_others_imply():
     near = [named("a", "x in (1, 2)", ("from", "k")), named("b", "x in (2, 3)", ("from", "k"))]
     schema = Schema({"x": "number"})
-    assert frozenset("ab") in minterms([*near, named("c", "x = 2", ("to", "k"))], schema=schema).symbols
-    assert frozenset("ab") not in minterms([*near, named("c", "x = 2", ("from", "k"))], schema=schema).symbols
+    assert frozenset("ab") in build_minterms([*near, named("c", "x = 2", ("to", "k"))], schema=schema).symbols
+    assert frozenset("ab") not in build_minterms([*near, named("c", "x = 2", ("from", "k"))], schema=schema).symbols
 
 
 def test_three_filters_that_meet_by_pairs_only_are_judged_together():
     texts = {"a": "x in (1, 2)", "b": "x in (2, 3)", "c": "x in (1, 3)"}
-    found = minterms([named(name, text) for name, text in texts.items()], schema=Schema({"x": "number"}))
+    found = build_minterms([named(name, text) for name, text in texts.items()], schema=Schema({"x": "number"}))
     assert set(found.symbols) == {frozenset(), frozenset("ab"), frozenset("bc"), frozenset("ac")}
 
 
 def test_filters_that_cannot_be_compared_may_overlap():
-    assert len(minterms([named("a", "x = 'red'"), named("b", "x > 3")])) == 4
+    assert len(build_minterms([named("a", "x = 'red'"), named("b", "x > 3")])) == 4
 
 
 def test_a_combination_that_cannot_be_is_not_there():
-    assert frozenset("ab") not in minterms([named("a"), named("b")], schema=ONE_KIND).symbols
+    assert frozenset("ab") not in build_minterms([named("a"), named("b")], schema=ONE_KIND).symbols
 
 
 def test_too_many_combinations_are_refused():
     with pytest.raises(TooLarge, match="more than 7 combinations"):
-        minterms([named(name) for name in "abc"], budget=7)
+        build_minterms([named(name) for name in "abc"], budget=7)
 
 
 @pytest.mark.parametrize(
@@ -314,5 +314,5 @@ def test_what_an_event_satisfies_is_always_a_minterm(texts, event):
     schema = Schema({"x": "number", "kind": "text"})
     filters = [named(f"f{place}", text) for place, text in enumerate(texts)]
     satisfied = {one.name for one in filters if evaluate(one.filter, event, schema=schema)}
-    assert number_symbol(minterms(filters, schema=schema), satisfied) >= 0
-    assert number_symbol(minterms(filters), satisfied) >= 0
+    assert number_symbol(build_minterms(filters, schema=schema), satisfied) >= 0
+    assert number_symbol(build_minterms(filters), satisfied) >= 0

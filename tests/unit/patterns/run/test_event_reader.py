@@ -13,7 +13,7 @@ import tidings as td
 from tidings.errors import BadEvent
 from tidings.model import EventBatch
 from tidings.patterns.run.event_reader import fill_times
-from tidings.patterns.run.event_times import EARLIEST, LATEST, NO_TIME, datetime_of, moment_of
+from tidings.patterns.run.event_times import EARLIEST, LATEST, NO_TIME, parse_moment, to_datetime
 
 AB = "a = kind = 'a' and n > 1\nb = kind = 'b' or n = 0\na ; b"
 NOON = datetime(2020, 1, 2, 12, tzinfo=UTC)
@@ -24,29 +24,31 @@ SAME += [NOON.astimezone(timezone(timedelta(hours=5)))]
 
 @pytest.mark.parametrize("time", SAME, ids=repr)
 def test_a_time_is_told_in_many_ways(time):
-    assert datetime_of(moment_of(time)) == NOON
+    assert to_datetime(parse_moment(time)) == NOON
 
 
 def test_a_date_is_its_first_moment():
     assert (
-        datetime_of(moment_of(date(2020, 1, 2))) == datetime_of(moment_of("2020-01-02")) == NOON - timedelta(hours=12)
+        to_datetime(parse_moment(date(2020, 1, 2)))
+        == to_datetime(parse_moment("2020-01-02"))
+        == NOON - timedelta(hours=12)
     )
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_times_come_back_to_the_microsecond(time):
-    assert datetime_of(moment_of(time)) == time
+    assert to_datetime(parse_moment(time)) == time
 
 
 @pytest.mark.parametrize("time", [True, "noon", float("nan"), float("inf"), 10**12, -(10**12), 2**70, [1], Decimal(1)])
 def test_other_things_are_no_times(time):
     with pytest.raises(BadEvent, match="an event's time is a datetime, ISO text or seconds since 1970"):
-        moment_of(time)
+        parse_moment(time)
 
 
 def test_the_ends_of_time_can_be_told():
-    assert datetime_of(EARLIEST) == datetime.min.replace(tzinfo=UTC)
-    assert datetime_of(LATEST) == datetime.max.replace(tzinfo=UTC, microsecond=0)
+    assert to_datetime(EARLIEST) == datetime.min.replace(tzinfo=UTC)
+    assert to_datetime(LATEST) == datetime.max.replace(tzinfo=UTC, microsecond=0)
 
 
 def detector_of(text=AB, **options):
@@ -71,7 +73,7 @@ COLUMNS = [
 def test_columns_of_times_are_read_alike(times):
     table = pa.table({"id": [7, 8, 9], "time": times, "kind": ["a", "z", "b"], "n": [2, 2, 2]})
     [one] = detector_of().detect_many(table)
-    assert (one.events, one.at) == ((7, 9), datetime_of(3_000_000))
+    assert (one.events, one.at) == ((7, 9), to_datetime(3_000_000))
     [row] = detector_of().detect_many(table.to_pylist())
     assert row == one
 

@@ -52,7 +52,7 @@ COLUMNS = [
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: f"{type(column).__name__} {column.type}")
 def test_a_column_has_the_numbers_of_its_values(column):
     names = ValueNumbers([1.5, "y"])
-    assert names.numbers(column).tolist() == [names.number(value) for value in column.to_pylist()]
+    assert names.number_column(column).tolist() == [names.number(value) for value in column.to_pylist()]
 
 
 def test_columns_and_rows_agree_on_times():
@@ -60,7 +60,7 @@ def test_columns_and_rows_agree_on_times():
     number = names.number(day)
     assert names.number(day.replace(tzinfo=None)) == names.number(day.date()) == number
     for kind in (pa.timestamp("s"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.date32(), pa.date64()):
-        assert names.numbers(pa.array([day], pa.timestamp("us", "UTC")).cast(kind)).tolist() == [number]
+        assert names.number_column(pa.array([day], pa.timestamp("us", "UTC")).cast(kind)).tolist() == [number]
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -90,10 +90,10 @@ def test_numbers_beyond_64_bits_stay_apart():
 
 def test_tuples_are_absent_where_a_part_is():
     names = ValueNumbers(["x", "y"])
-    found = names.tuples([np.array([0, 1, 0, -1, 0]), np.array([1, 1, 1, 0, -1])])
+    found = names.number_tuples([np.array([0, 1, 0, -1, 0]), np.array([1, 1, 1, 0, -1])])
     assert found.tolist() == [2, 3, 2, ABSENT, ABSENT]
     assert names.values[2:] == [("x", "y"), ("y", "y")]
-    assert names.tuples([np.empty(0, np.int64)] * 2).tolist() == []
+    assert names.number_tuples([np.empty(0, np.int64)] * 2).tolist() == []
 
 
 def test_names_that_are_kept_are_numbered_anew():
