@@ -14,6 +14,7 @@ from pattern_worlds import micros, number_symbol, stream_of
 
 import tidings as td
 from tidings import lang
+from tidings.concepts import Vocabulary
 from tidings.model.patterns import Mode
 from tidings.patterns.compile.pattern_automaton import determinise
 
@@ -100,7 +101,7 @@ class Chain:
 
     def __init__(self, pattern, mode, word):
         """Count how often each minterm came in each state; states never left take the shares of the whole word."""
-        self.automaton = determinise(pattern, Mode(mode), schema=ONE_KIND)
+        self.automaton = determinise(pattern, Mode(mode), Vocabulary(ONE_KIND))
         self.names = set(pattern.list_filters())
         self.rows = defaultdict(Counter)
         overall = Counter()

@@ -28,6 +28,7 @@ from pattern_worlds import walk_automaton
 from tests.examples import examples
 
 import tidings as td
+from tidings.concepts import Vocabulary
 from tidings.forecast.courses.exact_course import build_course
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learning.counts import Traffic
@@ -295,8 +296,8 @@ def test_or_and_and_are_those_of_all_words(one, other, weights):
 
 @given(patterns(overlapping=True, **PLAIN), MODES, st.integers(0, 3))
 def test_a_context_changes_where_a_course_stands_but_not_where_it_reports(pattern, mode, context):
-    plain = build_course(pattern, Mode(mode), context=0, schema=ONE_KIND)
-    told = build_course(pattern, Mode(mode), context=context, schema=ONE_KIND)
+    plain = build_course(pattern, Mode(mode), Vocabulary(ONE_KIND), context=0)
+    told = build_course(pattern, Mode(mode), Vocabulary(ONE_KIND), context=context)
     assert told.depth <= context
     state = told.groups[0]
     assert (plain.table[state] == state[told.table]).all()

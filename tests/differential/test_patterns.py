@@ -28,6 +28,7 @@ from tests.examples import examples
 
 import tidings as td
 from tidings import lang
+from tidings.concepts import Vocabulary
 from tidings.model.patterns import Mode
 from tidings.patterns.compile.pattern_automaton import PatternAutomaton, determinise
 from tidings.patterns.definition import SeenEvent, judge_events
@@ -231,7 +232,7 @@ def test_all_words_of_six_letters_are_reported_as_the_definition_says(merged):
 
 @given(patterns(conditions=False, absence=False), words(most=8), st.sampled_from([Mode.RESTART, Mode.OVERLAP]))
 def test_an_automaton_reports_where_the_detector_does(pattern, word, mode):
-    automaton = determinise(pattern, mode, schema=td.Schema({"kind": "text"}))
+    automaton = determinise(pattern, mode, Vocabulary(td.Schema({"kind": "text"})))
     if isinstance(automaton, PatternAutomaton):
         events = stream_of(word)
         walked = walk_automaton(automaton, [event.names for event in judge_events(pattern, events)])

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.papers.p_topss.heat import HOT, STEPS, TEXT
+from tidings.concepts import Vocabulary
 from tidings.lang import parse_pattern
 from tidings.model.patterns import Mode
 from tidings.patterns.compile.pattern_automaton import NotDeterministic, determinise
@@ -72,7 +73,7 @@ class Space:
 
 def space_of(pattern: Pattern, mode: Mode, schema: Schema | None = None) -> Space:
     """Return a pattern's own automaton: the paper's generated model."""
-    made = determinise(pattern, mode, schema=schema)
+    made = determinise(pattern, mode, Vocabulary(schema))
     if isinstance(made, NotDeterministic):
         msg = f"the pattern has no automaton: {made.reason}"
         raise TypeError(msg)

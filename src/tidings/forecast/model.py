@@ -26,6 +26,7 @@ from tidings.patterns.run.machine import is_keyed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from tidings.concepts import Vocabulary
     from tidings.forecast.courses.course import Course
     from tidings.kernels.array_types import FloatArray
     from tidings.model.patterns import Mode, Pattern

@@ -119,7 +119,7 @@ class PatternSet:
     @cached_property
     def reader(self) -> EventReader:
         """Reads events: which filters they satisfy, when they happened, and the values of variables."""
-        variables = VariableReader(self.attributes, self.matcher.schema, self.matcher.ontology)
+        variables = VariableReader(self.attributes, self.vocabulary)
         settings = self.settings
         return EventReader(self.matcher, variables, settings.time, settings.event_id, settings.keep, self.counts)
 

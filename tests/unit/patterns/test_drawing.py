@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from tidings import Schema, lang
+from tidings.concepts import Vocabulary
 from tidings.model.patterns import (
     Absence,
     Both,
@@ -244,15 +245,15 @@ def test_and_shows_its_operands_in_every_order_and_no_arrow_that_nothing_satisfi
     assert sorted(served) == ["a", "a", "b", "b", "c", "c"]
 
 
-def automaton(mode: Mode, **surroundings) -> PatternAutomaton:
+def automaton(mode: Mode, vocabulary: Vocabulary | None = None) -> PatternAutomaton:
     steps = Sequence((Step("a"), Step("b"), Step("c")), (NEXT, LATER))
-    found = determinise(Pattern((named("a"), named("b"), named("c")), steps), mode, **surroundings)
+    found = determinise(Pattern((named("a"), named("b"), named("c")), steps), mode, vocabulary)
     assert isinstance(found, PatternAutomaton)
     return found
 
 
 def test_an_automaton_is_drawn_with_stars_for_anything_else():
-    picture = draw_automaton(automaton(Mode.RESTART, schema=Schema({"kind": "text"})), "a,b;c")
+    picture = draw_automaton(automaton(Mode.RESTART, Vocabulary(Schema({"kind": "text"}))), "a,b;c")
     assert picture.title == "a,b;c (restart)"
     assert picture.states == (
         DrawnState("N0", initial=True),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidings.concepts import Vocabulary
 from tidings.errors import PatternError, TooLarge
 from tidings.forecast.courses import course
 from tidings.forecast.courses.course import Course, TrackedMap, TrackedPlace, Tracker

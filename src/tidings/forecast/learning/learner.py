@@ -40,11 +40,11 @@ class Learner:
         self._tuning = tuning or ForecastTuning()
         self.patterns: dict[str, CountedPattern] = {}
         self.places: dict[str, int] = {}
-        keywords = patterns.vocabulary.to_keywords()
+        vocabulary = patterns.vocabulary
         for place, compiled in enumerate(patterns.patterns):
             key = make_pattern_key(compiled.pattern, compiled.mode)
             if key not in self.patterns:
-                self.patterns[key] = model.recall_pattern(compiled, spans=spans, **keywords)
+                self.patterns[key] = model.recall_pattern(compiled, vocabulary, spans=spans)
                 self.places[key] = place
         self.counters: list[GroupCounter] = []
         self.arrange()

@@ -86,8 +86,8 @@ class Forecaster:
         self.model, self.pattern_set, self.plans = model, pattern_set, dict(plans)
         self._share = share
         self.kinds = EventKinds()
-        compiled, keywords = pattern_set.patterns, pattern_set.vocabulary.to_keywords()
-        self.patterns = {pattern.name: model.recall_pattern(pattern, **keywords) for pattern in compiled}
+        compiled, vocabulary = pattern_set.patterns, pattern_set.vocabulary
+        self.patterns = {pattern.name: model.recall_pattern(pattern, vocabulary) for pattern in compiled}
         members = [CourseMember(name, pattern.pattern, pattern.course) for name, pattern in self.patterns.items()]
         self.followers = [GroupFollower(group) for group in build_groups(members, pattern_set.filters)]
         self._places = {name: place for place, name in enumerate(pattern_set.names)}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from tidings.patterns.compile.minterms import Minterms, build_minterms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tidings.concepts import Vocabulary
 
 BUDGET = 4096
 """The most states before equal ones are merged."""

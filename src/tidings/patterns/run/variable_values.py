@@ -26,14 +26,14 @@ from tidings.algebra import AttributeReader, ReadSpec, Requirements, Requirement
 from tidings.algebra.law.coerce import coerce
 from tidings.algebra.law.event_reading import is_missing
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, describe_type
-from tidings.concepts import Ontology
 from tidings.errors import BadEvent
-from tidings.model import Kind, Schema
+from tidings.model import Kind
 from tidings.model.arrow_types import to_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from tidings.concepts import Ontology, Vocabulary
     from tidings.kernels.array_types import IntArray
     from tidings.patterns.run.mismatch_counts import PatternMismatchCounts
 
@@ -226,10 +226,9 @@ def _number_value(value: Any, names: ValueNumbers) -> tuple[int, str]:
 class VariableReader:
     """The attributes that give variables their values."""
 
-    def __init__(self, names: Iterable[str], schema: Schema | None, ontology: Ontology | None) -> None:
-        used = ontology or Ontology()
-        needs = RequirementTracker(schema, used)
-        self._sources = {name: _find_source(name, needs, used) for name in names}
+    def __init__(self, names: Iterable[str], vocabulary: Vocabulary) -> None:
+        needs = RequirementTracker(vocabulary)
+        self._sources = {name: _find_source(name, needs, vocabulary.concepts) for name in names}
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from tests.examples import examples
 
 from tidings import Schema, lang
 from tidings.algebra import evaluate
+from tidings.concepts import Vocabulary
 from tidings.errors import TooLarge
 from tidings.model.patterns import (
     Absence,
@@ -99,7 +100,7 @@ ROOTS = {
 @pytest.mark.parametrize("root", ROOTS.values(), ids=ROOTS)
 def test_an_automaton_reports_where_the_definition_does_on_all_short_words(root, mode):
     wanted = pattern(root)
-    automaton = automaton_of(wanted, mode, schema=ONE_KIND)
+    automaton = automaton_of(wanted, mode, Vocabulary(ONE_KIND))
     # What is reported at an event depends on the events before it alone: words of six hold all shorter ones.
     for word in product("abc", repeat=6):
         assert told(automaton, word) == defined(wanted, word, mode), word
@@ -120,7 +121,7 @@ def test_an_automaton_reports_where_the_definition_does_when_events_serve_severa
 def test_an_automaton_reports_where_the_definition_does_when_filters_overlap(wanted, word, mode):
     stream = judge_events(wanted, [{"kind": symbol, "time": time} for symbol, time in word])
     expected = [report.after for report in list_reports(wanted, stream, mode)]
-    assert told(automaton_of(wanted, mode, schema=ONE_KIND), [event.names for event in stream]) == expected
+    assert told(automaton_of(wanted, mode, Vocabulary(ONE_KIND)), [event.names for event in stream]) == expected
 
 
 def by_moore(table, final) -> list[int]:
@@ -157,13 +158,13 @@ def test_a_sequence_over_exclusive_filters_has_a_state_for_each_step_and_one_mor
     names = data.draw(st.lists(st.sampled_from("abcd"), min_size=2, max_size=9))
     gaps = data.draw(st.lists(st.sampled_from([NEXT, LATER]), min_size=len(names) - 1, max_size=len(names) - 1))
     wanted = pattern(Sequence(tuple(Step(name) for name in names), tuple(gaps)), "abcd")
-    assert len(automaton_of(wanted, mode, schema=ONE_KIND).states) == len(names) + 1
+    assert len(automaton_of(wanted, mode, Vocabulary(ONE_KIND)).states) == len(names) + 1
 
 
 def test_a_hundred_steps_have_a_hundred_and_one_states():
     names = [f"e{number}" for number in range(25)]
     wanted = pattern(chain(*(Step(name) for name in names * 4), gaps=",;,"), names)
-    assert len(automaton_of(wanted, schema=ONE_KIND).states) == 101
+    assert len(automaton_of(wanted, vocabulary=Vocabulary(ONE_KIND)).states) == 101
 
 
 def test_figure_8_is_reported_twice_in_restart_and_in_overlap():
@@ -178,7 +179,7 @@ def test_figure_8_is_reported_twice_in_restart_and_in_overlap():
 @MODES
 def test_a_keyed_automaton_reads_the_events_of_one_key(mode):
     wanted = Pattern((named("a", None, ("from", "x")), named("b", None, ("to", "x"))), chain(A, B, gaps=","))
-    automaton = automaton_of(wanted, mode, schema=ONE_KIND)
+    automaton = automaton_of(wanted, mode, Vocabulary(ONE_KIND))
     stream = [("a", "from", 1), ("a", "from", 2), ("b", "from", 1), ("b", "to", 2), ("b", "to", 1), ("a", "from", 1)]
     stream += [("b", "to", 1)]
     of_one = [place for place, (_, _, key) in enumerate(stream) if key == 1]
@@ -221,10 +222,10 @@ def test_modes_that_tell_beginnings_apart_have_no_automaton(mode):
 def test_a_pattern_over_the_budget_is_refused_with_its_reason():
     several = [f"e{number}" for number in range(11)]
     wide = pattern(Both(tuple(Step(name) for name in several[:7])), several)
-    assert determinise(wide, schema=ONE_KIND, budget=100).reason.startswith(
+    assert determinise(wide, vocabulary=Vocabulary(ONE_KIND), budget=100).reason.startswith(
         "the pattern has more than 100 configurations"
     )
-    assert len(automaton_of(wide, schema=ONE_KIND, budget=128).states) == 128
+    assert len(automaton_of(wide, vocabulary=Vocabulary(ONE_KIND), budget=128).states) == 128
     many = determinise(pattern(chain(*(Step(name) for name in several)), several))
     assert many.reason.startswith("more than 1,024 combinations of filters; give a schema")
 
@@ -232,15 +233,17 @@ def test_a_pattern_over_the_budget_is_refused_with_its_reason():
 def test_a_pattern_of_many_sets_is_refused_though_its_configurations_are_few():
     steps = [Step("b"), *(Step("any", f"s{number}") for number in range(9))]
     wanted = Pattern((named("b"), named("any", "true")), chain(*steps, gaps=","))
-    assert determinise(wanted, Mode.OVERLAP, schema=ONE_KIND, budget=500) == NotDeterministic("more than 500 states")
-    assert len(automaton_of(wanted, Mode.OVERLAP, schema=ONE_KIND).states) == 1024
+    assert determinise(wanted, Mode.OVERLAP, Vocabulary(ONE_KIND), budget=500) == NotDeterministic(
+        "more than 500 states"
+    )
+    assert len(automaton_of(wanted, Mode.OVERLAP, Vocabulary(ONE_KIND)).states) == 1024
 
 
 # Minterms -------------------------------------------------------------------------------------------
 
 
 def test_exclusive_filters_give_a_minterm_each_and_anything_else():
-    found = build_minterms([named(name) for name in "abc"], schema=ONE_KIND)
+    found = build_minterms([named(name) for name in "abc"], Vocabulary(ONE_KIND))
     assert found.symbols == (frozenset(), frozenset("a"), frozenset("b"), frozenset("c"))
 
 
@@ -249,7 +252,7 @@ def test_without_a_schema_an_attribute_may_carry_several_values():
 
 
 def test_a_filter_inside_another_is_never_satisfied_alone():
-    found = build_minterms([named("low", "x < 5"), named("lower", "x < 3")], schema=Schema({"x": "number"}))
+    found = build_minterms([named("low", "x < 5"), named("lower", "x < 3")], Vocabulary(Schema({"x": "number"})))
     assert found.symbols == (frozenset(), frozenset({"low"}), frozenset({"low", "lower"}))
 
 
@@ -268,13 +271,15 @@ def test_one_filter_with_other_variables_may_fail_alone():
 def test_a_filter_with_a_variable_of_its_own_may_fail_whatever_the_others_imply():
     near = [named("a", "x in (1, 2)", ("from", "k")), named("b", "x in (2, 3)", ("from", "k"))]
     schema = Schema({"x": "number"})
-    assert frozenset("ab") in build_minterms([*near, named("c", "x = 2", ("to", "k"))], schema=schema).symbols
-    assert frozenset("ab") not in build_minterms([*near, named("c", "x = 2", ("from", "k"))], schema=schema).symbols
+    assert frozenset("ab") in build_minterms([*near, named("c", "x = 2", ("to", "k"))], Vocabulary(schema)).symbols
+    assert (
+        frozenset("ab") not in build_minterms([*near, named("c", "x = 2", ("from", "k"))], Vocabulary(schema)).symbols
+    )
 
 
 def test_three_filters_that_meet_by_pairs_only_are_judged_together():
     texts = {"a": "x in (1, 2)", "b": "x in (2, 3)", "c": "x in (1, 3)"}
-    found = build_minterms([named(name, text) for name, text in texts.items()], schema=Schema({"x": "number"}))
+    found = build_minterms([named(name, text) for name, text in texts.items()], Vocabulary(Schema({"x": "number"})))
     assert set(found.symbols) == {frozenset(), frozenset("ab"), frozenset("bc"), frozenset("ac")}
 
 
@@ -283,7 +288,7 @@ def test_filters_that_cannot_be_compared_may_overlap():
 
 
 def test_a_combination_that_cannot_be_is_not_there():
-    assert frozenset("ab") not in build_minterms([named("a"), named("b")], schema=ONE_KIND).symbols
+    assert frozenset("ab") not in build_minterms([named("a"), named("b")], Vocabulary(ONE_KIND)).symbols
 
 
 def test_too_many_combinations_are_refused():
@@ -314,5 +319,5 @@ def test_what_an_event_satisfies_is_always_a_minterm(texts, event):
     schema = Schema({"x": "number", "kind": "text"})
     filters = [named(f"f{place}", text) for place, text in enumerate(texts)]
     satisfied = {one.name for one in filters if evaluate(one.filter, event, schema=schema)}
-    assert number_symbol(build_minterms(filters, schema=schema), satisfied) >= 0
+    assert number_symbol(build_minterms(filters, Vocabulary(schema)), satisfied) >= 0
     assert number_symbol(build_minterms(filters), satisfied) >= 0
