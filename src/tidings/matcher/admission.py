@@ -61,7 +61,7 @@ class Admission:
 
     def parse_stored(self, text: str) -> Filter:
         """Return the filter of a text that is in force: no warning comes twice, and no rule changes its meaning."""
-        return parse_stored(text, **self._keywords)
+        return parse_stored(text, self.vocabulary)
 
     def bind_filter(self, tree: Filter) -> Filter:
         """Return a filter with its names, units, concepts and regions resolved."""

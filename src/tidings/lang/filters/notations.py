@@ -6,7 +6,6 @@ that is read with a vocabulary is then checked against it (`check`), and all mis
 
 from __future__ import annotations
 
-from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import FilterError
@@ -18,7 +17,7 @@ from tidings.model import Test, Within, change_parts, require_filter
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from tidings.concepts import Ontology, Regions
+    from tidings.concepts import Ontology, Regions, Vocabulary
     from tidings.errors import FilterWarning
     from tidings.lang.source_map import SourceMap
     from tidings.model import Filter, Schema
@@ -68,15 +67,16 @@ def parse(
     return tree
 
 
-def parse_stored(source: str, *, schema: Any = None, ontology: Any = None, regions: Any = None) -> Filter:
+def parse_stored(source: str, vocabulary: Vocabulary) -> Filter:
     """Read the text of a filter that was accepted before.
 
     Syntax that has been refused or warned of since then (`%` in a `like` pattern) keeps its old meaning.
     """
-    no_vocabulary = schema is None and ontology is None and regions is None
-    if no_vocabulary and (tree := parse_fast(source)) is not None:
+    checker = None
+    if not vocabulary.is_empty:
+        checker = _find_fast_checker(vocabulary.schema, vocabulary.ontology, vocabulary.regions)
+    elif (tree := parse_fast(source)) is not None:
         return tree
-    checker = None if no_vocabulary else _find_fast_checker(schema, ontology, regions)
     return _parse(source, "text", checker, stored=True)[0]
 
 
@@ -120,14 +120,12 @@ class _FastChecker:
     the positions.
     """
 
-    def __init__(self, schema: Any, ontology: Any, regions: Any) -> None:
-        from tidings.concepts import Vocabulary
+    def __init__(self, vocabulary: Vocabulary) -> None:
         from tidings.lang.filters.check import FilterChecker
         from tidings.lang.source_map import SourceMap
 
-        self.parts = (schema, ontology, regions)
-        self.vocabulary = Vocabulary.of(schema, ontology, regions)
-        self._checker, self._no_positions = FilterChecker(self.vocabulary), SourceMap()
+        self.vocabulary = vocabulary
+        self._checker, self._no_positions = FilterChecker(vocabulary), SourceMap()
         self._accepted: dict[int, tuple[Test, Test]] = {}
 
     def parse(self, source: str) -> Filter | None:
@@ -163,12 +161,16 @@ _MAX_ACCEPTED = 100_000
 _last_checker: list[_FastChecker] = []  # at most one: a loader parses filter after filter with the same vocabulary
 
 
-def _find_fast_checker(schema: Any, ontology: Any, regions: Any) -> _FastChecker:
+def _find_fast_checker(schema: Schema | None, ontology: Ontology | None, regions: Regions | None) -> _FastChecker:
     """Return the checker of exactly these objects: the last one used, or a new one."""
     for checker in _last_checker:
-        if all(map(is_, checker.parts, (schema, ontology, regions))):
+        last = checker.vocabulary
+        # Compared one by one: making a `Vocabulary` of them would cost a fifth of parsing a plain filter.
+        if last.schema is schema and last.ontology is ontology and last.regions is regions:
             return checker
-    checker = _FastChecker(schema, ontology, regions)
+    from tidings.concepts import Vocabulary
+
+    checker = _FastChecker(Vocabulary.of(schema, ontology, regions))
     _last_checker[:] = [checker]
     return checker
 

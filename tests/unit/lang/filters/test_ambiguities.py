@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 import tidings as td
+from tidings.concepts import Vocabulary
 from tidings.lang import parse_pattern, parse_stored, read_patterns
 from tidings.lang.filters.ambiguities import MAX_WARNINGS
 from tidings.matcher.loading import text_load
@@ -182,6 +183,6 @@ def test_any_pattern_survives_the_text_notation(pattern):
 
 def test_what_is_stored_opens_as_before():
     tree = td.parse({"attr": "a", "op": "like", "value": "50%"}, notation="json")
-    assert parse_stored("a like '50%'") == tree
-    assert parse_stored("a like '50%' and b = c").parts[0] == tree
-    assert parse_stored("a like '50%'", schema=td.Schema({"a": "text"})) == tree
+    assert parse_stored("a like '50%'", Vocabulary()) == tree
+    assert parse_stored("a like '50%' and b = c", Vocabulary()).parts[0] == tree
+    assert parse_stored("a like '50%'", Vocabulary(td.Schema({"a": "text"}))) == tree
