@@ -1,4 +1,7 @@
-"""What Spark finds on this machine: Java, its own jars and the Kafka connector; looked up without importing PySpark."""
+"""What is installed on this machine: versions of packages, and Java, Spark's own jars and its Kafka connector.
+
+PySpark is not imported for it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import re
 import shutil
 import subprocess
 from functools import lru_cache
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -59,6 +63,14 @@ def find_missing_jars(folder: Path | None) -> list[str]:
     """Return which of the connector's jars a folder lacks; without a folder, all of them."""
     names = [] if folder is None else [path.name for path in folder.glob("*.jar")]
     return [jar for jar in JARS if not any(name.startswith(jar) for name in names)]
+
+
+def find_version(package: str) -> str | None:
+    """Return the version of an installed package, or nothing."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def run_program(command: list[str]) -> str:

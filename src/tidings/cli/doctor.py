@@ -113,7 +113,7 @@ def _check_python() -> MachineCheck:
 def check_package(name: str, wanted: str) -> MachineCheck:
     """Check a package of the core: its version against `wanted`, and that it does a piece of work."""
     report = partial(MachineCheck, "core", name)
-    version, fix = _find_version(name), f"pip install '{name}{wanted}'"
+    version, fix = installation.find_version(name), f"pip install '{name}{wanted}'"
     if version is None:
         return report(Status.MISSING, "not installed", fix)
     if not satisfies(version, wanted):
@@ -146,7 +146,7 @@ def _check_matching() -> MachineCheck:
 
 def _check_extra(extra: str, needs: dict[str, str]) -> MachineCheck:
     report = partial(MachineCheck, extra, f"[{extra}]")
-    versions = {name: _find_version(name) for name in needs}
+    versions = {name: installation.find_version(name) for name in needs}
     fix = f"pip install 'tidings[{extra}]'"
     if missing := [name for name, version in versions.items() if version is None]:
         return report(Status.MISSING, f"not installed (optional): {', '.join(missing)}", fix)
@@ -240,13 +240,6 @@ def read_requirements() -> dict[str, dict[str, str]]:
     return needs
 
 
-def _find_version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def satisfies(version: str | None, wanted: str) -> bool:
     """Tell whether a version satisfies a requirement such as `>=2.2,<3` or `==4.3.*`; an absent one is not wrong.
 
@@ -258,10 +251,10 @@ def satisfies(version: str | None, wanted: str) -> bool:
 
 def _satisfies_bound(version: str, part: str) -> bool:
     [(op, bound)] = re.findall(r"^([<>=!~]+)\s*(.*)", part)
-    have, want = _parse_version(version), _parse_version(bound.removesuffix(".*"))
+    own, other = _parse_version(version), _parse_version(bound.removesuffix(".*"))
     if op == "==":
-        return have[: len(want)] == want if bound.endswith(".*") else have == want
-    answers = {">=": have >= want, "<": have < want, "<=": have <= want, ">": have > want, "!=": have != want}
+        return own[: len(other)] == other if bound.endswith(".*") else own == other
+    answers = {">=": own >= other, "<": own < other, "<=": own <= other, ">": own > other, "!=": own != other}
     return answers.get(op, True)
 
 

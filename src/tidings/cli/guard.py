@@ -27,11 +27,11 @@ def show_warnings() -> Iterator[None]:
     """Print each warning about a filter on standard error, once; Python handles all others."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", FilterWarning)
-        pythons, seen = warnings.showwarning, set()
+        show_others, seen = warnings.showwarning, set()
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if not isinstance(message, FilterWarning):
-                pythons(message, category, *place, **more)
+                show_others(message, category, *place, **more)
             elif str(message) not in seen:
                 seen.add(str(message))
                 render.warn(str(message))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, ProgressColumn
 
     from tidings.matcher.loading.row_files import RowFile
     from tidings.matcher.loading.row_readers import Row
@@ -128,9 +128,9 @@ def print_sheet(table: Sheet) -> None:
     console = _open_console(sys.stdout)
     console.print(Text(table.title, "bold"), soft_wrap=True)
     grid = Table(box=None, show_header=bool(table.head))
-    for at in range(max(map(len, (table.head, *table.rows)), default=0)):
-        name = escape(table.head[at]) if table.head else ""
-        grid.add_column(name, justify="right" if at in table.numbers else "left", header_style="dim")
+    for column in range(max(map(len, (table.head, *table.rows)), default=0)):
+        name = escape(table.head[column]) if table.head else ""
+        grid.add_column(name, justify="right" if column in table.numbers else "left", header_style="dim")
     for row in table.rows:
         grid.add_row(*map(escape, row))
     if table.rows:
@@ -158,13 +158,19 @@ def show_progress(file: RowFile, doing: str, *, beside_output: bool = False) -> 
 
 
 def _make_bar() -> Progress:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]}"), TimeElapsedColumn())
+    rows = TextColumn("{task.fields[rows]}")
+    return make_progress(TextColumn("{task.description}"), BarColumn(), rows, TimeElapsedColumn())
+
+
+def make_progress(*columns: ProgressColumn) -> Progress:
+    """Return a progress display of these columns on standard error, which disappears at the end."""
+    from rich.progress import Progress
+
+    console = _open_console(sys.stderr)
     # Standard output is not redirected: rich would send it to standard error, with the bar.
-    return Progress(
-        *columns, console=_open_console(sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False
-    )
+    return Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
 
 
 def _follow(

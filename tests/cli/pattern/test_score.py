@@ -58,14 +58,14 @@ def test_the_numbers_are_those_of_the_trial(tidings, ab, tmp_path):
             warned = trial.warnings(name, 0.4)
             assert told["false_per_1000"] == warned.false_per_1000
             assert told["lead"] == (None if warned.lead != warned.lead else warned.lead)
-        assert set(line["scores"]["both"]["compare_skill"]) == {BASE, "printed"}
+        assert set(line["scores"]["both"]["skill_against"]) == {BASE, "printed"}
 
 
 def test_on_the_shipped_pumps_ours_is_better_than_both(tidings):
     (line,) = tidings("pattern", "score", PUMPS, REPORTS, "--horizon", "10 own events", "--json", "-q").lines
     ours = line["scores"]["both"]
     assert ours["skill"] > 0.1
-    assert all(skill > 0 for skill in ours["compare_skill"].values())
+    assert all(skill > 0 for skill in ours["skill_against"].values())
     assert ours["lead"] >= 1
 
 

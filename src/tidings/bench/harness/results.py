@@ -8,12 +8,12 @@ import platform
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.bench.harness.timing import Figure
 from tidings.errors import FileError
+from tidings.installation import find_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -87,7 +87,7 @@ def describe_run(command: str, **settings: object) -> dict[str, object]:
         "version": __version__,
         "machine": describe_machine(),
         "python": platform.python_version(),
-        "packages": {name: version for name in packages if (version := _find_version(name))},
+        "packages": {name: version for name in packages if (version := find_version(name))},
         **settings,
     }
 
@@ -104,13 +104,6 @@ def describe_machine() -> str:
     except (ValueError, OSError, AttributeError):
         memory = ""
     return f"{model}, {os.cpu_count()} cores{memory}"
-
-
-def _find_version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def write_results(results: Iterable[Result], path: Path, *, run: Mapping[str, object]) -> None:

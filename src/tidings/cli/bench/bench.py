@@ -155,12 +155,10 @@ def show_activity() -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
+    activity = TextColumn("{task.description}", markup=False)
+    with render.make_progress(SpinnerColumn(), activity, TimeElapsedColumn()) as bar:
         task = bar.add_task("starting", total=None)
         yield lambda doing: bar.update(task, description=doing)
 

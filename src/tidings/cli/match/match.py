@@ -53,7 +53,7 @@ class MatchStream:
         ]
         # Formatted here: ids are the only values, and a call of its own for each pair would be felt.
         self.writer.write_rows(
-            [f'{{"event": {_to_json(good[at][0])}, "subscription": {_to_json(id)}}}' for at, id in matches]
+            [f'{{"event": {_to_json(good[index][0])}, "subscription": {_to_json(id)}}}' for index, id in matches]
         )
         self.events += len(batch)
         self.matched += len(set(matches.event_index.tolist()))

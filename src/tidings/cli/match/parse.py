@@ -62,8 +62,8 @@ def draw_tree(tree: Filter) -> Iterator[str]:
     """Yield the lines of the filter drawn as a tree, with a test on each leaf."""
     label, parts = _split_node(tree)
     yield label
-    for at, part in enumerate(parts, 1):
-        first, below = ("└─ ", "   ") if at == len(parts) else ("├─ ", "│  ")
+    for number, part in enumerate(parts, 1):
+        first, below = ("└─ ", "   ") if number == len(parts) else ("├─ ", "│  ")
         for line in draw_tree(part):
             yield first + line
             first = below

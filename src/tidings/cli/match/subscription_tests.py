@@ -36,7 +36,7 @@ class CaseResult:
 
     name: str
     place: str
-    got: tuple[SubId, ...] = ()
+    matches: tuple[SubId, ...] = ()
     missing: tuple[SubId, ...] = ()
     unexpected: tuple[SubId, ...] = ()
     problem: str | None = None
@@ -49,7 +49,7 @@ class CaseResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        ids = {"got": list(self.got), "missing": list(self.missing), "unexpected": list(self.unexpected)}
+        ids = {"got": list(self.matches), "missing": list(self.missing), "unexpected": list(self.unexpected)}
         reasons = {"problem": self.problem, "why": [format_explanation(reason) for reason in self.why]}
         return {"case": self.name, "at": self.place, "ok": self.is_correct, **ids, **reasons}
 
@@ -85,17 +85,17 @@ def _run_case(matcher: Matcher, row: Row) -> CaseResult:
         return CaseResult(name, row.place, problem=problem)
     now = datetime.fromisoformat(case["now"]) if case.get("now") else None
     try:
-        got = matcher.match(case["event"], now=now)
+        matches = matcher.match(case["event"], now=now)
     except BadEvent as bad:
         return CaseResult(name, row.place, problem=f"the event cannot be read: {bad}")
     expected, excluded = case.get("expect") or [], case.get("expect_not")
-    missing = tuple(id for id in expected if id not in got)
+    missing = tuple(id for id in expected if id not in matches)
     if excluded is None:
-        unexpected = tuple(id for id in got if id not in expected)
+        unexpected = tuple(id for id in matches if id not in expected)
     else:
-        unexpected = tuple(id for id in excluded if id in got)
+        unexpected = tuple(id for id in excluded if id in matches)
     why = tuple(matcher.why(case["event"], id, now=now) for id in (*missing, *unexpected))
-    return CaseResult(name, row.place, tuple(got), missing, unexpected, None, why)
+    return CaseResult(name, row.place, tuple(matches), missing, unexpected, None, why)
 
 
 def _find_mistake(case: dict[str, Any], matcher: Matcher) -> str | None:
@@ -124,7 +124,7 @@ def _describe(result: CaseResult) -> Iterator[str]:
     if result.problem:
         yield f"      {result.problem}".replace("\n", "\n      ")
         return
-    yield f"      matched: {', '.join(map(str, result.got)) or 'none'}"
+    yield f"      matched: {', '.join(map(str, result.matches)) or 'none'}"
     for ids, words in ((result.missing, "missing"), (result.unexpected, "not expected")):
         if ids:
             yield f"      {words}: {', '.join(map(str, ids))}"

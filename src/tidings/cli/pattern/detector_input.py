@@ -119,7 +119,7 @@ class DetectorInput:
         The detector decides the same; it names late events by id, and a message must name the line.
         """
         lateness = self._detector.lateness
-        how = f"more than {format_duration(lateness)} " if lateness else ""
+        excess = f"more than {format_duration(lateness)} " if lateness else ""
         for index, ((id, row), event) in enumerate(zip(self._rows, self._events, strict=True)):
             if index in dead or event.time is None:
                 continue
@@ -127,5 +127,5 @@ class DetectorInput:
             before = event.time if before is None else max(before, event.time)
             if behind > timedelta(microseconds=lateness):
                 self._behind = max(self._behind, behind // timedelta(microseconds=1))
-                reason = f"its time, {format_moment(event.time)}, lies {how}behind that of an event before"
+                reason = f"its time, {format_moment(event.time)}, lies {excess}behind that of an event before"
                 yield RejectedRow(id, reason, row)

@@ -49,9 +49,9 @@ class EventStream(Generic[Record]):
 
     def pass_time(self, *moments: Any) -> None:
         """Let time pass to the latest of these moments; those that are None do not count."""
-        reached = [moment for moment in moments if moment is not None]
-        if reached:
-            detections = self.detector.on_time(max(reached))
+        times = [moment for moment in moments if moment is not None]
+        if times:
+            detections = self.detector.on_time(max(times))
             self.reader.detections += len(detections)
             self.writer.write(self.find_records(detections))
 

@@ -77,11 +77,14 @@ def _draw_exact(course: Course, chances: FloatArray, notes: list[str], title: st
     cells = np.unique(state, return_index=True)[1]  # one cell of each state: all lead to the same states
     initial = int(state[course.start])
     ends = set(state[course.table[course.hits]].tolist())
-    states = [DrawnState(f"N{at}", note, final=at in ends, initial=at == initial) for at, note in enumerate(notes)]
+    states = [
+        DrawnState(f"N{number}", note, final=number in ends, initial=number == initial)
+        for number, note in enumerate(notes)
+    ]
     arrows = []
     for source, row in enumerate(state[course.table[cells]].tolist()):
         for target in dict.fromkeys(row):
-            labels = [label for label, to in enumerate(row) if to == target]
+            labels = [label for label, successor in enumerate(row) if successor == target]
             arrows.append(Arrow(f"N{source}", f"N{target}", _format_labels(course.labels, chances[source], labels)))
     return Picture(title, tuple(states), tuple(arrows))
 
@@ -89,7 +92,7 @@ def _draw_exact(course: Course, chances: FloatArray, notes: list[str], title: st
 def _draw_approximate(course: Course, chances: FloatArray, notes: list[str], title: str) -> Picture:
     """Return the picture of a pattern without an automaton: its tracked states, and the match as the last one."""
     initial, last = int(course.chain[course.start]), len(course.states)
-    states = [DrawnState(f"N{at}", note, initial=at == initial) for at, note in enumerate(notes)]
+    states = [DrawnState(f"N{number}", note, initial=number == initial) for number, note in enumerate(notes)]
     arrows = [
         Arrow(f"N{source}", f"N{target}", f"{chance:.3f}")
         for source, row in enumerate(chances.tolist())

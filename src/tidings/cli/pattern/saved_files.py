@@ -7,11 +7,11 @@ one; so is a model, by its own `save`.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tidings.cli import render
 from tidings.cli.input_files import explain_os_error
+from tidings.engine.persist.mapped_arrays import write_atomically
 from tidings.errors import FileError, StateError
 from tidings.forecast import Model
 from tidings.forecast.model import make_pattern_key
@@ -40,12 +40,12 @@ def read_state(path: Path) -> bytes:
         raise FileError(msg) from problem
 
 
-def check_target(path: Path, called: str) -> None:
+def check_target(path: Path, kind: str) -> None:
     """Refuse a path that cannot be written, or a file of another kind, before hours of work.
 
-    `called` is a key of `MAGICS`; a file that begins as one of these is of the same kind, and may be replaced.
+    `kind` is a key of `MAGICS`; a file that begins as one of these is of the same kind, and may be replaced.
     """
-    start, magic = b"", MAGICS[called]
+    start, magic = b"", MAGICS[kind]
     try:
         if path.exists():
             with path.open("rb") as file:
@@ -53,23 +53,18 @@ def check_target(path: Path, called: str) -> None:
         elif not os.access(path.parent, os.W_OK):
             raise OSError("its folder cannot be written to")  # noqa: EM101 - joins the reasons below
     except (OSError, ValueError) as problem:
-        raise _make_write_error(path, problem, called.rsplit(maxsplit=1)[-1]) from problem
+        raise _make_write_error(path, problem, kind.rsplit(maxsplit=1)[-1]) from problem
     if start not in (b"", magic):
-        msg = f"`{path}` is no {called}, and would be overwritten; choose another name"
+        msg = f"`{path}` is no {kind}, and would be overwritten; choose another name"
         raise FileError(msg)
 
 
 def save_state(detector: Detector, path: Path) -> None:
     """Write a detector's state, whole or not at all."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        temporary.write_bytes(detector.snapshot())
-        temporary.replace(path)
+        write_atomically(path, iter([detector.snapshot()]))
     except (OSError, ValueError) as problem:
         raise _make_write_error(path, problem, "state") from problem
-    finally:
-        with suppress(OSError, ValueError):
-            temporary.unlink(missing_ok=True)
 
 
 def load_model(path: Path) -> Model:
@@ -110,5 +105,5 @@ def save_model(model: Model, path: Path) -> int:
         raise _make_write_error(path, problem, "model") from problem
 
 
-def _make_write_error(path: Path, problem: Exception, called: str) -> FileError:
-    return FileError(f"cannot write the {called} to `{path}`: {explain_os_error(problem)}")
+def _make_write_error(path: Path, problem: Exception, kind: str) -> FileError:
+    return FileError(f"cannot write the {kind} to `{path}`: {explain_os_error(problem)}")

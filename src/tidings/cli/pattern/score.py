@@ -167,10 +167,10 @@ def _to_dict(pattern: PatternScores, options: PatternOptions, names: list[str]) 
 def _collect_figures(pattern: PatternScores, name: str, threshold: float) -> dict[str, Any]:
     warnings, p = pattern.warnings[name], pattern.p
     announced = {"lead": warnings.lead, "warned": warnings.share, "false_per_1000": warnings.false_per_1000}
-    against = {other: compare_skill(p[name], p[other], pattern.y) for other in (BASE, "printed") if other != name}
+    comparisons = {other: compare_skill(p[name], p[other], pattern.y) for other in (BASE, "printed") if other != name}
     return {
         **score(p[name], pattern.y, threshold).to_dict(),
-        "compare_skill": {other: None if isnan(value) else value for other, value in against.items()},
+        "skill_against": {other: None if isnan(value) else value for other, value in comparisons.items()},
         **{key: None if isnan(value) else value for key, value in announced.items()},
     }
 

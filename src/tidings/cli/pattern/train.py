@@ -63,9 +63,9 @@ def _build_sheet(model: Model) -> Sheet:
 
 def _build_row(counted: CountedPattern) -> tuple[str, ...]:
     course = counted.course
-    how = "approximate" if course.approximate else f"exact, last {course.depth} events" if course.depth else "exact"
+    method = "approximate" if course.approximate else f"exact, last {course.depth} events" if course.depth else "exact"
     sizes = f"{len(course.states):,}", f"{course.cells:,}", f"{counted.counts.moves.sum():,.0f}"
-    return counted.name, str(counted.mode), *sizes, how
+    return counted.name, str(counted.mode), *sizes, method
 
 
 def _summarize(model: Model, events: int, size: int) -> dict[str, Any]:
