@@ -10,7 +10,7 @@ from functools import lru_cache
 from operator import methodcaller
 from typing import TYPE_CHECKING
 
-from tidings.model.filters import TextOp, TextTest
+from tidings.model.conditions import TextOp, TextTest
 from tidings.model.text_expressions import compile_expression
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from tidings.kernels.match.column_literals import CLOSED, OPEN
 from tidings.matcher.loading.parameter_table import HIGH, LOW, ColumnRole, parse_area, to_cell_type
 from tidings.model import Kind, Within
 from tidings.model.arrow_types import find_kind, is_list_type
-from tidings.model.filters import Exists, Test
+from tidings.model.conditions import Exists
+from tidings.model.filters import Test
 
 if TYPE_CHECKING:
     import pyarrow as pa

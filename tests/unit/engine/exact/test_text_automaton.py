@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.engine.exact.text_automaton import TextAutomaton
-from tidings.engine.exact.text_automaton.program import compile_programs, folds_alike
-from tidings.model.filters import TextOp, TextTest
+from tidings.engine.exact.text_automaton.program import compile_programs, is_folded_alike
+from tidings.model.conditions import TextOp, TextTest
 from tidings.model.text_tests import text_test
 
 PLAIN = [
@@ -227,7 +227,7 @@ def test_expressions_require_their_plain_runs(expression, runs):
 
 
 def test_every_character_that_re2_folds_to_a_listed_one_is_case_folded_to_it_too():
-    listed = [char for char in map(chr, range(0x600)) if folds_alike(char)]
+    listed = [char for char in map(chr, range(0x600)) if is_folded_alike(char)]
     everything = "".join(char for char in map(chr, range(sys.maxunicode + 1)) if not "\ud800" <= char <= "\udfff")
     options = re2.Options()
     options.case_sensitive = False

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tidings.engine.arrays import freeze, list_owners, pack_bytes
 from tidings.engine.exact.text_automaton.program import TextProgram, compile_programs
 from tidings.kernels.match import text_automaton as kernel
-from tidings.model.filters import TextOp, TextTest
+from tidings.model.conditions import TextOp, TextTest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,7 +61,7 @@ KEPT_EXPRESSIONS = 16384
 class TextAutomaton:
     """All patterns at once; a test's id is its place among the tests. Immutable, safe for threads.
 
-    >>> from tidings.model.filters import TextOp, TextTest
+    >>> from tidings.model.conditions import TextOp, TextTest
     >>> tests = [TextTest(TextOp.CONTAINS, "ord"), TextTest(TextOp.LIKE, "f*d"), TextTest(TextOp.MATCHES, "[xyz]")]
     >>> TextAutomaton.build(tests).find("ford").tolist()
     [0, 1]
@@ -225,10 +225,10 @@ def _choose_literals(programs: list[TextProgram]) -> list[bytes]:
     runs = [program.list_runs() for program in programs]
     uses = Counter(run for several in runs for run in set(several))
 
-    def worth(run: bytes) -> tuple[bool, int]:
+    def compute_worth(run: bytes) -> tuple[bool, int]:
         return uses[run] <= _CROWD and len(run) >= _WORTH_ASKING, len(run)
 
-    return [max(several, key=worth, default=b"") for several in runs]
+    return [max(several, key=compute_worth, default=b"") for several in runs]
 
 
 def _make_options(*, ignoring_case: bool) -> Any:

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 
 from tidings.kernels.match import text_automaton as kernel
-from tidings.model.filters import TextOp, TextTest
+from tidings.model.conditions import TextOp, TextTest
 
 ONE, MANY, GAP = bytes([kernel.ONE]), bytes([kernel.MANY]), b"\xfa"
 """Any character; any number of them; something that RE2 must decide."""
@@ -78,7 +78,7 @@ UNKNOWN = TextProgram(GAP, decides=False)
 def compile_programs(test: TextTest) -> list[TextProgram]:
     r"""Return the programs of which a text must fit one; several only for an expression with alternatives.
 
-    >>> from tidings.model.filters import TextOp, TextTest
+    >>> from tidings.model.conditions import TextOp, TextTest
     >>> [program.list_runs() for program in compile_programs(TextTest(TextOp.LIKE, "a*b"))]
     [[b'\xffa', b'b\xfe']]
     """
@@ -161,7 +161,7 @@ def _compile_atom(atom: re.Match[str] | None, times: str, *, ignoring_case: bool
             text = atom["plain"] or atom["escaped"] or _CONTROLS[atom["control"]]
             run = text.encode()
             if ignoring_case:
-                run = b"".join(char.casefold().encode() if folds_alike(char) else GAP for char in text)
+                run = b"".join(char.casefold().encode() if is_folded_alike(char) else GAP for char in text)
             return run + (GAP if times else b"")
     return GAP
 
@@ -184,7 +184,7 @@ def _find_group_end(pattern: str, at: int) -> int | None:
     return None
 
 
-def folds_alike(char: str) -> bool:
+def is_folded_alike(char: str) -> bool:
     """Tell whether all characters that RE2 takes for this one, ignoring case, have the same case-folded form.
 
     So it is in the scripts listed here, letter by letter (the tests look at every character there is). Others
