@@ -38,10 +38,10 @@ def freeze_group(group: Group) -> Group:
     return type(group)(*map(freeze, group))
 
 
-def counts_to_starts(counts: ArrayLike, dtype: Any = np.int64) -> NDArray[Any]:
+def compute_starts(counts: ArrayLike, dtype: Any = np.int64) -> NDArray[Any]:
     """Return where each part begins, with the end of the last one behind.
 
-    >>> counts_to_starts([2, 0, 3]).tolist()
+    >>> compute_starts([2, 0, 3]).tolist()
     [0, 2, 2, 5]
     """
     sizes = np.asarray(counts)
@@ -79,5 +79,5 @@ def invert(order: NDArray[Any], size: int, missing: int = 0) -> IntArray:
 
 def pack_bytes(texts: Sequence[bytes]) -> tuple[ByteArray, IntArray]:
     """Return byte strings as one array, and where each begins, with the end of the last one behind."""
-    starts = counts_to_starts(np.fromiter(map(len, texts), np.int64, len(texts)))
+    starts = compute_starts(np.fromiter(map(len, texts), np.int64, len(texts)))
     return np.frombuffer(b"".join(texts), np.uint8), starts

@@ -21,6 +21,7 @@ from tidings.algebra.law.typed_attribute import TypedAttribute, collect_attribut
 from tidings.engine.compile.draft import FilterDraft
 from tidings.engine.compile.source_text import FilterSource, FilterSources, decompile_filter
 from tidings.engine.events.event_codes import encode_events
+from tidings.engine.events.event_columns import refuse_patterns
 from tidings.engine.explain.report import describe_state
 from tidings.engine.index.planner import EventStatistics, estimate_presence
 from tidings.engine.merge import choose_merge, choose_work, merge_parts, sort_by_size
@@ -36,9 +37,8 @@ if TYPE_CHECKING:
 
     from tidings.algebra.law.requirement_counts import Demand
     from tidings.concepts import Ontology
-    from tidings.engine.compile.columns import Column, EventColumns
+    from tidings.engine.compile.columns import EventColumns
     from tidings.engine.compile.row_table import RowTable
-    from tidings.engine.events.event_columns import TextFinder
     from tidings.engine.events.event_source import EventSource
     from tidings.engine.ids import Ids
     from tidings.kernels.array_types import CodeArray, IntArray
@@ -328,7 +328,7 @@ class Engine:
         """Return the pairs of event and subscription; `state` is the one whose columns the events were read for."""
         state = self.state if state is None else state
         columns = state.collect_columns()
-        batch = arrivals.select_columns(columns, _refuse_automaton) if columns else {}
+        batch = arrivals.select_columns(columns, refuse_patterns) if columns else {}
         if self._sample is None and LEAST_SAMPLE <= len(arrivals) <= MOST_SAMPLE:
             self._sample = batch, len(arrivals)
         matches = []
@@ -371,7 +371,3 @@ def _match_waiting(waiting: Mapping[str | int, WaitingSubscription], arrivals: E
                 events.append(event)
                 slots.append(slot)
     return SegmentMatches(np.array(events, np.int64), np.array(slots, np.int64), list(waiting))
-
-
-def _refuse_automaton(column: Column) -> TextFinder:
-    raise LookupError(column)  # each segment finds its text patterns by itself

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidings.engine.arrays import counts_to_starts, invert, list_owners
+from tidings.engine.arrays import compute_starts, invert, list_owners
 from tidings.engine.compile.code_spaces import CodeSpace, RankedSpace, merge_spaces
 from tidings.engine.compile.columns import Column, View
 from tidings.engine.compile.row_table import Literals, RowTable, TreeTable
@@ -138,7 +138,7 @@ def extract_table(segment: Segment, new_slot: IntArray) -> RowTable:
         spaces=segment.spaces,
         start=start,
         literals=literals,
-        entry=counts_to_starts(np.bincount(place_of_entry, minlength=len(live_rows)), np.uint32),
+        entry=compute_starts(np.bincount(place_of_entry, minlength=len(live_rows)), np.uint32),
         slot=slots[live].astype(np.uint32),
         item_row=place[checks.row[has_live_row]].astype(np.uint32),
         item_number=checks.item[has_live_row],
@@ -172,7 +172,7 @@ def merge_tables(tables: Sequence[RowTable], tuning: EngineTuning = DEFAULT_TUNI
     items: dict[ExactItem, int] = {}
     new_items = [np.array([items.setdefault(item, len(items)) for item in table.items], np.uint32) for table in tables]
     moved = [_move_table(*parts, sizes) for parts in zip(tables, ranks, new_items, strict=True)]
-    bases = counts_to_starts([len(table.start) - 1 for table in tables])
+    bases = compute_starts([len(table.start) - 1 for table in tables])
     rows = [table.item_row + base for table, base in zip(tables, bases[:-1], strict=True)]
     return RowTable(
         columns=columns,
@@ -240,7 +240,7 @@ def _move_table(
         if not len(numbers):
             return moved
         head = (numbers[literals.head >> OP_BITS] << OP_BITS | (literals.head & 15)).astype(np.uint32)
-        return replace(moved, head=head)
+        return moved._replace(head=head)
 
     trees, candidate_trees = (
         trees if trees is None else TreeTable(move(trees.leaves), new_item[trees.items], trees.trees)
@@ -266,7 +266,7 @@ def _merge_kinds(tables: Sequence[RowTable], columns: Sequence[Column]) -> tuple
 
 def _concatenate_literals(parts: list[Literals]) -> Literals:
     """Join literals; unions get the numbers of the whole."""
-    bases = counts_to_starts([len(part.union_start) - 1 for part in parts])
+    bases = compute_starts([len(part.union_start) - 1 for part in parts])
     lows = [part.low + np.where(part.head & UNION, base, 0) for part, base in zip(parts, bases[:-1], strict=True)]
     return Literals(
         head=np.concatenate([part.head for part in parts]),
@@ -280,4 +280,4 @@ def _concatenate_literals(parts: list[Literals]) -> Literals:
 
 def _concatenate_starts(parts: Sequence[NDArray[Any]]) -> CodeArray:
     """Join arrays of starts, each of which begins at 0."""
-    return counts_to_starts(np.concatenate([np.diff(part) for part in parts]), np.uint32)
+    return compute_starts(np.concatenate([np.diff(part) for part in parts]), np.uint32)

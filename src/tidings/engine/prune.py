@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.engine.arrays import counts_to_starts, expand_ranges
+from tidings.engine.arrays import compute_starts, expand_ranges
 from tidings.engine.compile.code_spaces import ByteSpace, CodeSpace, LinearSpace, RankedSpace, build_space
 from tidings.engine.compile.columns import Column, Numbers, View
 from tidings.engine.compile.row_table import Literals, RowTable
@@ -66,7 +66,7 @@ def _drop_unions(table: RowTable) -> RowTable:
     parts = expand_ranges(start[numbers], sizes)
     low = literals.low.copy()
     low[is_union] = place
-    unions = counts_to_starts(sizes, np.uint32), literals.union_low[parts], literals.union_high[parts]
+    unions = compute_starts(sizes, np.uint32), literals.union_low[parts], literals.union_high[parts]
     return replace(table, literals=Literals(literals.head, low, literals.high, *unions))
 
 
@@ -83,7 +83,7 @@ def _drop_columns(table: RowTable) -> RowTable:
         kinds=tuple(table.kinds[number] for number in kept),
         spaces=tuple(table.spaces[number] for number in kept),
         patterns={name: tests for name, tests in table.patterns.items() if name in named},
-        literals=replace(literals, head=head),
+        literals=literals._replace(head=head),
     )
 
 
@@ -99,7 +99,7 @@ def _find_used_ends(table: RowTable) -> list[IntArray]:
     every = np.concatenate([column[~is_union], np.repeat(owner, sizes)])
     low = np.concatenate([literals.low[~is_union], literals.union_low]).astype(np.int64)
     high = np.concatenate([literals.high[~is_union], literals.union_high]).astype(np.int64)
-    base = counts_to_starts([len(space) for space in table.spaces])
+    base = compute_starts([len(space) for space in table.spaces])
     used = np.zeros(base[-1], bool)
     some = low != kernel.EMPTY_LOW
     bounded = some & (low > 0)
@@ -121,4 +121,4 @@ def _take_ends(space: CodeSpace, ranks: IntArray, tuning: EngineTuning) -> tuple
         case ByteSpace(blob, start):
             sizes = start[ranks + 1] - start[ranks]
             fewer_bytes = blob[expand_ranges(start[ranks], sizes)]
-            return ByteSpace(fewer_bytes, counts_to_starts(sizes)), np.arange(len(ranks))
+            return ByteSpace(fewer_bytes, compute_starts(sizes)), np.arange(len(ranks))

@@ -66,25 +66,25 @@ class FilterTrees:
     forest: TreeForest
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "leaves", Literals(*map(freeze, self.leaves.arrays)))
+        object.__setattr__(self, "leaves", freeze_group(self.leaves))
         object.__setattr__(self, "column_start", freeze(self.column_start))
 
     @cached_property
     def leaf_arrays(self) -> LeafArrays:
         """The leaves as kernels take them."""
         column, op = freeze(self.leaves.head >> OP_BITS), freeze(self.leaves.head.astype(np.uint8) & 15)
-        return LeafArrays(column, op, self.leaves.low, self.leaves.high, *self.leaves.unions)
+        return LeafArrays(column, op, self.leaves.low, self.leaves.high, *self.leaves[3:])
 
     @cached_property
-    def place_of(self) -> IntArray:
-        """Slot -> the place of its tree in the forest, or -1; slots beyond the last tree's are left out."""
+    def number_of(self) -> IntArray:
+        """Slot -> the number of its tree in the forest, or -1; slots beyond the last tree's are left out."""
         return invert(self.forest.slots, int(self.forest.slots.max(initial=0)) + 1, missing=-1)
 
-    def decide(self, cells: EventCells, events: IntArray, places: IntArray) -> BoolArray:
-        """Decide pairs of an event and a tree's place one by one; `events` ascends, and the trees have no items."""
+    def decide(self, cells: EventCells, events: IntArray, numbers: IntArray) -> BoolArray:
+        """Decide pairs of an event and a tree's number one by one; `events` ascends, and the trees have no items."""
         accepted = np.empty(len(events), np.bool_)
         memo = np.zeros(self.forest.rows, np.int64)
-        decide_pairs(self.forest.programs, self.leaf_arrays, cells, events, places, memo, accepted)
+        decide_pairs(self.forest.programs, self.leaf_arrays, cells, events, numbers, memo, accepted)
         return accepted
 
 
@@ -255,17 +255,17 @@ class Segment:
         trees = self.candidate_trees
         if trees is None:
             return candidates
-        places = trees.place_of[np.minimum(slots, len(trees.place_of) - 1)]
-        places[slots >= len(trees.place_of)] = -1
-        undecided = np.flatnonzero(places >= 0)
+        numbers = trees.number_of[np.minimum(slots, len(trees.number_of) - 1)]
+        numbers[slots >= len(trees.number_of)] = -1
+        undecided = np.flatnonzero(numbers >= 0)
         block_cost = len(trees.forest.code) + 2 * len(trees.leaves.head)
         if len(undecided) * pair_cost > -(-len(arrivals) // EVENTS) * block_cost:  # all trees for all events cost less
             accepted = self._decide_trees(trees, cells, batch, arrivals)
         else:
             undecided = undecided[np.argsort(events[undecided], kind="stable")]
-            pairs = undecided[trees.decide(cells, events[undecided], places[undecided])]
+            pairs = undecided[trees.decide(cells, events[undecided], numbers[undecided])]
             accepted = events[pairs], slots[pairs]
-        decided = places < 0
+        decided = numbers < 0
         return _concatenate([(events[decided], slots[decided]), accepted])
 
     def _decide_trees(self, trees: FilterTrees, cells: EventCells, batch: EventColumns, arrivals: EventSource) -> Pairs:
@@ -278,10 +278,10 @@ class Segment:
             truths[:] = 0
             decide_leaves(cells._replace(cell=block), trees.leaf_arrays, trees.column_start, truths)
             events = np.arange(first, first + len(block))
-            for place, item in enumerate(trees.items.tolist(), len(leaves.head)):
+            for leaf, item in enumerate(trees.items.tolist(), len(leaves.head)):
                 decided = self.exact_checks.decide(batch, arrivals, events, np.full(len(block), item))
                 bits = np.packbits(decided, bitorder="little")
-                truths[place * WORDS : (place + 1) * WORDS].view(np.uint8)[: len(bits)] = bits
+                truths[leaf * WORDS : (leaf + 1) * WORDS].view(np.uint8)[: len(bits)] = bits
             starts, slots = trees.forest.match_block(truths, len(block))
             total += len(slots)
             if total > MOST and first + EVENTS < len(arrivals):
@@ -330,7 +330,7 @@ def _build_trees(table: RowTable, trees: TreeTable | None) -> FilterTrees | None
     order = np.argsort(literals.head >> OP_BITS, kind="stable")
     items = range(len(order), len(order) + len(trees.items))
     numbers = [*invert(order, len(order)).tolist(), *items]
-    leaves = Literals(literals.head[order], literals.low[order], literals.high[order], *literals.unions)
+    leaves = Literals(literals.head[order], literals.low[order], literals.high[order], *literals[3:])
     column_start = np.searchsorted(leaves.head >> OP_BITS, np.arange(len(table.columns) + 1)).astype(np.int64)
     nodes = [(slot, renumber_leaves(node, numbers)) for slot, node in trees.trees]
     return FilterTrees(leaves, column_start, trees.items, TreeForest.build(nodes, leaves=len(numbers)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidings.engine.events.event_columns import refuse_patterns
 from tidings.engine.events.event_source import ArrowEvents, EventSource, ReadEvents
 from tidings.errors import BadEvent
 from tidings.model import DeadLetter, EventBatch
@@ -69,7 +70,7 @@ class BatchReader:
             self.view.required,
             wanted=list(columns),
             setting=self._setting,
-            automata=lambda _: None,  # type: ignore[arg-type,return-value]
+            automata=refuse_patterns,
             mismatches=self._counts,
         )
         if result is None:

@@ -106,7 +106,7 @@ def _check_asked(segment: Segment) -> None:
     assert not len(segment.candidate_trees.items)
     assert len(set(forest.slots.tolist())) == len(forest)
     for place, slot in enumerate(forest.slots.tolist()):
-        assert segment.candidate_trees.place_of[slot] == place
+        assert segment.candidate_trees.number_of[slot] == place
         entries = np.flatnonzero(rows.slot == slot)
         owner = entries if not len(rows.entry) else np.searchsorted(rows.entry, entries, "right") - 1
         assert rows.special[owner].all(), "a row that finds a tree must be special"

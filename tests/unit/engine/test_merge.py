@@ -118,5 +118,5 @@ def test_one_table_joined_is_itself():
     table = extract_table(segment, np.arange(2))
     again = merge_tables([table])
     assert again.columns == table.columns
-    assert [one.tolist() for one in again.literals.arrays] == [one.tolist() for one in table.literals.arrays]
+    assert [one.tolist() for one in again.literals] == [one.tolist() for one in table.literals]
     assert View.PATTERNS in [column.view for column in again.columns]

@@ -125,10 +125,10 @@ def encode_text(attribute: str, condition: model.Condition) -> EncodedPredicate 
     match condition:
         case model.TextTest(model.TextOp.STARTS_WITH, pattern, ignoring_case):
             view = View.FOLDED if ignoring_case else View.TEXT
-            spans = [_prefix_span(pattern.casefold() if ignoring_case else pattern)]
+            spans = [_make_prefix_span(pattern.casefold() if ignoring_case else pattern)]
         case model.TextTest(model.TextOp.ENDS_WITH, pattern, ignoring_case):
             view = View.FOLDED_REVERSED if ignoring_case else View.REVERSED
-            spans = [_prefix_span((pattern.casefold() if ignoring_case else pattern)[::-1])]
+            spans = [_make_prefix_span((pattern.casefold() if ignoring_case else pattern)[::-1])]
         case model.TextTest():
             return None
         case model.SameText(folded=folded):
@@ -139,7 +139,7 @@ def encode_text(attribute: str, condition: model.Condition) -> EncodedPredicate 
     return EncodedPredicate(Column(attribute, view, kind=Kind.TEXT), tuple(spans), Kind.TEXT)
 
 
-def _prefix_span(text: str) -> Span:
+def _make_prefix_span(text: str) -> Span:
     """Return the interval of what begins with a text; UTF-8 has no byte 255, so the last byte can be incremented."""
     prefix = text.encode()
     if not prefix:

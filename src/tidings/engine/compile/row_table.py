@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.arrays import counts_to_starts, expand_ranges, invert, list_owners
+from tidings.engine.arrays import compute_starts, expand_ranges, invert, list_owners
 from tidings.engine.compile.code_spaces import CodeSpace, build_space
 from tidings.engine.compile.columns import Column, ColumnValues, Numbers, Texts
 from tidings.engine.compile.encoders import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
@@ -34,11 +34,10 @@ SHARING_PAYS_FROM = 50
 """Rows are shared when that saves at least one row in so many: the list of entries costs four bytes a row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Literals:
+class Literals(NamedTuple):
     """Literals in codes: `head` is the column, shifted, and the op; a union's `low` is its number.
 
-    The names of the fields are those of a snapshot's arrays.
+    Six flat arrays; the last three are those of the unions. The names of the fields are those of a snapshot's arrays.
     """
 
     head: NDArray[Any]
@@ -48,26 +47,16 @@ class Literals:
     union_low: NDArray[Any]
     union_high: NDArray[Any]
 
-    @property
-    def unions(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """The three arrays of unions."""
-        return self.union_start, self.union_low, self.union_high
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """All six arrays, in order."""
-        return self.head, self.low, self.high, *self.unions
-
     def remap(self, spaces: Sequence[CodeSpace], ranks: Sequence[IntArray], new_sizes: IntArray) -> Literals:
         """Return literals with codes of other spaces: `ranks[column]` are the new ranks of the column's end points."""
         low, high = self.low.copy(), self.high.copy()
         union_low, union_high = self.union_low.copy(), self.union_high.copy()
         old_sizes = np.array([len(space) for space in spaces], np.int64)
         rank = np.concatenate([*ranks, np.zeros(0, np.int64)])
-        spans = old_sizes, rank, counts_to_starts([len(column_ranks) for column_ranks in ranks]), new_sizes
+        spans = old_sizes, rank, compute_starts([len(column_ranks) for column_ranks in ranks]), new_sizes
         kernel.remap(self.head, low, high, *spans)
         kernel.remap_unions(self.head, self.low, self.union_start, union_low, union_high, *spans)
-        return Literals(self.head, low, high, self.union_start, union_low, union_high)
+        return self._replace(low=low, high=high, union_low=union_low, union_high=union_high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +96,7 @@ class RowTable:
         columns = [_encode_ends(ends, draft.tuning) for ends in draft.ends]
         none = np.zeros(0, np.int64)
         intervals = _Intervals(
-            counts_to_starts([len(low) for _, low, _ in columns]),
+            compute_starts([len(low) for _, low, _ in columns]),
             np.concatenate([none, *(low for _, low, _ in columns)]),
             np.concatenate([none, *(high for _, _, high in columns)]),
         )
@@ -116,7 +105,7 @@ class RowTable:
             columns=tuple(draft.columns),
             kinds=tuple(ends.kind for ends in draft.ends),
             spaces=tuple(space for space, _, _ in columns),
-            start=counts_to_starts(_to_numpy(draft.row_size), np.uint32),
+            start=compute_starts(_to_numpy(draft.row_size), np.uint32),
             literals=intervals.build_literals(*map(_to_numpy, literals)),
             entry=np.arange(len(draft.row_slot) + 1, dtype=np.uint32),
             slot=_to_numpy(draft.row_slot).astype(np.uint32),
@@ -137,20 +126,20 @@ class RowTable:
         alone = np.zeros(count, np.uint8)
         alone[self.item_row] = 1
         alone[mask_multi_row(self.entry, self.slot)] = 1
-        hashed = kernel.hash_rows(self.start, *self.literals.arrays)
+        hashed = kernel.hash_rows(self.start, *self.literals)
         order = np.argsort(hashed, kind="stable")
-        leader = kernel.find_leaders(order, hashed, alone, self.start, *self.literals.arrays)
+        leader = kernel.find_leaders(order, hashed, alone, self.start, *self.literals)
         if np.count_nonzero(leader != np.arange(count)) <= count // SHARING_PAYS_FROM:
             return self
         kept = np.flatnonzero(leader == np.arange(count))
         place = invert(kept, count)
         owner = place[leader[list_owners(self.entry)]]  # of each entry
-        start, head, low, high = gather_rows(kept, self.start, *self.literals.arrays[:3])
+        start, head, low, high = gather_rows(kept, self.start, *self.literals[:3])
         return replace(
             self,
             start=start,
-            literals=Literals(head, low, high, *self.literals.unions),
-            entry=counts_to_starts(np.bincount(owner, minlength=len(kept)), np.uint32),
+            literals=Literals(head, low, high, *self.literals[3:]),
+            entry=compute_starts(np.bincount(owner, minlength=len(kept)), np.uint32),
             slot=self.slot[np.argsort(owner, kind="stable")],
             item_row=place[self.item_row].astype(np.uint32),
         )
@@ -221,7 +210,7 @@ class _Intervals(NamedTuple):
         sizes = count[several].astype(np.int64)
         parts = expand_ranges(first[several], sizes)
         union_low, union_high = (ends[parts].astype(np.uint32) for ends in (self.low, self.high))
-        return Literals(head, low, high, counts_to_starts(sizes, np.uint32), union_low, union_high)
+        return Literals(head, low, high, compute_starts(sizes, np.uint32), union_low, union_high)
 
 
 def _number_leaves(numbers: dict[Any, int], trees: list[tuple[int, Any]], intervals: _Intervals) -> TreeTable | None:
@@ -239,14 +228,14 @@ def _number_leaves(numbers: dict[Any, int], trees: list[tuple[int, Any]], interv
 
 def _deduplicate(literals: Literals) -> tuple[Literals, NDArray[np.int64]]:
     """Return the distinct literals, and the number of each given one among them; unions are all distinct."""
-    parts = literals.arrays[:3]
+    parts = literals[:3]
     order = np.lexsort(parts)
     new = np.ones(len(order), bool)
     new[1:] = np.any([part[order[1:]] != part[order[:-1]] for part in parts], axis=0)
     place = np.empty(len(order), np.int64)
     place[order] = np.cumsum(new) - 1
     head, low, high = (part[order[new]] for part in parts)
-    return Literals(head, low, high, *literals.unions), place
+    return Literals(head, low, high, *literals[3:]), place
 
 
 def renumber_leaves(node: Any, new: list[int]) -> Any:

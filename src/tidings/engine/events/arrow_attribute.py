@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, describe_type
-from tidings.engine.arrays import counts_to_starts
+from tidings.engine.arrays import compute_starts
 from tidings.engine.compile import columns
 from tidings.engine.compile.columns import Column, ColumnValues, EventColumn, Numbers, View
 from tidings.engine.compile.encoders import to_microseconds
@@ -128,8 +128,8 @@ def merge_columns(pieces: Sequence[SourceColumn], *, several: bool, words: Share
     """Return the values of several columns as one; unless `several`, events with more than one value are refused."""
     count = pieces[0].attribute.count
     filled = [piece for piece in pieces if len(piece.owners)]
-    refused = _union_masks([piece.attribute.find_refused() for piece in pieces])
-    null = _union_masks([piece.attribute.null for piece in pieces])
+    refused = _merge_masks([piece.attribute.find_refused() for piece in pieces])
+    null = _merge_masks([piece.attribute.null for piece in pieces])
     if not filled:
         return AttributeValues(ArrayValues(np.zeros(count, dtype=bool)), count, null, refused)
     values = _concatenate_values([piece.values for piece in filled], words)
@@ -144,7 +144,7 @@ def merge_columns(pieces: Sequence[SourceColumn], *, several: bool, words: Share
     return AttributeValues(values.select(order), count, null, refused, owners=owners[order])
 
 
-def _union_masks(masks: Sequence[Mask | None]) -> Mask | None:
+def _merge_masks(masks: Sequence[Mask | None]) -> Mask | None:
     some = [mask for mask in masks if mask is not None]
     return np.logical_or.reduce(some) if some else None
 
@@ -205,7 +205,7 @@ def build_view(
         return None
     if attribute.owners is None:
         return EventColumn(seen)
-    return EventColumn(seen, starts=counts_to_starts(np.bincount(attribute.owners, minlength=attribute.count)))
+    return EventColumn(seen, starts=compute_starts(np.bincount(attribute.owners, minlength=attribute.count)))
 
 
 def _build_patterns(column: Column, attribute: AttributeValues, automata: FinderLookup) -> EventColumn | None:

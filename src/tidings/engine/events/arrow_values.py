@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tidings.algebra import AttributeReader, ReadSpec, Requirements, Setting
 from tidings.algebra.law.coerce import coerce
-from tidings.algebra.law.event_reading import is_missing
+from tidings.algebra.law.raw_values import is_missing
 from tidings.algebra.law.typed_attribute import AS_IS, Mismatch, TypedAttribute
 from tidings.engine.compile.columns import UNREADABLE
 from tidings.engine.compile.encoders import EPOCH, to_microseconds
@@ -88,7 +88,7 @@ def read_array(
         return ArrayValues(np.zeros(len(array), dtype=bool) if t.is_null(type_) else find_present(array))
     if kind is Kind.PLACE:
         return _read_places(array, strict=need.strict)
-    if t.is_nested(type_) or (not need.strict and _never_fits(kind, type_)):
+    if t.is_nested(type_) or (not need.strict and _is_never_read_as(kind, type_)):
         return mark_unreadable(array, strict=need.strict)
     if kind is Kind.NUMBER and (need.unit is None or need.bare) and (t.is_integer(type_) or t.is_floating(type_)):
         return _read_numbers(array, strict=need.strict)
@@ -113,10 +113,10 @@ def find_present(array: pa.Array) -> Mask | None:
     return is_number if is_valid is None else is_number & is_valid
 
 
-def _never_fits(kind: Kind, type_: pa.DataType) -> bool:
+def _is_never_read_as(kind: Kind, type_: pa.DataType) -> bool:
     """Tell whether no value of a type can be read as the kind, so that none has to be tried."""
     if t.is_dictionary(type_):
-        return _never_fits(kind, type_.value_type)
+        return _is_never_read_as(kind, type_.value_type)
     return kind is not find_kind(type_) and not is_text_type(type_) and not t.is_null(type_)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.engine.arrays import counts_to_starts, expand_ranges
+from tidings.engine.arrays import compute_starts, expand_ranges
 from tidings.engine.compile.encoders import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
 from tidings.kernels.match.layout import EventCells
 from tidings.kernels.match.literals import ABSENT, SEVERAL
@@ -46,7 +46,7 @@ def encode_events(
         sizes.append(counts)
         lows.append(low)
         highs.append(high)
-    starts = counts_to_starts(np.concatenate(sizes))
+    starts = compute_starts(np.concatenate(sizes))
     return EventCells(cell, plain, starts, np.concatenate(lows), np.concatenate(highs))
 
 

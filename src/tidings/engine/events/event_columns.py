@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from tidings.engine.arrays import counts_to_starts, expand_ranges
+from tidings.engine.arrays import compute_starts, expand_ranges
 from tidings.engine.compile.columns import (
     UNREADABLE,
     UNREADABLE_TEXT,
@@ -50,6 +50,11 @@ class TextFinder(Protocol):
 
 FinderLookup: TypeAlias = Callable[[Column], TextFinder]
 """Returns the finder of a `PATTERNS` column."""
+
+
+def refuse_patterns(column: Column) -> TextFinder:
+    """Stand for the lookup where no `PATTERNS` column is wanted: each segment finds its text patterns by itself."""
+    raise LookupError(column)
 
 
 def build_columns(
@@ -105,10 +110,10 @@ def _encode_column(column: Column, cells: list[tuple[Any, ...]], setting: Settin
     if max(map(len, cells), default=0) <= 1:
         codes: list[ViewedValue | None] = [cell[0] if cell else None for cell in cells]
         if column.view is not View.NUMBER or not set(map(type, codes)) <= _NUMERIC:
-            codes = [None if code is None else _or_unreadable(encode(code)) for code in codes]
+            codes = [None if code is None else _replace_unread(encode(code)) for code in codes]
     else:
-        parts = [dict.fromkeys(_or_unreadable(encode(value)) for value in cell) for cell in cells]
-        starts = counts_to_starts([len(part) for part in parts])
+        parts = [dict.fromkeys(_replace_unread(encode(value)) for value in cell) for cell in cells]
+        starts = compute_starts([len(part) for part in parts])
         codes = [code for part in parts for code in part]
     if codes.count(None) == len(codes):
         return None
@@ -120,7 +125,7 @@ def _encode_column(column: Column, cells: list[tuple[Any, ...]], setting: Settin
 _NUMERIC = {int, float, bool, type(None)}
 
 
-def _or_unreadable(code: ViewedValue | None) -> ViewedValue:
+def _replace_unread(code: ViewedValue | None) -> ViewedValue:
     return UNREADABLE if code is None else code
 
 
@@ -130,7 +135,7 @@ def _scatter_column(column: EventColumn, events: list[int], count: int) -> Event
     if column.starts is not None:
         counts = np.zeros(count, dtype=np.int64)
         counts[places] = np.diff(column.starts)
-        return EventColumn(column.low, column.high, column.open, counts_to_starts(counts))
+        return EventColumn(column.low, column.high, column.open, compute_starts(counts))
     low = _scatter_values(column.low, places, count)
     high = None if column.high is None else _scatter_values(column.high, places, count)
     return EventColumn(low, high, None if column.open is None else _scatter_array(column.open, places, count, 0))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tidings.algebra.law.evaluate import EARTH_RADIUS_M, compute_distance_m
-from tidings.engine.arrays import counts_to_starts, freeze
+from tidings.engine.arrays import compute_starts, freeze
 from tidings.errors import TidingsError
 from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 from tidings.kernels.match import point_tests as kernel
@@ -79,7 +79,7 @@ class PlaceTable:
         vertex_start = _to_starts(of_ring, len(rings))
         written_rings = [ring for area in areas if area for polygon in area.polygons for ring in polygon]
         written = np.array([lon for ring in written_rings for lon, _ in ring], np.float64)
-        written_start = counts_to_starts([len(ring) for ring in written_rings])
+        written_start = compute_starts([len(ring) for ring in written_rings])
         same = np.array_equal(written, vertices[:, 0])
         run_ring, run_ends = _cut_runs(vertex_start)
         table = cls(

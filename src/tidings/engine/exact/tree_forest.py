@@ -1,4 +1,4 @@
-"""Forests: many Boolean trees over numbered leaves, decided together.
+"""A forest of shared trees: many Boolean trees over numbered leaves, decided together.
 
 A filter whose normal form is too large stays a tree. Its leaves are literals, numbered in a table that the segment
 keeps; equal sub-trees of all trees are shared, and decided once for a block of events. The trees are compiled to
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.engine.arrays import freeze
+from tidings.kernels.array_types import ByteArray, CodeArray, IntArray
 from tidings.kernels.match import tree_code, trees
 from tidings.kernels.match.layout import ForestCode
 from tidings.kernels.match.vector_words import EVENTS, WORDS
@@ -22,6 +22,9 @@ from tidings.kernels.match.vector_words import EVENTS, WORDS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from numpy.typing import NDArray
+
+    from tidings.kernels.array_types import Int32Array, WordArray
 
 TreeNode = int | tuple[Literal["and", "or"], tuple["TreeNode", ...]] | tuple[Literal["not"], "TreeNode"]
 """A tree: a leaf's number, `("and", parts)`, `("or", parts)` or `("not", part)`; no parts: true and false."""
@@ -47,10 +50,10 @@ class TreeForest:
     ([0, 0, 1, 1], [7])
     """
 
-    code: NDArray[np.uint32]
-    starts: NDArray[np.int64]
-    negated: NDArray[np.uint8]
-    slots: NDArray[np.uint32]
+    code: CodeArray
+    starts: IntArray
+    negated: ByteArray
+    slots: CodeArray
     leaves: int
 
     def __post_init__(self) -> None:
@@ -58,26 +61,19 @@ class TreeForest:
             object.__setattr__(self, name, freeze(getattr(self, name)))
 
     @classmethod
-    def build(
-        cls, trees: Iterable[tuple[int, TreeNode]], *, leaves: int, rates: NDArray[np.float64] | None = None
-    ) -> TreeForest:
-        """Build from slots and trees over leaves `0 .. leaves - 1`.
-
-        `rates` is how often each leaf is true; what is seldom true is then tested first. A million trees of ten
-        leaves take some seconds.
-        """
+    def build(cls, trees: Iterable[tuple[int, TreeNode]], *, leaves: int) -> TreeForest:
+        """Build from slots and trees over leaves `0 .. leaves - 1`; a million trees of ten leaves take some seconds."""
         slots, tokens, token_starts = _write_tokens(trees)
         if len(tokens) and tokens.max() >= leaves:
             message = f"leaf `{tokens.max()}` is not in the table of {leaves} leaves; give `leaves` as its length"
             raise ValueError(message)
-        roots, node_starts, pool = tree_code.cons_trees(tokens, token_starts, leaves)
+        roots, node_starts, pool = tree_code.share_nodes(tokens, token_starts, leaves)
         if leaves + len(node_starts) > MOST_ROWS:
             message = (
                 f"`{leaves + len(node_starts)}` leaves and sub-trees are too many (`{MOST_ROWS}`); use more segments"
             )
             raise ValueError(message)
-        leaf_rates = np.full(leaves, 0.1) if rates is None else np.asarray(rates, np.float64)
-        code, starts, shared = tree_code.assemble(roots, node_starts, pool, leaves, leaf_rates)
+        code, starts, shared = tree_code.assemble(roots, node_starts, pool, leaves)
         order = np.argsort(tree_code.hash_shapes(code, starts, shared), kind="stable")
         code, starts = tree_code.reorder(code, starts, shared, order)
         negated = (roots[order] & 1).astype(np.uint8)
@@ -117,7 +113,7 @@ class TreeForest:
         """How many rows a table of truths, and a memo of `run_for_event`, must have."""
         return self.leaves + self.shared_count
 
-    def make_truth_table(self) -> NDArray[np.uint64]:
+    def make_truth_table(self) -> WordArray:
         """Return an empty table of truths: `decide_leaves` fills it for a block, `match_block` reads it and adds to it.
 
         Each row starts at a line of the processor's cache; one that lies across two costs twice.
@@ -126,20 +122,17 @@ class TreeForest:
         first = (-raw.ctypes.data // 8) % WORDS
         return raw[first : first + self.rows * WORDS]
 
-    def match_block(
-        self, truths: NDArray[np.uint64], events: int, *, live: NDArray[np.uint64] | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    def match_block(self, truths: WordArray, events: int) -> tuple[IntArray, CodeArray]:
         """Decide all trees for a block of at most 512 events.
 
-        Returns `starts` and `slots`: those of event `e` are `slots[starts[e]:starts[e + 1]]`, in no order. A tree
-        is left out where bit `slot` of `live` is 0. The rows of shared sub-trees in `truths` are written.
+        Returns `starts` and `slots`: those of event `e` are `slots[starts[e]:starts[e + 1]]`, in no order. The rows of
+        shared sub-trees in `truths` are written.
         """
         if not 0 <= events <= EVENTS:
             message = f"a block has at most {EVENTS} events, not `{events}`; split the batch"
             raise ValueError(message)
-        bits = np.empty(0, np.uint64) if live is None else live
         rows, matching = np.empty(len(self) * WORDS, np.uint64), np.empty(len(self), np.uint32)
-        count = trees.run_block(self.programs, self.slots, bits, truths, self.leaves, events, rows, matching)
+        count = trees.run_block(self.programs, self.slots, truths, self.leaves, events, rows, matching)
         # Allocated here: NumPy asks for large pages, the kernels' own arrays get small ones, and first touching
         # those cost more than all the rest of writing the slots.
         by_bit = np.empty((count + 63) // 64 * 64 * WORDS, np.uint64)
@@ -157,10 +150,8 @@ class TreeForest:
         return {"trees": len(self), "leaves": used, "shared": self.shared_count, "instructions": len(self.code)}
 
 
-def _write_tokens(
-    trees: Iterable[tuple[int, TreeNode]],
-) -> tuple[NDArray[np.uint32], NDArray[np.int32], NDArray[np.int64]]:
-    """Write trees as the tokens of `tree_code.cons_trees`: slots, tokens, and where each tree's tokens start."""
+def _write_tokens(trees: Iterable[tuple[int, TreeNode]]) -> tuple[CodeArray, Int32Array, IntArray]:
+    """Write trees as the tokens of `tree_code.share_nodes`: slots, tokens, and where each tree's tokens start."""
     slots: list[int] = []
     starts, tokens = [0], list[int]()
     emit = tokens.append

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.engine.arrays import counts_to_starts, expand_ranges, invert, list_owners
+from tidings.engine.arrays import compute_starts, expand_ranges, invert, list_owners
 from tidings.engine.compile.row_table import RowTable, mask_multi_row
 from tidings.engine.index.planner import AccessPlan, EventStatistics, plan_rows
 from tidings.engine.index.tiles import TileCuts, build_tiles
@@ -69,8 +69,8 @@ def build_index(table: RowTable, statistics: EventStatistics, tuning: IndexTunin
     """Plan how rows are found, and lay them out so; the rows of the table need not be in any order."""
     plan = (tuning.planner or plan_rows)(table, statistics, tuning)
     filed = _file_rows(table, plan, tuning.tile_rows)
-    start, head, low, high = index_build.gather_rows(filed.owner, table.start, *table.literals.arrays[:3])
-    rows = RowLiterals(start, head, low, high, *table.literals.unions)
+    start, head, low, high = index_build.gather_rows(filed.owner, table.start, *table.literals[:3])
+    rows = RowLiterals(start, head, low, high, *table.literals[3:])
     clusters = _find_clusters(filed)
     keyed = filed.kinds[clusters.group] >= kernel.KEYED
     tiled_of, tiled_start, cuts = _cut_tiles(clusters, keyed, tuning)
@@ -98,7 +98,7 @@ def build_index(table: RowTable, statistics: EventStatistics, tuning: IndexTunin
 def _file_rows(table: RowTable, plan: AccessPlan, tile_rows: int) -> _FiledRows:
     """Sort the rows by group and, inside a group, by key or by the middle of their intervals."""
     literals = table.literals
-    flat = RowLiterals(table.start, *literals.arrays)
+    flat = RowLiterals(table.start, *literals)
     owner, first, second = kernel.file_rows(flat, plan.use, plan.kind, plan.first, plan.second)
     column = np.full((len(plan.kind), 2), -1, np.int64)
     for side, at in enumerate((plan.first, plan.second)):
@@ -157,7 +157,7 @@ def _reorder_entries(table: RowTable, owner: CodeArray) -> tuple[CodeArray, Code
     if len(table.slot) == len(table.start) - 1:
         return np.zeros(0, np.uint32), table.slot[owner]
     sizes = np.diff(table.entry)[owner].astype(np.int64)
-    return counts_to_starts(sizes, np.uint32), table.slot[expand_ranges(table.entry[owner], sizes)]
+    return compute_starts(sizes, np.uint32), table.slot[expand_ranges(table.entry[owner], sizes)]
 
 
 def _find_clusters(filed: _FiledRows) -> _Clusters:
@@ -186,7 +186,7 @@ def _cut_tiles(
     tiled = np.flatnonzero((sizes >= tuning.tiled_from) | ~keyed)
     tiled_of = invert(tiled, len(sizes), missing=-1).astype(np.int32)
     counts = -(-sizes[tiled] // tuning.tile_rows)
-    tiled_start = counts_to_starts(counts, np.int32)
+    tiled_start = compute_starts(counts, np.int32)
     cluster = np.repeat(tiled, counts)
     within = np.arange(len(cluster)) - np.repeat(tiled_start[:-1], counts)
     even = sizes[cluster] * within // np.maximum(1, np.repeat(counts, counts))
@@ -248,7 +248,7 @@ def _build_key_tables(
         else:
             size = 1 << int(np.ceil(np.log2(max(2, 2 * len(own)))))
             hashed.append(np.zeros((3, size), np.uint32))
-            index_build.fill_hash(first[own], second[own], own, size - 1, *hashed[-1], 0)
+            index_build.fill_hash(first[own], second[own], own, size - 1, *hashed[-1])
             mask[group], base[group], hash_size = size - 1, hash_size, hash_size + size
     names = ("hash_first", "hash_second", "hash_cluster")
     tables = dict(zip(names, np.concatenate(hashed, axis=1), strict=True))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.engine.arrays import counts_to_starts
+from tidings.engine.arrays import compute_starts
 from tidings.engine.compile.columns import View
 from tidings.kernels.array_types import ByteArray, CodeArray, Float32Array, Int32Array
 from tidings.kernels.match import access_choice as kernel
@@ -67,7 +67,7 @@ class AccessPlan:
 def plan_rows(table: RowTable, statistics: EventStatistics, tuning: IndexTuning) -> AccessPlan:
     """Return the cheapest way to find each row."""
     columns, count = len(table.columns), len(table.start) - 1
-    rows = RowLiterals(table.start, *table.literals.arrays)
+    rows = RowLiterals(table.start, *table.literals)
     estimates = _estimate_literals(table, rows, statistics)
     has_pairs = 1 < columns <= PAIRS_UP_TO
     costs = (tuning.scan_ns, estimate_bitmap_ns(columns, tuning), tuning.look_ns, tuning.tile_ns)
@@ -87,7 +87,7 @@ def plan_rows(table: RowTable, statistics: EventStatistics, tuning: IndexTuning)
 def _estimate_literals(table: RowTable, rows: RowLiterals, statistics: EventStatistics) -> kernel.LiteralEstimates:
     """Return what each literal could serve for, and the shares of events that it accepts."""
     codes = [statistics.codes.get(number, ends) for number, ends in enumerate(sample_ends(table))]
-    bounds = counts_to_starts([len(column_codes) for column_codes in codes])
+    bounds = compute_starts([len(column_codes) for column_codes in codes])
     all_codes = np.concatenate([*codes, np.zeros(0, np.uint32)]).astype(np.uint32)
     rate, spanned = selectivity.estimate_rates(*rows[1:], bounds, all_codes)
     column = rows.head >> OP_BITS
@@ -122,7 +122,7 @@ def estimate_bitmap_ns(columns: int, tuning: IndexTuning) -> float:
 def sample_ends(table: RowTable) -> list[CodeArray]:
     """Return, for each column, sorted codes of some end points that the literals name."""
     top = np.array([2 * len(space) for space in table.spaces], np.int64)
-    ends, count = selectivity.sample_ends(*table.literals.arrays, top, SAMPLED)
+    ends, count = selectivity.sample_ends(*table.literals, top, SAMPLED)
     return [np.sort(ends[column, : count[column]]) for column in range(len(top))]
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tidings.engine.arrays import counts_to_starts, invert
+from tidings.engine.arrays import compute_starts, invert
 from tidings.kernels.match import index_build
+from tidings.kernels.match.index_build import TileBuckets
 from tidings.kernels.match.layout import IndexTiles, RowLiterals
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def build_tiles(
     place, words, rest, rest_start = _fill_bitmaps(rows, cuts, constrained[:, dense], buckets, keys)
     hull_low, hull_high = (np.zeros(len(hull_column), np.uint32) for _ in range(2))
     index_build.fill_hulls(rows, cuts.row, cuts.end, hull_column, hull_low, hull_high)
-    rate_start = counts_to_starts(np.diff(buckets.edge_start) + 2)
+    rate_start = compute_starts(np.diff(buckets.edge_start) + 2)
     counts = index_build.count_buckets(cuts.row, cuts.end, place, buckets.edge_start, words, rate_start)
     return IndexTiles(
         row=cuts.row,
@@ -75,16 +76,9 @@ def build_tiles(
     )
 
 
-class _Buckets(NamedTuple):
-    """The edges between the buckets of each dense column, and its state (`kernels.match.index_build`)."""
-
-    dense_of: IntArray
-    edge_start: IntArray
-    edges: CodeArray
-    state: ByteArray
-
-
-def _choose_buckets(rows: RowLiterals, cuts: TileCuts, dense_of: IntArray, dense: int, tuning: IndexTuning) -> _Buckets:
+def _choose_buckets(
+    rows: RowLiterals, cuts: TileCuts, dense_of: IntArray, dense: int, tuning: IndexTuning
+) -> TileBuckets:
     """Choose the edges of each dense column; in an exact one every end is an edge."""
     most = max(tuning.exact_up_to, EXACT_AT_MOST)
     listed, count, sample, sampled = index_build.collect_edges(rows, cuts.row, cuts.end, dense_of, dense, most, SAMPLED)
@@ -106,11 +100,11 @@ def _choose_buckets(rows: RowLiterals, cuts: TileCuts, dense_of: IntArray, dense
     rough = index_build.DOUBTED if np.count_nonzero(~exact) <= DOUBTED_UP_TO else index_build.CHECKED
     state = np.where(exact, index_build.EXACT, rough).astype(np.uint8)
     edges = np.concatenate([*lists, np.zeros(0)]).astype(np.uint32)
-    return _Buckets(dense_of, counts_to_starts([len(edges) for edges in lists]), edges, state)
+    return TileBuckets(dense_of, compute_starts([len(edges) for edges in lists]), edges, state)
 
 
 def _fill_bitmaps(
-    rows: RowLiterals, cuts: TileCuts, constrained: ByteArray, buckets: _Buckets, keys: IntArray
+    rows: RowLiterals, cuts: TileCuts, constrained: ByteArray, buckets: TileBuckets, keys: IntArray
 ) -> tuple[IntArray, WordArray, WordArray, IntArray]:
     """Return where the bitmaps of each tile and dense column begin (-1: none), the bitmaps, and the rows to check."""
     counts = np.diff(buckets.edge_start) + 2
@@ -118,7 +112,7 @@ def _fill_bitmaps(
     words = (cuts.end.astype(np.int64) - cuts.row + 63) >> 6
     sizes = constrained * (words[:, None] * maps[None, :])
     place = np.where(constrained > 0, np.cumsum(sizes).reshape(sizes.shape) - sizes, -1)
-    bits, rest_start = np.zeros(int(sizes.sum()), np.uint64), counts_to_starts(words)
+    bits, rest_start = np.zeros(int(sizes.sum()), np.uint64), compute_starts(words)
     rest = np.zeros(int(rest_start[-1]), np.uint64)
-    index_build.fill_tiles(rows, cuts.row, cuts.end, place, *buckets, bits, rest, rest_start, keys)
+    index_build.fill_tiles(rows, cuts.row, cuts.end, place, buckets, bits, rest, rest_start, keys)
     return place, bits, rest, rest_start

@@ -45,7 +45,6 @@ NO_UNITS: Mapping[str, str] = MappingProxyType({})
 
 SECOND = ("row", "item", "place_of", "name_of", "op_of")
 TREES = ("column_start", "items")
-LEAVES = tuple(field.name for field in dataclasses.fields(Literals))
 
 _opened: WeakKeyDictionary[Segment, Arrays] = WeakKeyDictionary()
 """The arrays that segments were opened from: saving one again takes the same arrays, and decodes nothing."""
@@ -72,7 +71,7 @@ def segment_to_arrays(segment: Segment) -> Arrays:
     }
     for prefix, trees in (("", segment.trees), ("asked.", segment.candidate_trees)):
         if trees is not None:
-            groups[f"{prefix}leaves"] = {name: getattr(trees.leaves, name) for name in LEAVES}
+            groups[f"{prefix}leaves"] = trees.leaves._asdict()
             groups[f"{prefix}trees"] = {name: getattr(trees, name) for name in TREES}
             groups[f"{prefix}forest"] = trees.forest.to_arrays()
     groups |= {"ids": segment.ids.to_arrays(), "sources": segment.sources.to_arrays()}

@@ -8,6 +8,15 @@ There are five ways to find a row, from dear to cheap; the planner takes the one
     KEYED        an event whose value is the key, in one column                       make = 'ford'
     KEYED_PAIR   ... in two columns                                                   make = 'ford' and fuel = 'gas'
 
+One row, and what is known of its literals:
+
+    literal           price in [10 .. 20]   make = 'ford'   not fuel = 'gas'
+    use               HULL                  POINT           NO_USE              what it can serve for
+    rate              0.20                  0.01            -                   share of events that it accepts
+    spanned           0.20                  0.01            -                   ... that lie between its ends
+    popular           40,000 rows packed    200,000 rows keyed  -               rows that may use the column so
+    -> KEYED by the literal of `make`: 0.01 of a scan, and a 200,000th of a look-up
+
 Cost of a way: (share of events that meet the row) * (work for a row that is met) + (its share of finding out). The last
 term is what makes the choice mutual: a look-up or a hull is paid for once and shared by all rows that use the same
 columns. So popularity is estimated (`count_popularity`, `count_popular_pairs`), rows choose (`choose`), the choices
@@ -45,6 +54,9 @@ COPY_NS = 0.01
 HULL_NS = 4.0
 """Nanoseconds for an event to see, by two comparisons, that it need not visit a tile."""
 
+CONSIDERED = 12
+"""Literals of a row that are considered, the most selective first: bounds the pairs of a row to 66."""
+
 Costs: TypeAlias = tuple[float, float, float, float]
 """Nanoseconds: of a row scanned, of a row in bitmaps, of a look-up, of a visit to a tile."""
 
@@ -56,10 +68,6 @@ class LiteralEstimates(NamedTuple):
     rate: Float32Array
     spanned: Float32Array
     presence: Float32Array
-
-
-CONSIDERED = 12
-"""Literals of a row that are considered, the most selective first: bounds the pairs of a row to 66."""
 
 
 @jit

@@ -102,9 +102,9 @@ def intern_name(data: ByteArray, at: Int, end: Int, names: IntArray, table: IntA
     hash = np.uint64(14695981039346656037)
     for place in range(at, end):
         hash = (hash ^ np.uint64(data[place])) * np.uint64(1099511628211)
-    slot = np.int64(hash % np.uint64(len(table)))
-    while table[slot] >= 0:
-        name = table[slot]
+    entry = np.int64(hash % np.uint64(len(table)))
+    while table[entry] >= 0:
+        name = table[entry]
         if names[name, 1] == end - at:
             same = True
             for place in range(end - at):
@@ -113,13 +113,13 @@ def intern_name(data: ByteArray, at: Int, end: Int, names: IntArray, table: IntA
                     break
             if same:
                 return name
-        slot = (slot + 1) % len(table)
+        entry = (entry + 1) % len(table)
     count = names[NAMES, 0]
     if count == NAMES:
         return np.int64(-1)
     names[count, 0], names[count, 1] = at, end - at
     names[NAMES, 0] = count + 1
-    table[slot] = count
+    table[entry] = count
     return count
 
 

@@ -7,6 +7,13 @@ Of equal ids the last one is found.
 
     entry   [ tag (32 - bits) | slot (bits) ]          0xFFFFFFFF: empty
 
+    'bob': hash -> begin at place 2, tag 7       place    0    1    2    3    4    5
+                                                 tag      -    4    3    7    -    9     2: another tag, passed over
+                                                 slot     -    8    1    5    -    0     3: same tag, ids[5] is compared
+
+Invariant: the table always has an empty entry, so every search ends; nothing is ever removed from it. Cost of a search:
+one or two cache misses, since entries that are passed over lie side by side, and one for the bytes of the id.
+
 The hash multiplies 32 bits by 32 bits into 64, which never overflows: plain Python computes the same.
 """
 

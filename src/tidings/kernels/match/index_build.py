@@ -1,12 +1,31 @@
 """Building a segment: rows in their new order, hash tables of keys, hulls, and the bitmaps of tiles.
 
-`tiles` has a drawing of the bitmaps, `keys` of the tables. A wide interval sets its bit in many bitmaps, so building
-costs the buckets that literals meet; it happens once for a segment, and every event gains (docs/decisions/0006).
+The planner has said how each row is found, and `engine.index.builder` has sorted the rows. What is left are loops:
+
+    gather_rows         the literals of rows in their new order
+    fill_hash           keys of a group -> its clusters                   (drawing: `keys`)
+    find_tile_columns   which columns the rows of each tile test
+    collect_edges       where literals begin and end, to cut buckets there
+    fill_tiles          bits of rows in buckets, bits of doubt, rest      (drawing: `tiles`)
+    fill_hulls          the interval that holds all intervals of a tile
+    count_buckets       how many rows live in each bucket, for the order of columns
+
+For a tile of four rows, a column with the edges 10 and 20 and so the buckets 0 (<10), 1 (10..19), 2 (>=20), absent:
+
+    row  literal         bits in bucket  0 1 2 absent    in doubt
+    0    in [10 .. 19]                   0 1 0   0       -            both ends are edges
+    1    >= 15                           0 1 1   0       1, 2         10..14 fail; codes beyond the last edge may too
+    2    not = 15                        1 1 1   1       1            of 10..19 all but 15 pass
+    3    (no literal)                    1 1 1   1       -
+
+Invariant: a row that an event satisfies has its bit in the event's bucket, and where a bucket does not decide the row,
+the row is in doubt or in `rest`. A wide interval sets its bit in many bitmaps, so building costs the buckets that
+literals meet; it happens once for a segment, and every event gains (docs/decisions/0006).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,6 +37,18 @@ from tidings.kernels.match.tiles import find_bucket
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import ByteArray, CodeArray, Int, IntArray, WordArray
+
+EXACT, DOUBTED, CHECKED = 1, 2, 0
+"""States of a dense column: its buckets separate all ends; it has bitmaps of doubt; its rows are always checked."""
+
+
+class TileBuckets(NamedTuple):
+    """The buckets of each dense column: its edges are those from `edge_start[dense]` up to `edge_start[dense + 1]`."""
+
+    dense_of: IntArray  # column -> its number among the dense ones, or -1
+    edge_start: IntArray
+    edges: CodeArray  # ascending; a bucket begins at each, and one lies before the first
+    state: ByteArray  # of each dense column
 
 
 @jit
@@ -44,17 +75,17 @@ def gather_rows(
 @jit
 def fill_hash(
     first: IntArray, second: IntArray, cluster: IntArray, mask: Int, table_first: CodeArray, table_second: CodeArray,
-    table_cluster: CodeArray, base: Int,
+    table_cluster: CodeArray,
 ) -> None:  # fmt: skip
-    """Enter the keys of one group into its table (linear probing; `keys.find_cluster` looks them up)."""
+    """Enter the keys of one group into its table of `mask + 1` places, all 0 (`keys.find_cluster` looks them up)."""
     for i in range(len(first)):
         # The same hash as in `keys.find_cluster`; keys are distinct, so nothing is compared here.
         at = (first[i] * np.int64(2654435761) + second[i] * np.int64(40503)) & mask
-        while table_cluster[base + at] != 0:
+        while table_cluster[at] != 0:
             at = (at + 1) & mask
-        table_first[base + at] = first[i]
-        table_second[base + at] = second[i]
-        table_cluster[base + at] = cluster[i] + 1
+        table_first[at] = first[i]
+        table_second[at] = second[i]
+        table_cluster[at] = cluster[i] + 1
 
 
 # The `set_` kernels take flat arguments: apart from `rows`, `edges` and `bits` they are numbers of the literal at hand,
@@ -123,10 +154,6 @@ def intersect_literals(rows: RowLiterals, row: Int, at: Int) -> tuple[Int, Int]:
     return low, high
 
 
-EXACT, DOUBTED, CHECKED = 1, 2, 0
-"""States of a dense column: its buckets separate all ends; it has bitmaps of doubt; its rows are always checked."""
-
-
 @jit
 def set_doubt_bits(
     rows: RowLiterals, at: Int, low: Int, high: Int, plain: bool, edges: CodeArray, first: Int, last: Int, place: Int,
@@ -156,15 +183,16 @@ def set_doubt_bits(
 
 @jit
 def fill_tiles(
-    rows: RowLiterals, tile_row: CodeArray, tile_end: CodeArray, place: IntArray, dense_of: IntArray,
-    edge_start: IntArray, edges: CodeArray, state: ByteArray, bits: WordArray, rest: WordArray, rest_start: IntArray,
-    skipped: IntArray,
+    rows: RowLiterals, tile_row: CodeArray, tile_end: CodeArray, place: IntArray, buckets: TileBuckets,
+    bits: WordArray, rest: WordArray, rest_start: IntArray, skipped: IntArray,
 ) -> None:  # fmt: skip
-    """Fill the bitmaps of all tiles.
+    """Fill the bitmaps of all tiles; tile `t` has the rows from `tile_row[t]` up to `tile_end[t]`.
 
-    Behind the bitmaps of a `DOUBTED` column lie those of doubt. `rest` has the rows of each tile that are always
-    checked. `skipped` are the two key columns of each tile (-1: none): their literals hold for all events that visit.
+    The bitmaps of a tile and dense column begin at the word `place[tile, dense]` of `bits` (-1: there are none); behind
+    those of a `DOUBTED` column lie those of doubt. `rest` has the rows of each tile that are always checked. `skipped`
+    are the two key columns of each tile (-1: none): their literals hold for all events that visit.
     """
+    dense_of, edge_start, edges, state = buckets
     width = place.shape[1]
     for tile in range(len(tile_row)):
         begin, end = np.int64(tile_row[tile]), np.int64(tile_end[tile])
@@ -298,7 +326,10 @@ def fill_hulls(
     rows: RowLiterals, tile_row: CodeArray, tile_end: CodeArray, hull_column: IntArray, hull_low: CodeArray,
     hull_high: CodeArray,
 ) -> None:  # fmt: skip
-    """Fill the hulls: for each tile and hull column, from the least low end to the greatest high end."""
+    """Fill the hulls: for each tile and hull column, from the least low end to the greatest high end.
+
+    A hull may be too wide, which costs a visit; were it too narrow, events would skip rows that they satisfy.
+    """
     for tile in range(len(tile_row)):
         for side in range(2):
             column = hull_column[2 * tile + side]
@@ -330,7 +361,10 @@ def count_buckets(
     tile_row: CodeArray, tile_end: CodeArray, place: IntArray, edge_start: IntArray, bits: WordArray,
     rate_start: IntArray,
 ) -> IntArray:  # fmt: skip
-    """Count, for each bucket of each dense column, the rows of all tiles that live in it."""
+    """Count, for each bucket of each dense column, the rows of all tiles that live in it.
+
+    Events take the columns in the order of these counts: the fewer rows an event's bucket keeps, the earlier.
+    """
     counts = np.zeros(rate_start[-1], np.int64)
     for tile in range(len(tile_row)):
         rows = np.int64(tile_end[tile]) - np.int64(tile_row[tile])

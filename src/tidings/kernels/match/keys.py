@@ -6,8 +6,12 @@ the rank of a point (its code >> 1) or two ranks, and a group has one of two tab
     direct   direct[base + first * width + second]             cluster + 1, or 0; where points are dense
     hashed   hash_first, hash_second, hash_cluster [base + ...]   linear probing; `mask` is its size - 1
 
+    group (make, fuel) of two makes and three fuels, `width` 3     direct from `base` on  [ 0 0 2 | 5 0 0 ]
+    make = 'ford' and fuel = 'gas', their ranks 1 and 0            at 1 * 3 + 0 stands 5: cluster 4
+
 An event looks up each group whose columns it has: O(groups of its columns), whatever the number of rows. Small clusters
-are checked row by row at once; visits to large ones are collected for `tiles`.
+are checked row by row at once; visits to large ones are collected for `tiles`. Invariant: a cluster is found at most
+once for an event with one value in each column; with several values it may come twice, and the caller drops duplicates.
 """
 
 from __future__ import annotations
@@ -26,6 +30,10 @@ if TYPE_CHECKING:
     from tidings.kernels.match.layout import EventCells, IndexPaths, IndexRows, Intervals, Pairs, Visits
 
 
+# Flat, as it is called for each keyed group of each event: to hand a group of arrays on counts references of all of
+# them, which costs more than the look-up (`layout`). The callers have unpacked their groups before the loop.
+
+
 @jit
 def find_cluster(
     first: Int, second: Int, group: Int, base: IntArray, width: IntArray, mask: IntArray, direct: CodeArray,
@@ -36,9 +44,9 @@ def find_cluster(
         return np.int64(direct[base[group] + first * width[group] + second]) - 1
     at = (first * np.int64(2654435761) + second * np.int64(40503)) & mask[group]
     while hash_cluster[base[group] + at] != 0:
-        slot = base[group] + at
-        if hash_first[slot] == first and hash_second[slot] == second:
-            return np.int64(hash_cluster[slot]) - 1
+        entry = base[group] + at
+        if hash_first[entry] == first and hash_second[entry] == second:
+            return np.int64(hash_cluster[entry]) - 1
         at = (at + 1) & mask[group]
     return np.int64(-1)
 

@@ -1,7 +1,11 @@
 """How selective each literal is: the share of sampled codes that it accepts.
 
-Codes come from a sample of events where there is one; else the end points that literals name stand for values. Cost:
-two binary searches for each interval of each literal.
+Codes come from a sample of events where there is one; else the end points that literals name stand for values:
+
+    codes of `price`, sorted   [ 1 1 3 4 5 5 7 9 ]      price in codes 3 .. 5: 4 of 8, rate (4 + 0.5) / (8 + 1)
+
+The half that is added keeps a rate from being 0: a value that no sampled event had may come all the same. Cost: two
+binary searches for each interval of each literal.
 """
 
 from __future__ import annotations

@@ -131,6 +131,9 @@ def find_span(cell: Int, many: Intervals) -> tuple[Int, Int]:
     return least, most
 
 
+# Flat, as it is called for a tile and an event in the middle of a hot loop, whose arrays are unpacked already.
+
+
 @jit
 def keep_several(
     edges: CodeArray, first: Int, last: Int, bits: WordArray, cell: Int, many: Intervals, place: Int, words: Int,

@@ -1,6 +1,6 @@
 """Boolean trees compiled into straight code: equal sub-trees are shared, `not` is pushed down, programs are sorted.
 
-Two steps. `cons_trees` makes a graph of distinct nodes (hash consing). Every inner node is an `and` whose operands may
+Two steps. `share_nodes` makes a graph of distinct nodes (hash consing). Every inner node is an `and` whose operands may
 be negated (an `or` is a negated `and` of negated operands), so a node is a sorted set of signed references, and equal
 nodes are equal sets, however they were written:
 
@@ -18,6 +18,10 @@ stack gets deeper only where two operands are equally deep (Sethi and Ullman): 3
 
     a and b                       AND a, AND b
     a and (b or c)                AND a [STOP], PUSH not b, AND not c, POP [TURN]
+
+Invariant: an operand has a lesser number than every node that refers to it, so one ascending pass writes all programs.
+Cost: each token once, and a program for every distinct node; a million trees of ten leaves take some seconds. It is
+paid when a segment is built, and each block of events saves the nodes that trees share.
 """
 
 from __future__ import annotations
@@ -43,6 +47,9 @@ TRUE, FALSE = -2, -1
 
 CONJUNCTION, DISJUNCTION, NEGATION = 0, 1, 2
 """Tokens of a tree in prefix order: `-1 - (4 * operands + this)` for a node, its own number for a leaf."""
+
+LEAF_RATE = 0.1
+"""How often a leaf is taken to be true; only the order of rates matters, and a negated leaf is true more often."""
 
 WORTH = 3
 """A row of its own is taken to cost as much as this many instructions: a store, a program, 64 bytes of cache.
@@ -92,7 +99,7 @@ def _rehash(hashes: IntArray, count: Int, size: Int) -> Int32Array:
 
 
 @jit
-def cons_trees(tokens: IntArray, starts: IntArray, n_leaves: Int) -> tuple[IntArray, IntArray, IntArray]:
+def share_nodes(tokens: IntArray, starts: IntArray, n_leaves: Int) -> tuple[IntArray, IntArray, IntArray]:
     """Read trees in prefix order; return the roots' references, and the operands of the distinct nodes (CSR).
 
     One pass with an explicit stack: `kind`, `flip`, `left`, `base` of the open nodes, and one shared stack of operands.
@@ -192,6 +199,10 @@ def cons_trees(tokens: IntArray, starts: IntArray, n_leaves: Int) -> tuple[IntAr
     return roots, node_starts[: count + 1].copy(), pool[: node_starts[count]].copy()
 
 
+# Flat, as it is called for each node: to hand a group of arrays on counts references of all of them (`layout`), and a
+# forest may have a million nodes.
+
+
 @jit
 def _write_program(
     code: CodeArray, at: Int, node: Int, guarded: bool, node_starts: IntArray, pool: IntArray, n_leaves: Int,
@@ -257,9 +268,7 @@ def _write_program(
 
 
 @jit
-def assemble(
-    roots: IntArray, node_starts: IntArray, pool: IntArray, n_leaves: Int, leaf_rates: FloatArray
-) -> tuple[CodeArray, IntArray, Int]:
+def assemble(roots: IntArray, node_starts: IntArray, pool: IntArray, n_leaves: Int) -> tuple[CodeArray, IntArray, Int]:
     """Write a program for every shared node and every root, in that order; return code, starts and the shared count.
 
     Nodes are written in ascending order, so the code of an operand is there to be copied. The rate of a node is the
@@ -278,8 +287,7 @@ def assemble(
             uses[(ref >> 1) - n_leaves] += 1
     row = np.full(n_nodes, -1, np.int64)  # of nodes that have one of their own
     need = np.zeros(n_nodes, np.int64)
-    rates = np.empty(n_leaves + n_nodes, np.float64)
-    rates[:n_leaves] = leaf_rates
+    rates = np.full(n_leaves + n_nodes, LEAF_RATE)
     order = np.empty((2, widest), np.float64)
     starts = np.zeros(n_nodes + 1, np.int64)
     code = np.empty(max(64, 2 * len(pool)), np.uint32)

@@ -1,7 +1,8 @@
 """Boolean trees decided for a block of 512 events at once, one bit an event.
 
 Filters whose normal form is large stay trees, and a block costs no more branches than one event (docs/decisions/0008).
-`truths` is a flat table of rows of 512 bits: one for each distinct leaf, then one for each shared sub-tree.
+`truths` is a flat table of *truth rows* of 512 bits: one for each distinct leaf, then one for each shared sub-tree.
+"Row" means a truth row in this module, in `tree_code` and in `vector_words`, not a conjunction.
 
                         event   0 1 2 3 ... 511
     truths   leaf 0             1 0 1 1 ...          decided once for a block, however many trees have it
@@ -164,13 +165,13 @@ def decide_leaves(cells: EventCells, leaves: LeafArrays, column_starts: IntArray
 
 @jit
 def run_block(
-    forest: ForestCode, slots: CodeArray, live: WordArray, truths: WordArray, n_leaves: Int, n_events: Int,
-    rows: WordArray, row_slots: CodeArray,
+    forest: ForestCode, slots: CodeArray, truths: WordArray, n_leaves: Int, n_events: Int, rows: WordArray,
+    row_slots: CodeArray,
 ) -> Int:  # fmt: skip
-    """Decide every live tree for a block; keep the rows that have a bit, and their slots; return how many.
+    """Decide every tree for a block; keep the rows that have a bit, and their slots; return how many.
 
-    The programs of shared sub-trees come first and write their rows of `truths`. A tree lives if bit `slot`
-    of `live` is set (no words: all live). `rows` and `found` must have room for every tree.
+    The programs of shared sub-trees come first and write their rows of `truths`. `rows` and `row_slots` must have room
+    for every tree.
     """
     code, starts, negated = forest
     n_shared = len(starts) - 1 - len(slots)
@@ -182,10 +183,6 @@ def run_block(
     count = _ZERO
     for program in range(len(starts) - 1):
         tree = program - n_shared
-        if tree >= 0 and len(live) > 0:
-            slot = np.uint64(slots[tree])
-            if not (live[slot >> np.uint64(6)] >> (slot & np.uint64(63))) & _ONE:
-                continue
         # A stack machine over rows of 512 bits: `acc` is a vector register, `kept` the stack.
         acc, top = make_ones(), _ZERO
         for at in range(starts[program], starts[program + 1]):
@@ -239,8 +236,9 @@ def _transpose(group: WordArray) -> None:
 
 @jit
 def transpose_matches(rows: WordArray, count: Int, n_events: Int, by_bit: WordArray) -> IntArray:
-    """Turn the rows that `run` found, 64 at a time, into words of one event and 64 trees; return where events start.
+    """Turn the rows that `run_block` kept, 64 at a time, into words of one event and 64 trees.
 
+    Returns where the slots of each event will begin, with the end of the last one behind.
     Row `bit * groups + g` of `by_bit`, which has room for 64 rows a group, is of events `bit`, `64 + bit` and so on,
     and of the trees of group `g`.
     """
@@ -264,9 +262,9 @@ def transpose_matches(rows: WordArray, count: Int, n_events: Int, by_bit: WordAr
 
 @jit
 def write_by_event(by_bit: WordArray, row_slots: IntArray, count: Int, starts: IntArray, slots: IntArray) -> None:
-    """Write the slots of event `e` from `slots[starts[e]]` on; the rest is as `turn` left it.
+    """Write the slots of event `e` from `slots[starts[e]]` on; `by_bit` and `starts` are those of `transpose_matches`.
 
-    Eight events at a time, so eight places are written to and not 512.
+    Eight events at a time: with eight ends of the output that are written to, their cache lines stay, with 512 not.
     """
     groups, n_events = (count + 63) // 64, len(starts) - 1
     place = np.zeros(WORDS, np.int64)
@@ -289,7 +287,7 @@ def run_for_event(
     forest: ForestCode, leaves: LeafArrays, cells: EventCells, event: Int, trees: IntArray, memo: IntArray, stamp: Int,
     out: BoolArray,
 ) -> None:  # fmt: skip
-    """Decide the given trees (their places in the forest) for one event, whose cells are given; write `out[i]`.
+    """Decide the given trees (their numbers in the forest) for one event, whose cells are given; write `out[i]`.
 
     Leaves and shared sub-trees are decided when first asked for, and remembered: `memo[row]` is
     `2 * stamp + truth` once it is known for this event. The caller gives another stamp for each event.

@@ -1,4 +1,4 @@
-"""Rows of eight 64-bit words in one vector register: one bit for each of 512 events.
+"""Truth rows: eight 64-bit words in one vector register, one bit for each of 512 events.
 
 The compiler unrolls a loop over eight words into scalars and leaves them so; a tree's code then took two to
 three times as long. These operations are compiled to vector instructions; a machine without registers of 512 bits

@@ -58,7 +58,7 @@ def accepts(test, row, value):
 
 def met(table, at, value):
     """Return the column of a literal, and whether it accepts a value."""
-    head, low, high = (int(one[at]) for one in table.literals.arrays[:3])
+    head, low, high = (int(one[at]) for one in table.literals[:3])
     column = head >> OP_BITS
     code = int(table.spaces[column].encode(Numbers(np.array([value], np.float64)))[0])
     if not head & UNION:
@@ -91,7 +91,7 @@ def test_blocks_make_no_difference(block):
     ]
     whole_table = build_bulk_table(tests, np.arange(50), {})
     other_table = build_bulk_table(tests, np.arange(50), {}, EngineTuning(bulk_block=block))
-    for one, other in zip(whole_table.literals.arrays, other_table.literals.arrays, strict=True):
+    for one, other in zip(whole_table.literals, other_table.literals, strict=True):
         assert np.array_equal(one, other)
 
 

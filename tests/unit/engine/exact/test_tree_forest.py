@@ -53,23 +53,22 @@ def filled(forest, truth):
     return table
 
 
-def found(forest, truth, **more):
-    starts, slots = forest.match_block(filled(forest, truth), truth.shape[1], **more)
+def found(forest, truth):
+    starts, slots = forest.match_block(filled(forest, truth), truth.shape[1])
     return [sorted(slots[a:b].tolist()) for a, b in pairwise(starts)]
 
 
-def expected(trees, truth, dead=()):
-    rows = [(slot, holds(node, truth)) for slot, node in trees if slot not in dead]
+def expected(trees, truth):
+    rows = [(slot, holds(node, truth)) for slot, node in trees]
     return [sorted(slot for slot, row in rows if row[event]) for event in range(truth.shape[1])]
 
 
-@given(st.lists(nodes(), max_size=12), st.integers(0, 2**32), st.integers(0, 130), st.booleans())
+@given(st.lists(nodes(), max_size=12), st.integers(0, 2**32), st.integers(0, 130))
 @examples(150)
-def test_a_forest_decides_what_its_trees_say(roots, seed, events, rated):
+def test_a_forest_decides_what_its_trees_say(roots, seed, events):
     trees = [(3 * i + 1, root) for i, root in enumerate(roots)]
     truth = drawn_truth(seed, events)
-    rates = truth.mean(axis=1) if rated and events else None
-    assert found(TreeForest.build(trees, leaves=LEAVES, rates=rates), truth) == expected(trees, truth)
+    assert found(TreeForest.build(trees, leaves=LEAVES), truth) == expected(trees, truth)
 
 
 @given(st.lists(nodes(4), min_size=1, max_size=3), st.integers(0, 2**32))
@@ -87,13 +86,10 @@ def test_every_size_of_block_is_decided(events):
     assert found(TreeForest.build(trees, leaves=LEAVES), truth) == expected(trees, truth)
 
 
-def test_dead_trees_are_left_out():
+def test_more_trees_than_a_group_of_slots_are_decided():
     trees = [(slot, ("or", (slot % 10, (slot + 3) % 10))) for slot in range(130)]
-    truth, live = drawn_truth(1, 100), np.full(3, 0xFFFF_FFFF_FFFF_FFFF, np.uint64)
-    dead = (0, 5, 63, 64, 127, 129)
-    for slot in dead:
-        live[slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
-    assert found(TreeForest.build(trees, leaves=LEAVES), truth, live=live) == expected(trees, truth, dead)
+    truth = drawn_truth(1, 100)
+    assert found(TreeForest.build(trees, leaves=LEAVES), truth) == expected(trees, truth)
 
 
 def test_nothing_and_everything_are_trees_too():

@@ -72,7 +72,7 @@ def random_table(seed, *, rows=40, columns=4, ends=6):
 
 def build_of(table):
     """Return the rows of a table as kernels take them while they build."""
-    return RowLiterals(table.start, *table.literals.arrays)
+    return RowLiterals(table.start, *table.literals)
 
 
 def random_cells(seed, *, events=25, columns=4, ends=6):
@@ -90,10 +90,10 @@ def random_cells(seed, *, events=25, columns=4, ends=6):
                 continue
             if many and chance < 0.6:
                 spans = [span(random, 2 * ends) for _ in range(random.choice((1, 2, 3)))]
-                spans = [one for one in spans if one[0] <= one[1]] or [(0, 2 * ends)]
+                spans = [span for span in spans if span[0] <= span[1]] or [(0, 2 * ends)]
                 cell[event, column] = SEVERAL | np.uint32(len(starts) - 1)
-                lows += [one[0] for one in spans]
-                highs += [one[1] for one in spans]
+                lows += [span[0] for span in spans]
+                highs += [span[1] for span in spans]
                 starts.append(len(lows))
                 plain[event] = 0
                 values[event][column] = spans

@@ -97,7 +97,7 @@ def test_rates_are_shares_of_the_sample(seed):
     rng = np.random.default_rng(seed)
     samples = [np.sort(rng.integers(0, 13, size)).astype(np.uint32) for size in (0, 5, 40, 100)]
     bounds = np.cumsum([0, *map(len, samples)])
-    rate, _ = selectivity.estimate_rates(*table.literals.arrays, bounds, np.concatenate(samples))
+    rate, _ = selectivity.estimate_rates(*table.literals, bounds, np.concatenate(samples))
     for at in range(len(rate)):
         codes = samples[column_of(table, at)]
         inside = sum(np.sum((codes >= low) & (codes <= high)) for low, high in spans_of(table.literals, at))

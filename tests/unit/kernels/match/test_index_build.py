@@ -34,7 +34,7 @@ def test_hashed_keys_are_found_and_no_others(keys, base):
     size = 1 << int(np.ceil(np.log2(max(2, 2 * len(keys)))))
     tables = [np.zeros(base + size, np.uint32) for _ in range(3)]
     first, second = np.array(keys, np.int64).reshape(-1, 2).T.copy()
-    index_build.fill_hash(first, second, np.arange(len(keys)), size - 1, *tables, base)
+    index_build.fill_hash(first, second, np.arange(len(keys)), size - 1, *(table[base:] for table in tables))
     group = [np.array([one], np.int64) for one in (base, 0, size - 1)]
 
     def looked_up(key):

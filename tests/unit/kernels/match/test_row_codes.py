@@ -23,13 +23,13 @@ def content(table, row):
 def test_equal_rows_share_the_first_of_them(seed, collide):
     table = random_table(seed, rows=80, columns=1, ends=2)
     alone = np.array([row % 11 == 0 for row in range(80)], np.uint8)
-    hashed = row_codes.hash_rows(table.start, *table.literals.arrays)
+    hashed = row_codes.hash_rows(table.start, *table.literals)
     contents = [content(table, row) for row in range(80)]
     assert all(hashed[one] == hashed[two] for one in range(80) for two in range(one) if contents[one] == contents[two])
     if collide:
         hashed[:] = 7
     order = np.argsort(hashed, kind="stable")
-    leader = row_codes.find_leaders(order, hashed, alone, table.start, *table.literals.arrays)
+    leader = row_codes.find_leaders(order, hashed, alone, table.start, *table.literals)
     for row, chief in enumerate(leader.tolist()):
         assert contents[chief] == contents[row]
         assert leader[chief] == chief

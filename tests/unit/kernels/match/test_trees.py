@@ -149,8 +149,8 @@ def test_trees_of_one_event_are_decided_as_written(seed, count):
     rng = np.random.default_rng(seed)
     block = drawn_block(rng, 3, leaves=8)
     tokens, starts, naive = leaf_trees(rng, 8, count)
-    roots, node_starts, pool = tree_code.cons_trees(tokens, starts, 8)
-    code, starts, shared = tree_code.assemble(roots, node_starts, pool, 8, np.full(8, 0.1))
+    roots, node_starts, pool = tree_code.share_nodes(tokens, starts, 8)
+    code, starts, shared = tree_code.assemble(roots, node_starts, pool, 8)
     memo = np.zeros(8 + shared, np.int64)
     for event in range(len(block.cells)):
         out = np.empty(count, bool)
@@ -170,8 +170,8 @@ def test_shared_sub_trees_of_one_event_may_wait_for_each_other():
                 tokens += [either if i % 2 else both, i]
             tokens += [11]
             starts.append(len(tokens))
-    roots, node_starts, pool = tree_code.cons_trees(np.array(tokens, np.int32), np.array(starts, np.int64), 24)
-    code, program_starts, shared = tree_code.assemble(roots, node_starts, pool, 24, np.full(24, 0.1))
+    roots, node_starts, pool = tree_code.share_nodes(np.array(tokens, np.int32), np.array(starts, np.int64), 24)
+    code, program_starts, shared = tree_code.assemble(roots, node_starts, pool, 24)
     assert shared > 0
     for event in range(len(block.cells)):
         out = np.empty(40, bool)
