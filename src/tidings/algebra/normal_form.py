@@ -62,10 +62,9 @@ def expand_rows(flat: Filter, *, limit: int) -> list[tuple[Filter, ...]]:
     _refuse_large(flat, limit)
     tests = sorted(set(_iterate_tests(flat)), key=filter_key)
     literals: list[Filter] = [literal for test in tests for literal in (test, Not(test))]
-    rows = [
-        [at for at in range(row.bit_length()) if row >> at & 1] for row in _drop_weaker(_Expansion(tests).expand(flat))
-    ]
-    return [tuple(literals[at] for at in row) for row in sorted(rows)]
+    rows = _drop_weaker(_Expansion(tests).expand(flat))
+    numbers = sorted([index for index in range(row.bit_length()) if row >> index & 1] for row in rows)
+    return [tuple(literals[index] for index in row) for row in numbers]
 
 
 def push_negations(tree: Filter, *, negated: bool = False) -> Filter:
@@ -137,7 +136,7 @@ class _Expansion:
     """Expands a tree into conjunctions as rows of bits: bit `2n` is test `n`, bit `2n + 1` its negation."""
 
     def __init__(self, tests: list[Test]) -> None:
-        self._bits = {test: 1 << 2 * at for at, test in enumerate(tests)}
+        self._bits = {test: 1 << 2 * index for index, test in enumerate(tests)}
         self._plain_bits = sum(self._bits.values())
 
     def expand(self, tree: Filter) -> set[int]:

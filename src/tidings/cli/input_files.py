@@ -9,7 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from tidings.algebra.law.event_reading import iterate_leaves
+from tidings.algebra.law.raw_values import iterate_leaves
 from tidings.cli import render
 from tidings.errors import BadEvent, FileError
 from tidings.matcher.loading.row_files import RowFile
@@ -26,22 +26,28 @@ MAX_SHOWN = 5
 
 def read_text(path: str, name: str) -> str:
     """Return the text of a file, or with `-` of standard input; `name` is what an error calls it."""
-    try:
+    with refuse_failure(f"read {name}"):
         if path == "-" and sys.stdin is None:
-            raise OSError("it is closed")  # noqa: EM101 - joins the reasons below
+            raise OSError("it is closed")  # noqa: EM101 - becomes the reason
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         msg = f"cannot read {name}: it is not UTF-8 text (byte {problem.start})"
         raise FileError(msg) from problem
-    except (OSError, ValueError) as problem:
-        msg = f"cannot read {name}: {explain_os_error(problem)}"
+
+
+@contextmanager
+def refuse_failure(action: str, way_out: str = "") -> Iterator[None]:
+    """Turn a failure of the file system inside the block into a `FileError`: what failed, why, and the way out."""
+    try:
+        yield
+    except FileError:
+        raise
+    except (OSError, ValueError) as problem:  # a `ValueError` is a name that no file can have
+        reason = (problem.strerror if isinstance(problem, OSError) else None) or problem
+        msg = f"cannot {action}: {reason}{way_out}"
         raise FileError(msg) from problem
-
-
-def explain_os_error(problem: Exception) -> object:
-    """Return the system's reason, or the problem itself: a `ValueError` is a name that no file can have."""
-    return (problem.strerror if isinstance(problem, OSError) else None) or problem
 
 
 # Events -----------------------------------------------------------------------------------------

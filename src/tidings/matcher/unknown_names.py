@@ -48,4 +48,4 @@ def refuse_unknown(
 def find_asking(matcher: Matcher, names: Collection[str]) -> list[str | int]:
     """Return the subscriptions that ask for one of the names."""
     needs = matcher.needs()
-    return matcher.find_readers([key for name in names for need in needs[name] for key in need.keys(name)])
+    return matcher.backend.find_readers([key for name in names for need in needs[name] for key in need.list_keys(name)])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import evaluate
 from tidings.algebra.law.coerce import coerce
-from tidings.algebra.law.event_reading import flatten, is_missing, iterate_leaves
+from tidings.algebra.law.raw_values import flatten, is_missing, iterate_leaves
 from tidings.concepts import parse_now
 from tidings.model import Event, EventLike, Schema, values_of
 

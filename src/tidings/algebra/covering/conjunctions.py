@@ -16,6 +16,7 @@ and the conditions on them are whole filters.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
@@ -23,19 +24,18 @@ from tidings.algebra.covering.attribute_literals import ABSENT, ANY_STATE, NULL,
 from tidings.algebra.covering.spans import intersect, subtract
 from tidings.algebra.covering.truth_vectors import ValueContext, compute_comparison_vectors, compute_vectors
 from tidings.algebra.covering.value_sets import EVERYTHING, ValueSet
+from tidings.algebra.law.requirements import RequirementTracker
 from tidings.algebra.law.typed_attribute import AS_IS, Label
 from tidings.algebra.normal_form import list_conjunctions
+from tidings.concepts import Ontology
 from tidings.errors import TooLarge
-from tidings.model import Compare, Has, Kind, Not, all_of
+from tidings.model import Attribute, Compare, Has, Kind, Not, all_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
 
     from tidings.algebra.covering.spans import Spans
-    from tidings.algebra.law.requirements import RequirementTracker
-    from tidings.concepts import Ontology
-    from tidings.model import Attribute, Condition, Filter
+    from tidings.model import Condition, Filter
 
 MAX_ELEMENT_ROWS = 256
 """Conjunctions that the normal form of a filter on array elements may have."""
@@ -50,15 +50,16 @@ MAX_PAIRED = 32
 """With more literals than this on one attribute, each is paired with the last instead of with every other."""
 
 
+@dataclass(slots=True)
 class AttributeFacts:
     """Declared facts about attributes, by name relative to the array of records that was entered."""
 
-    def __init__(self, needs: RequirementTracker, ontology: Ontology, *, now: datetime | None) -> None:
-        """Start at the top level of events; declarations are looked up when needed."""
-        self._requirements, self.ontology, self._prefix = needs, ontology, ""
-        self.now = now
-        self._attributes: dict[str, Attribute] = {}
-        self._budget = [0]  # a list: one counter shared with all nested facts
+    tracker: RequirementTracker
+    ontology: Ontology
+    now: datetime | None
+    prefix: str = ""
+    _budget: list[int] = field(default_factory=lambda: [0])  # a list: one counter shared with all nested facts
+    _attributes: dict[str, Attribute] = field(default_factory=dict)
 
     def start(self) -> None:
         """Begin a question with a full budget of conjunctions on array elements."""
@@ -73,7 +74,7 @@ class AttributeFacts:
         """Return the declaration of one attribute."""
         attribute = self._attributes.get(name)
         if attribute is None:
-            attribute = self._attributes[name] = self._requirements.find_attribute(self._prefix + name)
+            attribute = self._attributes[name] = self.tracker.find_attribute(self.prefix + name)
         return attribute
 
     def is_single(self, name: Name) -> bool:
@@ -83,13 +84,11 @@ class AttributeFacts:
     def reads_all(self, name: Name, reads: Label) -> bool:
         """Tell whether every value is readable under a label; otherwise one may satisfy no condition of that label."""
         names = (name,) if isinstance(name, str) else name
-        return all(self._requirements.reads_all(self._prefix + attribute, reads) for attribute in names)
+        return all(self.tracker.reads_all(self.prefix + attribute, reads) for attribute in names)
 
     def enter(self, name: str) -> AttributeFacts:
         """Return the facts about attributes of an array's elements."""
-        nested = AttributeFacts(self._requirements, self.ontology, now=self.now)
-        nested._prefix, nested._budget = f"{self._prefix}{name}.", self._budget
-        return nested
+        return AttributeFacts(self.tracker, self.ontology, self.now, f"{self.prefix}{name}.", self._budget)
 
 
 @dataclass(slots=True)
@@ -181,7 +180,7 @@ def _can_hold_same_label(group: AttributeGroup, asked: Sequence[Literal], facts:
         return all(can_hold(group, pair, facts) for pair in pairs)
     if not facts.reads_all(group.name, asked[0].label):
         table.add(0)
-    return _is_satisfiable_by(asked, {c: 1 << at for at, c in enumerate(conditions)}, table, is_single=is_single)
+    return _is_satisfiable_by(asked, {c: 1 << index for index, c in enumerate(conditions)}, table, is_single=is_single)
 
 
 def _is_satisfiable_by(
@@ -224,7 +223,7 @@ def _compute_element_vectors(filters: Sequence[Filter], facts: AttributeFacts) -
     for choice in product((False, True), repeat=len(filters)):
         parts = [part if chosen else Not(part) for part, chosen in zip(filters, choice, strict=True)]
         if is_satisfiable(all_of(parts), facts):
-            satisfiable.add(sum(chosen << at for at, chosen in enumerate(choice)))
+            satisfiable.add(sum(chosen << index for index, chosen in enumerate(choice)))
     return satisfiable
 
 

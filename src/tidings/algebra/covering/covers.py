@@ -104,7 +104,7 @@ class Judge:
     ) -> None:
         self.vocabulary, self.now = vocabulary, now
         self._ontology, self._tolerated, self._effort = vocabulary.concepts, tolerated, effort
-        self.facts = AttributeFacts(RequirementTracker(vocabulary), self._ontology, now=now)
+        self.facts = AttributeFacts(RequirementTracker(vocabulary), self._ontology, now)
         self._prepared_filters: dict[int, PreparedFilter] = {}
 
     def covers(self, outer: Filter, inner: Filter) -> bool:

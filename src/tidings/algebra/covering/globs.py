@@ -97,7 +97,7 @@ def excludes(first: Glob, second: Glob) -> bool:
 
 
 def _make_glob(signs: Sequence[Sign], *, folded: bool) -> Glob:
-    kept = [sign for at, sign in enumerate(signs) if sign != STAR or at == 0 or signs[at - 1] != STAR]
+    kept = [sign for index, sign in enumerate(signs) if sign != STAR or index == 0 or signs[index - 1] != STAR]
     # `*` alone accepts every text, folded or not.
     return Glob(tuple(kept), ignores_case=folded and kept != [STAR])
 

@@ -27,11 +27,11 @@ Cell: TypeAlias = "tuple[Cut, Cut, int]"
 
 def includes(outer: Spans, inner: Spans) -> bool:
     """Tell whether the second set lies within the first."""
-    at = 0
+    index = 0
     for low, high in inner:
-        while at < len(outer) and outer[at][1] < high:
-            at += 1
-        if at == len(outer) or low < outer[at][0]:
+        while index < len(outer) and outer[index][1] < high:
+            index += 1
+        if index == len(outer) or low < outer[index][0]:
             return False
     return True
 
@@ -71,10 +71,10 @@ def subtract(everything: Spans, spans: Spans) -> Spans:
 def split_into_cells(sets: Sequence[Spans]) -> Iterator[Cell]:
     """Yield the stretches between neighbouring cuts that lie in at least one set."""
     toggles: dict[Cut, int] = {}
-    for at, spans in enumerate(sets):
+    for index, spans in enumerate(sets):
         for span in spans:
             for cut in span:
-                toggles[cut] = toggles.get(cut, 0) ^ (1 << at)
+                toggles[cut] = toggles.get(cut, 0) ^ (1 << index)
     inside, low = 0, None
     for cut in sorted(toggles):
         if inside and low is not None:

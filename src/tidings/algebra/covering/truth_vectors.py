@@ -87,9 +87,9 @@ def compute_comparison_vectors(conditions: Sequence[Compare], *, single: bool, o
     """
     cases = (0b001, 0b010, 0b100) if single else range(1, 8)
     outcomes = [_OUTCOMES[condition.op] for condition in conditions]
-    vectors = {sum(bool(outcome & case) << at for at, outcome in enumerate(outcomes)) for case in cases}
+    vectors = {sum(bool(outcome & case) << index for index, outcome in enumerate(outcomes)) for case in cases}
     if not ordered:
-        vectors.add(sum((condition.op is Comparison.EQ) << at for at, condition in enumerate(conditions)))
+        vectors.add(sum((condition.op is Comparison.EQ) << index for index, condition in enumerate(conditions)))
     return vectors
 
 
@@ -101,8 +101,8 @@ class _VectorTable:
         self._spaces: dict[Space, dict[int, Spans]] = {}
         self._concepts: dict[str, dict[int, Spans]] = {}
         self._unordered: list[int] = []
-        for at, condition in enumerate(conditions):
-            self._classify(at, condition)
+        for index, condition in enumerate(conditions):
+            self._classify(index, condition)
         if len(self._unordered) > MAX_UNORDERED:
             raise _TooManyVectors
         self._implied = dict.fromkeys(self._unordered, 0)
@@ -110,18 +110,18 @@ class _VectorTable:
         for first, second in permutations(self._unordered, 2):
             self._implied[first] |= implies(conditions[first], conditions[second]) << second
             self._excluded[first] |= excludes(conditions[first], conditions[second]) << second
-        self._always = sum(1 << at for at in self._unordered if area_relations.covers_earth(conditions[at]))
+        self._always = sum(1 << index for index in self._unordered if area_relations.covers_earth(conditions[index]))
         self._concept_vectors = [self._compute_concept_vectors(tree) for tree in self._concepts]
 
-    def _classify(self, at: int, condition: Condition) -> None:
+    def _classify(self, index: int, condition: Condition) -> None:
         value_set = value_sets.to_value_set(condition, self._context.now)
         if value_set is not None:
-            self._spaces.setdefault(value_set.space, {})[at] = value_set.spans
+            self._spaces.setdefault(value_set.space, {})[index] = value_set.spans
         elif isinstance(condition, IsA) and (tree := _find_tree(condition, self._context.ontology)) is not None:
             ranges = self._context.ontology.ranges(condition.concept, tree=tree)
-            self._concepts.setdefault(tree, {})[at] = tuple(((low, 0), (high + 1, 0)) for low, high in ranges)
+            self._concepts.setdefault(tree, {})[index] = tuple(((low, 0), (high + 1, 0)) for low, high in ranges)
         else:
-            self._unordered.append(at)
+            self._unordered.append(index)
 
     def compute(self) -> set[int]:
         main = self._spaces.keys() - {Space.AGE}
@@ -150,9 +150,9 @@ class _VectorTable:
         return combinations
 
     def _list_stretches(self, space: Space) -> list[Cell]:
-        at = list(self._spaces[space])
+        indexes = list(self._spaces[space])
         sets = [value_sets.EVERYTHING[space], *self._spaces[space].values()]
-        return [(low, high, _spread_bits(bits >> 1, at)) for low, high, bits in split_into_cells(sets)]
+        return [(low, high, _spread_bits(bits >> 1, indexes)) for low, high, bits in split_into_cells(sets)]
 
     def _combine(self, *axes: Iterable[int]) -> set[int]:
         return self._collect(reduce(or_, bits, 0) for bits in product(*axes))
@@ -176,14 +176,14 @@ class _VectorTable:
     def _evaluate_value(self, value: Any) -> set[int]:
         """Evaluate the unordered conditions on one value; those that cannot be evaluated stay free."""
         setting = Setting(self._context.ontology, self._context.now or value_sets.EPOCH)
-        undecided = [*self._unordered, *(at for tree in self._concepts.values() for at in tree)]
-        outcomes = [(at, self._evaluate_condition(at, value, setting)) for at in undecided]
-        return self._combine(*((0, 1 << at) if outcome is None else (outcome << at,) for at, outcome in outcomes))
+        undecided = [*self._unordered, *(index for tree in self._concepts.values() for index in tree)]
+        outcomes = [(1 << index, self._evaluate_condition(index, value, setting)) for index in undecided]
+        return self._combine(*((0, bit) if outcome is None else (bit * outcome,) for bit, outcome in outcomes))
 
-    def _evaluate_condition(self, at: int, value: Any, setting: Setting) -> bool | None:
+    def _evaluate_condition(self, index: int, value: Any, setting: Setting) -> bool | None:
         """Evaluate a condition on a value by the law; `None` if it needs an undefined region or concept."""
-        condition = self._conditions[at]
-        if isinstance(condition, WithinRegion) or (isinstance(condition, IsA) and at in self._unordered):
+        condition = self._conditions[index]
+        if isinstance(condition, WithinRegion) or (isinstance(condition, IsA) and index in self._unordered):
             return None
         try:
             return satisfies(value, condition, setting)
@@ -210,25 +210,28 @@ class _VectorTable:
         """Return the unordered conditions that all texts of a stretch satisfy, and those that none does, as bits."""
         prefix = globs.Glob((*globs.to_signs(value_sets.find_shared_prefix(low, high)), globs.STAR))
         true = false = 0
-        for at in self._unordered:
-            patterns = _to_globs(self._conditions[at])
+        for index in self._unordered:
+            patterns = _to_globs(self._conditions[index])
             spans = [(glob, *value_sets.to_prefix_span(glob.head)) for glob in patterns]
-            true |= any(globs.includes(glob, prefix) for glob in patterns) << at
+            true |= any(globs.includes(glob, prefix) for glob in patterns) << index
             apart = [high <= start or low >= end or globs.excludes(glob, prefix) for glob, start, end in spans]
-            false |= (bool(apart) and all(apart)) << at
+            false |= (bool(apart) and all(apart)) << index
         return true, false
 
     def _enumerate_choices(self, true: int, false: int) -> list[int]:
         """Return the combinations of unordered conditions that are consistent with their known relations."""
         choices = [0]
         decided = 0
-        for at in self._unordered:
-            bit = 1 << at
-            needs, bars = self._implied[at] & decided, self._excluded[at]
+        for index in self._unordered:
+            bit = 1 << index
+            implied, excluded = self._implied[index] & decided, self._excluded[index]
             # Conditions already decided that imply this one.
             makers = sum(1 << other for other in self._unordered if self._implied[other] & bit) & decided
-            holding = [] if false & bit else [bits | bit for bits in choices if not needs & ~bits and not bars & bits]
-            failing = [] if true & bit else [bits for bits in choices if not makers & bits]
+            holding, failing = [], []
+            if not false & bit:
+                holding = [bits | bit for bits in choices if not implied & ~bits and not excluded & bits]
+            if not true & bit:
+                failing = [bits for bits in choices if not makers & bits]
             choices = holding + failing
             decided |= bit
             if len(choices) > MAX_CHOICES:
@@ -274,5 +277,5 @@ def _to_globs(condition: Condition) -> list[globs.Glob]:
     return [] if glob is None else [glob]
 
 
-def _spread_bits(bits: int, places: list[int]) -> int:
-    return sum(1 << place for at, place in enumerate(places) if bits >> at & 1)
+def _spread_bits(bits: int, indexes: list[int]) -> int:
+    return sum(1 << index for position, index in enumerate(indexes) if bits >> position & 1)

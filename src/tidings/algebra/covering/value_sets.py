@@ -162,7 +162,7 @@ def _point_span(value: Any) -> tuple[Cut, Cut]:
 
 
 def _range_spans(span: Range) -> Spans:
-    (bottom, _), (_, top) = (EVERYTHING[_SPACES[span.kind or Kind.NUMBER]][at] for at in (0, -1))
+    (bottom, _), (_, top) = (EVERYTHING[_SPACES[span.kind or Kind.NUMBER]][index] for index in (0, -1))
     low = bottom if span.low is None else (cut_after if span.low_open else cut_before)(span.low)
     high = top if span.high is None else (cut_before if span.high_open else cut_after)(span.high)
     return ((low, high),) if low < high else ()

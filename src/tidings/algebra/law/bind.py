@@ -83,7 +83,7 @@ class Binder:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary, self._ontology = vocabulary, vocabulary.concepts
-        self._needs = RequirementTracker(vocabulary)
+        self._tracker = RequirementTracker(vocabulary)
         self._facts_by_name: dict[str, _AttributeFacts] = {}
         self._literal_text: set[str] = set()  # attributes whose text is text, not the name of a concept
 
@@ -115,7 +115,7 @@ class Binder:
             raise FilterError(mistake.message, mistakes=(mistake,), text=None) from problem
         match condition:
             case model.Compare(op, other):
-                demand = self._needs.derive_comparison_demand(name, name.removesuffix(attribute) + other)
+                demand = self._tracker.derive_comparison_demand(name, name.removesuffix(attribute) + other)
                 return model.Compare(op, other, demand.kind, demand.unit) if demand.kind else condition
             case model.IsA(concept):
                 tree = self._look_up(name).tree

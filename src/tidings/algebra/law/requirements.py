@@ -1,4 +1,4 @@
-"""What must be read of each attribute for a set of filters: as which kinds, in which units, one value or several.
+"""Tracks what must be read of each attribute for a set of filters that come and go, and refuses what cannot be.
 
 A schema or an ontology declares kinds; a filter that uses a declared attribute as another kind, or in a unit that is
 not declared, is refused. Undeclared attributes are read once for each kind that some filter uses, side by side, so no
@@ -11,12 +11,12 @@ the slow path with every check.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tidings.algebra.law.read_specs import ReadSpec, Requirements
 from tidings.algebra.law.requirement_counts import Demand, DemandCounts
-from tidings.algebra.law.typed_attribute import AS_IS, Label, TypedAttribute, to_kind_word
+from tidings.algebra.law.typed_attribute import AS_IS, Label, to_kind_word
 from tidings.concepts import did_you_mean
 from tidings.errors import FilterError, KindConflict, Mistake, TidingsError
 from tidings.model import (
@@ -25,6 +25,7 @@ from tidings.model import (
     Comparison,
     Kind,
     Quantity,
+    Schema,
     Test,
     condition_kind,
     get_other_name,
@@ -33,7 +34,7 @@ from tidings.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tidings.concepts import Vocabulary
     from tidings.model import Condition, Filter
@@ -42,61 +43,15 @@ UNDECLARED = Attribute(several=True)
 """The attribute that stands for every undeclared one: any kind, several values."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadSpec:
-    """How to read one attribute: kind, unit, cardinality, and the `labels` under which tests look the values up.
-
-    `folded`: concept names are canonicalized. Without `bare`, a number must carry its unit. An unreadable value makes
-    the event bad if `strict`, and is a `Mismatch` otherwise.
-    """
-
-    kind: Kind | None = None
-    several: bool = True
-    tree: str | None = None
-    folded: bool = False
-    unit: str | None = None
-    unit_from: str | None = None
-    bare: bool = True
-    strict: bool = False
-    labels: tuple[Label, ...] = ()
-
-    def keys(self, name: str) -> list[TypedAttribute]:
-        """Return the typed attributes under which tests look these values up."""
-        own: Label = (to_kind_word(self.kind), "" if self.bare else self.unit or "", self.bare)
-        return [TypedAttribute(name, *label) for label in self.labels or (own,)]
-
-
-@dataclass(frozen=True, slots=True)
-class Requirements:
-    """The read specifications of each declared or used attribute; `wildcards` apply to all names below a prefix."""
-
-    attributes: Mapping[str, tuple[ReadSpec, ...]] = field(default_factory=dict)
-    wildcards: tuple[tuple[str, ReadSpec], ...] = ()
-
-    def enter(self, array: str) -> Requirements:
-        """Return the requirements of an array's elements, by names below its own."""
-        prefix = f"{array}."
-        below = {name.removeprefix(prefix): needs for name, needs in self.attributes.items() if name.startswith(prefix)}
-        return Requirements(below)
-
-    def find_lenient(self) -> frozenset[TypedAttribute]:
-        """Return the typed attributes whose unreadable values are mismatches instead of making the event bad."""
-        return frozenset(
-            need.keys(name)[0]
-            for name, needs in self.attributes.items()
-            for need in needs
-            if not need.strict and need.kind is not None
-        )
-
-
 class RequirementTracker:
     """Reference-counts the demands of many filters and checks them against a schema and an ontology."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         """Start without filters; declared attributes are required from the start, so filters cannot make events bad."""
-        self._vocabulary, self._schema, self._ontology = vocabulary, vocabulary.schema, vocabulary.concepts
+        self._vocabulary, self._ontology = vocabulary, vocabulary.concepts
+        self._schema = Schema(closed=False) if vocabulary.schema is None else vocabulary.schema
         self._attributes: dict[str, Attribute | None] = {}
-        names = [name for name in self._schema or () if not name.endswith(".*")]
+        names = [name for name in self._schema if not name.endswith(".*")]
         self._counts = DemandCounts([*map(self._ontology.attribute, names), *self._ontology.declared_names])
 
     def add(self, tree: Filter, witness: str) -> None:
@@ -235,12 +190,12 @@ class RequirementTracker:
         """Tell whether an unreadable value makes the event bad; not if the kind comes from a derivation alone."""
         if name not in self._ontology.derived:
             return True
-        attribute = None if self._schema is None else self._schema.get(name)
+        attribute = self._schema.get(name)
         return attribute is not None and attribute.kind is not None
 
     def _iterate_wildcards(self) -> Iterator[tuple[str, ReadSpec]]:
-        for name in self._schema or ():
-            attribute = self._schema[name] if self._schema is not None else UNDECLARED
+        for name in self._schema:
+            attribute = self._schema[name]
             if not name.endswith(".*") or (attribute.kind is None and attribute.several):
                 continue
             kind, prefix = attribute.kind, name[:-2]
@@ -327,7 +282,7 @@ class RequirementTracker:
             raise KindConflict(msg, attribute=name)
 
     def _refuse_unknown(self, names: Iterable[str]) -> None:
-        if self._schema is None or not self._schema.closed:
+        if not self._schema.closed:
             return
         names = dict.fromkeys(name for name in names if not self._vocabulary.has_attribute(name))
         if names:

@@ -126,7 +126,9 @@ class _TableReader:
     def read(self, every: NDArray[np.int64], automata: FinderLookup, mismatches: MismatchCounts | None) -> TableColumns:
         """Read all needed attributes, and build the columns of the plain rows."""
         ways = [
-            (need.keys(name), need, self.read_attribute(name, need)) for name, of in self.needs.items() for need in of
+            (need.list_keys(name), need, self.read_attribute(name, need))
+            for name, of in self.needs.items()
+            for need in of
         ]
         attributes = [(keys, need, attribute) for keys, need, attribute in ways if attribute is not None]
         odd = np.zeros(len(every), dtype=bool)
@@ -192,7 +194,7 @@ class _TableReader:
         return merge_columns(pieces, several=need.several, words=words) if pieces else None
 
     def read_values(self, name: str, need: ReadSpec, array: pa.Array, source: str) -> ArrayValues:
-        views = [column.view for key in need.keys(name) for column in self.columns.get(key, ())]
+        views = [column.view for key in need.list_keys(name) for column in self.columns.get(key, ())]
         seen = name in self._fed or any(view not in _UNSEEN for view in views)
         _refuse_strange(array.type)
         return arrow_values.read_array(array, source, need=need, setting=self.setting, seen=seen, memo=self._memo)
@@ -238,7 +240,7 @@ class _TableReader:
 def _iterate_leaves(
     fields: Mapping[str, pa.Array], path: tuple[str, ...], alive: Mask | None
 ) -> Iterator[tuple[pa.Array, Mask | None]]:
-    """Yield the arrays at a dotted path, through records and names with dots (as `algebra.law.event_reading` does)."""
+    """Yield the arrays at a dotted path, through records and names with dots (as `algebra.law.raw_values` does)."""
     for split in range(1, len(path) + 1):
         key = ".".join(path[:split])
         if key not in fields:

@@ -21,11 +21,12 @@ from tidings.algebra import AttributeReader, ReadSpec, Requirements, Setting
 from tidings.algebra.law.coerce import coerce
 from tidings.algebra.law.raw_values import is_missing
 from tidings.algebra.law.typed_attribute import AS_IS, Mismatch, TypedAttribute
+from tidings.engine.arrays import view_buffer
 from tidings.engine.compile.columns import UNREADABLE
 from tidings.engine.compile.encoders import EPOCH, to_microseconds
 from tidings.model import Kind
-from tidings.model.arrow_types import find_kind, is_text_type
-from tidings.model.values import INT_MAX
+from tidings.model.arrow_types import find_kind, is_text_type, to_values
+from tidings.model.values import INT_MAX, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,6 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000}
 _FIRST, _LAST = to_microseconds(datetime.min.replace(tzinfo=UTC)), to_microseconds(datetime.max.replace(tzinfo=UTC))
 _FIRST_DAY, _LAST_DAY = ((end - EPOCH.date()).days for end in (date.min, date.max))
 _DAY, _DAY_MS = 86_400_000_000, 86_400_000
-_BROKEN = object()
 
 
 class NotPlain(Exception):
@@ -107,7 +107,7 @@ def find_present(array: pa.Array) -> Mask | None:
     is_valid = find_valid(array)
     if not t.is_floating(array.type):
         return is_valid
-    is_number: Mask = ~np.isnan(_view_buffer(array, array.type.to_pandas_dtype()))
+    is_number: Mask = ~np.isnan(view_buffer(array, array.type.to_pandas_dtype()))
     if is_number.all():
         return is_valid
     return is_number if is_valid is None else is_number & is_valid
@@ -151,22 +151,13 @@ def _is_valid_utf8(array: pa.Array) -> bool:
     return True
 
 
-def _view_buffer(array: pa.Array, dtype: Any) -> NDArray[Any]:
-    """Return the numbers of an array as they are in memory; a null may have any."""
-    buffer = array.buffers()[1]
-    if not len(array) or buffer is None:
-        return np.zeros(len(array), dtype=dtype)
-    view: NDArray[Any] = np.frombuffer(buffer, dtype, len(array), array.offset * np.dtype(dtype).itemsize)
-    return view
-
-
 def _mask_or_none(unreadable: Mask, present: Mask | None) -> Mask | None:
     unreadable = unreadable if present is None else unreadable & present
     return unreadable if unreadable.any() else None
 
 
 def _read_numbers(array: pa.Array, *, strict: bool) -> ArrayValues:
-    values, present = _view_buffer(array, array.type.to_pandas_dtype()), find_present(array)
+    values, present = view_buffer(array, array.type.to_pandas_dtype()), find_present(array)
     if t.is_floating(array.type):
         infinite = _mask_or_none(np.isinf(values), present)
         values = values.astype(np.float64, copy=False)
@@ -189,13 +180,13 @@ def _read_times(array: pa.Array, *, strict: bool) -> ArrayValues:
     type_, present = array.type, find_valid(array)
     if t.is_date(type_):
         is_days = t.is_date32(type_)
-        ticks = _view_buffer(array, np.int32).astype(np.int64) if is_days else _view_buffer(array, np.int64) // _DAY_MS
+        ticks = view_buffer(array, np.int32).astype(np.int64) if is_days else view_buffer(array, np.int64) // _DAY_MS
         tick_us = _DAY
         fits = (ticks >= _FIRST_DAY) & (ticks <= _LAST_DAY)
     else:
         if type_.unit == "ns":
             array, type_ = array.cast(pa.timestamp("us", type_.tz), safe=False), pa.timestamp("us")
-        ticks, tick_us = _view_buffer(array, np.int64), 1_000_000 // _PER_SECOND[type_.unit]
+        ticks, tick_us = view_buffer(array, np.int64), 1_000_000 // _PER_SECOND[type_.unit]
         fits = (ticks >= -(-_FIRST // tick_us)) & (ticks <= _LAST // tick_us)
     bad = _mask_or_none(~fits, present)
     _require_strict(bad, strict=strict)
@@ -224,7 +215,7 @@ def _read_degrees(array: pa.Array) -> NDArray[np.float64]:
         return np.full(len(array), np.nan)
     if not (t.is_integer(array.type) or t.is_floating(array.type)):
         raise NotPlain
-    degrees, is_valid = _view_buffer(array, array.type.to_pandas_dtype()).astype(np.float64), find_valid(array)
+    degrees, is_valid = view_buffer(array, array.type.to_pandas_dtype()).astype(np.float64), find_valid(array)
     if is_valid is not None:
         degrees[~is_valid] = np.nan
     return degrees
@@ -256,7 +247,7 @@ def _read_distinct(array: pa.Array, read: Callable[[Any], Any], cache: dict[Any,
         if not bad[at]:
             cache[type(raw), raw] = values[-1]
     # A dictionary may have a null of its own.
-    nothing = [at for at, raw in enumerate(raws) if raw is not _BROKEN and is_missing(raw)]
+    nothing = [at for at, raw in enumerate(raws) if is_missing(raw)]
     if nothing:
         index = np.where(np.isin(index, nothing), -1, index)
     present = index >= 0
@@ -266,9 +257,8 @@ def _read_distinct(array: pa.Array, read: Callable[[Any], Any], cache: dict[Any,
 
 
 def _read_value(raw: Any, read: Callable[[Any], Any]) -> Any:
-    if raw is _BROKEN:
-        msg = "the value cannot be held"
-        raise ValueError(msg)
+    if isinstance(raw, Unreadable):
+        raise ValueError(raw.reason)
     return None if is_missing(raw) else read(raw)
 
 
@@ -281,19 +271,4 @@ def _encode_dictionary(array: pa.Array) -> tuple[NDArray[np.int64], list[Any]]:
         used = np.unique(index[index >= 0])
         index = np.where(index >= 0, np.searchsorted(used, index), -1)
         words = words.take(pa.array(used))
-    return index, _to_pylist(words)
-
-
-def _to_pylist(array: pa.Array) -> list[Any]:
-    """Return the values as Python objects, `_BROKEN` where Python has none for them."""
-    try:
-        return list(array.to_pylist())
-    except (ValueError, OverflowError):
-        return [_to_python(value) for value in array]
-
-
-def _to_python(value: pa.Scalar) -> Any:
-    try:
-        return value.as_py()
-    except (ValueError, OverflowError):
-        return _BROKEN
+    return index, to_values(words)

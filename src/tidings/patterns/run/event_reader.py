@@ -170,7 +170,7 @@ class EventReader:
         often = np.bincount(codes, minlength=kinds.num_rows)
         needs, total = self.matcher.needs(), self.matcher.mismatch_counts
         for key, _ in counts:
-            of_key = tuple(need for need in needs[key.name] if key in need.keys(key.name))
+            of_key = tuple(need for need in needs[key.name] if key in need.list_keys(key.name))
             reader = AttributeReader(Requirements({key.name: of_key}), self.matcher.ontology or Ontology())
             for events, row in zip(often.tolist(), to_rows(kinds.select([key.name])), strict=True):
                 values = reader.read(row, EPOCH).values.get(key, ())

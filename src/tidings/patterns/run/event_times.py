@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as t
 
-from tidings.algebra.law.event_reading import is_missing
+from tidings.algebra.law.raw_values import is_missing
 from tidings.errors import BadEvent
 from tidings.model.arrow_types import to_rows
 

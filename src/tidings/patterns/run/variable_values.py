@@ -24,7 +24,7 @@ import pyarrow.types as t
 
 from tidings.algebra import AttributeReader, ReadSpec, Requirements, RequirementTracker
 from tidings.algebra.law.coerce import coerce
-from tidings.algebra.law.event_reading import is_missing
+from tidings.algebra.law.raw_values import is_missing
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, describe_type
 from tidings.errors import BadEvent
 from tidings.model import Kind
@@ -268,7 +268,7 @@ def _find_source(name: str, needs: RequirementTracker, ontology: Ontology) -> Va
         parsed=exact,
         direct=frozenset() if declared.folded else _DIRECT.get(kind, frozenset()),
         reader=AttributeReader(Requirements({own: (need,)}), ontology),
-        key=need.keys(own)[0],
+        key=need.list_keys(own)[0],
     )
 
 

@@ -43,7 +43,7 @@ def remove_refused(matcher: Matcher, frame: Schema, open_all: Callable[[], Match
     if not keys:
         return []
     everything = matcher if open_all is None else open_all()
-    refusals = [(id, _explain_refusal(everything[id], everything, frame)) for id in everything.find_readers(keys)]
+    refusals = [(id, _explain_refusal(everything[id], everything, frame)) for id in everything.backend.find_readers(keys)]
     own = [(id, problem) for id, problem in refusals if id in matcher]
     matcher.release_demands([everything[id] for id, _ in refusals if id not in matcher])
     matcher.remove_many([id for id, _ in own])
@@ -57,7 +57,7 @@ def _find_conflicts(matcher: Matcher, frame: Schema) -> list[TypedAttribute]:
         for name, specs in matcher.needs().items()
         for spec in specs
         if has_conflict(frame.get(name), spec)
-        for key in spec.keys(name)
+        for key in spec.list_keys(name)
     ]
 
 
@@ -67,7 +67,7 @@ def _find_unknown(matcher: Matcher, frame: Schema) -> list[TypedAttribute]:
         return []
     vocabulary, needs = _merge_vocabulary(matcher, frame), matcher.needs().items()
     unknown = [(name, specs) for name, specs in needs if not vocabulary.has_attribute(name)]
-    return [key for name, specs in unknown for spec in specs for key in spec.keys(name)]
+    return [key for name, specs in unknown for spec in specs for key in spec.list_keys(name)]
 
 
 def _merge_vocabulary(matcher: Matcher, frame: Schema) -> Vocabulary:
