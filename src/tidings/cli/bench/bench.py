@@ -18,7 +18,8 @@ from tidings.bench.harness.result_tables import format_number
 from tidings.bench.harness.studies import PREFIX, list_studies
 from tidings.bench.workloads import WORKLOADS, workload
 from tidings.cli import render
-from tidings.errors import FileError, MissingExtra, TidingsError
+from tidings.cli.input_files import refuse_failure
+from tidings.errors import MissingExtra, TidingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -168,11 +169,8 @@ def show_activity() -> Iterator[Callable[[str], None]]:
 
 def make_folder(folder: Path) -> None:
     """Make the folder for the results: called before an hour of measuring, not after it."""
-    try:
+    with refuse_failure(f"make the folder `{folder}` for the results", "; choose another with --out"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        msg = f"cannot make the folder `{folder}` for the results: {problem.strerror}; choose another with --out"
-        raise FileError(msg) from problem
 
 
 def _write_results(results: list[Result], folder: Path, *, key: str, run: dict[str, Any]) -> None:

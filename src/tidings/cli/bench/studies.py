@@ -25,7 +25,8 @@ from tidings.bench.harness.paper_claims import (
 from tidings.bench.harness.studies import PREFIX, Scale, find_study
 from tidings.cli import render
 from tidings.cli.bench.bench import make_folder, print_circumstances, print_rows, show_activity
-from tidings.errors import FileError, MissingExtra
+from tidings.cli.input_files import refuse_failure
+from tidings.errors import MissingExtra
 
 if TYPE_CHECKING:
     from tidings.bench.harness.paper_claims import JudgedClaim
@@ -83,11 +84,8 @@ def _print_study(study: Study, verdicts: list[JudgedClaim], *, scale: Scale, pap
 
 def _write_study(study: Study, results: dict[str, Any], folder: Path) -> None:
     path = folder / "study.json"
-    try:
+    with refuse_failure(f"write the results to `{path}`"):
         path.write_text(json.dumps(results, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    except OSError as problem:
-        msg = f"cannot write the results to `{path}`: {problem.strerror}"
-        raise FileError(msg) from problem
     paths = [path]
     try:
         paths += draw_charts(study.charts, folder)

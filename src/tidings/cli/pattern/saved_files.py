@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from tidings.cli import render
-from tidings.cli.input_files import explain_os_error
+from tidings.cli.input_files import refuse_failure
 from tidings.engine.persist.mapped_arrays import write_atomically
 from tidings.errors import FileError, StateError
 from tidings.forecast import Model
@@ -32,12 +32,8 @@ MAX_NAMED = 5
 
 def read_state(path: Path) -> bytes:
     """Return the bytes of a state."""
-    try:
+    with refuse_failure(f"read the state `{path}`", "; `tidings pattern compile -o STATE` writes a first one"):
         return path.read_bytes()
-    except (OSError, ValueError) as problem:
-        reason = explain_os_error(problem)
-        msg = f"cannot read the state `{path}`: {reason}; `tidings pattern compile -o STATE` writes a first one"
-        raise FileError(msg) from problem
 
 
 def check_target(path: Path, kind: str) -> None:
@@ -46,14 +42,12 @@ def check_target(path: Path, kind: str) -> None:
     `kind` is a key of `MAGICS`; a file that begins as one of these is of the same kind, and may be replaced.
     """
     start, magic = b"", MAGICS[kind]
-    try:
+    with refuse_failure(f"write the {kind.rsplit(maxsplit=1)[-1]} to `{path}`"):
         if path.exists():
             with path.open("rb") as file:
                 start = file.read(len(magic))
         elif not os.access(path.parent, os.W_OK):
-            raise OSError("its folder cannot be written to")  # noqa: EM101 - joins the reasons below
-    except (OSError, ValueError) as problem:
-        raise _make_write_error(path, problem, kind.rsplit(maxsplit=1)[-1]) from problem
+            raise OSError("its folder cannot be written to")  # noqa: EM101 - becomes the reason
     if start not in (b"", magic):
         msg = f"`{path}` is no {kind}, and would be overwritten; choose another name"
         raise FileError(msg)
@@ -61,10 +55,8 @@ def check_target(path: Path, kind: str) -> None:
 
 def save_state(detector: Detector, path: Path) -> None:
     """Write a detector's state, whole or not at all."""
-    try:
+    with refuse_failure(f"write the state to `{path}`"):
         write_atomically(path, iter([detector.snapshot()]))
-    except (OSError, ValueError) as problem:
-        raise _make_write_error(path, problem, "state") from problem
 
 
 def load_model(path: Path) -> Model:
@@ -96,14 +88,6 @@ def warn_of_uncounted(model: Model, detector: Detector) -> None:
 
 def save_model(model: Model, path: Path) -> int:
     """Write a model, whole or not at all; return its size in bytes."""
-    try:
+    with refuse_failure(f"write the model to `{path}`"):
         model.save(path)
         return path.stat().st_size
-    except FileError:
-        raise
-    except (OSError, ValueError) as problem:
-        raise _make_write_error(path, problem, "model") from problem
-
-
-def _make_write_error(path: Path, problem: Exception, kind: str) -> FileError:
-    return FileError(f"cannot write the {kind} to `{path}`: {explain_os_error(problem)}")

@@ -9,10 +9,10 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from tidings.cli import render
-from tidings.cli.input_files import explain_os_error
+from tidings.cli.input_files import refuse_failure
 from tidings.cli.pattern.options import Look
 from tidings.concepts import did_you_mean
-from tidings.errors import FileError, PatternError, TidingsError, UnknownPattern
+from tidings.errors import PatternError, TidingsError, UnknownPattern
 from tidings.patterns.compile.derivatives import derive_configurations
 from tidings.patterns.compile.pattern_automaton import NotDeterministic, determinise
 from tidings.patterns.drawing import to_dot, to_svg, to_text
@@ -45,11 +45,8 @@ def run(
     if output is None:
         render.write(drawn.rstrip("\n"))
         return
-    try:
+    with refuse_failure(f"write to `{output}`"):
         output.write_text(drawn.rstrip("\n") + "\n", encoding="utf-8")
-    except (OSError, ValueError) as problem:
-        msg = f"cannot write to `{output}`: {explain_os_error(problem)}"
-        raise FileError(msg) from problem
     render.note(f"wrote `{output}`")
 
 

@@ -54,7 +54,8 @@ class OpenPatterns:
     @cached_property
     def filter_keys(self) -> dict[int, str]:
         """The key of each filter in a model, by the filter's number."""
-        used = [(each.pattern, name) for each in self.patterns.patterns for name in each.pattern.list_filters()]
+        patterns = [compiled.pattern for compiled in self.patterns.patterns]
+        used = [(pattern, name) for pattern in patterns for name in pattern.list_filters()]
         return {self.patterns.filters[pattern[name].filter]: make_filter_key(pattern, name) for pattern, name in used}
 
     def has_forecasts(self, portion: Portion) -> bool:
@@ -84,15 +85,13 @@ class OpenPatterns:
         """Return the portion and the number of a bucket by its name, or nothing when its patterns are gone."""
         name, _, place = bucket.rpartition("#")
         number, _, count = place.partition("/")
-        for portion in self.portions:
-            if portion.name == name:
-                if int(count) != portion.buckets:
-                    msg = (
-                        f"the checkpoint has {count} buckets, not {portion.buckets}; say buckets={count}, or start anew"
-                    )
-                    raise CheckpointError(msg)
-                return portion, int(number)
-        return None
+        portion = next((portion for portion in self.portions if portion.name == name), None)
+        if portion is None:
+            return None
+        if int(count) != portion.buckets:
+            msg = f"the checkpoint has {count} buckets, not {portion.buckets}; say buckets={count}, or start anew"
+            raise CheckpointError(msg)
+        return portion, int(number)
 
 
 @dataclass(frozen=True, slots=True)

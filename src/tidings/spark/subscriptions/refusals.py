@@ -43,7 +43,8 @@ def remove_refused(matcher: Matcher, frame: Schema, open_all: Callable[[], Match
     if not keys:
         return []
     everything = matcher if open_all is None else open_all()
-    refusals = [(id, _explain_refusal(everything[id], everything, frame)) for id in everything.backend.find_readers(keys)]
+    readers = everything.backend.find_readers(keys)
+    refusals = [(id, _explain_refusal(everything[id], everything, frame)) for id in readers]
     own = [(id, problem) for id, problem in refusals if id in matcher]
     matcher.release_demands([everything[id] for id, _ in refusals if id not in matcher])
     matcher.remove_many([id for id, _ in own])

@@ -14,14 +14,7 @@ from tidings.errors import PipelineFailed, TidingsError
 from tidings.spark.pipeline.config.environment import mask
 from tidings.spark.pipeline.config.path_kinds import load_or_reject
 from tidings.spark.pipeline.config.reading import FileMistake
-from tidings.spark.pipeline.config.settings import (
-    FEEDS,
-    SourceSettings,
-    find_settings_class,
-    get_rule,
-    list_keys,
-    summarize_key,
-)
+from tidings.spark.pipeline.config.settings import FEEDS, SourceSettings, get_rule, list_keys, summarize_key
 from tidings.spark.pipeline.config.value_kinds import WrongValue
 from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 from tidings.spark.pipeline.sinks.sinks import import_function
@@ -104,7 +97,7 @@ def check_kinds(reading: FileReading, file: PipelineFile, sinks: list[tuple[Toml
 
 
 def _check_kind(reading: FileReading, table: TomlPath, kind: str, shown: str, *, optional: str = "") -> None:
-    for name, field in list_keys(find_settings_class(table[0])).items():
+    for name, field in list_keys(table[0]).items():
         rule, path = get_rule(field), (*table, name)
         if rule.kinds and kind not in rule.kinds and reading.is_good(path):
             reading.refuse_key(path, f"does not go with {shown}; it is for {', '.join(rule.kinds)}")
@@ -117,7 +110,7 @@ def _check_kind(reading: FileReading, table: TomlPath, kind: str, shown: str, *,
 
 def check_presence(reading: FileReading, file: PipelineFile) -> None:
     """Require subscriptions or patterns, sinks for what they produce, and no table that only the other one needs."""
-    keys = list_keys(type(file))
+    keys = list_keys()
     if file.subscriptions is None and file.patterns is None:
         text = f"is missing: {summarize_key(keys['subscriptions'])}; or [patterns], {summarize_key(keys['patterns'])}"
         reading.refuse_table(("subscriptions",), text)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from tidings.concepts import did_you_mean, nearest
-from tidings.spark.pipeline.config import settings
-from tidings.spark.pipeline.config.settings import SECTIONS, TOP_KEYS, PipelineFile, list_keys
+from tidings.spark.pipeline.config.settings import SECTIONS, TOP_KEYS, PipelineFile, list_keys, summarize_key
 from tidings.spark.pipeline.config.value_kinds import FileContext, WrongTable, WrongValue, name_type
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ class FileReading:
             hint = did_you_mean(name, SECTIONS) or f"; the tables are {', '.join(SECTIONS)}"
             self.refuse_table(path, f"is not a table of a pipeline{hint}")
             return
-        keys = TOP_KEYS if len(path) == 1 else tuple(list_keys(settings.find_settings_class(path[0])))
+        keys = TOP_KEYS if len(path) == 1 else tuple(list_keys(path[0]))
         hint = did_you_mean(name, keys) or f"; the keys are {', '.join(keys)}"
         if len(path) > 1 and name in TOP_KEYS:
             hint = " of this table; it stands at the top of the file, before the first table"
@@ -158,8 +157,8 @@ class FileReading:
         self._intended.add((*path[:-1], nearest(name, keys) or name))
 
     def _add_missing(self, path: TomlPath) -> None:
-        keys = list_keys(PipelineFile if len(path) == 1 else settings.find_settings_class(path[0]))
-        text = f"is missing: {settings.summarize_key(keys[str(path[-1])])}"
+        keys = list_keys(path[0] if len(path) > 1 else None)
+        text = f"is missing: {summarize_key(keys[str(path[-1])])}"
         if path[-1] in SECTIONS and len(path) == 1:
             self._unusable.add(path[0])
             self.refuse_table(path, text)

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from pydantic_core import PydanticUndefined
 
 from tidings.spark.pipeline.config import settings
-from tidings.spark.pipeline.config.settings import FEEDS, PipelineFile, SubscriptionSettings, get_rule
+from tidings.spark.pipeline.config.settings import FEEDS, PipelineFile, get_rule
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -42,7 +42,7 @@ def build_json_schema() -> dict[str, Any]:
             definition["properties"][name] = _clean_key(key)
     for section in settings.SECTIONS:
         if (table := settings.find_settings_class(section)) is not None:
-            _add_rules(schema["$defs"][table.__name__], table)
+            _add_rules(schema["$defs"][table.__name__], section)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
@@ -54,21 +54,21 @@ def _clean_key(key: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _add_rules(definition: dict[str, Any], table: Any) -> None:
+def _add_rules(definition: dict[str, Any], section: str) -> None:
     """Add the defaults, and which keys go with which kind of the table."""
     conditions: list[dict[str, Any]] = []
-    for name, field in settings.list_keys(table).items():
+    for name, field in settings.list_keys(section).items():
         rule, default = get_rule(field), get_default(field)
         with suppress(json.JSONDecodeError):  # a default in words
             definition["properties"][name]["default"] = json.loads(default)
         if rule.kinds:
             is_one_of_them: dict[str, Any] = {"properties": {"kind": {"enum": list(rule.kinds)}}}
-            if table is SubscriptionSettings:
+            if section == "subscriptions":
                 is_one_of_them = {"anyOf": [{"required": [feed]} for feed in rule.kinds]}
             conditions.append({"if": is_one_of_them, "else": {"properties": {name: False}}})
         if rule.required and name != "columns":  # not needed with value = "text"
             conditions[-1]["then"] = {"required": [name]}
-    if table is SubscriptionSettings:
+    if section == "subscriptions":
         definition["oneOf"] = [{"required": [feed]} for feed in FEEDS]
     if conditions:
         definition["allOf"] = conditions

@@ -321,16 +321,17 @@ class Pipeline(PipelineFile):
 # Introspection -----------------------------------------------------------------------------------
 
 
-def list_keys(settings: Any) -> dict[str, FieldInfo]:
-    """Return the keys of a settings class by the names that the file uses."""
-    fields: dict[str, FieldInfo] = settings.__pydantic_fields__
+def list_keys(section: str | int | None = None) -> dict[str, FieldInfo]:
+    """Return the keys of a table of the file, none for a table of the user's own; without `section` all of the file."""
+    settings: Any = PipelineFile if section is None else find_settings_class(section)
+    fields: dict[str, FieldInfo] = {} if settings is None else settings.__pydantic_fields__
     return {str(field.validation_alias or name): field for name, field in fields.items()}
 
 
-SECTIONS = tuple(list_keys(PipelineFile))[tuple(list_keys(PipelineFile)).index("source") :]
+SECTIONS = tuple(list_keys())[tuple(list_keys()).index("source") :]
 """The names of all tables; the keys at the top of the file stand before `source` in `PipelineFile`."""
 
-TOP_KEYS = tuple(name for name in list_keys(PipelineFile) if name not in SECTIONS)
+TOP_KEYS = tuple(name for name in list_keys() if name not in SECTIONS)
 """The keys at the top of the file."""
 
 
@@ -347,6 +348,6 @@ def summarize_key(field: FieldInfo) -> str:
 
 def find_settings_class(section: str | int) -> Any:
     """Return the settings class of a table of the file."""
-    annotation = list_keys(PipelineFile)[str(section)].annotation
+    annotation = list_keys()[str(section)].annotation
     classes = (annotation, *getattr(annotation, "__args__", ()))
     return next((cls for cls in classes if hasattr(cls, "__pydantic_fields__")), None)

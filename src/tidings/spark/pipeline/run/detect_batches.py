@@ -39,10 +39,7 @@ if TYPE_CHECKING:
     from tidings.lang import WrittenPattern
     from tidings.spark.pipeline.config.settings import PatternSettings, Pipeline
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
-    from tidings.spark.pipeline.run.match_batches import BatchSinks
-
-FOLDER = "patterns"
-"""The query's folder in the checkpoint."""
+    from tidings.spark.pipeline.run.queries import BatchSinks
 
 KEY = ("pattern", "key", "at", "events")
 """The columns that identify a match."""
@@ -146,9 +143,11 @@ def _find_bad_events(events: DataFrame, detector: Detector) -> DataFrame:
 class DetectBatches(BatchHandler):
     """Processes the micro-batches of the detection query; `patterns` is the number of patterns."""
 
-    def __init__(self, pipeline: Pipeline, *, patterns: int, checkpoint: Checkpoint, sinks: BatchSinks) -> None:
-        super().__init__(checkpoint, FOLDER)
-        self._pipeline, self._sinks, self._patterns = pipeline, sinks, patterns
+    folder, suffix = "patterns", ": patterns"
+
+    def __init__(self, pipeline: Pipeline, checkpoint: Checkpoint, sinks: BatchSinks, *, patterns: int) -> None:
+        super().__init__(pipeline, checkpoint, sinks)
+        self._patterns = patterns
         self._is_beside = pipeline.subscriptions is not None
         has_forecasts = pipeline.patterns is not None and pipeline.patterns.model is not None
         self._columns = (*DETECTION, *FORECAST) if has_forecasts else DETECTION
@@ -190,7 +189,7 @@ class DetectBatches(BatchHandler):
     def _write_rows(self, rows: DataFrame, counts: Row, batch: int) -> None:
         if counts["detections"] or counts["forecasts"]:
             detections = rows.where(to_column("kind").isin("match", "forecast")).select(*self._columns)
-            for output in self._sinks.matches:
+            for output in self._sinks.results:
                 output.write(detections, batch)
         if counts["letters"] or counts["late"]:
             bad = rows.where(to_column("reason").isNotNull()).select(*LETTER)

@@ -8,9 +8,7 @@ then found, the rows are the same, and sinks that have them already write nothin
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,8 +27,7 @@ from tidings.spark.match.shard_plan import ShardPlan
 from tidings.spark.match.worker_matcher import TaggedRows, describe_excess
 from tidings.spark.match.worker_stage import WorkerStage
 from tidings.spark.pipeline.monitor.batch_report import BatchReport
-from tidings.spark.pipeline.run.queries import BatchHandler, persist_frame
-from tidings.spark.pipeline.sinks.sinks import Sink
+from tidings.spark.pipeline.run.queries import BatchHandler, BatchSinks, persist_frame
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import schema_of, to_column
 from tidings.spark.subscriptions.refusals import remove_refused
@@ -38,7 +35,7 @@ from tidings.spark.subscriptions.subscription_source import SubscriptionHandle, 
 from tidings.spark.subscriptions.worker_store import VersionStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, Row
@@ -64,23 +61,16 @@ LISTED_REFUSALS = 5
 """Refused subscriptions of a batch that are reported one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchSinks:
-    """The open sinks of a query."""
-
-    matches: Sequence[Sink]
-    dead_letters: Sink
-
-
 class MatchBatches(BatchHandler):
     """Processes the micro-batches of the matching query."""
 
+    folder = "query"
+
     def __init__(
-        self, pipeline: Pipeline, *, live: Live, checkpoint: Checkpoint, sinks: BatchSinks, monitor: Monitor
+        self, pipeline: Pipeline, checkpoint: Checkpoint, sinks: BatchSinks, *, live: Live, monitor: Monitor
     ) -> None:
-        super().__init__(checkpoint, "query")
-        self._pipeline, self._live = pipeline, live
-        self._sinks, self._monitor = sinks, monitor
+        super().__init__(pipeline, checkpoint, sinks)
+        self._live, self._monitor = live, monitor
         self._id_column = "subscriptions" if pipeline.matching.per == "event" else "subscription"
         self._excess_text = describe_excess(0, pipeline.matching.limit or 0).partition(",")[2]
         self._changes: list[Change] = []
@@ -229,7 +219,7 @@ class MatchBatches(BatchHandler):
             first = ["event", self._id_column] if self._pipeline.source.id is not None else []
             names = [*first, *(name for name in tagged.columns if name not in added.union(first))]
             rows = tagged.where(to_column(self._id_column).isNotNull()).select(*map(to_column, names))
-            for output in self._sinks.matches:
+            for output in self._sinks.results:
                 output.write(rows, batch)
         if counts["letters"]:
             names = [name for name in ("event", "reason", "row") if name in tagged.columns]

@@ -12,6 +12,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,14 +23,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidings.spark.pipeline.monitor.batch_report import compute_lag, count_duplicates
 from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, FailureReport
+from tidings.spark.pipeline.sinks.sinks import Sink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from contextlib import ExitStack
 
     from pyspark.sql import DataFrame
 
-    from tidings.spark.pipeline.config.value_kinds import Trigger
+    from tidings.spark.pipeline.config.settings import Pipeline
     from tidings.spark.pipeline.monitor.batch_report import BatchReport, Monitor
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
     from tidings.spark.pipeline.run.stopping import StopSignal
@@ -51,16 +53,41 @@ class QueryClosed(Exception):
     """Raised to Spark for a batch that begins after the query was closed; the next run processes it."""
 
 
-class BatchHandler(ABC):
-    """Processes the micro-batches of a query; Spark calls it with each."""
+@dataclass(frozen=True, slots=True)
+class BatchSinks:
+    """The open sinks of a query."""
 
-    def __init__(self, checkpoint: Checkpoint, folder: str) -> None:
-        self._checkpoint, self.folder = checkpoint, folder
+    results: Sequence[Sink]
+    dead_letters: Sink
+
+
+class BatchHandler(ABC):
+    """Processes the micro-batches of a query; Spark calls it with each.
+
+    `folder` is the query's own in the checkpoint, `suffix` what its name adds to that of the pipeline.
+    """
+
+    folder: str
+    suffix = ""
+
+    def __init__(self, pipeline: Pipeline, checkpoint: Checkpoint, sinks: BatchSinks) -> None:
+        self._pipeline, self._checkpoint, self._sinks = pipeline, checkpoint, sinks
         self._lock, self._closed = threading.Lock(), False  # locked during a batch
         self._last_batch: int | None = None
         self.failure: BaseException | None = None
         self.reports: SimpleQueue[BatchReport] = SimpleQueue()
         self.totals: Counter[str] = Counter()
+
+    def start(self, events: DataFrame) -> RunningQuery:
+        """Start the query on a stream of events."""
+        writer = events.writeStream.foreachBatch(self).queryName(self._pipeline.name + self.suffix)
+        writer = writer.option("checkpointLocation", self._checkpoint.query_uri(self.folder))
+        trigger = self._pipeline.trigger
+        if trigger.available_now:
+            writer = writer.trigger(availableNow=True)
+        elif trigger.every is not None:
+            writer = writer.trigger(processingTime=f"{int(trigger.every.total_seconds() * 1000)} milliseconds")
+        return RunningQuery(writer.start(), self)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Process a micro-batch; an exception is kept, since Spark turns it into text."""
@@ -123,19 +150,6 @@ class RunningQuery:
         """Stop the query at once, whatever becomes of its batch."""
         with suppress(*SPARK_ERRORS):
             self.query.stop()
-
-
-def start_query(
-    events: DataFrame, handler: BatchHandler, *, name: str, checkpoint: Checkpoint, trigger: Trigger
-) -> RunningQuery:
-    """Start a query on a stream of events."""
-    writer = events.writeStream.foreachBatch(handler).queryName(name)
-    writer = writer.option("checkpointLocation", checkpoint.query_uri(handler.folder))
-    if trigger.available_now:
-        writer = writer.trigger(availableNow=True)
-    elif trigger.every is not None:
-        writer = writer.trigger(processingTime=f"{int(trigger.every.total_seconds() * 1000)} milliseconds")
-    return RunningQuery(writer.start(), handler)
 
 
 def follow_queries(

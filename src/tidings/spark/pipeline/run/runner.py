@@ -25,9 +25,9 @@ from tidings.spark.pipeline.config.settings import PatternSettings, Pipeline, Si
 from tidings.spark.pipeline.monitor.batch_report import Monitor
 from tidings.spark.pipeline.monitor.listeners import open_monitor
 from tidings.spark.pipeline.run.checkpoint import Checkpoint
-from tidings.spark.pipeline.run.detect_batches import DETECTION, FOLDER, KEY, DetectBatches, detect_stream
-from tidings.spark.pipeline.run.match_batches import ARRIVED, REFUSED, BatchSinks, MatchBatches, resolve_column
-from tidings.spark.pipeline.run.queries import follow_queries, start_query
+from tidings.spark.pipeline.run.detect_batches import DETECTION, KEY, DetectBatches, detect_stream
+from tidings.spark.pipeline.run.match_batches import ARRIVED, REFUSED, MatchBatches, resolve_column
+from tidings.spark.pipeline.run.queries import BatchSinks, follow_queries
 from tidings.spark.pipeline.run.stopping import StopSignal
 from tidings.spark.pipeline.run.subscription_follower import build_query_context, open_live
 from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, FailureReport, redirect_spark_log
@@ -89,7 +89,10 @@ def run(
         with use_state_store(session, _choose_state_store(session, pipeline)):
             queries = _QueryBuilder(session, pipeline, checkpoint, monitor, console).build()
             stopped = stopping.requested.is_set()
-            running = [] if stopped else [_start(*query, pipeline, checkpoint, stack) for query in queries]
+            running: list[RunningQuery] = []
+            for events, handler in () if stopped else queries:
+                running.append(handler.start(events))
+                stack.callback(running[-1].stop)
         follow_queries(running, monitor, stopping, trouble)
         totals = sum((handler.totals for _, handler in queries), Counter())
         if refused := totals["refused_subscriptions"]:
@@ -102,15 +105,6 @@ def _choose_state_store(session: SparkSession, pipeline: Pipeline) -> str:
     """Return the store that the pipeline or spark-submit names, else Spark's own; patterns need a RocksDB."""
     chosen = pipeline.spark.get(STATE_STORE) or session.sparkContext.getConf().get(STATE_STORE) or IN_MEMORY
     return ROCKSDB if pipeline.patterns is not None and "RocksDB" not in chosen else chosen
-
-
-def _start(
-    events: DataFrame, handler: BatchHandler, pipeline: Pipeline, checkpoint: Checkpoint, stack: ExitStack
-) -> RunningQuery:
-    name = pipeline.name if handler.folder != FOLDER else f"{pipeline.name}: patterns"
-    running = start_query(events, handler, name=name, checkpoint=checkpoint, trigger=pipeline.trigger)
-    stack.callback(running.stop)
-    return running
 
 
 def _refuse(mistakes: Sequence[FileMistake]) -> None:
@@ -156,7 +150,7 @@ class _QueryBuilder:
         sinks = self._open_sinks(pipeline.sinks, key, pipeline.dead_letters, id_columns)
         self.monitor.show_status("reading the subscriptions")
         live = open_live(self.session, pipeline, self.checkpoint)
-        batches = MatchBatches(pipeline, live=live, checkpoint=self.checkpoint, sinks=sinks, monitor=self.monitor)
+        batches = MatchBatches(pipeline, self.checkpoint, sinks, live=live, monitor=self.monitor)
         batches.note_change(live.sync())
         self.monitor.show_status(f"{len(live):,} subscriptions; waiting for events")
         return batches
@@ -167,7 +161,7 @@ class _QueryBuilder:
         # An event may be a dead letter of both queries, so the reason is part of the key.
         key = KEY if settings.model is None else DETECTION
         sinks = self._open_sinks(self.pipeline.detections, key, letters, ["event", "reason"])
-        batches = DetectBatches(self.pipeline, patterns=len(patterns), checkpoint=self.checkpoint, sinks=sinks)
+        batches = DetectBatches(self.pipeline, self.checkpoint, sinks, patterns=len(patterns))
         self.monitor.show_status(f"{len(patterns):,} patterns; waiting for events")
         return detect_stream(events, self.pipeline, patterns), batches
 

@@ -5,8 +5,6 @@ from tidings.spark.pipeline.config.settings import (
     FEEDS,
     SECTIONS,
     TOP_KEYS,
-    PipelineFile,
-    find_settings_class,
     get_rule,
     list_keys,
 )
@@ -15,9 +13,8 @@ from tidings.spark.pipeline.config.value_kinds import ValueKind
 
 def list_tables():
     """Return the keys of every table with described keys, by the table's name; the top of the file has the name ""."""
-    top = {name: field for name, field in list_keys(PipelineFile).items() if name in TOP_KEYS}
-    classes = {name: find_settings_class(name) for name in SECTIONS}
-    return {"": top, **{name: list_keys(settings) for name, settings in classes.items() if settings is not None}}
+    top = {name: field for name, field in list_keys().items() if name in TOP_KEYS}
+    return {"": top, **{name: keys for name in SECTIONS if (keys := list_keys(name))}}
 
 
 def build_markdown(table):
