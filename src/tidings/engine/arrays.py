@@ -1,4 +1,4 @@
-"""Flat arrays: read-only views, ranges gathered at once, starts of parts that lie one after the other.
+"""Flat arrays: views without a copy, ranges gathered at once, starts of parts that lie one after the other.
 
 Numba compiles a kernel for writable and for read-only arrays separately. So the arrays of a segment are read-only
 whether it was built here or is mapped from a file: then one compiled kernel serves both.
@@ -13,6 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
     from numpy.typing import ArrayLike, NDArray
 
     from tidings.kernels.array_types import ByteArray, IntArray
@@ -36,6 +37,14 @@ def freeze(array: NDArray[Any]) -> NDArray[Any]:
 def freeze_group(group: Group) -> Group:
     """Return a named tuple of arrays (`kernels.match.layout`) with all of them read-only."""
     return type(group)(*map(freeze, group))
+
+
+def view_buffer(array: pa.Array, dtype: Any) -> NDArray[Any]:
+    """Return the numbers of an Arrow array as they lie in memory; at a null stands an arbitrary one."""
+    data = array.buffers()[1]
+    if data is None or not len(array):
+        return np.zeros(len(array), dtype)
+    return np.frombuffer(data, dtype, len(array), array.offset * np.dtype(dtype).itemsize)
 
 
 def compute_starts(counts: ArrayLike, dtype: Any = np.int64) -> NDArray[Any]:

@@ -37,12 +37,11 @@ from tidings.matcher.why import Explanation, explain_match
 from tidings.model import DeadLetter, EventBatch, EventLike, Filter, Matches, Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
-    from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.matcher.admission import RowRefusals, Submission
     from tidings.matcher.algorithm import SubId
     from tidings.matcher.content import MatcherContent
@@ -282,10 +281,6 @@ class Matcher:
     def mismatches(self) -> tuple[MismatchReport, ...]:
         """Return which values of events matched so far are not of the kind that subscriptions ask for, and who asks."""
         return tuple(describe_mismatches(self.mismatch_counts, self.backend))
-
-    def find_readers(self, keys: Collection[TypedAttribute]) -> list[SubId]:
-        """Return the ids of the subscriptions that read an attribute in one of these ways."""
-        return self.backend.find_readers(keys)
 
     def drain_mismatches(self) -> list[list[Any]]:
         """Return the counts of `mismatches` in plain values, for a caller that adds them up, and start anew."""

@@ -99,6 +99,14 @@ def _to_row(table: pa.Table) -> dict[str, EventValue]:
     return row
 
 
+def to_values(array: pa.Array | pa.ChunkedArray) -> list[EventValue]:
+    """Return the values of an array; one that Python cannot hold is `Unreadable`."""
+    try:
+        return list(array.to_pylist())
+    except (OverflowError, ValueError):
+        return [_to_value(scalar) for scalar in array]
+
+
 def _to_value(scalar: pa.Scalar) -> EventValue:
     """Return a value as Python's, part by part: what Python cannot hold is `Unreadable`."""
     import pyarrow.types as t

@@ -27,6 +27,10 @@ UNREADABLE_TEXT = -2
 """The same as an index of `Texts`."""
 
 
+EXACT = 2**53
+"""Floats represent every integer up to here exactly."""
+
+
 class View(StrEnum):
     """What of an attribute a column holds."""
 

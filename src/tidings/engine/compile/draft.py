@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidings import model
 from tidings.algebra.normal_form import expand_rows, push_negations
-from tidings.engine.compile.columns import Column, View, split_number
+from tidings.engine.compile.columns import EXACT, Column, View, split_number
 from tidings.engine.compile.encoders import EncodedPredicate, encode_boxes, encode_condition, make_point
 from tidings.engine.exact.exact_checks import ExactItem, LawItem, PlaceItem
 from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
@@ -75,7 +75,7 @@ class EndLists:
         else:
             self.low.append(low)
             self.high.append(high)
-            if abs(low) > 2**53 or abs(high) > 2**53:
+            if abs(low) > EXACT or abs(high) > EXACT:
                 self.rest[len(self.flags)] = split_number(low)[1], split_number(high)[1]
         self.flags.append(flags)
 

@@ -60,7 +60,7 @@ def encode_condition(attribute: str, condition: model.Condition, ontology: Ontol
             return EncodedPredicate(Column(attribute, View.NULL), (make_point(0),), Kind.OPAQUE)
         case model.IsA():
             return encode_concept(attribute, condition, ontology)
-    kind = model.condition_kind(condition)
+    kind = model.get_condition_kind(condition)
     encoder = ENCODERS.get(kind) if kind is not None else None
     return encoder(attribute, condition) if encoder else None
 
@@ -94,7 +94,7 @@ def encode_number(attribute: str, condition: model.Condition) -> EncodedPredicat
 
 def encode_boolean(attribute: str, condition: model.Condition) -> EncodedPredicate:
     """Return truth values as the points 0 and 1."""
-    points = tuple(make_point(int(value)) for value in model.scalars_of(condition))
+    points = tuple(make_point(int(value)) for value in model.list_scalars(condition))
     return EncodedPredicate(Column(attribute, View.NUMBER, kind=Kind.BOOL), points, Kind.BOOL)
 
 

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, describe_type
 from tidings.engine.arrays import compute_starts
 from tidings.engine.compile import columns
-from tidings.engine.compile.columns import Column, ColumnValues, EventColumn, Numbers, View
+from tidings.engine.compile.columns import EXACT, Column, ColumnValues, EventColumn, Numbers, View
 from tidings.engine.compile.encoders import to_microseconds
 from tidings.engine.events import event_columns
 from tidings.engine.events.arrow_values import ArrayValues, Mask, NotPlain
-from tidings.engine.events.event_columns import EXACT, FinderLookup
 from tidings.engine.events.views import select_encoder
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from tidings.algebra import Setting
     from tidings.algebra.law.mismatches import MismatchCounts
+    from tidings.engine.events.event_columns import FinderLookup
 
 _TWO_TO_63 = 2.0**63
 

@@ -125,12 +125,12 @@ class _TableReader:
 
     def read(self, every: NDArray[np.int64], automata: FinderLookup, mismatches: MismatchCounts | None) -> TableColumns:
         """Read all needed attributes, and build the columns of the plain rows."""
-        ways = [
-            (need.list_keys(name), need, self.read_attribute(name, need))
-            for name, of in self.needs.items()
-            for need in of
+        attributes = [
+            (need.list_keys(name), need, attribute)
+            for name, needs in self.needs.items()
+            for need in needs
+            if (attribute := self.read_attribute(name, need)) is not None
         ]
-        attributes = [(keys, need, attribute) for keys, need, attribute in ways if attribute is not None]
         odd = np.zeros(len(every), dtype=bool)
         for _, _, attribute in attributes:
             if (refused := attribute.find_refused()) is not None:

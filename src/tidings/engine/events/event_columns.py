@@ -14,6 +14,7 @@ import numpy as np
 
 from tidings.engine.arrays import compute_starts, expand_ranges
 from tidings.engine.compile.columns import (
+    EXACT,
     UNREADABLE,
     UNREADABLE_TEXT,
     Column,
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from tidings.algebra import Reading, Setting
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.kernels.array_types import IntArray
-
-EXACT = 2**53
-"""Floats represent every integer up to here exactly."""
 
 NO_PATTERN = -1
 """Stands in a `PATTERNS` column for text that satisfies no pattern."""
@@ -230,9 +228,9 @@ def _build_single(reading: Reading, wanted: Iterable[Column], setting: Setting, 
     batch: EventColumns = {}
     plain: list[Column] = []
     near: list[Any] = []
-    values_of = reading.values
+    get_values = reading.values
     for column in wanted:
-        values = values_of.get(to_typed_attribute(column), ())
+        values = get_values.get(to_typed_attribute(column), ())
         encode = ENCODERS.get(column.view)
         if encode is None or len(values) != 1:
             event_column = _build_special(column, values, reading, setting, automata)

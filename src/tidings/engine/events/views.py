@@ -89,29 +89,7 @@ def _view_range(value: Range, seen: ValueEncoder) -> ViewedValue | None:
 def _view_text(value: Any) -> ViewedValue | None:
     if isinstance(value, str):
         return value.encode()
-    if isinstance(value, (IPv4Address, IPv6Address)):
-        return pack_address(value)
-    return None
-
-
-def _view_reversed(value: Any) -> ViewedValue | None:
-    return value[::-1].encode() if isinstance(value, str) else None
-
-
-def _view_folded(value: Any) -> ViewedValue | None:
-    return value.casefold().encode() if isinstance(value, str) else None
-
-
-def _view_folded_reversed(value: Any) -> ViewedValue | None:
-    return value.casefold()[::-1].encode() if isinstance(value, str) else None
-
-
-def _view_longitude(value: Any) -> ViewedValue | None:
-    return value.lon if isinstance(value, Point) else None
-
-
-def _view_latitude(value: Any) -> ViewedValue | None:
-    return value.lat if isinstance(value, Point) else None
+    return pack_address(value) if isinstance(value, (IPv4Address, IPv6Address)) else None
 
 
 def _view_concept(value: Any, tree: Tree | None) -> ViewedValue | None:
@@ -127,10 +105,10 @@ def _view_concept(value: Any, tree: Tree | None) -> ViewedValue | None:
 ENCODERS: dict[View, ValueEncoder] = {
     View.NUMBER: view_number,
     View.TEXT: _view_text,
-    View.REVERSED: _view_reversed,
-    View.FOLDED: _view_folded,
-    View.FOLDED_REVERSED: _view_folded_reversed,
-    View.LONGITUDE: _view_longitude,
-    View.LATITUDE: _view_latitude,
+    View.REVERSED: lambda value: value[::-1].encode() if isinstance(value, str) else None,
+    View.FOLDED: lambda value: value.casefold().encode() if isinstance(value, str) else None,
+    View.FOLDED_REVERSED: lambda value: value.casefold()[::-1].encode() if isinstance(value, str) else None,
+    View.LONGITUDE: lambda value: value.lon if isinstance(value, Point) else None,
+    View.LATITUDE: lambda value: value.lat if isinstance(value, Point) else None,
 }
 """The views that depend on the value alone; `AGE` needs the time, `CONCEPT` a tree, the others have no single value."""

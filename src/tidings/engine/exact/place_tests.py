@@ -21,7 +21,7 @@ from tidings.errors import TidingsError
 from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 from tidings.kernels.match import point_tests as kernel
 from tidings.model import Near, Point, Within
-from tidings.model.areas import Area, bounds, shape
+from tidings.model.areas import Area, find_bounds, shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -166,7 +166,7 @@ class PlaceTable:
         if area is None:
             assert isinstance(condition, Near)
             return _compute_circle_box(condition)
-        west, south, east, north = bounds(area)
+        west, south, east, north = find_bounds(area)
         return (west, south, east, north) if west > -180 and east < 180 else (-180.0, south, 180.0, north)
 
 
@@ -186,7 +186,7 @@ def _get_area(condition: Place) -> Area | None:
 
 def _compute_frame(condition: Place) -> Box:
     if isinstance(condition, Within):
-        return bounds(condition.area)
+        return find_bounds(condition.area)
     center, half = condition.center, float(condition.metres) / (2 * EARTH_RADIUS_M)
     # Half the circumference and more is everywhere; at just half, the exact definition decides.
     limit = 2.0 if half > math.pi / 2 + 1e-9 else math.sin(half) ** 2

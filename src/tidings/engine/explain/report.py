@@ -24,7 +24,7 @@ from tidings.engine.explain.cost_estimate import (
     find_unselective,
     reduce_rates,
 )
-from tidings.model import Compare, Has, tests
+from tidings.model import Compare, Has, walk_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -187,7 +187,7 @@ def _list_slow_parts(state: EngineState, segments: list[dict[str, Any]]) -> list
         whole = sum(segment.get("trees", {}).get("by the law", 0) for segment in segments)
         who = [_pluralize(count, "filter is", "filters are")] if count else []
         who += [_pluralize(whole, "leaf of trees is", "leaves of trees are")] if whole else []
-        first_tests = (next(tests(filter))[1] for filter in law)  # a law item has one, or the `has` around others
+        first_tests = (next(walk_tests(filter))[1] for filter in law)  # a law item has one, or the `has` around others
         kinds = sorted({_name_condition(test.condition) for test in first_tests})
         sentences += [f"{subject} decided by the law ({', '.join(kinds)})" for subject in who]
     if len(segments) >= MANY_SEGMENTS:

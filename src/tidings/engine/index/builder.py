@@ -54,7 +54,7 @@ class _FiledRows:
     second: IntArray
     owner: CodeArray  # the row of the table
     kinds: IntArray  # of each group
-    columns: IntArray  # two of each group; -1: none
+    columns: IntArray  # of shape (groups, 2): the one or two of each group; -1: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def build_index(table: RowTable, statistics: EventStatistics, tuning: IndexTunin
     tiled_of, tiled_start, cuts = _cut_tiles(clusters, keyed, tuning)
     group = clusters.group[cuts.cluster]
     is_keyed = (filed.kinds[group] >= kernel.KEYED)[:, None]
-    both = filed.columns.reshape(-1, 2)[group]
+    both = filed.columns[group]
     none = np.full_like(both, -1)
     tiles = build_tiles(
         rows,
@@ -112,7 +112,7 @@ def _file_rows(table: RowTable, plan: AccessPlan, tile_rows: int) -> _FiledRows:
     columns = np.stack([labels // width % width - 1, labels % width - 1], axis=1)
     first = _sort_into_strips(group, first, kinds, tile_rows)
     order = np.lexsort((second, first, group))
-    return _FiledRows(group[order], first[order], second[order], owner[order], kinds, columns.ravel())
+    return _FiledRows(group[order], first[order], second[order], owner[order], kinds, columns)
 
 
 def _sort_into_strips(group: IntArray, first: IntArray, kinds: IntArray, tile_rows: int) -> IntArray:
@@ -207,7 +207,7 @@ def _build_paths(
     tiled_start: Int32Array,
 ) -> IndexPaths:
     """Return the ways from keys to clusters, and from clusters to tiles."""
-    columns = filed.columns.reshape(-1, 2)
+    columns = filed.columns
     keyed = np.flatnonzero(filed.kinds >= kernel.KEYED)
     by_column = keyed[np.argsort(columns[keyed, 0], kind="stable")]
     by_column_start = np.searchsorted(columns[by_column, 0], np.arange(len(table.columns) + 1))
@@ -230,7 +230,7 @@ def _build_key_tables(
 
     `ranks` is the number of end points of each column and, at its end, 1 for a second column that is none.
     """
-    groups, columns, begin = len(filed.kinds), filed.columns.reshape(-1, 2), clusters.start[:-1]
+    groups, columns, begin = len(filed.kinds), filed.columns, clusters.start[:-1]
     base, width, mask = (np.zeros(groups, np.int64) for _ in range(3))
     first, second = filed.first[begin], filed.second[begin]
     bounds = np.searchsorted(clusters.group, np.arange(groups + 1))

@@ -17,7 +17,7 @@ import numpy as np
 from tidings.algebra.law.requirement_counts import Demand
 from tidings.engine.compile import bulk_table
 from tidings.engine.compile.bulk_table import AreaColumn, EndColumn, EqualityColumn, RangeColumn, SetColumn
-from tidings.engine.compile.draft import FilterDraft
+from tidings.engine.compile.draft import LONG, FilterDraft
 from tidings.engine.compile.row_table import RowTable
 from tidings.engine.compile.source_text import FilterSources
 from tidings.engine.ids import Ids
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from tidings.matcher.admission import Admission, RowRefusals, Submission
     from tidings.matcher.backend import Backend
     from tidings.model import Filter
-
-LONG = 200
-"""A row of so many tests is not read back from its literals (`engine.compile.draft`)."""
 
 
 class WrittenFilters(NamedTuple):
@@ -147,7 +144,7 @@ class Load:
                 count = int(np.count_nonzero(test.mask))
                 if count:
                     first = self.table["id"][int(np.argmax(test.mask != 0))].as_py()
-                    self._admission.needs.count(*_demand_of(test), count, witness=f"subscription `{first}`")
+                    self._admission.needs.count(*_get_demand(test), count, witness=f"subscription `{first}`")
         except TidingsError as problem:
             raise _RowByRow from problem
 
@@ -159,7 +156,7 @@ class Load:
         if mixed:
             raise _RowByRow
         for test in tests:
-            self._admission.needs.count(*_demand_of(test), -int(np.count_nonzero(test.mask[repeated])))
+            self._admission.needs.count(*_get_demand(test), -int(np.count_nonzero(test.mask[repeated])))
 
     def _compile_odd_rows(self, engine: Engine, odd: BoolArray) -> tuple[RowRefusals, BoolArray, FilterDraft | None]:
         """Compile the odd rows one by one: return the refusals, a mask of all accepted rows, and the draft."""
@@ -216,7 +213,7 @@ class _RowByRow(Exception):
     """Columns cannot decide this."""
 
 
-def _demand_of(test: PredicateColumn) -> tuple[str, Demand]:
+def _get_demand(test: PredicateColumn) -> tuple[str, Demand]:
     if isinstance(test, AreaColumn):
         return test.attribute, Demand(Kind.PLACE)
     return test.column.attribute, Demand(test.column.kind)

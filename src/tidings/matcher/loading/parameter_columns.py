@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidings.engine.arrays import view_buffer
 from tidings.engine.compile.bulk_table import AreaColumn, EndColumn, EqualityColumn, RangeColumn, SetColumn
 from tidings.engine.compile.code_spaces import ByteSpace
-from tidings.engine.compile.columns import Column, View
+from tidings.engine.compile.columns import EXACT, Column, View
 from tidings.errors import TidingsError
 from tidings.kernels.match.column_literals import CLOSED, OPEN
 from tidings.matcher.loading.parameter_table import HIGH, LOW, ColumnRole, parse_area, to_cell_type
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from tidings.engine.compile.bulk_table import PredicateColumn, RowMask
     from tidings.kernels.array_types import BoolArray, IntArray
     from tidings.matcher.loading.parameter_table import TableParameter
-
-EXACT = 2**53
-"""Integers up to here are floats as well."""
 
 VIEWS = {Kind.NUMBER: View.NUMBER, Kind.TIME: View.NUMBER, Kind.BOOL: View.NUMBER, Kind.TEXT: View.TEXT}
 """The view of an attribute that equality and ranges look at."""
@@ -58,11 +56,11 @@ class PlainColumns:
 
     def read(self, parameter: TableParameter) -> PredicateColumn | None:
         """Return the tests of one parameter in all rows, or None where every row that has one is odd."""
-        every = {role: self._cast_column(name) for role, name in parameter.columns.items()}
-        columns = {role: column for role, column in every.items() if _kind_of(column.type) is not None}
+        cast = {role: self._cast_column(name) for role, name in parameter.columns.items()}
+        columns = {role: column for role, column in cast.items() if _find_value_kind(column.type) is not None}
         if not columns:
             return None
-        kinds = {_kind_of(column.type) for column in columns.values()}
+        kinds = {_find_value_kind(column.type) for column in columns.values()}
         if ColumnRole.WITHIN in columns:
             return self._read_areas(parameter.attribute, columns[ColumnRole.WITHIN])
         kind = kinds.pop() if len(kinds) == 1 else None
@@ -162,7 +160,7 @@ class PlainColumns:
     def _read_areas(self, attribute: str, array: pa.Array) -> AreaColumn | None:
         mask = _find_present(array)
         is_synonym = self._ontology.attribute(attribute) != attribute
-        if _kind_of(array.type) is not Kind.TEXT or is_list_type(array.type) or is_synonym:
+        if _find_value_kind(array.type) is not Kind.TEXT or is_list_type(array.type) or is_synonym:
             self.odd |= mask != 0
             return None
         coded = array.dictionary_encode()
@@ -175,7 +173,7 @@ class PlainColumns:
                 continue  # the rows with this text are odd, and refused one by one
             number[at] = len(areas)
             areas.append(area)
-        area_number = np.where(mask, number[_indices_of(coded)] if len(number) else -1, -1)
+        area_number = np.where(mask, number[_read_indices(coded)] if len(number) else -1, -1)
         self.odd |= (mask != 0) & (area_number < 0)
         self.lossy |= mask != 0
         return AreaColumn(attribute, areas, area_number, mask)
@@ -189,7 +187,7 @@ class PlainColumns:
             self.texts[column], ranks = _rank_texts(array)
             return ColumnValues(EndColumn(ranks, mask))
         if t.is_floating(array.type):
-            values = _view_buffer(array, np.float64).copy()
+            values = view_buffer(array, np.float64).copy()
             finite, whole = np.isfinite(values), np.floor(values) == values
             odd = None if finite.all() else ~finite & (mask != 0)
             return ColumnValues(EndColumn(values, mask), odd, whole & (mask != 0))
@@ -221,14 +219,6 @@ def _find_present(array: pa.Array) -> RowMask:
     return bits[array.offset : array.offset + len(array)]
 
 
-def _view_buffer(array: pa.Array, dtype: Any) -> NDArray[Any]:
-    """Return the values as they lie in memory; at a null stands an arbitrary value."""
-    data = array.buffers()[1]
-    if data is None or not len(array):
-        return np.zeros(len(array), dtype)
-    return np.frombuffer(data, dtype)[array.offset : array.offset + len(array)]
-
-
 def _to_integers(array: pa.Array) -> NDArray[Any]:
     """Return integers and truth values, and times as microseconds since 1970."""
     import pyarrow as pa
@@ -237,17 +227,17 @@ def _to_integers(array: pa.Array) -> NDArray[Any]:
     if t.is_boolean(array.type):
         array = array.cast(pa.int8())
     elif t.is_date(array.type):
-        return np.asarray(_view_buffer(array, np.int32).astype(np.int64) * 86_400_000_000)
+        return np.asarray(view_buffer(array, np.int32).astype(np.int64) * 86_400_000_000)
     elif t.is_timestamp(array.type):
         scale = {"s": 1_000_000, "ms": 1_000, "us": 1}[array.type.unit]
-        values = _view_buffer(array, np.int64).copy()
+        values = view_buffer(array, np.int64).copy()
         # Times beyond those of Python are odd whatever their value, so clipping them changes nothing.
         return values if scale == 1 else np.asarray(np.clip(values, -2 * EXACT // scale, 2 * EXACT // scale) * scale)
     elif t.is_uint64(array.type):
-        return np.asarray(np.minimum(_view_buffer(array, np.uint64), np.uint64(2 * EXACT)).astype(np.int64))
+        return np.asarray(np.minimum(view_buffer(array, np.uint64), np.uint64(2 * EXACT)).astype(np.int64))
     narrow = array.type.bit_width < 32 or t.is_int32(array.type)  # half the memory is half the time
     # A copy: kernels want arrays that can be written.
-    return _view_buffer(array, array.type.to_pandas_dtype()).astype(np.int32 if narrow else np.int64)
+    return view_buffer(array, array.type.to_pandas_dtype()).astype(np.int32 if narrow else np.int64)
 
 
 def _rank_texts(array: pa.Array) -> tuple[ByteSpace, IntArray]:
@@ -264,13 +254,13 @@ def _rank_texts(array: pa.Array) -> tuple[ByteSpace, IntArray]:
     _, offsets, blob = in_order.buffers()  # `take` made them anew, so they begin at 0; either may be missing
     start = np.frombuffer(offsets or bytes(8), np.int64)[: len(words) + 1].copy()
     space = ByteSpace(np.frombuffer(blob or b"", np.uint8)[: start[-1]], start)
-    return space, rank[np.where(_find_present(array), _indices_of(coded), -1)]
+    return space, rank[np.where(_find_present(array), _read_indices(coded), -1)]
 
 
-def _indices_of(coded: pa.Array) -> IntArray:
-    return _view_buffer(coded.indices, np.int32).astype(np.int64)
+def _read_indices(coded: pa.Array) -> IntArray:
+    return view_buffer(coded.indices, np.int32).astype(np.int64)
 
 
-def _kind_of(kind: pa.DataType) -> Kind | None:
+def _find_value_kind(type_: pa.DataType) -> Kind | None:
     """Return the kind of a column's values, or of the elements of its lists; None for nulls alone."""
-    return _kind_of(kind.value_type) if is_list_type(kind) else find_kind(kind)
+    return _find_value_kind(type_.value_type) if is_list_type(type_) else find_kind(type_)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from tidings.errors import FilterError, Mistake, TidingsError
 from tidings.lang.filters import value_text
 from tidings.model import Filter, InNetworks, Kind, Range, Test, Within, all_of, one_of
-from tidings.model.arrow_types import is_arrow, is_list_type, is_text_type, limit_timestamp
+from tidings.model.arrow_types import is_arrow, is_list_type, is_text_type, limit_timestamp, to_values
+from tidings.model.values import Unreadable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,7 +114,10 @@ class ParameterRows(Sequence[Filter]):
 
     def parse_rows(self) -> Iterator[Filter | TidingsError]:
         """Yield the filter of each row, or what is wrong with it."""
-        cells = {name: _to_cells(self._table.column(name)) for name in self._table.column_names if name != "id"}
+        columns = {name: self._table.column(name) for name in self._table.column_names if name != "id"}
+        cells = {
+            name: to_values(column.cast(to_cell_type(column.type), safe=False)) for name, column in columns.items()
+        }
         kinds = [self._kinds.get(parameter.attribute) for parameter in self._parameters]
         groups = [
             (parameter.attribute, kind, [(role, cells[name]) for role, name in parameter.columns.items()])
@@ -182,8 +186,8 @@ def _to_literal(cell: Any, kind: Kind | None) -> Any:
     if cell is None:
         msg = "the set has a null among its values"
         raise ValueError(msg)
-    if isinstance(cell, ValueError):  # Python cannot hold it
-        raise cell
+    if isinstance(cell, Unreadable):
+        raise ValueError(cell.reason)
     if not isinstance(cell, str):
         return cell
     match kind:
@@ -211,22 +215,6 @@ def parse_area(text: Any) -> Area:
 
 
 # Cells -----------------------------------------------------------------------------------------
-
-
-def _to_cells(column: Any) -> list[Any]:
-    """Return a column as Python has it: times in microseconds, small floats as floats."""
-    column = column.cast(to_cell_type(column.type), safe=False)
-    try:
-        return list(column.to_pylist())
-    except (OverflowError, ValueError, ArithmeticError):
-        return [_to_cell(scalar) for scalar in column]
-
-
-def _to_cell(scalar: Any) -> Any:
-    try:
-        return scalar.as_py()
-    except (OverflowError, ValueError, ArithmeticError) as problem:
-        return ValueError(f"{problem}")
 
 
 def to_cell_type(kind: pa.DataType) -> pa.DataType:
