@@ -9,18 +9,13 @@ The groups are handed on without counting references (`jit_lean`): counted, they
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidings.kernels.jit import jit_inline, jit_lean, jit_lean_inline
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import BoolArray, FloatArray, Int, Int32Array, IntArray
-
-TieArray: TypeAlias = npt.NDArray[np.int16]
-"""Beside the end of an interval: what a float misses of an integer, and a step for an end that is open."""
+    from tidings.kernels.papers.ctps import TieArray
 
 
 class TermEnds(NamedTuple):

@@ -16,7 +16,7 @@ arranged so that as much as possible is such a loop.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,10 @@ def clear_bits(line: WordArray, ids: IntArray) -> None:
         line[id >> SIX] &= ~(ONE << (id & LOW))
 
 
+TieArray: TypeAlias = npt.NDArray[np.int16]
+"""Beside the end of an interval: what a float misses of an integer, and a step for an end that is open."""
+
+
 class EventOperands(NamedTuple):
     """Events as integers, where each begins, and the intervals of their numbers with ties."""
 
@@ -63,9 +67,13 @@ class GridArrays(NamedTuple):
     rows: Int32Array
     domain: DomainScale
     low: FloatArray
-    low_tie: npt.NDArray[np.int16]
+    low_tie: TieArray
     high: FloatArray
-    high_tie: npt.NDArray[np.int16]
+    high_tie: TieArray
+
+
+GridTuple: TypeAlias = "tuple[Int32Array, tuple[FloatArray, ...], tuple[FloatArray, TieArray, FloatArray, TieArray]]"
+"""The parts of `GridArrays` as plain tuples: rows, the domain, and ends with their ties."""
 
 
 @jit
@@ -155,19 +163,24 @@ def match_grid(
 
 @jit
 def match(
-    events: EventOperands, event: Int, bits: WordArray, scratch: WordArray, grids: GridArrays, out: Int32Array,
+    events: EventOperands, event: Int, bits: WordArray, scratch: WordArray, index: GridTuple, out: Int32Array,
     ends: IntArray,
 ) -> Int:  # fmt: skip
-    """Match events from `event` on; write ids to `out`, the end of each to `ends`; return the first one left over."""
-    code, words = events.code, np.uint64(bits.shape[1])
+    """Match events from `event` on; write ids to `out`, the end of each to `ends`; return the first one left over.
+
+    The groups come as plain tuples, `index` as the parts of `GridArrays`: Numba looks up the class of a named one at
+    every call from Python, which made 21 us of 19 for a single event.
+    """
+    code, starts, spans, ties = events
+    words, grids = np.uint64(bits.shape[1]), GridArrays(index[0], DomainScale(*index[1]), *index[2])
     live, names, values, kept = scratch[0], scratch[1], scratch[2], scratch[3]
     filled = 0
-    while event < len(events.starts) - 1:
+    while event < len(starts) - 1:
         everything = bits[0]
         for word in range(words):
             live[word] = everything[word]
-        at = events.starts[event]
-        while at < events.starts[event + 1]:
+        at = starts[event]
+        while at < starts[event + 1]:
             constrained, pairs = bits[code[at]], code[at + 1]
             at += 2
             for pair in range(pairs):
@@ -183,7 +196,7 @@ def match(
                 for _ in range(queries):
                     grid, query = code[at], code[at + 1]
                     at += 2
-                    match_grid(grids, grid, bits, live, names, values, events.spans[query], events.ties[query])
+                    match_grid(grids, grid, bits, live, names, values, spans[query], ties[query])
                 if pair == 0:
                     for word in range(words):
                         kept[word] = names[word] & values[word]

@@ -17,16 +17,16 @@ themselves are compared.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tidings.kernels.jit import jit
+from tidings.kernels.papers.buckets import BucketLists
 from tidings.kernels.papers.domain_cells import WANTED, DomainScale, RangeEnds, close_high, close_low, find_cell
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import ByteArray, Float, FloatArray, Int, Int32Array, IntArray
-    from tidings.kernels.papers.buckets import BucketLists
 
 TAU = 80
 """Rows of a grid; it has twice as many columns (Table 1 of the paper)."""
@@ -54,6 +54,12 @@ class TriangleGrids(NamedTuple):
     closed: FloatArray
     domain: DomainScale
     lists: BucketLists
+
+
+GridTuple: TypeAlias = (
+    "tuple[FloatArray, tuple[FloatArray, ...], tuple[IntArray, Int32Array, Int32Array, Int32Array, IntArray]]"
+)
+"""The parts of `TriangleGrids` as plain tuples."""
 
 
 class EndCounts(NamedTuple):
@@ -118,6 +124,20 @@ def estimate_unmatched(
             for at in range(bucket + 1, BUCKETS):
                 failing += counts.low[m, at]
         theta[m] = failing / max(total, 1)
+
+
+@jit
+def plan_event(
+    vector: FloatArray, domain: tuple[FloatArray, ...], counts: tuple[IntArray, ...], total: Int, optimal: bool,
+    plan: MatchPlan,
+) -> None:  # fmt: skip
+    """Write the plan of an event: the cheapest of all where `optimal`, else that of Algorithm 4."""
+    theta, order, methods = plan
+    estimate_unmatched(vector, DomainScale(*domain), EndCounts(*counts), total, theta)
+    if optimal:
+        plan_optimal(theta, order, methods)
+    else:
+        plan_near_optimal(theta, order, methods)
 
 
 @jit
@@ -275,24 +295,26 @@ def filter_rows(closed: FloatArray, column: Int, value: Float, out: Int32Array, 
 
 @jit
 def match(
-    grids: TriangleGrids, vector: FloatArray, plan: MatchPlan, rows: CandidateSet, work: CandidateSet, linked: bool,
-    out: Int32Array,
+    index: GridTuple, vector: FloatArray, plan: MatchPlan, candidates: CandidateSet, scratch: CandidateSet,
+    linked: bool, out: Int32Array,
 ) -> Int:  # fmt: skip
-    """Algorithm 3; `work` is a copy of the candidates that it changes. Write the rows that match, return how many.
+    """Algorithm 3; `scratch` is a copy of the candidates that it changes. Write the rows that match, return how many.
 
-    With `linked`, on a linked list and a set, as printed; else the set is copied to an array before the first direct
-    matching, from which on all is direct.
+    `index` has the parts of `TriangleGrids`. With `linked`, on a linked list and a set, as printed; else the set is
+    copied to an array before the first direct matching, from which on all is direct.
     """
+    grids = TriangleGrids(index[0], DomainScale(*index[1]), BucketLists(*index[2]))
+    work, (after, member), (_, order, methods) = CandidateSet(*scratch), candidates, plan
     if linked:
-        work.after[:] = rows.after  # line 02: all rows are candidates
-    work.member[:] = rows.member
+        work.after[:] = after  # line 02: all rows are candidates
+    work.member[:] = member
     drop_absent(grids.lists, vector, work.member)
     count = np.int64(-1)
-    for at in range(len(plan.order)):
-        m = plan.order[at]
+    for at in range(len(order)):
+        m = order[at]
         if np.isnan(vector[m]):
             continue
-        if plan.methods[at] == TRIANGLE and count < 0:
+        if methods[at] == TRIANGLE and count < 0:
             match_by_triangle(grids, m, vector[m], work.member)
         elif linked:
             match_directly(grids.closed, m, vector[m], work)

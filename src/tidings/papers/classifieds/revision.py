@@ -17,7 +17,7 @@ import numpy as np
 from tidings.algebra.law.typed_attribute import Mismatch, resolve_test, strip_unit
 from tidings.kernels.papers.revision import revise
 from tidings.model import Filter, In, Is, Point, Quantifier, Range, Test, Within
-from tidings.model.areas import TURN, bounds
+from tidings.model.areas import TURN, find_bounds
 from tidings.papers.classifieds.path_steps import NUMBERS, close_ends, is_exact
 from tidings.papers.common.growable_arrays import BlockAllocator, grow_rows, list_block_items
 from tidings.papers.common.slots import Interner
@@ -148,7 +148,7 @@ def _to_interval_test(part: Filter) -> _IntervalTest | None:
         ends = close_ends(condition.low, condition.high, condition.low_open, condition.high_open)
         return None if ends is None else ((name,), (ends,), True)
     if isinstance(condition, Within):
-        west, south, east, north = bounds(condition.area)
+        west, south, east, north = find_bounds(condition.area)
         return ((name, LON), (name, LAT)), ((west, east), (south, north)), False
     if not isinstance(condition, Is | In):
         return None

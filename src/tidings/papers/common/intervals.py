@@ -124,25 +124,25 @@ def to_interval(condition: Any) -> Interval | None:
     """Return a condition as an interval, or None if it is none; `(2 .. 2)` gives an interval without points."""
     condition = strip_unit(condition)
     if type(condition) is Range:
-        low = -INFINITY if condition.low is None else _to_point(condition.low)
-        high = INFINITY if condition.high is None else _to_point(condition.high)
+        low = -INFINITY if condition.low is None else to_point(condition.low)
+        high = INFINITY if condition.high is None else to_point(condition.high)
         if low is None or high is None:
             return None
         return Interval(low, high, LOW_OPEN * condition.low_open | HIGH_OPEN * condition.high_open)
     if type(condition) is Is:
-        point = _to_point(condition.value)
+        point = to_point(condition.value)
         return None if point is None else Interval(point, point)
     return ALL if type(condition) is Exists else None
 
 
-def _to_point(value: Any) -> float | None:
+def to_point(value: Any) -> float | None:
     """Return a number or a time as a float that equals it, or None."""
     if type(value) is float:
         return value
     if type(value) is int:
         return float(value) if -EXACT_INT <= value <= EXACT_INT or int(float(value)) == value else None
     if type(value) is datetime:
-        return _to_point(to_micros(value))
+        return to_point(to_micros(value))
     return None
 
 
@@ -157,6 +157,6 @@ def to_coordinate(values: tuple[Any, ...]) -> float | None:
     A value that could not be read lies in no interval, as if the attribute were absent: NaN.
     """
     if len(values) == 1 and type(values[0]) is not Mismatch:
-        return _to_point(values[0])
+        return to_point(values[0])
     readable = [value for value in values if type(value) is not Mismatch]
-    return ABSENT if not readable else _to_point(readable[0]) if len(readable) == 1 else None
+    return ABSENT if not readable else to_point(readable[0]) if len(readable) == 1 else None

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.kernels.papers.ctps import EventOperands, clear_bits, match, set_bits
+from tidings.kernels.papers.ctps import clear_bits, match, set_bits
 from tidings.papers.common.slots import RowOwners, Slots
 from tidings.papers.ctps.bit_rows import BitNode, BitRows, PendingBits, RootIndex, encode_operand
 from tidings.papers.ctps.concept_terms import Term, TermCompiler, TermKind, TermRow, TermRows, group_pairs
@@ -236,14 +236,16 @@ class Ctps:
             starts.append(len(code))
         table = np.array(queries)
         spans, ties = np.ascontiguousarray(table[:, :2]), np.ascontiguousarray(table[:, 2:]).astype(np.int64)
-        events = EventOperands(np.frombuffer(code, np.int32), np.array(starts, np.int64), spans, ties)
+        events = np.frombuffer(code, np.int32), np.array(starts, np.int64), spans, ties
+        cell_rows, domain, *grid_ends = self.grids.arrays
+        grids = cell_rows, tuple(domain), tuple(grid_ends)
         scratch = np.empty((4, self.bit_rows.words), np.uint64)
         out = np.empty(max(self.owners.capacity, MIN_RESULTS), np.int32)
         ends = np.zeros(len(readings), np.int64)
         results: list[Int32Array] = []
         while len(results) < len(readings):
             first, begin = len(results), 0
-            after = match(events, first, self.bit_rows.bits, scratch, self.grids.arrays, out, ends)
+            after = match(events, first, self.bit_rows.bits, scratch, grids, out, ends)
             for end in ends[first:after].tolist():
                 results.append(out[begin:end].copy())
                 begin = end

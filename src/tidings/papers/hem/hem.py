@@ -134,10 +134,8 @@ class Hem:
 
         The result is overwritten by the next call.
         """
-        plan = self.event_plan
-        kernels.estimate_unmatched(vector, self.domains.domain, self._counts, self._rows, plan.theta)
-        choose = kernels.plan_optimal if self._plan == "optimal" else kernels.plan_near_optimal
-        choose(plan.theta, plan.order, plan.methods)
+        domain, counts, plan = tuple(self.domains.domain), tuple(self._counts), self.event_plan
+        kernels.plan_event(vector, domain, counts, self._rows, self._plan == "optimal", tuple(plan))
         return plan
 
     def match(self, table: RangeTable, vector: FloatArray) -> Int32Array:
@@ -146,12 +144,12 @@ class Hem:
 
     def run(self, table: RangeTable, vector: FloatArray, plan: kernels.MatchPlan) -> Int32Array:
         """Match an event by a plan."""
-        grids = kernels.TriangleGrids(self.closed_ends, self.domains.domain, self.lists.arrays)
+        index = self.closed_ends, tuple(self.domains.domain), tuple(self.lists.arrays)
         (after, member), (work_after, work_member) = self._candidates, self._work
         if not self._linked:  # the set alone, and of it the rows in use
             member, work_member = member[: table.rows], work_member[: table.rows]
-        rows, work = kernels.CandidateSet(after, member), kernels.CandidateSet(work_after, work_member)
-        count = kernels.match(grids, vector, plan, rows, work, self._linked, self._out)
+        candidates, scratch = (after, member), (work_after, work_member)
+        count = kernels.match(index, vector, tuple(plan), candidates, scratch, self._linked, self._out)
         return self._out[:count].copy()
 
     def explain(self, table: RangeTable) -> dict[str, object]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tidings.errors import PatternError, Unsupported
-from tidings.model.patterns import Both, Either, Elapsed, Node, Pattern, Repeat, Sequence, Step, Timed, children_of
+from tidings.model.patterns import Both, Either, Elapsed, Node, Pattern, Repeat, Sequence, Step, Timed, list_children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,7 +115,7 @@ def refuse(feature: str, part: str) -> NoReturn:
 
 def _walk(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
     yield path, node
-    for number, part in enumerate(children_of(node)):
+    for number, part in enumerate(list_children(node)):
         yield from _walk(part, (*path, number))
 
 

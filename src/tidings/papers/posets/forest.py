@@ -72,6 +72,12 @@ class _Deadline:
         return not self.is_over
 
 
+def is_last_arrival(node: CoverNode, arrived: dict[CoverNode, int]) -> bool:
+    """Count that a walk arrives at a node; tell whether it now comes from the last of the node's parents."""
+    arrived[node] = count = arrived.get(node, 0) + 1
+    return count >= len(node.parents)
+
+
 class Forest(Algorithm):
     """Filters below filters that cover them, each below one."""
 
@@ -117,8 +123,10 @@ class Forest(Algorithm):
     def _count(self, node: CoverNode, interface: Hashable, step: int) -> None:
         """Count a subscription of an interface, in or out."""
         for counts in (node.interfaces, self.interface_counts, *self._iterate_subtree_counts(node)):
-            counts[interface] += step
-            if not counts[interface]:
+            # Not `+=`: of a new key, a Counter asks a method that is written in Python for its 0.
+            if left := counts.get(interface, 0) + step:
+                counts[interface] = left
+            else:
                 del counts[interface]
 
     def _iterate_subtree_counts(self, node: CoverNode) -> Iterator[Counter[Hashable]]:
@@ -160,7 +168,8 @@ class Forest(Algorithm):
         waiting = deque([self.roots])
         while waiting:
             for node in waiting.popleft().iterate_present(present):
-                if self._is_due(node, arrived) and holds(node.tree, reading, setting):
+                # Most nodes have one parent, of forests all: the call is for the others.
+                if (len(node.parents) < 2 or is_last_arrival(node, arrived)) and holds(node.tree, reading, setting):
                     ids += node.subscribers
                     if node.children:
                         waiting.append(node.children)
@@ -207,18 +216,13 @@ class Forest(Algorithm):
         waiting = deque([self.roots])
         while waiting:
             for node in waiting.popleft().iterate_present(present):
-                if not self._is_due(node, arrived) or (test := needs_test(node)) is None:
+                if not is_last_arrival(node, arrived) or (test := needs_test(node)) is None:
                     continue
                 if limit.allows_test(count=test) and test and not holds(node.tree, reading, setting):
                     continue
                 yield node
                 if node.children:
                     waiting.append(node.children)
-
-    def _is_due(self, node: CoverNode, arrived: dict[CoverNode, int]) -> bool:
-        """Tell whether a node is to be tested now: in a forest, whenever the walk reaches it."""
-        del node, arrived
-        return True
 
     def _adds_nothing(self, node: CoverNode, forward: set[Hashable]) -> bool:
         return node.interfaces_below.keys() <= forward

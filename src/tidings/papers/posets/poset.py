@@ -36,14 +36,6 @@ class Poset(Forest):
         """Tell whether a node is a leaf without a new interface; for others there is no count of the subtree here."""
         return not node.children and node.interfaces.keys() <= forward
 
-    def _is_due(self, node: CoverNode, arrived: dict[CoverNode, int]) -> bool:
-        """Tell whether the walk now comes from the last of the node's parents."""
-        parents = len(node.parents)
-        if parents < 2:
-            return True
-        arrived[node] = count = arrived.get(node, 0) + 1
-        return count == parents
-
     def _insert_node(self, node: CoverNode) -> CoverNode:
         """Link a node to its direct covers and to those it covers directly; return it, or one that is equivalent."""
         parents = self._find_direct_covers(node)
@@ -94,8 +86,15 @@ class Poset(Forest):
         return [candidate for candidate in covered if not self._is_below(candidate, covered)]
 
     def _is_below(self, node: CoverNode, others: dict[CoverNode, None]) -> bool:
-        """Tell whether one of some nodes is above a node."""
-        return any(ancestor in others for ancestor in _traverse(node.parents, lambda below: below.parents))
+        """Tell whether one of some nodes is above a node; a loop of its own, as it is most of a removal."""
+        seen: set[CoverNode] = set()
+        for ancestor in (waiting := list(node.parents)):  # grows while it is read: the nearest come first
+            if ancestor in others:
+                return True
+            if ancestor not in seen:
+                seen.add(ancestor)
+                waiting += ancestor.parents
+        return False
 
     def _link(self, parent: CoverNode, child: CoverNode) -> None:
         parent.children.add(child)

@@ -22,9 +22,10 @@ from tidings.algebra.law.evaluate import meets
 from tidings.algebra.law.typed_attribute import TypedAttribute, resolve_attribute, resolve_test, strip_unit
 from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import TooLarge
+from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN
 from tidings.model import And, Filter, In, Is, IsNull, Quantifier, Range, Test
 from tidings.papers.common.growable_arrays import BlockAllocator, lengthen
-from tidings.papers.common.intervals import INFINITY, to_interval, to_micros
+from tidings.papers.common.intervals import INFINITY, to_micros, to_point
 from tidings.papers.common.slots import Interner
 
 if TYPE_CHECKING:
@@ -76,15 +77,25 @@ def _to_row(literals: Sequence[Filter]) -> PredicateRow | None:
         condition, key = strip_unit(literal.condition), resolve_attribute(literal.attribute, literal.condition)
         if type(condition) is Is:
             equalities[key, condition.value] = None
-        elif type(condition) is Range and (interval := to_interval(condition)):
-            if interval.low == interval.high and interval.ends:
+        elif type(condition) is Range and (predicate := _to_range_predicate(key, condition)):
+            if predicate[1] == predicate[2] and predicate[3]:
                 return None  # `(2 .. 2)` holds no point
-            ranges[key, *interval] = None
+            ranges[predicate] = None
         elif type(condition) is In:
             equalities[key, *condition.values] = None
         else:
             evaluated[literal] = None
     return PredicateRow(tuple(equalities), tuple(ranges), tuple(evaluated))
+
+
+def _to_range_predicate(key: TypedAttribute, ends: Range) -> RangePredicate | None:
+    """Return a range of numbers or times as a predicate, or None if an end is not exact in float64."""
+    # Not by way of an `Interval`, which takes a third of a filter's compilation to build (3.6 us against 2.8).
+    low = -INFINITY if ends.low is None else to_point(ends.low)
+    high = INFINITY if ends.high is None else to_point(ends.high)
+    if low is None or high is None:
+        return None
+    return key, low, high, LOW_OPEN * ends.low_open | HIGH_OPEN * ends.high_open
 
 
 def _find_nearest_float(value: Any) -> tuple[float, int] | None:
