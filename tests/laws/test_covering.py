@@ -42,7 +42,7 @@ from tidings.model import (
     Within,
     all_of,
     any_of,
-    area_of,
+    build_area,
     one_of,
 )
 
@@ -84,7 +84,7 @@ truths = sets_of([True, False])
 
 blocks = ["10.0.0.0/30", "10.0.0.0/31", "10.0.0.3/32", "0.0.0.0/0", "::/0", "::1/128", "::ffff:0:0/96", "::/80"]
 addresses = st.lists(st.sampled_from(blocks).map(ip_network), min_size=1, max_size=2).map(
-    lambda found: InNetworks(tuple(found))
+    lambda blocks: InNetworks(tuple(blocks))
 )
 ADDRESSES = [ip_address(a) for a in ("9.9.9.9", "10.0.0.0", "10.0.0.2", "10.0.0.3", "10.0.0.4", "::1", "::2", "1::")]
 
@@ -106,7 +106,7 @@ WORDS += ["ß", "ss", "sß", "S", "aß", "*", "a*", "abab"]
 
 def square(west, south, size):
     ring = [(west, south), (west + size, south), (west + size, south + size), (west, south + size), (west, south)]
-    return Within(area_of([[ring]]))
+    return Within(build_area([[ring]]))
 
 
 CORNERS = [
@@ -143,8 +143,8 @@ def literals(conditions, name="a"):
     """Tests and negated tests of one attribute."""
     plain = st.builds(Test, st.just(name), conditions, st.sampled_from(Quantifier))
     presence = st.sampled_from([Test(name, Exists()), Test(name, IsNull())])
-    found = st.one_of(plain, plain, plain, presence)
-    return found | found.map(Not)
+    strategy = st.one_of(plain, plain, plain, presence)
+    return strategy | strategy.map(Not)
 
 
 def conjunctions(leaves):
@@ -214,16 +214,16 @@ def truths_of(pair, seen, setting=NOWHERE):
     return [tuple(holds(tree, world, setting) for tree in pair) for world in seen]
 
 
-def check_exact(pair, found, **around):
-    assert covers(*pair, **around) is all(wide for wide, narrow in found if narrow)
-    assert overlaps(*pair, **around) is any(wide and narrow for wide, narrow in found)
+def check_exact(pair, truths, **around):
+    assert covers(*pair, **around) is all(wide for wide, narrow in truths if narrow)
+    assert overlaps(*pair, **around) is any(wide and narrow for wide, narrow in truths)
 
 
-def check_sound(pair, found, **around):
+def check_sound(pair, truths, **around):
     if covers(*pair, **around):
-        assert all(wide for wide, narrow in found if narrow)
+        assert all(wide for wide, narrow in truths if narrow)
     if not overlaps(*pair, **around):
-        assert not any(wide and narrow for wide, narrow in found)
+        assert not any(wide and narrow for wide, narrow in truths)
 
 
 # --- exact ------------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_numbers_are_decided_exactly_where_one_value_comes(pair):
     check_exact(pair, truths_of(pair, worlds([*NUMBERS, UNREAD], pair, most=1)), schema=Schema({"a": "any"}))
 
 
-def united(condition, unit):
+def unite_amounts(condition, unit):
     """The same condition with amounts: thousands of MB are as many GB."""
     scale = 1 if unit == "GB" else 1000
     if isinstance(condition, Range):
@@ -253,7 +253,7 @@ def united(condition, unit):
     return one_of([Quantity(value * scale, unit) for value in values])
 
 
-amounts = st.builds(united, numbers, st.sampled_from(["GB", "MB"]))
+amounts = st.builds(unite_amounts, numbers, st.sampled_from(["GB", "MB"]))
 
 
 @given(pairs(amounts))
@@ -261,10 +261,10 @@ def test_amounts_are_decided_exactly_in_whatever_unit_they_are_written(pair):
     values = [f"{number} GB" for number in NUMBERS] + ["5 km", 1, "x"]
     values += [Range(Quantity(0, "GB"), Quantity(1, "GB")), Range(Quantity(0, "MB"), Quantity(2000, "MB"), True, True)]
     events = [{}, {"a": None}, *({"a": list(some)} for size in (1, 2, 3) for some in combinations(values, size))]
-    found = [tuple(evaluate(tree, event) for tree in pair) for event in events]
-    check_sound(pair, found)
+    truths = [tuple(evaluate(tree, event) for tree in pair) for event in events]
+    check_sound(pair, truths)
     if not any(isinstance(part, Not) or part.quantifier is not Quantifier.ANY for part in parts_of(pair)):
-        check_exact(pair, found)
+        check_exact(pair, truths)
 
 
 def parts_of(pair):
@@ -320,8 +320,8 @@ concepts = st.sampled_from(GOODS.names).map(IsA) | sets_of(["laptop", "phone", "
 def test_declared_concepts_are_decided_exactly(pair):
     setting = Setting(SHOP, NOW)
     bound = [bind(tree, Vocabulary(CONCEPT, SHOP)) for tree in pair]
-    found = truths_of(bound, worlds([*GOODS.names, "stranger"], bound, setting=setting), setting)
-    check_exact(pair, found, schema=CONCEPT, ontology=SHOP)
+    truths = truths_of(bound, worlds([*GOODS.names, "stranger"], bound, setting=setting), setting)
+    check_exact(pair, truths, schema=CONCEPT, ontology=SHOP)
 
 
 inner = conjunctions(literals(numbers, "x"))
@@ -338,8 +338,8 @@ def elements_of_a(elements):
 @given(has_pairs)
 def test_filters_on_elements_never_lie_and_an_array_is_several_by_nature(pair):
     check_sound(pair, truths_of(pair, worlds([*ELEMENTS, UNREAD], pair, most=3, read=elements_of_a)))
-    found = truths_of(pair, worlds(ELEMENTS, pair, most=3, read=elements_of_a))
-    check_sound(pair, found, schema=Schema({"a": "record", "a.x": "several number"}))
+    truths = truths_of(pair, worlds(ELEMENTS, pair, most=3, read=elements_of_a))
+    check_sound(pair, truths, schema=Schema({"a": "record", "a.x": "several number"}))
 
 
 # --- never wrong: every pair of conditions that have no order ---------------------------------------------------
@@ -379,9 +379,9 @@ def test_no_two_text_tests_are_told_wrongly():
 
 def test_no_two_comparisons_are_told_wrongly():
     names = [("a", "b"), ("b", "a")]
-    tests = [Test(one, Compare(op, two), q) for one, two in names for op in Comparison for q in Quantifier]
+    tests = [Test(left, Compare(op, right), q) for left, right in names for op in Comparison for q in Quantifier]
     tests += [Not(test) for test in tests]
-    seen = [reading(a=one, b=two) for one in SIDES for two in SIDES]
+    seen = [reading(a=left, b=right) for left in SIDES for right in SIDES]
     accepted = [{at for at, world in enumerate(seen) if holds(test, world, NOWHERE)} for test in tests]
     for (wide, outer), (narrow, inner) in product(zip(tests, accepted, strict=True), repeat=2):
         assert outer >= inner or not covers(wide, narrow), (wide, narrow)
@@ -415,8 +415,8 @@ def test_concepts_of_plain_text_never_lie(pair):
     setting = Setting(SHOP, NOW)
     spellings = [*GOODS.names, "notebook", "Laptop", "MOBILE", "stranger", *TEXTS]
     bound = [bind(tree, Vocabulary(ontology=SHOP)) for tree in pair]
-    found = truths_of(bound, worlds([*spellings, UNREAD], bound, most=3, setting=setting), setting)
-    check_sound(pair, found, ontology=SHOP)
+    truths = truths_of(bound, worlds([*spellings, UNREAD], bound, most=3, setting=setting), setting)
+    check_sound(pair, truths, ontology=SHOP)
 
 
 # --- never wrong: one attribute as several kinds ------------------------------------------------------------------
@@ -431,17 +431,19 @@ mixed_trees = trees(literals(SEVERAL_KINDS), 5)
 
 @given(mixed_trees, mixed_trees, st.lists(mixed_events, min_size=1, max_size=20))
 @examples(300)
-def test_filters_of_several_kinds_never_lie_and_never_raise(one, two, events):
-    found = [tuple(evaluate(tree, event, now=NOW) for tree in (one, two)) for event in events]
-    check_sound((one, two), found, now=NOW)
-    simple = simplify(one, now=NOW)
-    assert [evaluate(simple, event, now=NOW) for event in events] == [wide for wide, _ in found]
+def test_filters_of_several_kinds_never_lie_and_never_raise(left, right, events):
+    truths = [tuple(evaluate(tree, event, now=NOW) for tree in (left, right)) for event in events]
+    check_sound((left, right), truths, now=NOW)
+    simple = simplify(left, now=NOW)
+    assert [evaluate(simple, event, now=NOW) for event in events] == [wide for wide, _ in truths]
     assert simplify(simple, now=NOW) == simple
 
 
 @given(SEVERAL_KINDS, SEVERAL_KINDS, st.sampled_from(Quantifier), st.sampled_from(Quantifier))
-def test_tests_of_different_kinds_or_units_overlap_and_do_not_cover_each_other(one, two, first, second):
-    left, right = Test("a", one, first), Test("a", two, second)
+def test_tests_of_different_kinds_or_units_overlap_and_do_not_cover_each_other(
+    condition, other_condition, first, second
+):
+    left, right = Test("a", condition, first), Test("a", other_condition, second)
     satisfiable = [overlaps(tree, tree) for tree in (left, right)]
     kinds = [bind(tree, Vocabulary()) for tree in (left, right)]
     if resolve_test(kinds[0]) != resolve_test(kinds[1]) and all(satisfiable):
@@ -449,17 +451,17 @@ def test_tests_of_different_kinds_or_units_overlap_and_do_not_cover_each_other(o
         assert not covers(left, right) or covers(left, Test("a", Exists()))
 
 
-def compared(one, two):
-    return literals(st.builds(Compare, st.sampled_from(Comparison), st.just(two)), one)
+def build_comparisons(left, right):
+    return literals(st.builds(Compare, st.sampled_from(Comparison), st.just(right)), left)
 
 
-comparisons = conjunctions(compared("a", "b") | compared("b", "a"))
+comparisons = conjunctions(build_comparisons("a", "b") | build_comparisons("b", "a"))
 
 
 @given(st.tuples(comparisons, comparisons))
 @examples(300)
 def test_comparisons_of_two_attributes_never_lie(pair):
-    seen = [reading(a=one, b=two) for one in SIDES for two in SIDES]
+    seen = [reading(a=left, b=right) for left in SIDES for right in SIDES]
     check_sound(pair, truths_of(pair, seen))
-    single = [reading(a=one, b=two) for one in [(), (0,), (1,)] for two in [(), (0,), (1,)]]
+    single = [reading(a=left, b=right) for left in [(), (0,), (1,)] for right in [(), (0,), (1,)]]
     check_sound(pair, truths_of(pair, single), schema=Schema({"a": "number", "b": "number"}))

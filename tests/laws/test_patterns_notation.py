@@ -19,8 +19,8 @@ from tidings.model.patterns import (
     Sequence,
     Step,
     Timed,
-    conditions_of,
-    steps_of,
+    walk_conditions,
+    walk_steps,
 )
 from tidings.testing.strategies import filters
 from tidings.testing.strategies.patterns import patterns, words
@@ -57,12 +57,12 @@ def awkward_patterns(draw):
     label = draw(st.sampled_from(AWKWARD))
     attribute = st.sampled_from(("ip", "user.name", "in", "two words", "a=$b"))
     pair = st.tuples(attribute, st.sampled_from(("x", "y", "my var", "1")))
-    pairs = st.lists(pair, max_size=2, unique_by=lambda found: found[1])
+    pairs = st.lists(pair, max_size=2, unique_by=lambda pair: pair[1])
     named = tuple(NamedFilter(name, draw(filters()), tuple(draw(pairs))) for name in names)
-    return Pattern(named, joined([*map(Step, names), Step(names[0], label)]))
+    return Pattern(named, join_steps([*map(Step, names), Step(names[0], label)]))
 
 
-def joined(steps):
+def join_steps(steps):
     made = lang.parse_pattern("a = x = 1\na ; y:a").root
     return Sequence(tuple(steps), made.joints * (len(steps) - 1))
 
@@ -75,25 +75,25 @@ def test_any_filter_and_any_name_survive(notation, pattern):
 
 
 @st.composite
-def written(draw):
+def draw_written(draw):
     mode = draw(st.sampled_from(Mode))
     limit = draw(st.none() | st.integers(1, 9)) if mode is Mode.ANY else None
     name = draw(st.sampled_from(("p", "brute-force", "two words", "a.b", "7", "mode", "größe", "it`s", "pattern")))
     return lang.WrittenPattern(name, draw(patterns(most_steps=3)), mode, limit)
 
 
-@given(st.lists(written(), max_size=3, unique_by=lambda found: found.name))
+@given(st.lists(draw_written(), max_size=3, unique_by=lambda written_pattern: written_pattern.name))
 def test_a_file_of_patterns_reads_back_as_blocks_and_as_lines(several):
     assert lang.read_patterns(lang.render_patterns(several)) == several
-    lines = [line_of(one, notation) for one in several for notation in BOTH[:1]]
+    lines = [line_of(block, notation) for block in several for notation in BOTH[:1]]
     assert lang.read_patterns("\n".join(lines)) == several
-    assert lang.read_patterns("\n".join(line_of(one, "json") for one in several)) == several
+    assert lang.read_patterns("\n".join(line_of(block, "json") for block in several)) == several
 
 
-def line_of(one, notation):
-    shown = lang.render_pattern(one.pattern, notation)
-    made = {"name": one.name, "pattern": shown if notation == "text" else json.loads(shown), "mode": one.mode}
-    return json.dumps(made if one.limit is None else {**made, "limit": one.limit})
+def line_of(block, notation):
+    shown = lang.render_pattern(block.pattern, notation)
+    made = {"name": block.name, "pattern": shown if notation == "text" else json.loads(shown), "mode": block.mode}
+    return json.dumps(made if block.limit is None else {**made, "limit": block.limit})
 
 
 @given(st.integers(-LIMIT, LIMIT) | st.integers(-10_000, 10_000).map(lambda n: n * 1_000_000))
@@ -141,7 +141,7 @@ def test_what_is_not_asked_for_is_not_drawn(pattern):
     assert len(pattern.steps()) <= 2
     assert not pattern.guards()
     assert pattern.absence is None
-    assert not [*conditions_of(pattern.root)]
+    assert not [*walk_conditions(pattern.root)]
     assert not isinstance(pattern.root, Timed)
     assert not pattern.key_variables()
 
@@ -149,7 +149,7 @@ def test_what_is_not_asked_for_is_not_drawn(pattern):
 @given(patterns(variables=True))
 def test_with_variables_every_pattern_has_a_key(pattern):
     assert pattern.key_variables() == ("x",)
-    assert {step.filter for step in steps_of(pattern.root)} <= {named.name for named in pattern.filters}
+    assert {step.filter for step in walk_steps(pattern.root)} <= {named.name for named in pattern.filters}
 
 
 @given(patterns())

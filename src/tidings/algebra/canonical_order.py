@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from tidings import model
-from tidings.model.values import kind_of
+from tidings.model.values import get_kind
 
 Key: TypeAlias = "tuple[Any, ...]"
 
@@ -36,7 +36,7 @@ def value_key(value: model.Scalar | None) -> Key:
             return ("quantity", unit, amount)
         case model.Point(lon, lat):
             return ("place", lon, lat)
-    return (str(kind_of(value)), value)
+    return (str(get_kind(value)), value)
 
 
 def _content_key(condition: model.Condition) -> Key:

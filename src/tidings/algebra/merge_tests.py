@@ -84,7 +84,7 @@ def unite_conditions(
         match condition:
             # Equal text may name a concept by a synonym, so it stays a set; a range of texts never does.
             case model.Is(kind=kind) | model.In(kind=kind) if value_set is None or kind is model.Kind.TEXT:
-                values.update(dict.fromkeys(model.scalars_of(condition)))
+                values.update(dict.fromkeys(model.list_scalars(condition)))
             case model.Is() | model.In() | model.Range() if value_set is not None:
                 ordered.setdefault(value_set.space, {})[condition] = value_set.spans
             case model.InNetworks(blocks):
@@ -112,7 +112,7 @@ def _express_spans(space: Space, parts: dict[model.Condition, Spans]) -> Iterabl
         return
     for condition in to_conditions(space, spans):
         if space is Space.TEXT and not isinstance(condition, model.Range):
-            yield from (model.Range(value, value) for value in model.scalars_of(condition))
+            yield from (model.Range(value, value) for value in model.list_scalars(condition))
         else:
             yield condition
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tidings.algebra.law.bind import fold_names
 from tidings.algebra.law.requirements import UNDECLARED, RequirementTracker
 from tidings.concepts import Vocabulary
-from tidings.model import Compare, Comparison, Schema, get_other_name, require_filter, tests
+from tidings.model import Compare, Comparison, Schema, get_other_name, require_filter, walk_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,7 +45,7 @@ def infer_schema(filters: Iterable[Filter], *, ontology: Ontology | None = None)
 
 def _find_incomparable(trees: list[Filter], attributes: dict[str, Attribute]) -> Iterator[tuple[str, str]]:
     """Yield pairs of attributes that a filter compares although other filters use them as incomparable kinds."""
-    for name, test in (each for tree in trees for each in tests(tree)):
+    for name, test in (each for tree in trees for each in walk_tests(tree)):
         if isinstance(test.condition, Compare):
             other = get_other_name(name, test)
             left, right = attributes[name].kind, attributes[other].kind

@@ -14,7 +14,7 @@ from tidings.concepts.mistakes import refuse
 from tidings.concepts.spelling import did_you_mean
 from tidings.concepts.text_files import bare_stem, read_table
 from tidings.errors import BadRegion, UnknownRegion
-from tidings.model.areas import Area, area_of
+from tidings.model.areas import Area, build_area
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -148,7 +148,7 @@ def _area(geometry: Any) -> Area:
 def _check(polygons: list[Any]) -> Area:
     try:
         # GeoJSON allows a height after longitude and latitude; regions are flat.
-        return area_of([[[place[:2] for place in ring] for ring in rings] for rings in polygons])
+        return build_area([[[place[:2] for place in ring] for ring in rings] for rings in polygons])
     except (TypeError, KeyError):
         msg = "its coordinates are not lists of rings of places"
         raise BadRegion(msg) from None

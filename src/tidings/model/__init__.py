@@ -1,6 +1,6 @@
 """The nouns: values, filters, schemas, events, matches. No meaning yet, and nothing of ours below but errors."""
 
-from tidings.model.areas import Area, area_of
+from tidings.model.areas import Area, build_area
 from tidings.model.conditions import (
     Age,
     Compare,
@@ -19,7 +19,7 @@ from tidings.model.conditions import (
     WithinRegion,
     one_of,
 )
-from tidings.model.events import Event, EventBatch, EventLike, values_of
+from tidings.model.events import Event, EventBatch, EventLike, get_values
 from tidings.model.filters import (
     FALSE,
     KIND_BY_CONDITION,
@@ -35,12 +35,12 @@ from tidings.model.filters import (
     all_of,
     any_of,
     change_parts,
-    condition_kind,
+    get_condition_kind,
     get_other_name,
+    list_scalars,
     negate,
     require_filter,
-    scalars_of,
-    tests,
+    walk_tests,
 )
 from tidings.model.matches import DeadLetter, Matches
 from tidings.model.schema import Attribute, Schema
@@ -91,14 +91,14 @@ __all__ = [
     "WithinRegion",
     "all_of",
     "any_of",
-    "area_of",
+    "build_area",
     "change_parts",
-    "condition_kind",
+    "get_condition_kind",
     "get_other_name",
+    "get_values",
+    "list_scalars",
     "negate",
     "one_of",
     "require_filter",
-    "scalars_of",
-    "tests",
-    "values_of",
+    "walk_tests",
 ]

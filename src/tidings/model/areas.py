@@ -64,7 +64,7 @@ def holds_lon_lat(area: Area, lon: float, lat: float) -> bool:
     import shapely
 
     outline = shape(area)
-    west, south, east, north = bounds(area)
+    west, south, east, north = find_bounds(area)
     if not south <= lat <= north:
         return False
     # An unrolled ring may lie beyond 180 degrees, so the place is asked at each longitude that means the same. The box
@@ -88,7 +88,7 @@ def shape(area: Area) -> BaseGeometry:
 
 
 @lru_cache(maxsize=65536)
-def bounds(area: Area) -> tuple[float, float, float, float]:
+def find_bounds(area: Area) -> tuple[float, float, float, float]:
     """Return west, south, east, north of the unrolled area."""
     west, south, east, north = shape(area).bounds
     return west, south, east, north
@@ -149,7 +149,7 @@ def _format_place(place: tuple[float, float]) -> str:
     return " ".join(f"{number:g}" if abs(number) < 1e15 else f"{str(number)[:15]}..." for number in place)
 
 
-def area_of(polygons: Iterable[Iterable[Iterable[Iterable[float]]]]) -> Area:
+def build_area(polygons: Iterable[Iterable[Iterable[Iterable[float]]]]) -> Area:
     """Build an area from nested coordinate lists, as GeoJSON's MultiPolygon has them."""
     return Area(tuple(tuple(tuple(_check_pair(place) for place in ring) for ring in rings) for rings in polygons))
 

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.model.areas import Area
-from tidings.model.text_expressions import canonical_expression, compile_expression
-from tidings.model.values import Kind, Network, Point, Range, Scalar, check_text, check_value, kind_of
+from tidings.model.text_expressions import compile_expression, normalize_expression
+from tidings.model.values import Kind, Network, Point, Range, Scalar, check_text, check_value, get_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,7 +68,7 @@ class Is:
     def __post_init__(self) -> None:
         # The class is frozen, so its constructor is the one place that may normalize a field.
         object.__setattr__(self, "value", check_value(self.value))
-        object.__setattr__(self, "kind", kind_of(self.value))
+        object.__setattr__(self, "kind", get_kind(self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class In:
 
     def __post_init__(self) -> None:
         values = tuple(dict.fromkeys(check_value(value) for value in self.values))
-        kinds = {kind_of(value) for value in self.values}
+        kinds = {get_kind(value) for value in self.values}
         if len(kinds) > 1:
             msg = f"a set holds values of one kind, not {' and '.join(sorted(kinds))}"
             raise ValueError(msg)
@@ -120,7 +120,7 @@ class TextTest:
     def __post_init__(self) -> None:
         check_text(self.pattern)
         if self.op is TextOp.MATCHES:
-            object.__setattr__(self, "pattern", canonical_expression(self.pattern))
+            object.__setattr__(self, "pattern", normalize_expression(self.pattern))
             compile_expression(self.pattern, ignoring_case=self.ignoring_case)
 
 

@@ -44,7 +44,7 @@ def _refuse_unless(fits: bool, rule: str, value: object) -> None:
 
 
 EventLike: TypeAlias = Event | Mapping[str, EventValue]
-"""What public functions take as an event; `values_of` gives the mapping that filters see."""
+"""What public functions take as an event; `get_values` gives the mapping that filters see."""
 
 
 class EventBatch:
@@ -102,7 +102,7 @@ class EventBatch:
         return iter(self._rows)
 
 
-def values_of(event: EventLike) -> Mapping[str, EventValue]:
+def get_values(event: EventLike) -> Mapping[str, EventValue]:
     """Return what filters see of an event."""
     if isinstance(event, Event):
         event = event.values

@@ -142,16 +142,16 @@ def require_filter(tree: object) -> Filter:
     raise FilterError(msg, mistakes=(), text=None)
 
 
-def tests(tree: Filter, prefix: str = "") -> Iterator[tuple[str, Test]]:
+def walk_tests(tree: Filter, prefix: str = "") -> Iterator[tuple[str, Test]]:
     """Yield every test with its full attribute name; inside `has` the array's name goes before."""
     if not isinstance(tree, Test):
         for part in (tree.part,) if isinstance(tree, Not) else tree.parts:
-            yield from tests(part, prefix)
+            yield from walk_tests(part, prefix)
         return
     name = prefix + tree.attribute
     yield name, tree
     if isinstance(tree.condition, Has):
-        yield from tests(tree.condition.filter, f"{name}.")
+        yield from walk_tests(tree.condition.filter, f"{name}.")
 
 
 def change_parts(tree: And | Or | Not, change: Callable[[Filter], Filter]) -> Filter:
@@ -170,7 +170,7 @@ def get_other_name(name: str, test: Test) -> str:
     return name.removesuffix(test.attribute) + test.condition.other
 
 
-def scalars_of(condition: Condition) -> tuple[Any, ...]:  # callers know the kind, which no type here can say
+def list_scalars(condition: Condition) -> tuple[Any, ...]:  # callers know the kind, which no type here can say
     """Return the values a condition names: of equality, a set, or the ends of a range."""
     match condition:
         case Is(value):
@@ -198,7 +198,7 @@ KIND_BY_CONDITION: dict[type, Kind | None] = {
 """The kinds that conditions ask for by their class alone; those of the others depend on their values."""
 
 
-def condition_kind(condition: Condition) -> Kind | None:
+def get_condition_kind(condition: Condition) -> Kind | None:
     """Return the kind a condition asks of its attribute; `exists` and `is null` ask nothing."""
     if isinstance(condition, Is | In | Range | Compare):
         return condition.kind

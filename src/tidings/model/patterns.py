@@ -205,7 +205,7 @@ class Pattern:
 
     def steps(self) -> list[Step]:
         """Return the steps in the order they are written."""
-        return list(steps_of(self.root))
+        return list(walk_steps(self.root))
 
     def guards(self) -> tuple[str, ...]:
         """Return the names of the filters that stand under `not`."""
@@ -231,7 +231,7 @@ class Pattern:
         return tuple(sorted(set.intersection(*variables))) if variables else ()
 
 
-def children_of(node: Node) -> tuple[Node, ...]:
+def list_children(node: Node) -> tuple[Node, ...]:
     """Return the parts of a node, in order."""
     match node:
         case Sequence(parts, _) | Both(parts) | Either(parts):
@@ -247,16 +247,16 @@ def children_of(node: Node) -> tuple[Node, ...]:
 def walk_nodes(node: Node) -> Iterator[Node]:
     """Yield a node and everything below it, in the order it is written."""
     yield node
-    for part in children_of(node):
+    for part in list_children(node):
         yield from walk_nodes(part)
 
 
-def steps_of(node: Node) -> Iterator[Step]:
+def walk_steps(node: Node) -> Iterator[Step]:
     """Yield the steps of a node in the order they are written."""
     return (part for part in walk_nodes(node) if isinstance(part, Step))
 
 
-def conditions_of(node: Node) -> Iterator[Elapsed]:
+def walk_conditions(node: Node) -> Iterator[Elapsed]:
     """Yield the time conditions of a node and of what is below it."""
     return (condition for part in walk_nodes(node) if isinstance(part, Timed) for condition in part.conditions)
 

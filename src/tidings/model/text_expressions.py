@@ -21,7 +21,7 @@ class TextExpression(Protocol):
         """Return something if the expression matches the whole text."""
 
 
-def canonical_expression(expression: str) -> str:
+def normalize_expression(expression: str) -> str:
     """Return the expression with its slashes bare: only the text notation needs them escaped."""
     return re.sub(r"\\(.)", lambda match: "/" if match[1] == "/" else match[0], expression, flags=re.DOTALL)
 

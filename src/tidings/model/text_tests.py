@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @lru_cache(maxsize=16384)
-def text_test(test: TextTest) -> Callable[[str], bool]:
+def compile_text_test(test: TextTest) -> Callable[[str], bool]:
     """Return the test as a function of text; a `ValueError` when RE2 refuses the expression."""
     if test.op is TextOp.MATCHES:
         expression = compile_expression(test.pattern, ignoring_case=test.ignoring_case)
@@ -34,7 +34,7 @@ _METHODS = {TextOp.STARTS_WITH: "startswith", TextOp.ENDS_WITH: "endswith", Text
 
 
 def _test_wildcard(pattern: str) -> Callable[[str], bool]:
-    wildcard = compile_expression(like_expression(pattern), ignoring_case=False)
+    wildcard = compile_expression(to_expression(pattern), ignoring_case=False)
     return lambda value: wildcard.fullmatch(value) is not None
 
 
@@ -51,7 +51,7 @@ def split_like(pattern: str) -> list[tuple[str, bool]]:
     return [*parts, ("\\", True)] if escaped else parts
 
 
-def like_expression(pattern: str) -> str:
+def to_expression(pattern: str) -> str:
     """Return a wildcard pattern as an RE2 expression."""
     import re2  # late: a native library that only filters with `like` or `matches` need
 

@@ -103,7 +103,7 @@ class Range:
                 object.__setattr__(self, f"{end}_open", False)
             else:
                 object.__setattr__(self, end, check_value(value))
-        kinds = {kind_of(end) for end in (self.low, self.high) if end is not None}
+        kinds = {get_kind(end) for end in (self.low, self.high) if end is not None}
         if len(kinds) > 1 or not all(kind.has_order for kind in kinds):
             msg = f"the ends of a range are two numbers, two texts or two times, not {' and '.join(sorted(kinds))}"
             raise BadValue(msg)
@@ -118,7 +118,7 @@ class Range:
     def kind(self) -> Kind | None:
         """The kind of the ends, or nothing when there is no end."""
         end = self.low if self.low is not None else self.high
-        return None if end is None else kind_of(end)
+        return None if end is None else get_kind(end)
 
 
 KIND_BY_TYPE: dict[type, Kind] = {
@@ -132,7 +132,7 @@ KIND_BY_TYPE: dict[type, Kind] = {
 """The kinds of values without a unit."""
 
 
-def kind_of(value: Scalar) -> Kind:
+def get_kind(value: Scalar) -> Kind:
     """Return the kind a literal has by itself."""
     kind = Kind.NUMBER if type(value) is Quantity else KIND_BY_TYPE.get(type(value))
     if kind is None:
@@ -159,7 +159,7 @@ def check_value(value: Scalar) -> Scalar:
         case Quantity(amount=amount):
             check_value(amount)
             return value
-    kind_of(value)
+    get_kind(value)
     return value
 
 

@@ -332,7 +332,7 @@ def _are_disjoint(placements: Iterable[_Placement]) -> bool:
 
 def _refuse_unclear(pattern: Pattern) -> None:
     called = [step.name for step in pattern.steps()]
-    for condition in patterns.conditions_of(pattern.root):
+    for condition in patterns.walk_conditions(pattern.root):
         for label in (condition.late.label, condition.early.label):
             if called.count(label) != 1:
                 msg = f"`t({label})` must mean exactly one step; give the step a label of its own: `one:{label}`"

@@ -16,7 +16,7 @@ from tidings.algebra import evaluate
 from tidings.algebra.law.coerce import coerce
 from tidings.algebra.law.raw_values import flatten, is_missing, iterate_leaves
 from tidings.concepts import parse_now
-from tidings.model import Event, EventLike, Schema, values_of
+from tidings.model import Event, EventLike, Schema, get_values
 
 if TYPE_CHECKING:
     from tidings.model.patterns import Pattern
@@ -55,7 +55,7 @@ def judge_events(
         at = _read_time(event, time)
         until = until if at is None else max(until, at)
         names = frozenset(named.name for named in pattern.filters if evaluate(named.filter, event, schema=schema))
-        values = _read_values(pattern, values_of(event), schema)
+        values = _read_values(pattern, get_values(event), schema)
         rows.append(SeenEvent(until if at is None else at, names, values, timed=at is not None))
     return rows
 
@@ -63,7 +63,7 @@ def judge_events(
 def _read_time(event: EventLike, name: str) -> int | None:
     """Return an event's time, if it has one that can be read; a datetime without a zone is in UTC."""
     own_time = event.time if isinstance(event, Event) else None
-    value = values_of(event).get(name) if own_time is None else own_time
+    value = get_values(event).get(name) if own_time is None else own_time
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if not isinstance(value, date) or is_missing(value):

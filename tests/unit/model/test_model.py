@@ -13,7 +13,7 @@ import tidings as td
 from tidings.algebra.law.requirements import RequirementTracker
 from tidings.concepts import Vocabulary
 from tidings.errors import BadRegion, SchemaError
-from tidings.model import And, EventBatch, In, Is, Kind, Not, Or, Range, Test, area_of, one_of
+from tidings.model import And, EventBatch, In, Is, Kind, Not, Or, Range, Test, build_area, one_of
 from tidings.model.arrow_types import to_rows
 
 
@@ -63,7 +63,7 @@ def test_filters_pickle_and_hash():
 )
 def test_rings_that_enclose_nothing_are_refused(ring, words):
     with pytest.raises(BadRegion, match=words):
-        area_of([[ring]])
+        build_area([[ring]])
 
 
 def test_schemas_report_all_mistakes_together():
@@ -220,10 +220,10 @@ def test_a_value_that_python_cannot_hold_is_bad_where_it_is_declared_and_nobodys
         searches = td.Matcher(schema=schema)
         searches.add_many([("t", "t < 2000-01-01"), ("s", "s = 'ok'"), ("o", "other = 'x'")])
         for column, name in ((far, "t"), (torn, "s")):
-            found = searches.match_many(pa.table({name: column, "other": ["x", "x"]}), on_error="collect")
-            assert [sorted(ids) for ids in found.by_event()] == [sorted([name, "o"]), [] if schema else ["o"]]
-            assert [letter.index for letter in found.dead_letters] == ([1] if schema else [])
-            assert all(f"`{name}`" in letter.reason for letter in found.dead_letters)
+            matches = searches.match_many(pa.table({name: column, "other": ["x", "x"]}), on_error="collect")
+            assert [sorted(ids) for ids in matches.by_event()] == [sorted([name, "o"]), [] if schema else ["o"]]
+            assert [letter.index for letter in matches.dead_letters] == ([1] if schema else [])
+            assert all(f"`{name}`" in letter.reason for letter in matches.dead_letters)
 
 
 def test_times_in_any_zone_and_unit_are_read_wherever_they_stand():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.algebra.law.evaluate import EARTH_RADIUS_M, compute_distance_m
 from tidings.model import Near, Within
-from tidings.model.areas import TURN, bounds, shape
+from tidings.model.areas import TURN, find_bounds, shape
 
 if TYPE_CHECKING:
     from tidings.model import Area, Condition
@@ -72,7 +72,7 @@ def _area_contains_area(outer: Area, inner: Area) -> bool:
 
 def _is_near_one_turn(area: Area) -> bool:
     """Tell whether shifting by one turn decides an area: points are tested at most one turn away."""
-    west, _, east, _ = bounds(area)
+    west, _, east, _ = find_bounds(area)
     return west > -1.5 * TURN and east < 1.5 * TURN
 
 
@@ -97,7 +97,7 @@ def _are_disjoint(first: Any, second: Any) -> bool:
 
 def _estimate_farthest_m(circle: Near, area: Area) -> float:
     """Return an upper bound of the distance to any point of the area: along the meridian, then the parallel."""
-    west, south, east, north = bounds(area)
+    west, south, east, north = find_bounds(area)
     lon, lat = circle.center.lon, circle.center.lat
     across = min(max(abs(west + turn - lon), abs(east + turn - lon)) for turn in (0.0, -TURN, TURN))
     widest = 1.0 if south <= 0 <= north else max(math.cos(math.radians(south)), math.cos(math.radians(north)))

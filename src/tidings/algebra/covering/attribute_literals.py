@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tidings.algebra.covering.value_sets import ValueSet, to_value_set
 from tidings.algebra.law.typed_attribute import AS_IS, Label, resolve_attribute, strip_unit
 from tidings.errors import UnknownUnit
-from tidings.model import Compare, Condition, Exists, IsNull, Not, Quantifier, Quantity, Test, scalars_of
+from tidings.model import Compare, Condition, Exists, IsNull, Not, Quantifier, Quantity, Test, list_scalars
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -80,7 +80,7 @@ def to_literal(tree: Filter, now: datetime | None, ontology: Ontology) -> Litera
 
 def _is_resolved(condition: Condition, ontology: Ontology) -> bool:
     """Tell whether the amounts compare as plain numbers: all of them are in the base unit of one dimension."""
-    units = {value.unit for value in scalars_of(condition) if isinstance(value, Quantity)}
+    units = {value.unit for value in list_scalars(condition) if isinstance(value, Quantity)}
     try:
         return len(units) == 1 and {ontology.base_unit(unit) for unit in units} == units
     except UnknownUnit:

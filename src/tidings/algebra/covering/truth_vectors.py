@@ -32,7 +32,7 @@ from tidings.algebra.covering.value_sets import Space
 from tidings.algebra.law.evaluate import Setting, satisfies
 from tidings.concepts import Ontology
 from tidings.errors import TidingsError
-from tidings.model import Compare, Comparison, In, Is, IsA, Near, SameText, TextTest, Within, WithinRegion, scalars_of
+from tidings.model import Compare, Comparison, In, Is, IsA, Near, SameText, TextTest, Within, WithinRegion, list_scalars
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -195,7 +195,7 @@ class _VectorTable:
         named: set[int | None] = set()  # the concepts that equality conditions name
         if self._context.is_concept:
             equalities = [condition for condition in self._conditions if isinstance(condition, Is | In)]
-            values = [value for condition in equalities for value in scalars_of(condition)]
+            values = [value for condition in equalities for value in list_scalars(condition)]
             named = {self._context.ontology.code(str(value), tree=tree) for value in values}
         concepts = self._concepts[tree]
         # A stretch whose concepts are all named by equalities holds no other value, so it adds no vector.

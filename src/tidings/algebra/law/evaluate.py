@@ -21,7 +21,7 @@ from tidings.algebra.law.requirements import collect_requirements
 from tidings.algebra.law.typed_attribute import Mismatch, resolve_attribute, resolve_compared, strip_unit
 from tidings.concepts import Ontology, Vocabulary, parse_now
 from tidings.errors import AmbiguousConcept
-from tidings.model.text_tests import text_test
+from tidings.model.text_tests import compile_text_test
 from tidings.model.values import KIND_BY_TYPE
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def satisfies(value: Any, condition: model.Condition, setting: Setting) -> bool:
         case model.SameText() as same:
             return isinstance(value, str) and value.casefold() in same.folded
         case model.TextTest() as test:
-            return text_test(test)(value)
+            return compile_text_test(test)(value)
         case model.IsA(concept, tree):
             return _is_a(value, concept, tree, setting.ontology)
         case model.Within(area):

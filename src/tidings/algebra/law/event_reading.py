@@ -26,7 +26,7 @@ from tidings.algebra.law.raw_values import (
 )
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute
 from tidings.errors import BadEvent, OntologyError, TidingsError
-from tidings.model import Address, Kind, Point, Quantity, Range, values_of
+from tidings.model import Address, Kind, Point, Quantity, Range, get_values
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -84,7 +84,7 @@ class AttributeReader:
     def read(self, event: EventLike, now: datetime) -> Reading:
         """Return the reading, or raise `BadEvent` with the attribute and the reason."""
         try:
-            return self._read(values_of(event), now)
+            return self._read(get_values(event), now)
         except RecursionError:
             msg = "the event's lists or records are nested too deeply"
             raise BadEvent(msg, attribute=None) from None

@@ -27,10 +27,10 @@ from tidings.model import (
     Quantity,
     Schema,
     Test,
-    condition_kind,
+    get_condition_kind,
     get_other_name,
-    scalars_of,
-    tests,
+    list_scalars,
+    walk_tests,
 )
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class RequirementTracker:
         """Count the demands of a filter; if one is refused, nothing is counted. `witness` names it in errors."""
         counts = self._counts.find_counts(tree)
         if counts is None:
-            self._add(list(tests(tree)), witness)
+            self._add(list(walk_tests(tree)), witness)
             return
         for count in counts:
             count.count += 1
@@ -67,7 +67,7 @@ class RequirementTracker:
         """Uncount the demands of a filter that `add` counted."""
         counts = self._counts.find_counts(tree)
         if counts is None:
-            for name, demand in self._iterate_demands(list(tests(tree))):
+            for name, demand in self._iterate_demands(list(walk_tests(tree))):
                 self._counts.decrease(self._counts.demands[name][demand])
             return
         for count in counts:
@@ -95,9 +95,9 @@ class RequirementTracker:
 
     def derive_demand(self, name: str, condition: Condition) -> Demand:
         """Return the kind and unit that a condition demands of the attribute with this full name."""
-        units = {value.unit for value in scalars_of(condition) if isinstance(value, Quantity)}
+        units = {value.unit for value in list_scalars(condition) if isinstance(value, Quantity)}
         asks_unit = units and self._ontology.unit(name) is None
-        return Demand(condition_kind(condition), self._ontology.base_unit(units.pop()) if asks_unit else None)
+        return Demand(get_condition_kind(condition), self._ontology.base_unit(units.pop()) if asks_unit else None)
 
     def find_kinds(self, name: str) -> set[Kind | None]:
         """Return the kinds that filters use the attribute as; amounts in an undeclared unit count as `None`."""

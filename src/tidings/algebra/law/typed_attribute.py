@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from tidings import model
-from tidings.model.values import KIND_BY_TYPE, kind_of
+from tidings.model.values import KIND_BY_TYPE, get_kind
 
 Label: TypeAlias = "tuple[str, str, bool]"
 """All of a `TypedAttribute` but its name: the kind, the unit, and whether numbers may come without it."""
@@ -124,7 +124,7 @@ def resolve_compared(condition: model.Compare) -> TypedAttribute:
 def collect_attributes(tree: model.Filter) -> set[TypedAttribute]:
     """Return the keys of all attributes that the tests of a bound filter look up, by full names."""
     attributes = set()
-    for name, test in model.tests(tree):
+    for name, test in model.walk_tests(tree):
         attributes.add(resolve_attribute(name, test.condition))
         if isinstance(test.condition, model.Compare):
             attributes.add(resolve_compared(test.condition)._replace(name=model.get_other_name(name, test)))
@@ -132,11 +132,11 @@ def collect_attributes(tree: model.Filter) -> set[TypedAttribute]:
 
 
 def _resolve_by_values(name: str, condition: model.Condition) -> TypedAttribute:
-    values = model.scalars_of(condition)
+    values = model.list_scalars(condition)
     unit = next((value.unit for value in values if type(value) is model.Quantity), "")
     if unit:
         return TypedAttribute(name, "number", unit, bare=False)
-    return TypedAttribute(name, kind_of(values[0]).value)
+    return TypedAttribute(name, get_kind(values[0]).value)
 
 
 def strip_unit(condition: model.Condition) -> model.Condition:

@@ -16,7 +16,7 @@ from tidings.kernels.array_types import Int32Array, IntArray
 from tidings.kernels.papers import baselines as kernels
 from tidings.lang import parse
 from tidings.model import Test, TextTest
-from tidings.model.text_tests import text_test
+from tidings.model.text_tests import compile_text_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +100,7 @@ class Expressions:
             tree = parse(filter) if isinstance(filter, str) else filter
             assert isinstance(tree, Test)
             assert isinstance(tree.condition, TextTest)
-            self._tests.append(text_test(tree.condition))
+            self._tests.append(compile_text_test(tree.condition))
 
     def count_matches(self, prepared: list[dict[str, EventValue]]) -> IntArray:
         """Return how many expressions each event satisfies."""

@@ -16,7 +16,7 @@ from tidings.concepts import Vocabulary
 from tidings.errors import FilterWarning
 from tidings.lang.diagnostics import format_excerpt
 from tidings.lang.source_map import VALUE
-from tidings.model import Compare, get_other_name, tests
+from tidings.model import Compare, get_other_name, walk_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +35,7 @@ def find_ambiguous_words(
     bare = {id(test) for test in source_map.bare_words}
     vocabulary = vocabulary or Vocabulary()
     filter_warnings = []
-    for name, test in tests(tree):
+    for name, test in walk_tests(tree):
         if id(test) not in bare or vocabulary.has_attribute(get_other_name(name, test)):
             continue
         assert isinstance(test.condition, Compare)

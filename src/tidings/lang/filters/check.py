@@ -71,7 +71,7 @@ class FilterChecker:
             self._add_mistake(test, message, VALUE)
 
     def _check_kind(self, name: str, attribute: model.Attribute, condition: model.Condition) -> None:
-        required, kind = model.condition_kind(condition), attribute.kind
+        required, kind = model.get_condition_kind(condition), attribute.kind
         if required is None or attribute.accepts(required):
             if kind is model.Kind.NUMBER and self._vocabulary.concepts.unit(name) is None:
                 _refuse_units(name, condition)
@@ -92,9 +92,9 @@ class FilterChecker:
         if isinstance(condition, model.IsA):
             self._ontology.require(condition.concept, tree=tree)
         elif self._find_declaration(name).kind is model.Kind.CONCEPT and isinstance(condition, model.Is | model.In):
-            for value in model.scalars_of(condition):
+            for value in model.list_scalars(condition):
                 self._ontology.require(value, tree=tree)
-        for value in model.scalars_of(condition):
+        for value in model.list_scalars(condition):
             if isinstance(value, model.Quantity):
                 unit = self._ontology.unit(name)
                 if unit is None:
@@ -126,7 +126,7 @@ _WAYS_OUT = {
 
 def _refuse_units(name: str, condition: model.Condition) -> None:
     """Refuse an amount with a unit where the attribute is a number without one."""
-    unit = next((value.unit for value in model.scalars_of(condition) if isinstance(value, model.Quantity)), None)
+    unit = next((value.unit for value in model.list_scalars(condition) if isinstance(value, model.Quantity)), None)
     if unit is not None:
         way_out = f"write the number alone, or declare the unit of `{name}` in the ontology"
         msg = f"`{name}` is declared number without a unit, and this is in `{unit}`; {way_out}"
@@ -135,13 +135,13 @@ def _refuse_units(name: str, condition: model.Condition) -> None:
 
 def _convert_literals(condition: model.Condition, kind: model.Kind | None) -> model.Condition:
     """Convert text literals to times or addresses where the attribute is of that kind."""
-    if kind not in (model.Kind.TIME, model.Kind.IP) or model.condition_kind(condition) is not model.Kind.TEXT:
+    if kind not in (model.Kind.TIME, model.Kind.IP) or model.get_condition_kind(condition) is not model.Kind.TEXT:
         return condition
     match condition, kind:
         case ((model.Is() | model.In()), model.Kind.IP):
-            return model.InNetworks(tuple(value_text.parse_network(value) for value in model.scalars_of(condition)))
+            return model.InNetworks(tuple(value_text.parse_network(value) for value in model.list_scalars(condition)))
         case ((model.Is() | model.In()), model.Kind.TIME):
-            return model.one_of(value_text.parse_moment(value) for value in model.scalars_of(condition))
+            return model.one_of(value_text.parse_moment(value) for value in model.list_scalars(condition))
         case model.Range(low, high), model.Kind.TIME:
             ends = [None if end is None else value_text.parse_moment(str(end)) for end in (low, high)]
             return replace(condition, low=ends[0], high=ends[1])

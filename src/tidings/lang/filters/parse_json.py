@@ -223,7 +223,7 @@ def _read_within(_: str, fields: dict[str, Any]) -> model.Condition:
             msg = "`geometry` is a GeoJSON Polygon or MultiPolygon"
             raise ValueError(msg)
     try:
-        return model.Within(model.area_of(polygons))
+        return model.Within(model.build_area(polygons))
     except TypeError:
         msg = "`coordinates` is not nested as GeoJSON nests it"
         raise ValueError(msg) from None

@@ -11,7 +11,7 @@ from datetime import datetime
 from ipaddress import IPv6Network, ip_network
 from typing import TYPE_CHECKING, Any
 
-from tidings.model import Area, Quantity, Range, area_of
+from tidings.model import Area, Quantity, Range, build_area
 from tidings.model.values import check_float, check_int, to_utc
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def parse_polygon(token: str) -> Area:
     except ValueError:
         msg = "a polygon is written POLYGON((lon lat, lon lat, ..., lon lat))"
         raise ValueError(msg) from None
-    return area_of(nested if several else [nested])
+    return build_area(nested if several else [nested])
 
 
 def _parse_rings(body: str, depth: int) -> list[Any]:

@@ -45,7 +45,7 @@ def find_mistakes(draft: PatternDraft) -> list[Mistake]:
     mistakes = [*_find_repeated_names(draft)]
     if draft.root is None:
         return mistakes
-    steps = [step for step in patterns.steps_of(draft.root) if step.filter != HOLE]
+    steps = [step for step in patterns.walk_steps(draft.root) if step.filter != HOLE]
     variables = {named.name: {variable for _, variable in named.variables} for named in draft.filters}
     guards = [*_list_guards(draft, draft.root, variables)]
     used = [(step.filter, draft.source_map.locate(step)) for step in steps] + [(name, span) for name, span, _ in guards]
@@ -96,7 +96,7 @@ def _find_repeated_labels(draft: PatternDraft, steps: list[patterns.Step]) -> It
 def _find_condition_mistakes(draft: PatternDraft, root: patterns.Node, steps: list[patterns.Step]) -> Iterator[Mistake]:
     called = Counter(step.name for step in steps)
     whole = not draft.source_map.mistakes  # a part that was not read may have the label
-    for condition in patterns.conditions_of(root):
+    for condition in patterns.walk_conditions(root):
         for index, moment in enumerate((condition.late, condition.early), start=1):
             count = called[moment.label]
             if count > 1:
@@ -130,7 +130,7 @@ def _list_joints(
     node: patterns.Node, before: set[str], variables: Mapping[str, set[str]]
 ) -> Iterator[tuple[patterns.Joint, set[str]]]:
     if not isinstance(node, patterns.Sequence):
-        for part in patterns.children_of(node):
+        for part in patterns.list_children(node):
             yield from _list_joints(part, before, variables)
         return
     for i, part in enumerate(node.parts):

@@ -24,7 +24,7 @@ from tidings.lang.patterns.tokens import (
     tokenize_filters,
 )
 from tidings.lang.source_map import SourceMap, SourceSpan
-from tidings.model.patterns import NamedFilter, steps_of
+from tidings.model.patterns import NamedFilter, walk_steps
 
 if TYPE_CHECKING:
     from tidings.concepts import Vocabulary
@@ -62,7 +62,7 @@ def read_text_draft(text: str, vocabulary: Vocabulary) -> PatternDraft:
     root, absence = ExpressionParser(expression, end, source_map).parse()
     names = {named.name for named in filters}
     if root is not None:
-        names |= {step.label for step in steps_of(root) if step.label}
+        names |= {step.label for step in walk_steps(root) if step.label}
     _refuse_other_events(definitions, names, source_map)
     return PatternDraft(tuple(filters), root, absence, source_map)
 

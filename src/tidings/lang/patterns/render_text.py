@@ -11,7 +11,7 @@ from tidings.lang.patterns.durations import format_duration
 from tidings.lang.patterns.time_conditions import render_condition, render_label
 from tidings.lang.patterns.tokens import find_step_attributes, tokenize_filters
 from tidings.model import TRUE, Or
-from tidings.model.patterns import Both, Either, Repeat, Sequence, Step, Timed, steps_of
+from tidings.model.patterns import Both, Either, Repeat, Sequence, Step, Timed, walk_steps
 
 if TYPE_CHECKING:
     from tidings.model.patterns import NamedFilter, Node, Pattern
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def render_pattern_text(pattern: Pattern) -> str:
     """Return the pattern in text notation: a line for each filter, and the expression."""
     groups = groupby(pattern.filters, key=lambda named: (named.filter, named.variables))
-    names = {named.name for named in pattern.filters} | {step.label for step in steps_of(pattern.root) if step.label}
+    names = {named.name for named in pattern.filters} | {step.label for step in walk_steps(pattern.root) if step.label}
     lines = [_render_definition(list(alike), names) for _, alike in groups]
     return "\n".join([*lines, _render_root(pattern)])
 

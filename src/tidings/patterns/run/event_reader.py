@@ -26,7 +26,7 @@ from tidings.kernels.patterns.symbol_lists import group_by_event, take_lists
 from tidings.matcher import Matcher
 from tidings.model import DeadLetter, Event, EventBatch
 from tidings.model.arrow_types import to_rows
-from tidings.model.events import values_of
+from tidings.model.events import get_values
 from tidings.patterns.run.event_archive import EventRecords, concat_records
 from tidings.patterns.run.event_times import EARLIEST, EPOCH, NO_TIME, look_up, read_time, read_times
 from tidings.patterns.run.mismatch_counts import PatternMismatchCounts
@@ -227,7 +227,7 @@ class EventReader:
         return EncodedEvents(times, records, ends, symbols, columns), [dead[place] for place in sorted(dead)]
 
     def _read_row(self, event: Any, number: int, names: ValueNumbers) -> tuple[int, Any, dict[str, Any], list[int]]:
-        values = values_of(event)
+        values = get_values(event)
         time = event.time if isinstance(event, Event) and event.time is not None else look_up(values, self.time)
         id_ = event.id if isinstance(event, Event) and event.id is not None else values.get(self.event_id)
         fields = {name: look_up(values, name) for name in self.keep}

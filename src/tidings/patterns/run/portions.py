@@ -18,7 +18,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from tidings.kernels.array_types import IntArray
-from tidings.model.patterns import Gap, Pattern, Sequence, Timed, conditions_of, walk_nodes
+from tidings.model.patterns import Gap, Pattern, Sequence, Timed, walk_conditions, walk_nodes
 from tidings.patterns.pattern_set import PatternCatalog, PatternSet, StreamSettings
 from tidings.patterns.run.machine import Ways, find_ways, map_filters
 
@@ -118,6 +118,6 @@ def format_key(key: Any) -> str:
 
 def _sum_bounds(pattern: Pattern) -> int:
     """Return all bounds of a pattern together: longer than any bounded part of it can live."""
-    conditions = sum(condition.high or 0 for condition in conditions_of(pattern.root))
+    conditions = sum(condition.high or 0 for condition in walk_conditions(pattern.root))
     withins = sum(node.within or 0 for node in walk_nodes(pattern.root) if isinstance(node, Timed))
     return conditions + withins + (pattern.absence.span if pattern.absence else 0)

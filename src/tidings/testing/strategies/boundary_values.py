@@ -27,18 +27,18 @@ _METRES_PER_DEGREE = 111_195.08
 
 def find_boundary_values(trees: Iterable[model.Filter], world: World) -> dict[str, list[EventValue]]:
     """Return, by full attribute name, values at the boundaries of the filters' conditions."""
-    values_of: dict[str, dict[EventValue, None]] = defaultdict(dict)
+    get_values: dict[str, dict[EventValue, None]] = defaultdict(dict)
     pairs: list[tuple[str, str]] = []
     for tree in trees:
-        for written, test in model.tests(tree):
+        for written, test in model.walk_tests(tree):
             name = world.canonical(written)
-            values_of[name].update(dict.fromkeys(_boundary_values(test.condition, world)))
+            get_values[name].update(dict.fromkeys(_boundary_values(test.condition, world)))
             if isinstance(test.condition, model.Compare):
                 pairs.append((name, written.removesuffix(test.attribute) + test.condition.other))
     for left, right in pairs:  # attributes that are compared draw from the same values
-        both = {**values_of[left], **values_of[right]} or dict.fromkeys(_DEFAULTS.get(_find_kind(left, world), ()))
-        values_of[left], values_of[right] = both, both
-    return {name: [*values, *_midpoints(values)] for name, values in values_of.items()}
+        both = {**get_values[left], **get_values[right]} or dict.fromkeys(_DEFAULTS.get(_find_kind(left, world), ()))
+        get_values[left], get_values[right] = both, both
+    return {name: [*values, *_midpoints(values)] for name, values in get_values.items()}
 
 
 _DEFAULTS: dict[model.Kind | None, tuple[EventValue, ...]] = {
@@ -61,7 +61,7 @@ def _find_kind(name: str, world: World) -> model.Kind | None:
 def _boundary_values(condition: model.Condition, world: World) -> Iterator[EventValue]:
     match condition:
         case model.Is() | model.In() | model.Range():
-            for value in model.scalars_of(condition):
+            for value in model.list_scalars(condition):
                 yield from _neighbours(value)
         case model.SameText(values):
             for value in values:
@@ -71,7 +71,7 @@ def _boundary_values(condition: model.Condition, world: World) -> Iterator[Event
         case model.IsA(concept):
             yield concept
         case model.Age(range):
-            for seconds in model.scalars_of(range):
+            for seconds in model.list_scalars(range):
                 yield from _times_ago(seconds, world.now)
         case model.Within(area):
             yield from spots_of(area)

@@ -93,9 +93,9 @@ def _is_indexable(condition: model.Condition) -> bool:
     """Tell whether the papers' indexes support a condition; they lack ranges of text and integers beyond 2^53."""
     match condition:
         case model.Is() | model.In() | model.Range():
-            return all(not isinstance(value, int) or abs(value) <= EXACT for value in model.scalars_of(condition)) and (
-                not isinstance(condition, model.Range) or condition.kind is not model.Kind.TEXT
-            )
+            return all(
+                not isinstance(value, int) or abs(value) <= EXACT for value in model.list_scalars(condition)
+            ) and (not isinstance(condition, model.Range) or condition.kind is not model.Kind.TEXT)
     return isinstance(condition, model.IsA | model.Exists)
 
 

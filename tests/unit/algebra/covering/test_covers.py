@@ -5,7 +5,7 @@ import pytest
 import tidings as td
 from tidings.concepts import Currencies, Tree
 from tidings.errors import FilterError, KindConflict, UnknownRegion
-from tidings.model import And, Has, Is, Not, Range, Test, TextOp, TextTest, all_of, any_of, area_of
+from tidings.model import And, Has, Is, Not, Range, Test, TextOp, TextTest, all_of, any_of, build_area
 
 ONE = td.Schema({"a": "number", "b": "number", "t": "text", "p": "place"}, closed=False)
 TREE = Tree({"goods": [], "computer": ["goods"], "laptop": ["computer"], "phone": ["goods"]}, {"laptop": ["notebook"]})
@@ -152,8 +152,8 @@ DECLARED = td.Schema(
 def test_what_covers_only_where_kinds_are_declared(wide, narrow):
     assert covers(wide, narrow, schema=DECLARED)
     assert not covers(wide, narrow)
-    known = td.Schema(dict.fromkeys(DECLARED, "several any"))
-    assert not covers(wide, narrow, schema=known)
+    schema = td.Schema(dict.fromkeys(DECLARED, "several any"))
+    assert not covers(wide, narrow, schema=schema)
 
 
 def test_a_column_of_strings_is_text_for_certain_and_an_address_perhaps():
@@ -185,13 +185,13 @@ def test_one_value_meets_and_separates():
 
 def test_concepts_lie_below_concepts():
     shop = td.Ontology(trees={"goods": TREE})
-    said = td.Schema({"k": "concept goods"})
+    schema = td.Schema({"k": "concept goods"})
     assert covers("k is a 'computer'", "k is a 'notebook'", ontology=shop)
     assert covers("k is a 'computer'", "k = 'laptop'", ontology=shop)
-    assert covers("k = 'laptop'", "k = 'notebook'", ontology=shop, schema=said)
+    assert covers("k = 'laptop'", "k = 'notebook'", ontology=shop, schema=schema)
     assert not covers("k = 'laptop'", "k = 'notebook'", ontology=shop)
     assert not covers("k is a 'laptop'", "k is a 'computer'", ontology=shop)
-    assert covers("k = 'laptop'", "k is a 'laptop'", ontology=shop, schema=said)
+    assert covers("k = 'laptop'", "k is a 'laptop'", ontology=shop, schema=schema)
     assert not covers("k = 'laptop'", "k is a 'laptop'", ontology=shop)
 
 
@@ -212,8 +212,8 @@ def test_amounts_compare_once_their_units_are_known():
 def test_regions_compare_once_they_are_known():
     towns = td.Regions(
         {
-            "town": area_of([[[(0, 0), (4, 0), (4, 4), (0, 4), (0, 0)]]]),
-            "downtown": area_of([[[(1, 1), (2, 1), (2, 2), (1, 2), (1, 1)]]]),
+            "town": build_area([[[(0, 0), (4, 0), (4, 4), (0, 4), (0, 0)]]]),
+            "downtown": build_area([[[(1, 1), (2, 1), (2, 2), (1, 2), (1, 1)]]]),
         }
     )
     assert covers("p within @town", "p within @downtown", regions=towns)

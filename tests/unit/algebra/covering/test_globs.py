@@ -6,7 +6,7 @@ import pytest
 
 from tidings.algebra.covering.globs import excludes, includes, to_glob
 from tidings.model import TextOp, TextTest
-from tidings.model.text_tests import text_test
+from tidings.model.text_tests import compile_text_test
 
 WORDS = ["".join(word) for size in range(6) for word in product("abc", repeat=size)]
 TEXTS = ["", "a", "b", "ab", "ba", "aa"]
@@ -15,19 +15,19 @@ PATTERNS += [TextTest(TextOp.LIKE, text) for text in ["a", "ab", "?", "a?", "a*b
 
 
 @pytest.fixture(scope="module")
-def accepted():
-    return {test: frozenset(filter(text_test(test), WORDS)) for test in PATTERNS}
+def words_of():
+    return {test: frozenset(filter(compile_text_test(test), WORDS)) for test in PATTERNS}
 
 
-def test_inclusion_is_told_exactly(accepted):
+def test_inclusion_is_told_exactly(words_of):
     for wide, narrow in product(PATTERNS, repeat=2):
-        told = includes(to_glob(wide), to_glob(narrow))
-        assert told is (accepted[wide] >= accepted[narrow]), (wide, narrow)
+        verdict = includes(to_glob(wide), to_glob(narrow))
+        assert verdict is (words_of[wide] >= words_of[narrow]), (wide, narrow)
 
 
-def test_having_nothing_in_common_is_told_exactly(accepted):
-    for one, two in product(PATTERNS, repeat=2):
-        assert excludes(to_glob(one), to_glob(two)) is (not accepted[one] & accepted[two]), (one, two)
+def test_having_nothing_in_common_is_told_exactly(words_of):
+    for first, second in product(PATTERNS, repeat=2):
+        assert excludes(to_glob(first), to_glob(second)) is (not words_of[first] & words_of[second]), (first, second)
 
 
 def test_a_backslash_makes_a_wildcard_plain():

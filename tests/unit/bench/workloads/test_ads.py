@@ -35,14 +35,14 @@ def test_every_search_parses_against_the_schema(searches):
 
 
 def test_searches_have_one_to_six_predicates(searches):
-    from tidings.model import And, Or, tests
+    from tidings.model import And, Or, walk_tests
 
     sizes = Counter(len(tree.parts) if isinstance(tree := td.parse(text), And) else 1 for _, text in searches)
     assert min(sizes) == 1
     assert max(sizes) == 6
     trees = [td.parse(text) for _, text in searches]
     assert any(isinstance(part, Or) for tree in trees if isinstance(tree, And) for part in tree.parts)
-    assert {name for tree in trees for name, _ in tests(tree)} <= set(CAR_SCHEMA)
+    assert {name for tree in trees for name, _ in walk_tests(tree)} <= set(CAR_SCHEMA)
 
 
 def test_one_search_in_twenty_draws_a_polygon(searches):

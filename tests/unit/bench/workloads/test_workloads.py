@@ -11,7 +11,7 @@ from tidings.bench.harness.baselines import Expressions, Scan
 from tidings.bench.workloads import WORKLOADS, data_folder, workload
 from tidings.bench.workloads import boolean_trees as trees
 from tidings.model import And, Not, Or
-from tidings.model import tests as leaves_of
+from tidings.model import walk_tests as leaves_of
 
 REAL = ("used-cars", "house-sales")
 without_data = pytest.mark.skipif(data_folder() is None, reason="the real data are not here")
@@ -20,23 +20,23 @@ PAIRS = ("boolean", "boolean-and", "text", "concepts")
 COLUMNS = [key for key in KEYS if key not in PAIRS]
 
 
-def shown(filter):
+def show_filter(filter):
     return filter if isinstance(filter, str) else td.render(filter)
 
 
 @pytest.mark.parametrize("key", KEYS)
 def test_a_seed_gives_the_same_workload_every_time(key):
-    one, other = workload(key), workload(key)
-    assert one.events(20, 3).equals(other.events(20, 3))
-    assert not one.events(20, 3).equals(other.events(20, 4))
-    if one.make_columns:
-        assert one.columns(30, 3).equals(other.columns(30, 3))
-        assert not one.columns(30, 3).equals(other.columns(30, 4))
+    drawn_again, second = workload(key), workload(key)
+    assert drawn_again.events(20, 3).equals(second.events(20, 3))
+    assert not drawn_again.events(20, 3).equals(second.events(20, 4))
+    if drawn_again.make_columns:
+        assert drawn_again.columns(30, 3).equals(second.columns(30, 3))
+        assert not drawn_again.columns(30, 3).equals(second.columns(30, 4))
     else:
-        first = [(id, shown(filter)) for id, filter in one.pairs(30, 7)]
+        first = [(id, show_filter(filter)) for id, filter in drawn_again.pairs(30, 7)]
         trees.draw_pool.cache_clear()
         trees.draw_shapes.cache_clear()
-        assert [(id, shown(filter)) for id, filter in other.pairs(30, 7)] == first
+        assert [(id, show_filter(filter)) for id, filter in second.pairs(30, 7)] == first
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -97,8 +97,8 @@ def test_rows_as_mappings_are_the_same_events(key):
 def test_events_have_the_matches_that_are_stated(key, n, events):
     chosen = workload(key)
     oracle = Oracle(chosen.columns(n, 7))
-    found = np.mean([len(oracle.rows(event)) for event in chosen.event_rows(events, 7)])
-    assert found == pytest.approx(chosen.expected(n), rel=chosen.tolerance)
+    mean_matches = np.mean([len(oracle.rows(event)) for event in chosen.event_rows(events, 7)])
+    assert mean_matches == pytest.approx(chosen.expected(n), rel=chosen.tolerance)
 
 
 @pytest.mark.parametrize("key", ["boolean", "boolean-and", "concepts:height=1"])
@@ -106,14 +106,14 @@ def test_trees_and_concepts_have_the_matches_that_are_stated(key):
     chosen = workload(key)
     matcher = chosen.matcher("brute")
     matcher.add_many(chosen.pairs(800, 7))
-    found = len(matcher.match_many(chosen.events(40, 7))) / 40
-    assert found == pytest.approx(chosen.expected(800), rel=chosen.tolerance)
+    mean_matches = len(matcher.match_many(chosen.events(40, 7))) / 40
+    assert mean_matches == pytest.approx(chosen.expected(800), rel=chosen.tolerance)
 
 
 def test_texts_have_the_matches_that_are_stated():
     chosen = workload("text")
-    found = Expressions(list(chosen.pairs(2000, 7)), "title").count_matches(chosen.event_rows(400, 7)).mean()
-    assert found == pytest.approx(chosen.expected(2000), rel=chosen.tolerance)
+    mean_matches = Expressions(list(chosen.pairs(2000, 7)), "title").count_matches(chosen.event_rows(400, 7)).mean()
+    assert mean_matches == pytest.approx(chosen.expected(2000), rel=chosen.tolerance)
 
 
 def test_concepts_have_the_matches_that_are_stated():
@@ -127,16 +127,16 @@ def test_concepts_have_the_matches_that_are_stated():
     asked = {}
     for _, tree in chosen.pairs(n, 7):
         for part in tree.parts:
-            said = part.condition
+            condition = part.condition
             ends = (
-                node(said.concept)
-                if hasattr(said, "concept")
-                else (said.low or 0.0, 1.0 if said.high is None else said.high)
+                node(condition.concept)
+                if hasattr(condition, "concept")
+                else (condition.low or 0.0, 1.0 if condition.high is None else condition.high)
             )
             asked.setdefault(part.attribute.partition("_")[0], []).append((*node(part.attribute), *ends))
     columns = {name: list(zip(*rows, strict=True)) for name, rows in asked.items()}
     columns = {name: [np.array(numbers) for numbers in rows] for name, rows in columns.items()}
-    found = 0
+    number = 0
     for event in chosen.event_rows(count, 7):
         alive = np.ones(n, bool)
         for name, value in event.items():
@@ -146,8 +146,8 @@ def test_concepts_have_the_matches_that_are_stated():
                 alive &= node(value)[1] >> (height - low) == high
             else:
                 alive &= (low <= value) & (value <= high)
-        found += alive.sum()
-    assert found / count == pytest.approx(chosen.expected(n), rel=chosen.tolerance)
+        number += alive.sum()
+    assert number / count == pytest.approx(chosen.expected(n), rel=chosen.tolerance)
 
 
 def test_trees_are_as_the_workload_says():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tidings.engine.exact.text_automaton import TextAutomaton
 from tidings.engine.exact.text_automaton.program import compile_programs, is_folded_alike
 from tidings.model.conditions import TextOp, TextTest
-from tidings.model.text_tests import text_test
+from tidings.model.text_tests import compile_text_test
 
 PLAIN = [
     "a",
@@ -82,7 +82,7 @@ wildcards = st.lists(st.sampled_from([*PLAIN, "*", "*", "?", "\\"]), max_size=6)
 expression_texts = st.lists(st.sampled_from([*PLAIN, *SPECIAL]), max_size=7).map("".join)
 
 
-def _accepted(pattern):
+def is_accepted(pattern):
     options = re2.Options()
     options.log_errors = False
     try:
@@ -94,12 +94,12 @@ def _accepted(pattern):
 
 tests = st.one_of(
     st.builds(TextTest, st.sampled_from([op for op in TextOp if op is not TextOp.MATCHES]), wildcards, st.booleans()),
-    st.builds(TextTest, st.just(TextOp.MATCHES), expression_texts.filter(_accepted), st.booleans()),
+    st.builds(TextTest, st.just(TextOp.MATCHES), expression_texts.filter(is_accepted), st.booleans()),
 )
 
 
 def by_law(patterns, text):
-    return [id for id, test in enumerate(patterns) if text_test(test)(text)]
+    return [id for id, test in enumerate(patterns) if compile_text_test(test)(text)]
 
 
 def split(starts, ids):
@@ -234,8 +234,8 @@ def test_every_character_that_re2_folds_to_a_listed_one_is_case_folded_to_it_too
     alike = "".join(re2.compile(f"[{re2.escape(''.join(listed))}]+", options).findall(everything))
     assert len(alike) > len(listed)
     for char in listed:
-        found = re2.compile(re2.escape(char), options).findall(alike)
-        assert {one.casefold() for one in found} == {char.casefold()}
+        characters = re2.compile(re2.escape(char), options).findall(alike)
+        assert {character.casefold() for character in characters} == {char.casefold()}
 
 
 def test_what_needs_no_expression_is_counted_as_such():

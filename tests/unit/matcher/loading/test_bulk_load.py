@@ -13,7 +13,7 @@ from tidings.bench.workloads import workload
 from tidings.errors import BadSubscriptions, TidingsError
 from tidings.matcher.tuning import MatcherTuning
 from tidings.model import Is, Kind, Range, Test, Within, all_of, one_of
-from tidings.model.areas import area_of
+from tidings.model.areas import build_area
 
 INSIDE = "POLYGON((0 0, 2 0, 2 2, 0 2, 0 0))"
 AROUND = "POLYGON((170 0, -170 0, -170 9, 170 9, 170 0))"
@@ -29,7 +29,7 @@ AT_ONCE = MatcherTuning(bulk_rows=1)
 # A twin written apart: what a row of these columns means ------------------------------------------
 
 
-def meant(row):
+def build_meaning(row):
     tests, ends = [], {}
     for name, value in row.items():
         attribute, _, ending = name.rpartition("_")
@@ -42,33 +42,37 @@ def meant(row):
                 assert side not in ends[attribute]
                 ends[attribute] |= {side: value, f"{side}_open": ending in ("above", "below")}
         elif ending == "within" and value is not None:
-            tests.append((attribute, Within(area_of(SQUARES[value]))))
+            tests.append((attribute, Within(build_area(SQUARES[value]))))
         elif value is not None and name != "id":
             tests.append((name, one_of(value) if isinstance(value, list) else Is(value)))
-    return all_of(Test(name, Range(**one) if isinstance(one, dict) else one) for name, one in tests if one != {})
+    return all_of(
+        Test(name, Range(**condition) if isinstance(condition, dict) else condition)
+        for name, condition in tests
+        if condition != {}
+    )
 
 
-def judged(rows):
+def judge_rows(rows):
     """Return the filter of each row, or nothing where it is refused."""
-    found = []
+    filters = []
     for row in rows:
         try:
-            found.append(meant(row) if row["id"] is not None else None)
+            filters.append(build_meaning(row) if row["id"] is not None else None)
         except (ValueError, AssertionError, KeyError, TidingsError):
-            found.append(None)
-    return found
+            filters.append(None)
+    return filters
 
 
-def loaded(table, **around):
+def load_both_ways(table, **around):
     """Load a table at once, and its rows one by one into the law; both must say the same."""
     at_once, law = td.Matcher(**around, tuning=AT_ONCE), td.Matcher("brute", **around)
     errors = at_once.add_many(table, on_error="collect")
     rows = table.to_pylist()
-    filters = judged(rows)
+    filters = judge_rows(rows)
     law_errors = law.add_many(
-        [(row["id"], one) for row, one in zip(rows, filters, strict=True) if one is not None], on_error="collect"
+        [(row["id"], tree) for row, tree in zip(rows, filters, strict=True) if tree is not None], on_error="collect"
     )
-    refused = [row["id"] for row, one in zip(rows, filters, strict=True) if one is None]
+    refused = [row["id"] for row, tree in zip(rows, filters, strict=True) if tree is None]
     assert sorted(map(repr, (id for id, _ in errors))) == sorted(map(repr, refused + [id for id, _ in law_errors]))
     assert sorted(map(repr, at_once)) == sorted(map(repr, law))
     for id in law:
@@ -83,8 +87,10 @@ def _counts(matcher):
 
 
 def agree(at_once, law, events):
-    found, wanted = at_once.match_many(events), law.match_many(events)
-    assert [sorted(map(repr, one)) for one in found.by_event()] == [sorted(map(repr, one)) for one in wanted.by_event()]
+    matches, wanted = at_once.match_many(events), law.match_many(events)
+    assert [sorted(map(repr, match)) for match in matches.by_event()] == [
+        sorted(map(repr, match)) for match in wanted.by_event()
+    ]
 
 
 # Any table ---------------------------------------------------------------------------------------
@@ -115,7 +121,7 @@ COLUMNS = {
     "t_below": (time, pa.timestamp("us", "UTC")),
     "d_to": (st.dates(), pa.date32()),
     "s_from": (
-        st.datetimes(timezones=st.just(UTC)).map(lambda one: one.replace(microsecond=0)),
+        st.datetimes(timezones=st.just(UTC)).map(lambda moment: moment.replace(microsecond=0)),
         pa.timestamp("s", "UTC"),
     ),
     "spot_within": (st.sampled_from([*SQUARES, "POLYGON((", "POLYGON((0 0, 1 1, 1 0, 0 1, 0 0))"]), pa.string()),
@@ -157,16 +163,16 @@ EVENTS = [
 @given(tables())
 @examples(150)
 def test_columns_mean_what_their_rows_mean(table):
-    agree(*loaded(table), EVENTS)
+    agree(*load_both_ways(table), EVENTS)
 
 
 @given(tables(), tables())
 @examples(60)
-def test_a_second_table_replaces_what_has_the_same_id(one, other):
-    at_once, law = loaded(one)
-    errors = at_once.add_many(other, on_error="collect")
-    rows = other.to_pylist()
-    filters = judged(rows)
+def test_a_second_table_replaces_what_has_the_same_id(first, second):
+    at_once, law = load_both_ways(first)
+    errors = at_once.add_many(second, on_error="collect")
+    rows = second.to_pylist()
+    filters = judge_rows(rows)
     more = [(row["id"], made) for row, made in zip(rows, filters, strict=True) if made is not None]
     assert len(errors) == len(rows) - len(more) + len(law.add_many(more, on_error="collect"))
     assert _counts(at_once) == _counts(law)
@@ -178,7 +184,7 @@ def test_a_second_table_replaces_what_has_the_same_id(one, other):
 @given(tables())
 @examples(30)
 def test_a_table_with_a_bad_row_changes_nothing(table):
-    bad = sum(one is None for one in judged(table.to_pylist()))
+    bad = sum(tree is None for tree in judge_rows(table.to_pylist()))
     errors = td.Matcher(tuning=AT_ONCE).add_many(table, on_error="collect")
     assert len(errors) >= bad
     if errors:

@@ -22,7 +22,7 @@ from tidings.model.patterns import (
     Sequence,
     Step,
     Timed,
-    steps_of,
+    walk_steps,
 )
 from tidings.papers.p_topss.paper_machine import PaperMachine
 from tidings.papers.p_topss.step_layout import StepLayout
@@ -30,7 +30,7 @@ from tidings.patterns.definition import SeenEvent, list_reports
 
 
 def pattern(root, *, variables=()):
-    names = dict.fromkeys(step.filter for step in steps_of(root))
+    names = dict.fromkeys(step.filter for step in walk_steps(root))
     return Pattern(tuple(NamedFilter(name, Test("kind", Is(name)), variables) for name in names), root)
 
 
@@ -88,9 +88,9 @@ def word(text):
     return [({name} if name != "-" else set(), time) for time, name in enumerate(text.split())]
 
 
-def completed(root, events):
+def list_completions(root, events):
     """Return the indexes at which the machine, and at which the definition, tells of a match."""
-    ours = {number for number, found in enumerate(run(machine_of(root), events)) if found}
+    ours = {number for number, matched in enumerate(run(machine_of(root), events)) if matched}
     stream = [SeenEvent(time, frozenset(names), {}) for names, time in events]
     return ours, {report.after for report in list_reports(pattern(root), stream, "overlap")}
 
@@ -102,9 +102,9 @@ TIMELINE = [({"s1"}, 1), ({"s1"}, 2), ({"s1"}, 3), ({"s2"}, 4), ({"s2"}, 5), ({"
 
 
 def test_figure_7_matches_at_time_8_with_the_lists_the_text_gives():
-    found = run(machine_of(FIGURE_7), TIMELINE)
-    assert [len(matches) for matches in found] == [0, 0, 0, 0, 0, 0, 0, 1]
-    assert found[-1][0].times == (("s1", (3,)), ("s2", (4,)), ("s3", (8,)))
+    steps = run(machine_of(FIGURE_7), TIMELINE)
+    assert [len(matches) for matches in steps] == [0, 0, 0, 0, 0, 0, 0, 1]
+    assert steps[-1][0].times == (("s1", (3,)), ("s2", (4,)), ("s3", (8,)))
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_table_2_has_an_instance_for_each_beginning():
 def test_an_instance_of_table_2_has_transition_times_of_its_own():
     first, third = Step("F", "n1"), Timed(Step("F", "n3"), (less("n3", "n1", 5),))
     root = seq(first, ",", Step("F", "n2"), ",", third, ",", "S")
-    assert completed(root, [({"F"}, 0), ({"F"}, 4), ({"F"}, 6), ({"S"}, 7)]) == (set(), set())
-    assert completed(root, [({"F"}, 0), ({"F"}, 2), ({"F"}, 4), ({"S"}, 7)]) == ({3}, {3})
+    assert list_completions(root, [({"F"}, 0), ({"F"}, 4), ({"F"}, 6), ({"S"}, 7)]) == (set(), set())
+    assert list_completions(root, [({"F"}, 0), ({"F"}, 2), ({"F"}, 4), ({"S"}, 7)]) == ({3}, {3})
 
 
 def test_figure_6_merges_three_subscriptions_into_five_states():
@@ -164,9 +164,9 @@ def test_primary_and_secondary_links_are_counted_and_self_links_are_not():
     assert count_instances(machine) == 1
 
 
-@pytest.mark.parametrize(("text", "found"), [("a b a b c e f a b c d d g a", 2), ("a b c c", 2)])
-def test_figure_8_is_matched_as_often_as_in_mode_overlap(text, found):
-    assert sum(map(len, run(machine_of(seq("a", ",", "b", ";", "c")), word(text)))) == found
+@pytest.mark.parametrize(("text", "count"), [("a b a b c e f a b c d d g a", 2), ("a b c c", 2)])
+def test_figure_8_is_matched_as_often_as_in_mode_overlap(text, count):
+    assert sum(map(len, run(machine_of(seq("a", ",", "b", ";", "c")), word(text)))) == count
 
 
 TABLE_3 = {1: ("s3", "s2"), 2: ("s2", "s1"), 3: ("s6", "s4"), 4: ("s4", "s3"), 5: ("s7", "s3")}
@@ -190,13 +190,13 @@ def test_each_case_of_table_3_lets_a_near_pair_pass_and_stops_a_far_one(case):
     names = ["s1", "s2", "s3", "s4", "s5", "s6", "s7"]
     near = [({name}, number // 4) for number, name in enumerate(names)]
     far = [({name}, number * 10) for number, name in enumerate(names)]
-    assert completed(table_3(*TABLE_3[case]), near) == ({6}, {6})
-    assert completed(table_3(*TABLE_3[case]), far) == (set(), set())
+    assert list_completions(table_3(*TABLE_3[case]), near) == ({6}, {6})
+    assert list_completions(table_3(*TABLE_3[case]), far) == (set(), set())
 
 
 def test_children_stay_active_after_their_first_match():
     root = seq("a", ";", Both((Step("b"), Step("c"))), ";", at("d", less("d", "b", 2)))
-    assert completed(root, [({"a"}, 0), ({"b"}, 1), ({"c"}, 2), ({"b"}, 8), ({"d"}, 9)]) == ({4}, {4})
+    assert list_completions(root, [({"a"}, 0), ({"b"}, 1), ({"c"}, 2), ({"b"}, 8), ({"d"}, 9)]) == ({4}, {4})
 
 
 # Equal to the definition -----------------------------------------------------------------------
@@ -216,7 +216,7 @@ UNTIMED = [
 def test_sequences_equal_the_definition_on_all_words_up_to_length_six(root):
     for length in range(1, 7):
         for letters in product("abc", repeat=length):
-            ours, theirs = completed(root, [({name}, time) for time, name in enumerate(letters)])
+            ours, theirs = list_completions(root, [({name}, time) for time, name in enumerate(letters)])
             assert ours == theirs, letters
 
 
@@ -229,7 +229,7 @@ def bounds(rng):
 def with_conditions(node, conditions):
     match node:
         case Step():
-            mine = tuple(one for one in conditions if one.late.label == node.name)
+            mine = tuple(condition for condition in conditions if condition.late.label == node.name)
             return Timed(node, mine) if mine else node
         case Sequence(parts, joints):
             return Sequence(tuple(with_conditions(part, conditions) for part in parts), joints)
@@ -239,7 +239,7 @@ def with_conditions(node, conditions):
             return Either(tuple(with_conditions(part, conditions) for part in parts))
 
 
-def timed_word(rng, names):
+def draw_timed_word(rng, names):
     """Return events that tend to come in the order of the steps, often at equal times."""
     time, events = 0, []
     for number in range(rng.randint(5, 11)):
@@ -266,8 +266,8 @@ def test_time_conditions_in_cases_1_2_3_and_5_equal_the_definition():
     rng, mattered = random.Random(4), Counter()
     for _ in range(6000):
         root = rng.choice(SHAPES)
-        names = [step.name for step in steps_of(root)]
-        events = timed_word(rng, names)
+        names = [step.name for step in walk_steps(root)]
+        events = draw_timed_word(rng, names)
         if not any(run(machine_of(root), events)):  # then no condition can matter
             continue
         pairs = [sorted(rng.sample(range(len(names)), 2)) for _ in range(rng.choice([1, 1, 2, 3]))]
@@ -278,9 +278,9 @@ def test_time_conditions_in_cases_1_2_3_and_5_equal_the_definition():
         except Unsupported:
             continue
         if 4 not in cases:
-            ours, theirs = completed(timed, events)
+            ours, theirs = list_completions(timed, events)
             assert ours == theirs, (timed, events)
-            mattered.update(cases if theirs != completed(root, events)[1] else ())
+            mattered.update(cases if theirs != list_completions(root, events)[1] else ())
     # A test of conditions that never decide anything would pass as well.
     assert all(mattered[case] > 30 for case in (1, 2, 3, 5)), mattered
 
@@ -291,10 +291,10 @@ def test_case_4_with_a_closed_absolute_bound_equals_the_definition():
         condition = apart("c", "b", high=rng.randint(0, 3), absolute=True)
         plain = seq("a", ";", Both((seq("b", ";", "d"), Step("c"))))
         root = with_conditions(plain, [condition])
-        events = timed_word(rng, ["a", "b", "c", "d"])
-        ours, theirs = completed(root, events)
+        events = draw_timed_word(rng, ["a", "b", "c", "d"])
+        ours, theirs = list_completions(root, events)
         assert ours == theirs, (condition, events)
-        mattered += theirs != completed(plain, events)[1]
+        mattered += theirs != list_completions(plain, events)[1]
     assert mattered > 30
 
 
@@ -303,11 +303,13 @@ def test_merged_machines_tell_what_single_ones_tell():
     timed = [with_conditions(root, [apart("b", "a", high=2)]) for root in SHAPES[:2]]
     roots = [*UNTIMED, *SHAPES[:4], *timed, FIGURE_7]
     for _ in range(40):
-        events = timed_word(rng, ["a", "b", "c", "d", "e", "f"])
+        events = draw_timed_word(rng, ["a", "b", "c", "d", "e", "f"])
         together = run(machine_of(*roots), events)
         for number, root in enumerate(roots):
-            alone = [bool(found) for found in run(machine_of(root), events)]
-            assert [any(one.subscription == f"cs{number + 1}" for one in found) for found in together] == alone
+            alone = [bool(matched) for matched in run(machine_of(root), events)]
+            assert [
+                any(detection.subscription == f"cs{number + 1}" for detection in matched) for matched in together
+            ] == alone
 
 
 def test_a_key_variable_gives_each_value_a_machine_of_its_own():
@@ -316,8 +318,8 @@ def test_a_key_variable_gives_each_value_a_machine_of_its_own():
     machine = PaperMachine()
     machine.add("cs", keyed)
     stream = [("a", 1), ("a", 2), ("b", 1), ("b", True), ("b", 2.0), ("b", None)]
-    found = [machine.on_event({name}, time, values={"ip": ip}) for time, (name, ip) in enumerate(stream)]
-    assert [[match.key for match in matches] for matches in found] == [[], [], [(1,)], [], [(2.0,)], []]
+    steps = [machine.on_event({name}, time, values={"ip": ip}) for time, (name, ip) in enumerate(stream)]
+    assert [[match.key for match in matches] for matches in steps] == [[], [], [(1,)], [], [(2.0,)], []]
     seen = [
         SeenEvent(t, frozenset({name}), {"ip": ip} if ip is not None else {}) for t, (name, ip) in enumerate(stream)
     ]
@@ -339,10 +341,10 @@ def test_a_key_may_come_from_different_attributes():
 def test_expired_times_are_forgotten_and_their_matches_with_them():
     root = seq("a", ";", at("b", more("b", "a", 3)))
     events = [({"a"}, 0), ({"b"}, 9)]
-    assert [len(found) for found in run(machine_of(root), events)] == [0, 1]
+    assert [len(matched) for matched in run(machine_of(root), events)] == [0, 1]
     machine = PaperMachine(expire=5)
     machine.add("cs", pattern(root))
-    assert [len(found) for found in run(machine, events)] == [0, 0]
+    assert [len(matched) for matched in run(machine, events)] == [0, 0]
 
 
 # Known differences: the machine as printed, against the definition ------------------------------
@@ -350,28 +352,28 @@ def test_expired_times_are_forgotten_and_their_matches_with_them():
 
 def test_known_difference_a_secondary_link_renews_a_time_without_the_steps_before_it():
     root = seq("a", ",", "b", ";", at("c", less("c", "b", 3)))
-    assert completed(root, [({"a"}, 0), ({"b"}, 1), ({"b"}, 8), ({"c"}, 9)]) == ({3}, set())
+    assert list_completions(root, [({"a"}, 0), ({"b"}, 1), ({"b"}, 8), ({"c"}, 9)]) == ({3}, set())
 
 
 def test_known_difference_one_event_serves_two_children_of_and():
-    assert completed(Both((Step("a"), Step("a", "again"))), word("a")) == ({0}, set())
-    assert completed(Both((Step("a"), Step("b"))), [({"a", "b"}, 0)]) == ({0}, set())
+    assert list_completions(Both((Step("a"), Step("a", "again"))), word("a")) == ({0}, set())
+    assert list_completions(Both((Step("a"), Step("b"))), [({"a", "b"}, 0)]) == ({0}, set())
 
 
 def test_known_difference_an_operand_of_several_events_right_after_a_comma_never_matches():
-    assert completed(seq("x", ",", Both((Step("b"), Step("c")))), word("x b c")) == (set(), {2})
-    assert completed(seq("x", ",", Either((seq("b", ",", "c"), Step("d")))), word("x b c")) == (set(), {2})
+    assert list_completions(seq("x", ",", Both((Step("b"), Step("c")))), word("x b c")) == (set(), {2})
+    assert list_completions(seq("x", ",", Either((seq("b", ",", "c"), Step("d")))), word("x b c")) == (set(), {2})
 
 
 def test_known_difference_case_4_takes_a_signed_condition_for_an_absolute_one():
     root = Both((Step("a"), at("b", less("b", "a", 3))))
-    assert completed(root, [({"b"}, 0), ({"a"}, 9)]) == (set(), {1})
+    assert list_completions(root, [({"b"}, 0), ({"a"}, 9)]) == (set(), {1})
 
 
 def test_known_difference_case_4_includes_its_lower_end():
     root = Both((Step("a"), at("b", apart("b", "a", high=3, high_open=True, absolute=True))))
-    assert completed(root, [({"a"}, 0), ({"b"}, 3)]) == ({1}, set())
-    assert completed(root, [({"b"}, 0), ({"a"}, 3)]) == (set(), set())
+    assert list_completions(root, [({"a"}, 0), ({"b"}, 3)]) == ({1}, set())
+    assert list_completions(root, [({"b"}, 0), ({"a"}, 3)]) == (set(), set())
 
 
 def test_not_as_printed_pruning_also_goes_out_from_the_state_entered():
@@ -379,7 +381,7 @@ def test_not_as_printed_pruning_also_goes_out_from_the_state_entered():
     first, last = at("c", less("c", "a", 3)), at("d", more("d", "a", 5))
     root = seq("a", ";", "b", ";", first, ";", "x", ";", last)
     events = [({"a"}, 1), ({"a"}, 4), ({"b"}, 4), ({"c"}, 5), ({"x"}, 6), ({"d"}, 7)]
-    assert completed(root, events) == (set(), set())
+    assert list_completions(root, events) == (set(), set())
 
 
 # Refusals --------------------------------------------------------------------------------------
@@ -393,11 +395,11 @@ BEYOND = {
 }
 
 
-@pytest.mark.parametrize("what", BEYOND)
-def test_what_the_paper_has_not_is_refused_and_leaves_nothing_behind(what):
+@pytest.mark.parametrize("text", BEYOND)
+def test_what_the_paper_has_not_is_refused_and_leaves_nothing_behind(text):
     machine = PaperMachine()
     with pytest.raises(Unsupported, match="p-topss"):
-        machine.add("cs", pattern(BEYOND[what]))
+        machine.add("cs", pattern(BEYOND[text]))
     assert machine.tally.states == 0
     machine.add("cs", pattern(Step("a")))
 

@@ -17,23 +17,23 @@ from tidings.testing.strategies.cases import RECIPES, SPECIAL
 from tidings.testing.strategies.values import BLOCKS
 
 
-def drawn(strategy, count):
-    found = []
+def draw_values(strategy, count):
+    values = []
     quiet = settings(max_examples=count, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
     @quiet
     @given(strategy)
     def collect(value):
-        found.append(value)
+        values.append(value)
 
     collect()
-    return found
+    return values
 
 
 @pytest.fixture(scope="module")
 def sample():
-    each = [case for recipe in sorted({*RECIPES, *SPECIAL}) for case in drawn(cases(recipes=(recipe,)), 120)]
-    return drawn(cases(depth=3), 500) + each
+    each = [case for recipe in sorted({*RECIPES, *SPECIAL}) for case in draw_values(cases(recipes=(recipe,)), 120)]
+    return draw_values(cases(depth=3), 500) + each
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +83,10 @@ CONDITIONS = (m.Is, m.In, m.Range, m.TextTest, m.IsA, m.Within, m.WithinRegion, 
 
 @pytest.mark.parametrize("kind", CONDITIONS)
 def test_every_condition_comes_with_every_quantifier(trees, kind):
-    found = {tree.quantifier for tree, _ in trees if isinstance(tree, m.Test) and isinstance(tree.condition, kind)}
-    assert found == ({m.Quantifier.ANY} if kind in (m.Exists, m.IsNull) else set(m.Quantifier))
+    quantifiers = {
+        tree.quantifier for tree, _ in trees if isinstance(tree, m.Test) and isinstance(tree.condition, kind)
+    }
+    assert quantifiers == ({m.Quantifier.ANY} if kind in (m.Exists, m.IsNull) else set(m.Quantifier))
 
 
 def conditions_of(trees, kind):
@@ -103,7 +105,7 @@ def test_ranges_have_all_four_boundary_types_and_missing_ends(trees):
 
 
 def test_every_test_of_text_comes_with_its_case_and_without():
-    tests = [found for found in drawn(strategies.conditions("text"), 500) if isinstance(found, m.TextTest)]
+    tests = [test for test in draw_values(strategies.conditions("text"), 500) if isinstance(test, m.TextTest)]
     assert {(test.op, test.ignoring_case) for test in tests} == {
         (op, fold) for op in m.TextOp for fold in (True, False)
     }
@@ -114,7 +116,7 @@ def test_every_comparison_of_two_attributes_is_there(trees):
 
 
 def test_areas_have_holes_cross_the_antimeridian_and_come_in_several_parts():
-    areas = drawn(strategies.areas(), 200)
+    areas = draw_values(strategies.areas(), 200)
     assert any(len(rings) > 1 for area in areas for rings in area.polygons)
     assert any(len(area.polygons) > 1 for area in areas)
     rings = [ring for area in areas for polygon in area.polygons for ring in polygon]
@@ -205,7 +207,7 @@ def test_worlds_have_no_schema_a_closed_one_and_an_open_one(sample):
 
 
 def test_no_filter_contradicts_its_world_and_no_event_is_bad(sample):
-    for case in sample[:150] + drawn(cases(mixed=False), 100):
+    for case in sample[:150] + draw_values(cases(mixed=False), 100):
         for tree, event in product(case.filters, case.events):
             td.evaluate(tree, event, **case.world.keywords)
 
@@ -216,7 +218,7 @@ def test_events_hit_the_very_ends_that_filters_name(sample):
     assert 0.2 < sum(answers) / len(answers) < 0.8
     exact = 0
     for case in sample:
-        ends = {end for tree in case.filters for _, test in m.tests(tree) if isinstance(test.condition, m.Range)
+        ends = {end for tree in case.filters for _, test in m.walk_tests(tree) if isinstance(test.condition, m.Range)
                 for end in (test.condition.low, test.condition.high) if type(end) in (int, float)}  # fmt: skip
         exact += any(
             type(value) in (int, float) and value in ends for event in case.events for value in values_of(event)
@@ -225,7 +227,7 @@ def test_events_hit_the_very_ends_that_filters_name(sample):
 
 
 def test_some_events_are_bad_when_asked_for():
-    drawn_cases = drawn(cases(bad=True), 150)
+    drawn_cases = draw_values(cases(bad=True), 150)
     assert sum(is_bad(event, case.world) for case in drawn_cases for event in case.events) > 15
 
 
@@ -237,32 +239,32 @@ def is_bad(event, world):
     return False
 
 
-def asked(case):
+def list_kinds_asked(case):
     """The kinds and units that filters ask of each attribute that nobody declares."""
     free = {name for name, slot in case.world.slots.items() if not slot.declared}
-    found = {}
+    kinds = {}
     for tree in case.filters:
-        for name, test in m.tests(tree):
-            units = {str(getattr(value, "unit", "")) for value in m.scalars_of(test.condition)}
-            if case.world.canonical(name) in free and (kind := m.condition_kind(test.condition)):
-                found.setdefault(case.world.canonical(name), set()).add((kind, *sorted(units)))
-    return found
+        for name, test in m.walk_tests(tree):
+            units = {str(getattr(value, "unit", "")) for value in m.list_scalars(test.condition)}
+            if case.world.canonical(name) in free and (kind := m.get_condition_kind(test.condition)):
+                kinds.setdefault(case.world.canonical(name), set()).add((kind, *sorted(units)))
+    return kinds
 
 
 def test_one_attribute_is_asked_for_as_several_kinds_and_units_unless_that_is_switched_off(sample):
-    several = [kinds for case in sample for kinds in asked(case).values() if len(kinds) > 1]
+    several = [kinds for case in sample for kinds in list_kinds_asked(case).values() if len(kinds) > 1]
     assert len(several) > 50
     assert any(len({kind for kind, *_ in kinds}) > 1 for kinds in several)
     assert any(len([unit for _, unit in kinds if unit]) > 1 for kinds in several if all(len(k) == 2 for k in kinds))
-    plain = [kinds for case in drawn(cases(mixed=False), 150) for kinds in asked(case).values()]
+    plain = [kinds for case in draw_values(cases(mixed=False), 150) for kinds in list_kinds_asked(case).values()]
     concept = {m.Kind.CONCEPT, m.Kind.TEXT}
     assert all(len({kind for kind, *_ in kinds}) == 1 or {kind for kind, *_ in kinds} == concept for kinds in plain)
 
 
 def test_an_attribute_without_a_kind_and_a_column_of_strings_are_declared(sample):
-    said = [case.world.schema[name] for case in sample if case.world.schema for name in case.world.schema]
-    assert {attribute.several for attribute in said if attribute.kind is None} == {True, False}
-    assert any(attribute.refinable for attribute in said)
+    attributes = [case.world.schema[name] for case in sample if case.world.schema for name in case.world.schema]
+    assert {attribute.several for attribute in attributes if attribute.kind is None} == {True, False}
+    assert any(attribute.refinable for attribute in attributes)
 
 
 ASKING = {
@@ -280,22 +282,22 @@ ASKING = {
 @pytest.mark.parametrize("kind", ASKING)
 def test_bad_values_are_bad_and_scalars_are_good(kind):
     tree, schema = m.Test("a", ASKING[kind]), td.Schema({"a": f"several {kind}"})
-    for value in drawn(bad_values(kind), 60):
+    for value in draw_values(bad_values(kind), 60):
         with pytest.raises(td.BadEvent, match="`a`"):
             td.evaluate(m.TRUE, {"a": value}, schema=schema)
         if not isinstance(value, list) and kind != "concept":  # of a list some may be good; a concept must be known
             none = m.Test("a", ASKING[kind], m.Quantifier.NONE)
             assert td.evaluate(none, {"a": value}), value
-    for value in drawn(scalars(kind), 60):
+    for value in draw_values(scalars(kind), 60):
         td.evaluate(tree if kind != "concept" else m.TRUE, {"a": value}, schema=schema)
 
 
 def test_schemas_ontologies_and_regions_are_what_they_say():
-    found = drawn(schemas(), 100)
-    assert {schema.closed for schema in found} == {True, False}
-    assert {schema[name].kind for schema in found for name in schema} >= {None, *m.schema.DECLARABLE}
-    assert all(td.Ontology.from_dict(each.to_dict()) == each for each in drawn(ontologies(), 30))
-    assert all(isinstance(each[name], m.Area) for each in drawn(regions(), 20) for name in each)
+    values = draw_values(schemas(), 100)
+    assert {schema.closed for schema in values} == {True, False}
+    assert {schema[name].kind for schema in values for name in schema} >= {None, *m.schema.DECLARABLE}
+    assert all(td.Ontology.from_dict(each.to_dict()) == each for each in draw_values(ontologies(), 30))
+    assert all(isinstance(each[name], m.Area) for each in draw_values(regions(), 20) for name in each)
 
 
 def test_every_public_strategy_is_listed():
