@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @intrinsic
-def _cttz(context, word):  # type: ignore[no-untyped-def]
+def _count_trailing_zeros(context, word):  # type: ignore[no-untyped-def]
     """Count trailing zeros, by LLVM's instruction, which Numba does not offer."""
     del context
 
@@ -34,9 +34,9 @@ def find_lowest_bit(word: np.uint64) -> Int:
 
 
 @overload(find_lowest_bit, inline="always")
-def _lowest(word):  # type: ignore[no-untyped-def]
+def _compile_find_lowest_bit(word):  # type: ignore[no-untyped-def]
     del word
-    return lambda word: np.int64(_cttz(word))  # Numba passes the context
+    return lambda word: np.int64(_count_trailing_zeros(word))  # Numba passes the context
 
 
 @jit_inline

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class EventGroup(NamedTuple):
-    """Good events that were read in one way, and their places in the batch; several groups make up a batch."""
+    """Good events that were read in one way, and their indexes in the batch; several groups make up a batch."""
 
     arrivals: EventSource
-    places: NDArray[np.int64]
+    event_index: NDArray[np.int64]
 
 
 class MatchView(NamedTuple):
@@ -91,16 +91,16 @@ class BatchReader:
     def _read_row(self, table: Any) -> Reading:
         return self.view.reader.read(to_rows(table)[0], self._setting.now)
 
-    def _read_rows(self, events: Iterable[Any], places: NDArray[np.int64], *, collect: bool) -> list[EventGroup]:
+    def _read_rows(self, events: Iterable[Any], event_index: NDArray[np.int64], *, collect: bool) -> list[EventGroup]:
         readings, good = [], []
-        for place, event in zip(places.tolist(), events, strict=True):
+        for index, event in zip(event_index.tolist(), events, strict=True):
             try:
                 readings.append(self.view.reader.read(event, self._setting.now))
-                good.append(place)
+                good.append(index)
             except BadEvent as problem:
                 if not collect:
-                    msg = f"event {place}: {problem}"
-                    raise BadEvent(msg, attribute=problem.attribute, index=place) from problem
-                self.dead.append(DeadLetter(place, str(problem)))
+                    msg = f"event {index}: {problem}"
+                    raise BadEvent(msg, attribute=problem.attribute, index=index) from problem
+                self.dead.append(DeadLetter(index, str(problem)))
         self._readings += readings
         return [EventGroup(ReadEvents(readings, self._setting), np.array(good, np.int64))] if good else []

@@ -31,12 +31,12 @@ def list_ids(segments: Sequence[SegmentMatches]) -> list[Any]:
 def build_matches(
     groups: Sequence[tuple[NDArray[np.int64], SegmentMatches]], events: int, dead: tuple[DeadLetter, ...]
 ) -> Matches:
-    """Return the pairs of a batch of so many events; each group comes with the places of its events in the batch."""
-    parts = [(places, segment) for places, segment in groups if len(segment.slots)]
+    """Return the pairs of a batch of so many events; each group comes with the indexes of its events."""
+    parts = [(index, segment) for index, segment in groups if len(segment.slots)]
     if len(parts) == 1 and len(parts[0][0]) == events:
         event_index = parts[0][1].events
     else:
-        event_index = np.concatenate([np.zeros(0, np.int64), *(places[segment.events] for places, segment in parts)])
+        event_index = np.concatenate([np.zeros(0, np.int64), *(index[segment.events] for index, segment in parts)])
     dead = tuple(sorted(dead, key=lambda letter: letter.index))
     return Matches(event_index, lambda: _take_ids([segment for _, segment in parts]), events, dead)
 

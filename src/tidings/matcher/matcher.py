@@ -261,7 +261,7 @@ class Matcher:
         state = reader.view.state
         groups = reader.read_batch(batch, state.collect_columns(), collect=collect)
         reader.count_mismatches()
-        matches = [(places, part) for events, places in groups for part in self.backend.match(events, state)]
+        matches = [(index, part) for events, index in groups for part in self.backend.match(events, state)]
         return build_matches(matches, len(batch), tuple(reader.dead))
 
     def why(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
@@ -275,7 +275,7 @@ class Matcher:
         return self.why(event, id, now=now)
 
     def explain(self) -> Plan:
-        """Return the plan: how the algorithm goes about these subscriptions."""
+        """Return the plan: how subscriptions are found, what each way costs, and what makes matching slow."""
         return Plan(self.kind, self.backend.explain(), self.needs(), self.mismatches())
 
     def mismatches(self) -> tuple[MismatchReport, ...]:
@@ -294,7 +294,7 @@ class Matcher:
         return dict(self.get_view().required.attributes)
 
     def get_view(self) -> MatchView:
-        """Return how to read events and what to match; waits for a change only when none matched since the last one."""
+        """Return the view in force; only the first call after a change waits for the lock and so for changes."""
         view = self._view
         if view is None:
             with self.lock:

@@ -19,7 +19,7 @@ SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A small table: `numbers` says which of its columns stand to the right; `notes` come below it."""
+    """A small table for a terminal: the columns in `numbers` are aligned to the right; `notes` are lines below it."""
 
     title: str
     head: tuple[str, ...]

@@ -46,20 +46,20 @@ class Explanation:
 def explain_match(id: SubId, written: Filter, bound: Filter, reading: Reading, setting: Setting) -> Explanation:
     """Judge the event and keep what decided; the two trees have one shape, so they are walked together."""
     matched = holds(bound, reading, setting)
-    reasons = tuple(_deciding(written, bound, reading, setting))
+    reasons = tuple(_find_reasons(written, bound, reading, setting))
     return Explanation(id, render(written), matched, reasons)
 
 
-def _deciding(written: Filter, bound: Filter, reading: Reading, setting: Setting) -> Iterator[Reason]:
+def _find_reasons(written: Filter, bound: Filter, reading: Reading, setting: Setting) -> Iterator[Reason]:
     truth = holds(bound, reading, setting)
     match written, bound:
         case Not(part), Not(bound_part):
-            yield from _deciding(part, bound_part, reading, setting)
-        case (And(parts), And(meants)) | (Or(parts), Or(meants)):
+            yield from _find_reasons(part, bound_part, reading, setting)
+        case (And(parts), And(bound_parts)) | (Or(parts), Or(bound_parts)):
             # All parts decide a true `and` and a false `or`; otherwise those that agree with the outcome.
-            for part, bound_part in zip(parts, meants, strict=True):
+            for part, bound_part in zip(parts, bound_parts, strict=True):
                 if holds(bound_part, reading, setting) == truth:
-                    yield from _deciding(part, bound_part, reading, setting)
+                    yield from _find_reasons(part, bound_part, reading, setting)
         case Test(), Test(attribute, condition):
             keys = [resolve_attribute(attribute, condition)]
             if isinstance(condition, Compare):

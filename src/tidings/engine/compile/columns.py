@@ -32,7 +32,7 @@ EXACT = 2**53
 
 
 class View(StrEnum):
-    """What of an attribute a column holds."""
+    """The aspect of an attribute that a column holds."""
 
     NUMBER = "number"  # numbers; times as microseconds since 1970; truth as 0 and 1
     TEXT = "text"  # text by its UTF-8 bytes; addresses by theirs

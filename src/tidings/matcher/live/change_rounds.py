@@ -32,11 +32,11 @@ class ChangeStep(NamedTuple):
 
 
 class Round(NamedTuple):
-    """Ids to remove, and then triples of id, filter and notation to add, with their places in the list."""
+    """Ids to remove, and then triples of id, filter and notation to add, with their numbers in the list."""
 
     removed: list[Any]
     added: list[tuple[Any, Any, str]]
-    places: list[int]
+    numbers: list[int]
 
 
 def split_rounds(steps: Iterable[tuple[int, ChangeStep]]) -> Iterator[Round]:
@@ -44,11 +44,11 @@ def split_rounds(steps: Iterable[tuple[int, ChangeStep]]) -> Iterator[Round]:
     for _, run in groupby(steps, key=lambda numbered: isinstance(numbered[1].id, str)):
         rounds = [Round([], [], [])]
         latest: dict[Any, tuple[int, bool]] = {}  # the round of an id's last change, and whether it adds
-        for place, step in run:
+        for number_in_list, step in run:
             number, was_added = latest.get(step.id, (0, False))
             if not step.removes:
                 rounds[number].added.append((step.id, step.filter, step.notation))
-                rounds[number].places.append(place)
+                rounds[number].numbers.append(number_in_list)
             else:
                 number += was_added
                 if number == len(rounds):

@@ -40,7 +40,7 @@ class Claim:
 
 def read_claim(folder: Path, query: str, batch: int) -> Claim | None:
     """Return what was settled for a batch, or None."""
-    path = _path(folder, query, batch)
+    path = _get_path(folder, query, batch)
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
         claim = Claim(int(table["version"]), table["facts"])
@@ -57,7 +57,7 @@ def read_claim(folder: Path, query: str, batch: int) -> Claim | None:
 
 def settle(folder: Path, query: str, batch: int, *, claim: Claim, keep: int) -> Claim:
     """Write a claim and return it, or return the one that was written first; the `keep` newest of the query stay."""
-    path = _path(folder, query, batch)
+    path = _get_path(folder, query, batch)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     write_atomically(draft, iter([json.dumps(sign({"version": claim.version, "facts": dict(claim.facts)})).encode()]))
@@ -95,5 +95,5 @@ def _remove_silent(folder: Path, silent_seconds: float) -> None:
                 shutil.rmtree(query, ignore_errors=True)
 
 
-def _path(folder: Path, query: str, batch: int) -> Path:
+def _get_path(folder: Path, query: str, batch: int) -> Path:
     return folder / CLAIMS / quote(query, safe="") / f"{batch:010}.json"

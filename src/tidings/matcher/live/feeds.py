@@ -27,7 +27,7 @@ NO_ID = "there is no `id` of text or an integer; a change has `id`, and `filter`
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a feed has to say: its changes in order, those that cannot be read among them, and where it has read to."""
+    """The changes since a position in their order, also those that cannot be read, and the position after them."""
 
     steps: list[ChangeStep]
     position: Mapping[str, Any]
@@ -52,8 +52,8 @@ class FolderFeed:
     """A folder to which change files are added, and applied once each, in the order of their names.
 
     A file must be complete when it gets its name: write it beside, with a dot in front, and rename it. It is read
-    once: what it has of bad rows, or all of it when it is broken, is refused and told once, the other rows and files
-    are in force. To mend it, add another file.
+    once. A bad row is refused and reported once, a broken file as a whole; all other rows and files are in force. To
+    mend a file, add another one.
     """
 
     folder: str
@@ -109,7 +109,7 @@ def _list_files(folder: Path) -> Iterator[Path]:
 
 
 def _read(path: Path, notation: str) -> Iterator[ChangeStep]:
-    """Yield a file's rows in order, and in their places those that are none."""
+    """Yield a change for each row of a file, in order; a row that cannot be read is one with a problem."""
     try:
         with RowFile(path) as file:
             for row in (row for batch in file for row in batch):

@@ -81,7 +81,7 @@ class Live:
         self._opened: tuple[Version, tuple[Matcher, ShardedStore]] | None = None
         forks.listen(self)
         keywords = {"schema": schema, "ontology": ontology, "regions": regions, "now": parse_now(now)}
-        if versions.newest(self.folder) is None:
+        if versions.find_newest(self.folder) is None:
             self._make_folder(1 if shards is None else shards, keywords)
         else:
             self._check_folder(shards, keywords)
@@ -93,8 +93,8 @@ class Live:
         if (self.folder / MANIFEST).exists():  # its files would be removed, as no version names them
             msg = f"`{self.folder}` is a snapshot; open it with td.Matcher, and make a new folder for td.Live"
             raise SnapshotError(msg)
-        with self._writing():
-            if versions.newest(self.folder) is None:
+        with self._keep_writers_out():
+            if versions.find_newest(self.folder) is None:
                 entries = [dict(versions.EMPTY) for _ in range(shards)]
                 versions.write_version(self.folder, 1, entries, matcher=Matcher(**keywords), position={}, ids=None)
 
@@ -179,12 +179,12 @@ class Live:
             *(ChangeStep(id, removes=True) for id in check_ids(removed)),
             *(ChangeStep(*triple) for triple in iterate_subscriptions(added)),
         ]
-        with self._writing():
+        with self._keep_writers_out():
             return self._apply(steps, position, keep_good=on_error == "collect")
 
     def replace(self, matcher: Matcher, *, position: Mapping[str, Any] | None = None) -> Change:
         """Put the subscriptions of a matcher in force instead of all there are; its schema and ontology come along."""
-        with self._writing():
+        with self._keep_writers_out():
             latest = self.version
             if len(latest.shards) > 1:
                 msg = f"`{self.folder}` has {len(latest.shards)} shards; a snapshot is of one"
@@ -242,7 +242,7 @@ class Live:
         return latest, self._opened[1]
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _keep_writers_out(self) -> Iterator[None]:
         """Keep all other writers out: other threads by a lock, other processes by a lock on the folder."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -264,7 +264,7 @@ class Live:
         """Apply what the feed has, now; without a feed, or with nothing new, there is no new version."""
         if self.follow is None:
             return Change(self.version.number)
-        with self._writing():
+        with self._keep_writers_out():
             changes = self.follow.changes(self.version.position, self)
             return self._apply(changes.steps, changes.position, keep_good=True)
 
@@ -284,7 +284,7 @@ class Live:
         settled = claims.read_claim(self.folder, query, batch)
         if settled is not None:
             return settled
-        with self._writing():
+        with self._keep_writers_out():
             change = self.sync()
             claim = Claim(change.version, dict(facts or {}))
             claim = claims.settle(self.folder, query, batch, claim=claim, keep=self.tuning.claims_kept)
@@ -294,28 +294,29 @@ class Live:
 
 
 def _apply_steps(steps: list[ChangeStep], matcher: Matcher) -> Change:
-    """Judge and apply the changes in their order; count what has become of each id in the end."""
-    problems = {place: problem for place, step in enumerate(steps) if (problem := _find_problem(step)) is not None}
-    good = [(place, step) for place, step in enumerate(steps) if place not in problems]
+    """Judge and apply the changes in their order; count the ids that are in force in the end, and those that went."""
+    problems = {number: problem for number, step in enumerate(steps) if (problem := _find_problem(step)) is not None}
+    good = [(number, step) for number, step in enumerate(steps) if number not in problems]
     before = matcher.backend.find_existing(list({step.id for _, step in good if step.removes}))
     in_force: dict[SubId, bool] = {}
     for round in split_rounds(good):
         matcher.remove_many(matcher.backend.find_existing(round.removed))
         in_force |= dict.fromkeys(round.removed, False)
         refusals = dict(matcher.enter_rows(round.added, keep_good=True))
-        problems |= {round.places[row]: problem for row, problem in refusals.items()}
+        problems |= {round.numbers[row]: problem for row, problem in refusals.items()}
         in_force |= {id: True for row, (id, _, _) in enumerate(round.added) if row not in refusals}
     added = sum(in_force.values())
     removed = sum(not exists and id in before for id, exists in in_force.items())
-    return Change(0, added, removed, [(steps[place].id, problems[place]) for place in sorted(problems)])
+    return Change(0, added, removed, [(steps[number].id, problems[number]) for number in sorted(problems)])
 
 
 def _find_problem(step: ChangeStep) -> TidingsError | None:
     """Return why a change cannot even be judged: it could not be read, or has no id."""
-    try:
-        check_id(step.id) if step.problem is None else None
-    except TidingsError as problem:
-        return problem
+    if step.problem is None:
+        try:
+            check_id(step.id)
+        except TidingsError as problem:
+            return problem
     return step.problem
 
 

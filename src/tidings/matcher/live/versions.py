@@ -76,7 +76,7 @@ def is_versioned(folder: str | Path) -> bool:
         return False
 
 
-def newest(folder: Path) -> int | None:
+def find_newest(folder: Path) -> int | None:
     """Return the number of the newest version, if there is one."""
     return max(_list_numbers(folder), default=None)
 
@@ -96,7 +96,7 @@ def _get_path(folder: Path, number: int) -> Path:
 def read_version(folder: str | Path, number: int | None = None) -> Version:
     """Read a version by its number, or the newest; refuse what is none, is altered, or has a newer format."""
     folder = Path(folder)
-    number = newest(folder) if number is None else number
+    number = find_newest(folder) if number is None else number
     if number is None:
         msg = f"`{folder}` holds no version of subscriptions yet"
         raise SnapshotError(msg)

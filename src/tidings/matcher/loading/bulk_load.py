@@ -1,6 +1,6 @@
 """Loading a table of parameters: whole columns at once where they are plain, row by row where they are not.
 
-A column is plain when its values mean what they say: no concepts to fold, no synonyms, no text to read as a time. Odd
+A column is plain when its values are literals already: no concepts to fold, no synonyms, no text to read as a time. Odd
 rows of plain columns (a NaN, a range upside down, a set with a null) go through admission row by row; so do all rows
 when demands contradict each other, since then the order of rows decides which of them is refused. Row by row is the
 definition (`Admission.enter_rows`); columns give the same answers, refusals and filters.
@@ -210,7 +210,7 @@ class _ArrowTexts(Sequence[str]):
 
 
 class _RowByRow(Exception):
-    """Columns cannot decide this."""
+    """The table cannot be loaded by columns: every row goes through admission, in order."""
 
 
 def _get_demand(test: PredicateColumn) -> tuple[str, Demand]:

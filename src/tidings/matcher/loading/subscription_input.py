@@ -39,7 +39,7 @@ class WatchedSubscriptions(list[tuple[Any, Any, str]]):
 def iterate_subscriptions(subscriptions: Any) -> Iterator[tuple[Any, Any, str]]:
     """Yield id, filter and notation."""
     if is_arrow(subscriptions) and hasattr(subscriptions, "schema") and hasattr(subscriptions, "column"):
-        yield from _columns(subscriptions)
+        yield from _read_table(subscriptions)
         return
     if isinstance(subscriptions, Mapping):
         subscriptions = subscriptions.items()
@@ -50,17 +50,17 @@ def iterate_subscriptions(subscriptions: Any) -> Iterator[tuple[Any, Any, str]]:
         )
         raise TidingsError(msg)
     for entry in subscriptions:
-        yield _triple(entry)
+        yield _to_triple(entry)
 
 
-def _triple(entry: Any) -> tuple[Any, Any, str]:
+def _to_triple(entry: Any) -> tuple[Any, Any, str]:
     if isinstance(entry, tuple | list) and len(entry) in (2, 3):
         return entry[0], entry[1], (entry[2] if len(entry) == 3 else None) or "text"
     msg = f"a subscription is a pair of id and filter, not {entry!r}"
     raise TidingsError(msg)
 
 
-def _columns(table: Any) -> Iterator[tuple[Any, Any, str]]:
+def _read_table(table: Any) -> Iterator[tuple[Any, Any, str]]:
     names = table.schema.names
     missing = [name for name in ("id", "filter") if name not in names]
     if missing:

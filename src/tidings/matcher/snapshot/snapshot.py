@@ -26,7 +26,7 @@ from tidings.matcher.admission import build_refusal
 from tidings.matcher.content import MatcherContent, build_content
 from tidings.matcher.registry import ENGINE, build_engine
 from tidings.matcher.snapshot import snapshot_folder
-from tidings.matcher.snapshot.snapshot_folder import MANIFEST, read_manifest
+from tidings.matcher.snapshot.snapshot_folder import ARRAYS, FILTERS, MANIFEST, read_manifest
 from tidings.matcher.snapshot.vocabulary_files import read_file, read_vocabulary, write_file, write_vocabulary
 from tidings.version import __version__
 
@@ -43,12 +43,6 @@ if TYPE_CHECKING:
     from tidings.matcher.content import CapturedContent
     from tidings.matcher.snapshot.snapshot_folder import Entry, Manifest
     from tidings.model import Filter
-
-FILTERS, ARRAYS = 1, 4
-"""The formats: a matcher as its filters, and the engine as its arrays.
-
-Format 2, which is read too, has no units of columns: there every filter on an attribute asked for the same one.
-"""
 
 ATTEMPTS = 5
 """How often opening begins anew because a save put another snapshot in place meanwhile."""
@@ -125,11 +119,11 @@ def _write_segment(folder: Path, segment: Segment) -> Entry:
 def load(folder: Path, *, verify: bool = True) -> MatcherContent:
     """Open a snapshot directory; with `verify`, compare every checksum."""
     for _ in range(ATTEMPTS):
-        manifest = read_manifest(folder, newest=ARRAYS)
+        manifest = read_manifest(folder)
         try:
             return _open(folder, manifest, verify=verify)
         except SnapshotError:
-            if read_manifest(folder, newest=ARRAYS) == manifest:
+            if read_manifest(folder) == manifest:
                 raise
     msg = f"the snapshot `{folder}` is replaced faster than it can be opened; try again"
     raise SnapshotError(msg)

@@ -1,4 +1,4 @@
-"""The directory of a snapshot: its manifest, who may write to it, and what is left to remove."""
+"""The folder of a snapshot: its manifest, the lock that savers take, and the files that no manifest names any more."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MANIFEST = "manifest.json"
+
+FILTERS, ARRAYS = 1, 4
+"""The formats: a matcher as its filters, and the engine as its arrays.
+
+Format 2, which is read too, has no units of columns: there every filter on an attribute asked for the same one.
+"""
 
 Entry: TypeAlias = "dict[str, Any]"
 """What a manifest says of one file: its name, size and checksum, and of a segment the description of its columns."""
@@ -69,10 +75,8 @@ def lock_folder(folder: Path) -> Iterator[bool]:
         os.fsync(descriptor)  # the renames, too, are on disk
     finally:
         if _locked_folders.pop(descriptor, None) is not None:
-            with suppress(OSError):
-                fcntl.flock(
-                    descriptor, fcntl.LOCK_UN
-                )  # closing alone would leave it with a child that was forked meanwhile
+            with suppress(OSError):  # closing alone would leave the lock with a child that was forked meanwhile
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
 
@@ -80,7 +84,7 @@ _locked_folders: dict[int, int] = {}
 """The folders that are locked, by file descriptor, and the threads that do it."""
 
 
-def _let_go() -> None:
+def _close_foreign_locks() -> None:
     """In a child: close what other threads of the parent have locked; the lock stays theirs."""
     for descriptor in [descriptor for descriptor, thread in _locked_folders.items() if thread != threading.get_ident()]:
         del _locked_folders[descriptor]
@@ -88,11 +92,11 @@ def _let_go() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go)
+    os.register_at_fork(after_in_child=_close_foreign_locks)
 
 
-def read_manifest(folder: Path, *, newest: int) -> Manifest:
-    """Read the manifest; refuse what is none, what is altered, and formats above `newest`."""
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a snapshot; refuse what is none, what is altered, and newer formats."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -102,7 +106,7 @@ def read_manifest(folder: Path, *, newest: int) -> Manifest:
         msg = f"the manifest of `{folder}` cannot be read: {problem}"
         raise SnapshotError(msg) from problem
     file, whole = f"the manifest of `{folder}`", f"the snapshot `{folder}`"
-    check_manifest(manifest, newest=newest, file=file, whole=whole, noun="a snapshot's")
+    check_manifest(manifest, newest=ARRAYS, file=file, whole=whole, noun="a snapshot's")
     return dict(manifest)
 
 

@@ -23,7 +23,6 @@ from tidings.matcher import Live, Matcher
 from tidings.matcher.live.feeds import Feed
 from tidings.matcher.live.open_version import open_version
 from tidings.matcher.live.versions import read_version
-from tidings.matcher.snapshot.snapshot import ARRAYS
 from tidings.matcher.snapshot.snapshot_folder import read_manifest
 from tidings.model import Schema
 from tidings.spark.open_cache import OpenCache
@@ -75,7 +74,7 @@ class SnapshotStore(_FixedStore):
 
 
 def _read_checksum(folder: str) -> str:
-    manifest = read_manifest(Path(folder), newest=ARRAYS)
+    manifest = read_manifest(Path(folder))
     return str(manifest.get("checksum") or hashlib.sha256(repr(manifest).encode()).hexdigest())
 
 

@@ -16,8 +16,7 @@ from tidings.errors import BadFrame, BadSubscriptions, SnapshotError
 from tidings.matcher import Live, Matcher
 from tidings.matcher.live.change_rounds import ChangeStep
 from tidings.matcher.live.feeds import Changes, FileFeed, FolderFeed
-from tidings.matcher.live.versions import is_versioned, newest
-from tidings.matcher.snapshot.snapshot import ARRAYS
+from tidings.matcher.live.versions import find_newest, is_versioned
 from tidings.matcher.snapshot.snapshot_folder import read_manifest
 from tidings.spark.pipeline.run.spark_feeds import TableFeed, TopicFeed
 from tidings.spark.pipeline.sources.sources import stream_events
@@ -45,7 +44,7 @@ def open_live(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint)
     if settings.table is not None:
         seconds = settings.refresh.total_seconds() if settings.refresh is not None else 0.0
         feed = TableFeed(session, settings.table, folder / "table", seconds, settings.notation)
-        if newest(folder) is None:
+        if find_newest(folder) is None:
             return _compile_table(feed, folder, context, settings.shards)
         return Live(folder, follow=feed)
     return _open_versions(folder, context, settings.shards, _open_feed(session, settings))
@@ -72,7 +71,7 @@ def _open_feed(session: SparkSession, settings: SubscriptionSettings) -> FileFee
 
 
 def _open_versions(folder: Path, context: QueryContext, shards: int, feed: Any) -> Live:
-    if newest(folder) is not None:
+    if find_newest(folder) is not None:
         return Live(folder, shards=shards, follow=feed)
     return Live(folder, shards=shards, follow=feed, **context.vocabulary.to_keywords())
 
@@ -121,7 +120,7 @@ class SnapshotFeed:
         """Replace the subscriptions if the manifest changed; this is no list of changes, so it is done here."""
         assert isinstance(current, Live)
         try:
-            checksum = read_manifest(Path(self.path), newest=ARRAYS).get("checksum")
+            checksum = read_manifest(Path(self.path)).get("checksum")
             if position.get("snapshot") != checksum:
                 current.replace(Matcher.open(self.path), position={"snapshot": checksum})
         except SnapshotError as problem:
@@ -135,7 +134,7 @@ class SnapshotFeed:
 def _open_snapshot(path: str, checkpoint: Checkpoint) -> Live:
     if is_versioned(path):
         return Live(path)
-    if read_manifest(Path(path), newest=ARRAYS).get("kind") != "engine":
+    if read_manifest(Path(path)).get("kind") != "engine":
         msg = f"the snapshot `{path}` is not of the engine; a pipeline needs one of td.Matcher()"
         raise SnapshotError(msg)
     live = Live(checkpoint.locate_subscriptions(QueryContext(), {"kind": "snapshot"}), follow=SnapshotFeed(path))
