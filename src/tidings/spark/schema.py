@@ -167,7 +167,9 @@ def require_columns(wanted: Iterable[str], frame: T.StructType, *, why: str) -> 
 def _find_mistake(name: str, frame: T.StructType, why: str) -> str | None:
     fields = [field for field in frame if field.name == name]
     if not fields:
-        near = did_you_mean(name, frame.names) or "; the columns are " + ", ".join(f"`{n}`" for n in frame.names)
+        near = did_you_mean(name, frame.names) or "; the columns are " + ", ".join(
+            f"`{column}`" for column in frame.names
+        )
         return f"{why}: the DataFrame has no column `{name}`{near}"
     if len(fields) > 1:
         return f"{why}: the DataFrame has {len(fields)} columns called `{name}`; rename or drop one"

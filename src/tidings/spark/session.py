@@ -68,16 +68,16 @@ def session(
     if running is not None and kafka:
         require_kafka(running, "stop() the running session first")
     # Of a Spark that is already running, only the settings of queries can be changed.
-    started = running is not None or "SPARK_REMOTE" in os.environ
+    is_running = running is not None or "SPARK_REMOTE" in os.environ
     settings = {**_ALWAYS, **(config or {})}
-    if not started:
+    if not is_running:
         settings = {**_build_start_settings(master), **settings}
-    by_us = not started and not is_submitted()
-    if kafka and by_us:
+    is_ours = not is_running and not is_submitted()
+    if kafka and is_ours:
         settings |= build_kafka_settings(jars, config)
-    spark = _start(name, settings, log if by_us else None)
+    spark = _start(name, settings, log if is_ours else None)
     prefer_rocksdb(spark)
-    if kafka and not by_us:
+    if kafka and not is_ours:
         require_kafka(spark, "hand it over there: `--jars` or `--packages` of spark-submit or of the Connect server")
     return spark
 

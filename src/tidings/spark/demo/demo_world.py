@@ -67,7 +67,7 @@ class DemoWorld:
         size = -(-ads // len(acts))
         damages = {number: rng.choice(DAMAGES) for number in rng.sample(range(ads), -(-ads // DAMAGE_EVERY))}
         return cls(
-            tuple(Act(*act, events[size * at : size * (at + 1)]) for at, act in enumerate(acts)),  # type: ignore[arg-type]
+            tuple(Act(*act, events[size * number : size * (number + 1)]) for number, act in enumerate(acts)),  # type: ignore[arg-type]
             damages,
         )
 

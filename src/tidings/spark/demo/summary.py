@@ -125,18 +125,18 @@ def _show_removed(world: DemoWorld, results: DemoResults) -> Iterator[str]:
     searches.add_many([(id, before[id]) for id in gone])
     later = [ad for ad in world.acts[REMOVED].ads if ad["id"] not in world.damages]
     missed: dict[str, list[int]] = defaultdict(list)
-    for at, search in searches.match_many(later):
-        missed[str(search)].append(later[at]["id"])
+    for index, search in searches.match_many(later):
+        missed[str(search)].append(later[index]["id"])
     hits = results.by_search
     id = _choose_typical({id: len(ads) for id, ads in missed.items() if id in hits})
     if id is None:
         yield "none of them would have caught an ad since"
         return
     reported = [ad for ad in hits.get(id, ()) if ad >= world.find_first_ad(REMOVED)]
-    heard_of = _format_ads(reported) if reported else "none"
+    matched = _format_ads(reported) if reported else "none"
     yield f"{id}: {before[id]}"
     yield f"caught {_format_ads(hits.get(id, []))}; it was removed before ad {world.find_first_ad(REMOVED)}"
-    yield f"{_format_ads(missed[id])} would have been for it, and it heard of {heard_of}"
+    yield f"{_format_ads(missed[id])} would have been for it, and it heard of {matched}"
 
 
 def _choose_typical(counts: dict[str, int]) -> str | None:

@@ -93,11 +93,11 @@ class Bucket:
 
     def to_state(self) -> bytes:
         """Return the run and the rows as bytes, for `resume`."""
-        at = run_to_bytes(self._run)
+        run = run_to_bytes(self._run)
         self._drop_unused()
         rows = b"" if self._rows is None else to_bytes(self._rows)
         header = {"held": self._rows is not None, "place": self._place}
-        return pack_state(header, {"where": at, "rows": rows, "seqs": self._seqs})
+        return pack_state(header, {"where": run, "rows": rows, "seqs": self._seqs})
 
     @property
     def deadline(self) -> int | None:
@@ -193,9 +193,9 @@ class Bucket:
 
 def list_values(values_table: pa.Table) -> list[tuple[int, bytes]]:
     """Return the values of a bucket in the order of arrival, each with its task; closing values have no rows."""
-    values, at = values_table.column("rows").to_pylist(), _to_int64(values_table.column("arrived"))
-    order = np.argsort(at, kind="stable").tolist()
-    return [(int(at[place] >> 32), values[place]) for place in order if values[place] is not None]
+    values, arrived = values_table.column("rows").to_pylist(), _to_int64(values_table.column("arrived"))
+    order = np.argsort(arrived, kind="stable").tolist()
+    return [(int(arrived[place] >> 32), values[place]) for place in order if values[place] is not None]
 
 
 def read_tables(values_table: pa.Table) -> list[pa.Table]:

@@ -120,7 +120,7 @@ class BucketProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
         """Process a bucket's rows of a micro-batch."""
         pieces = [(row.arrived, row.seen, row.rows) for row in rows]
-        values = sorted((at, value) for at, _, value in pieces if value is not None)
+        values = sorted((arrived, value) for arrived, _, value in pieces if value is not None)
         fresh = concat_rows([from_bytes(value) for _, value in values]) if values else None
         seen = sum(seen for _, seen, _ in pieces)
         yield from self._advance(key[0], fresh, timerValues.getCurrentWatermarkInMs(), seen=seen)
@@ -227,8 +227,8 @@ def _split_late(fresh: pa.Table | None, until: int, status: BucketStatus) -> tup
 
 def _update_status(status: BucketStatus, bucket: Bucket, portion: Portion, until: int, *, idle: bool) -> None:
     # Unbounded partial matches stay for ever: after a call without rows, another expiry would change nothing.
-    again = idle and (status.expiry is None or status.expiry <= until)
-    expires = portion.span and bucket.held_events and not again
+    is_repeated = idle and (status.expiry is None or status.expiry <= until)
+    expires = portion.span and bucket.held_events and not is_repeated
     status.deadline, status.expiry = bucket.deadline, until + portion.span + MILLISECOND if expires else None
 
 

@@ -77,9 +77,11 @@ class TableFunction:
         step, names = self._plan.step, self._plan.schema.names
         assert step is not None
         shards = [] if step.columns.shard is None else range(step.store.shards)
-        copies = [events.append_column("shard", pa.repeat(pa.scalar(at, pa.int32()), len(events))) for at in shards]
+        copies = [
+            events.append_column("shard", pa.repeat(pa.scalar(shard, pa.int32()), len(events))) for shard in shards
+        ]
         for rows in step(iter(copies or [events])):
-            yield pa.RecordBatch.from_arrays([rows.column(at) for at in self._plan.order], names)
+            yield pa.RecordBatch.from_arrays([rows.column(place) for place in self._plan.order], names)
 
 
 class MatchFunction(TableFunction):
@@ -199,7 +201,7 @@ def _build_plan(
         now=moment,
         shard=len(inputs) if stage.plan.copies > 1 else None,
     )
-    select = [SelectedColumn(text, f"_{at}") for at, text in enumerate(inputs)]
+    select = [SelectedColumn(text, f"_{place}") for place, text in enumerate(inputs)]
     rows = stage.build_output_schema(frame)
     order = tuple(map(rows.names.index, output))
     # Nullable throughout: Spark's worker makes the batch of a call that gave nothing by this schema, and the others by

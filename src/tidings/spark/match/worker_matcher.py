@@ -126,10 +126,10 @@ class MatchStep:
         good, letters = self._split_refused(rows)
         if shard == 0:
             yield replace(self._build_answer(rows, letters=letters), is_tally=True)
-        for some in pace.cut(good):
-            for first, matches in self._match_pieces(matcher, some):
+        for part in pace.cut(good):
+            for first, matches in self._match_pieces(matcher, part):
                 pace.learn(matches)
-                yield self._apply_limit(some.slice(first, matches.events), matches, report=shard == 0)
+                yield self._apply_limit(part.slice(first, matches.events), matches, report=shard == 0)
         if mismatches := matcher.drain_mismatches():
             yield replace(self._build_answer(rows.slice(0, 0)), mismatches=json.dumps([shard, mismatches]))
 
@@ -140,7 +140,7 @@ class MatchStep:
             return rows, []
         reasons = rows.column(refused)
         bad = np.flatnonzero(np.asarray(reasons.is_valid()))
-        return rows.filter(reasons.is_null()), [DeadLetter(at, reasons[at].as_py()) for at in bad.tolist()]
+        return rows.filter(reasons.is_null()), [DeadLetter(row, reasons[row].as_py()) for row in bad.tolist()]
 
     def _match_pieces(self, matcher: Matcher, rows: pa.RecordBatch) -> Iterator[tuple[int, Matches]]:
         events, now = EventBatch.from_arrow(self._select_events(rows)), self.columns.now
@@ -157,17 +157,17 @@ class MatchStep:
         letters = list(matches.dead_letters) if report else []
         if self.limit is not None and len(index) > self.limit:
             counts = np.bincount(index, minlength=rows.num_rows)
-            for at in np.flatnonzero(counts > self.limit).tolist():
-                letters.append(DeadLetter(at, describe_excess(int(counts[at]), self.limit)))
-            fine = counts[index] <= self.limit
-            index, ids = index[fine], ids.filter(pa.array(fine))
+            for row in np.flatnonzero(counts > self.limit).tolist():
+                letters.append(DeadLetter(row, describe_excess(int(counts[row]), self.limit)))
+            is_within = counts[index] <= self.limit
+            index, ids = index[is_within], ids.filter(pa.array(is_within))
         return replace(self._build_answer(rows, letters=letters), index=index, ids=ids)
 
     def _build_answer(self, rows: pa.RecordBatch, *, letters: list[DeadLetter] | None = None) -> Answer:
         """Return an answer about these rows without a match."""
-        nothing, ids = np.zeros(0, np.int64), pa.array([], self.id_type)
+        index, ids = np.zeros(0, np.int64), pa.array([], self.id_type)
         kept, whole = rows.select(list(self.columns.kept)), self._select_events(rows)
-        return Answer(kept, whole, nothing, ids, tuple(letters or ()), chunk=self.tuning.chunk)
+        return Answer(kept, whole, index, ids, tuple(letters or ()), chunk=self.tuning.chunk)
 
     def _select_events(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         return rows.select(list(self.columns.read)).rename_columns(list(self.columns.names))
@@ -186,9 +186,9 @@ class Pace:
         """Yield the rows in slices whose size follows `learn`."""
         start = 0
         while start < rows.num_rows:
-            some = rows.slice(start, self._events)
-            start += some.num_rows
-            yield some
+            part = rows.slice(start, self._events)
+            start += part.num_rows
+            yield part
 
     def learn(self, matches: Matches) -> None:
         """Adapt the size to the number of matches that so many events had."""
@@ -214,22 +214,22 @@ def build_lists(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch
     events, counts = np.unique(answer.index, return_counts=True)
     ids = answer.ids.cast(id_type).take(pa.array(order))
     first = 0
-    for some in _cut_lists(counts, answer.chunk):
-        total = int(counts[some].sum())
-        ends = np.concatenate(([0], np.cumsum(counts[some])))
+    for part in _cut_lists(counts, answer.chunk):
+        total = int(counts[part].sum())
+        ends = np.concatenate(([0], np.cumsum(counts[part])))
         lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), ids.slice(first, total))
-        yield _add_column(answer.rows.take(pa.array(events[some])), lists)
+        yield _add_column(answer.rows.take(pa.array(events[part])), lists)
         first += total
 
 
 def _cut_lists(counts: IntArray, chunk: int) -> Iterator[slice]:
     """Yield slices of lists of these lengths, each of about `chunk` ids in all."""
-    at = 0
-    while at < len(counts):
-        ends = np.cumsum(counts[at : at + chunk])
+    start = 0
+    while start < len(counts):
+        ends = np.cumsum(counts[start : start + chunk])
         size = max(1, int(np.searchsorted(ends, chunk, "right")))
-        yield slice(at, at + size)
-        at += size
+        yield slice(start, start + size)
+        start += size
 
 
 def build_letters(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch]:  # noqa: ARG001 - a `RowBuilder`

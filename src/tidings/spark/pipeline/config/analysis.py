@@ -208,12 +208,12 @@ def _find_type(columns: StructType, name: str) -> tuple[DataType | None, str]:
     if name in columns.names:
         return columns[name].dataType, ""
     kind: DataType = columns
-    for at, part in enumerate(parts := name.split(".")):
+    for depth, part in enumerate(parts := name.split(".")):
         if isinstance(kind, MapType):
             return kind.valueType, ""
         if not isinstance(kind, StructType) or part not in kind.names:
             fields = kind.names if isinstance(kind, StructType) else []
-            candidates = [".".join([*parts[:at], field]) for field in fields]
+            candidates = [".".join([*parts[:depth], field]) for field in fields]
             listing = f"; there are {', '.join(f'`{candidate}`' for candidate in candidates)}" if candidates else ""
             return None, did_you_mean(name, candidates) or listing
         kind = kind[part].dataType

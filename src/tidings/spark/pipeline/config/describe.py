@@ -40,14 +40,14 @@ def _describe_parts(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     if pipeline.late is not None:
         yield "late", f"dead letters when {_format_duration(pipeline.late.after)} older than the newest event before"
     if pipeline.duplicates is not None:
-        which = "left out of matching" if pipeline.patterns is not None else "left out"
-        yield "duplicates", f"{which} when the id came within {_format_duration(pipeline.duplicates.within)}"
-    for at, sink in enumerate(pipeline.sinks, start=1):
-        yield ("sink" if len(pipeline.sinks) == 1 else f"sink {at}"), _describe_sink(sink)
+        effect = "left out of matching" if pipeline.patterns is not None else "left out"
+        yield "duplicates", f"{effect} when the id came within {_format_duration(pipeline.duplicates.within)}"
+    for number, sink in enumerate(pipeline.sinks, start=1):
+        yield ("sink" if len(pipeline.sinks) == 1 else f"sink {number}"), _describe_sink(sink)
     if pipeline.patterns is not None:
         yield "patterns", _describe_patterns(pipeline.patterns)
-    for at, sink in enumerate(pipeline.detections, start=1):
-        yield ("detections" if len(pipeline.detections) == 1 else f"detections {at}"), _describe_sink(sink)
+    for number, sink in enumerate(pipeline.detections, start=1):
+        yield ("detections" if len(pipeline.detections) == 1 else f"detections {number}"), _describe_sink(sink)
     if pipeline.subscriptions is not None:
         yield "dead letters", _describe_sink(pipeline.dead_letters)
     if pipeline.patterns is not None:
@@ -79,8 +79,8 @@ def _describe_subscriptions(feed: settings.SubscriptionSettings) -> str:
     elif feed.directory:
         where = f"change files in {_show(feed.directory)}, in the order of their names"
     elif feed.table:
-        often = f"every {_format_duration(feed.refresh)}" if feed.refresh else "with each micro-batch"
-        where = f"table {_show(feed.table)}, looked at {often}"
+        interval = f"every {_format_duration(feed.refresh)}" if feed.refresh else "with each micro-batch"
+        where = f"table {_show(feed.table)}, looked at {interval}"
     elif feed.topic:
         where = f"Kafka topic {_show(feed.topic)} at {_show(feed.servers)}, followed"
     else:

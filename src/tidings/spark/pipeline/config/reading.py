@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
-from tidings.concepts import did_you_mean, nearest
+from tidings.concepts import did_you_mean, find_nearest
 from tidings.spark.pipeline.config.settings import SECTIONS, TOP_KEYS, PipelineFile, list_keys, summarize_key
 from tidings.spark.pipeline.config.value_kinds import FileContext, WrongTable, WrongValue, name_type
 
@@ -154,7 +154,7 @@ class FileReading:
         if len(path) > 1 and name in TOP_KEYS:
             hint = " of this table; it stands at the top of the file, before the first table"
         self.refuse_key(path, f"is not a key{hint}")
-        self._intended.add((*path[:-1], nearest(name, keys) or name))
+        self._intended.add((*path[:-1], find_nearest(name, keys) or name))
 
     def _add_missing(self, path: TomlPath) -> None:
         keys = list_keys(path[0] if len(path) > 1 else None)
@@ -180,9 +180,9 @@ def _is_table(value: Any) -> bool:
 
 def _leave_out(raw: dict[str, Any], problem: ErrorDetails) -> None:
     """Take what was refused out of the file; what must be there is None, or an empty table."""
-    *above, last = problem["loc"]
+    *parents, last = problem["loc"]
     table: Any = raw
-    for name in above:
+    for name in parents:
         table = table[name]
     if problem["type"] == "dataclass_type" or problem["loc"] == ("source",):
         table[last] = {}

@@ -221,8 +221,8 @@ def parse_size(text: str) -> int:
         raise WrongValue(msg)
     size = int(Decimal(measure[1]) * factor)
     if not 1 <= size <= MAX_EVENT_BYTES:
-        most = f"at most {format_size(MAX_EVENT_BYTES)}: Java's heap holds an event several times"
-        raise _reject(most if size else "above zero", text)
+        bound = f"at most {format_size(MAX_EVENT_BYTES)}: Java's heap holds an event several times"
+        raise _reject(bound if size else "above zero", text)
     return size
 
 

@@ -117,7 +117,9 @@ class LiveView:
             self._recent.popleft()
         since = max(now - MINUTE, self._first or now)
         seconds = max((now - since).total_seconds(), 0.001)
-        events, matches = (sum(r.count_for_total(name) for r in self._recent) for name in ("events", "matches"))
+        events, matches = (
+            sum(report.count_for_total(name) for report in self._recent) for name in ("events", "matches")
+        )
         return events / seconds, matches / seconds
 
 

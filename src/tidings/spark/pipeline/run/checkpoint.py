@@ -130,10 +130,10 @@ class Checkpoint:
 
     def append_refused(self, refused: Sequence[tuple[Any, TidingsError]], batch: int | None) -> None:
         """Append refused changes of subscriptions; those before the first batch have no batch number."""
-        at = datetime.now(UTC).isoformat()
+        now = datetime.now(UTC).isoformat()
         with self.refusals.open("a", encoding="utf-8") as out:
             for id, problem in refused:
-                out.write(json.dumps({"id": id, "reason": str(problem), "batch": batch, "at": at}) + "\n")
+                out.write(json.dumps({"id": id, "reason": str(problem), "batch": batch, "at": now}) + "\n")
 
 
 def _check_empty(folder: Path) -> None:
@@ -147,11 +147,12 @@ def _check_empty(folder: Path) -> None:
 def _read_mark(mark: Path) -> str:
     try:
         content = json.loads(mark.read_text(encoding="utf-8"))
-        format, id, by = int(content["format"]), str(content["id"]), content["tidings"]
+        format, id, version = int(content["format"]), str(content["id"]), content["tidings"]
     except (OSError, ValueError, LookupError, TypeError) as problem:
         msg = f"`{mark}` is not a checkpoint's: {problem}"
         raise CheckpointError(msg) from problem
     if format > FORMAT:
-        msg = f"the checkpoint `{mark.parent}` has format {format} (by tidings {by}); this version reads up to {FORMAT}"
+        origin = f"format {format} (by tidings {version})"
+        msg = f"the checkpoint `{mark.parent}` has {origin}; this version reads up to {FORMAT}"
         raise CheckpointError(msg)
     return id

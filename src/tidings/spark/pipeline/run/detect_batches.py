@@ -126,9 +126,9 @@ def _find_bad_events(events: DataFrame, detector: Detector) -> DataFrame:
 
     They are checked by the matcher of the detector, so exactly the events that detection skips are reported.
     """
-    alone = QueryContext(unknown="absent")  # the matcher has its own vocabulary, and its names were checked
+    context = QueryContext(unknown="absent")  # the matcher has its own vocabulary, and its names were checked
     handle = open_subscriptions(
-        events.sparkSession, detector.compile().matcher, schema_of(events.schema), alone, shards=None
+        events.sparkSession, detector.compile().matcher, schema_of(events.schema), context, shards=None
     )
     plan = ShardPlan(handle.store.shards, judge=True)
     build = TaggedRows(plan.row_builder, raw=RAW, hidden=(EVENT, TIME))

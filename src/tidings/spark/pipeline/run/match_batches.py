@@ -138,8 +138,8 @@ class MatchBatches(BatchHandler):
 
     def _find_event_columns(self, frame: DataFrame) -> Schema | None:
         """Return the events' columns if the subscriptions come from a snapshot, whose writer need not know them."""
-        about = self._pipeline.subscriptions
-        if about is None or about.snapshot is None:
+        settings = self._pipeline.subscriptions
+        if settings is None or settings.snapshot is None:
             return None
         return QueryContext(unknown=self._pipeline.unknown).close_schema(schema_of(frame.drop(REFUSED, RAW).schema))
 
@@ -147,17 +147,17 @@ class MatchBatches(BatchHandler):
         """Report the subscriptions of a new version that the columns refuse; workers leave them out as well."""
         if columns is not None and claim.version != self._checked_version:
             refused = remove_refused(self._live.open(claim.version), columns)
-            news = [(id, problem) for id, problem in refused if self._refusals.get(id) != str(problem)]
+            new = [(id, problem) for id, problem in refused if self._refusals.get(id) != str(problem)]
             self._refusals = {id: str(problem) for id, problem in refused}
             self._checked_version = claim.version
-            self.note_change(Change(claim.version, refused=news), batch)
+            self.note_change(Change(claim.version, refused=new), batch)
 
     def _open_subscriptions(self, claim: Claim, columns: Schema | None) -> tuple[SubscriptionHandle, Version]:
         version = read_version(self._live.folder, claim.version)
         folder = str(self._live.folder.resolve())
-        place = VersionStore(folder, version.number, len(version.shards), version.checksum, columns)
+        store = VersionStore(folder, version.number, len(version.shards), version.checksum, columns)
         # Workers get whole events, and the time is the claim's, so the handle says nothing about either.
-        return SubscriptionHandle(place, {}, None, to_arrow_id_type(version.ids), None), version
+        return SubscriptionHandle(store, {}, None, to_arrow_id_type(version.ids), None), version
 
     # Rows --------------------------------------------------------------------------------------
 

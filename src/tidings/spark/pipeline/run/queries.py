@@ -94,7 +94,7 @@ class BatchHandler(ABC):
         with self._lock:
             if self._closed:
                 raise QueryClosed
-            started, begun = datetime.now(UTC), time.monotonic()
+            started, start = datetime.now(UTC), time.monotonic()
             try:
                 report = self._process(frame, batch, started)
             except BaseException as problem:
@@ -104,7 +104,7 @@ class BatchHandler(ABC):
             if report is not None:
                 self.totals["batches"] += 1
                 self.totals.update({name: report.count_for_total(name) for name in SUMMED_FIELDS})
-                self.reports.put(replace(report, seconds=time.monotonic() - begun))
+                self.reports.put(replace(report, seconds=time.monotonic() - start))
 
     def close(self) -> None:
         """Wait for the current batch; none begins after that.

@@ -178,8 +178,8 @@ def _drop_duplicates(events: DataFrame, pipeline: Pipeline) -> DataFrame:
     if pipeline.duplicates is None or pipeline.source.id is None:
         return events
     id = resolve_column(events, pipeline.source.id).cast("string")
-    alone = F.concat(F.lit("?"), F.expr("uuid()"))  # an event without an id, or refused, duplicates none
-    named = F.when(to_column(REFUSED).isNull() & id.isNotNull(), F.concat(F.lit("="), id)).otherwise(alone)
+    unique = F.concat(F.lit("?"), F.expr("uuid()"))  # an event without an id, or refused, duplicates none
+    named = F.when(to_column(REFUSED).isNull() & id.isNotNull(), F.concat(F.lit("="), id)).otherwise(unique)
     within = f"{int(pipeline.duplicates.within.total_seconds() * 1000)} milliseconds"
     marked = events.withColumns({"_double": named, ARRIVED: F.current_timestamp()})
     return marked.withWatermark(ARRIVED, within).dropDuplicatesWithinWatermark(["_double"]).drop("_double")

@@ -101,13 +101,13 @@ class TopicFeed:
         return rows.select(to_text_column("key"), to_text_column("value"), "partition", "offset")
 
 
-def _parse_partitions(topic: str, complaint: str) -> list[str]:
+def _parse_partitions(topic: str, message: str) -> list[str]:
     """Return the partitions of a topic from Spark's error message about missing offsets.
 
     >>> _parse_partitions("a.b", "... Specified: Set(a.b-0) Assigned: Set(a.b-0, a.b-1)")
     ['0', '1']
     """
-    return re.findall(rf"(?<![\w.-]){re.escape(topic)}-(\d+)\b", complaint.partition("Assigned:")[2])
+    return re.findall(rf"(?<![\w.-]){re.escape(topic)}-(\d+)\b", message.partition("Assigned:")[2])
 
 
 def _report_unreadable(

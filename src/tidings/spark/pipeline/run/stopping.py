@@ -49,7 +49,7 @@ class StopSignal:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, at: TracebackType | None
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, handler in self._old_handlers.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)

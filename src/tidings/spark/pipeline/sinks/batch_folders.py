@@ -110,8 +110,8 @@ class LocalFolder:
             path.mkdir(parents=True, exist_ok=True)
             if owner is not None:
                 _claim(path, owner)
-            for left in path.glob(f"{STAGING}*"):
-                shutil.rmtree(left) if left.is_dir() else left.unlink()
+            for leftover in path.glob(f"{STAGING}*"):
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         except OSError as problem:
             way_out = diagnose_folder(path, "") or f"{problem.strerror or problem}; see to it"
             msg = f"the sink's folder `{path}` cannot be used: {way_out}, then start the pipeline again"

@@ -115,8 +115,8 @@ def to_json_array(names: Sequence[str]) -> Column:
     Spark's arrays have one type for all elements, and would make text of the 17; so each is an array of its own,
     and its brackets are cut off.
     """
-    alone = [F.to_json(F.array(to_column(name)), EXACT_TIMES) for name in names]
-    parts = [text.substr(F.lit(2), F.length(text) - 2) for text in alone]
+    arrays = [F.to_json(F.array(to_column(name)), EXACT_TIMES) for name in names]
+    parts = [text.substr(F.lit(2), F.length(text) - 2) for text in arrays]
     return F.concat(F.lit("["), F.concat_ws(",", *parts), F.lit("]"))
 
 

@@ -34,8 +34,8 @@ def cast_column(column: pa.Array, kind: pa.DataType) -> CastColumn:
         return CastColumn(column, np.zeros(len(column), np.bool_))
     if _get_family(column.type) == "bytes" and _get_family(kind) != "bytes":
         text = _cast(column, pa.string())
-        made = cast_column(text.values, kind)
-        return CastColumn(made.values, made.bad | text.bad)
+        parsed = cast_column(text.values, kind)
+        return CastColumn(parsed.values, parsed.bad | text.bad)
     if not _can_cast(column.type, kind):
         return _reject_all(column, kind)
     if pa.types.is_string(column.type) and not pa.types.is_string(kind):

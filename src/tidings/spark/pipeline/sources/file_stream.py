@@ -63,11 +63,11 @@ def read_files(batches: Iterator[pa.RecordBatch], *, table: TargetTable, read: F
 
 def stream_rows(session: SparkSession, source: SourceSettings, columns: StructType) -> DataFrame:
     """Return the rows of a directory's CSV or Parquet files: the columns, `_refused` and `_raw`."""
-    read, own = partial(table_files.read_parquet, largest=source.largest), set[str]()
+    read, csv_options = partial(table_files.read_parquet, largest=source.largest), set[str]()
     if source.kind == "csv":
         form = to_csv_format(source.options)
-        read, own = partial(table_files.read_csv, form=form, largest=source.largest), CSV_OPTIONS
-    listing = {name: value for name, value in source.options.items() if name not in own}
+        read, csv_options = partial(table_files.read_csv, form=form, largest=source.largest), CSV_OPTIONS
+    listing = {name: value for name, value in source.options.items() if name not in csv_options}
     listed = session.readStream.format("binaryFile").schema(LISTING_COLUMNS).options(**{**LISTING_OPTIONS, **listing})
     hidden = [StructField(name, StringType()) for name in ("_refused", "_raw")]
     step = partial(read_files, table=to_target_table(columns, nested=source.kind != "csv"), read=read)
@@ -117,7 +117,8 @@ def to_target_table(columns: StructType, *, nested: bool) -> TargetTable:
         msg = f"these columns cannot be read from such files: {listing}; declare them STRING, or leave them out"
         raise BadFrame(msg)
     return TargetTable(
-        pa.schema([(field.name, kind) for field, kind in kinds]), tuple(format_type(f.dataType) for f in columns)
+        pa.schema([(field.name, kind) for field, kind in kinds]),
+        tuple(format_type(field.dataType) for field in columns),
     )
 
 

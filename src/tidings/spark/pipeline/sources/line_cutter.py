@@ -43,10 +43,10 @@ def cut_lines(
     cutter = LineCutter(stop, PartialLine(largest))
     if start:  # the byte before may end a line, and then one begins here
         stream.seek(start - 1)
-        cutter = LineCutter(stop, PartialLine(largest, is_skipping=True), at=start - 1)
+        cutter = LineCutter(stop, PartialLine(largest, is_skipping=True), position=start - 1)
     while not cutter.is_done and (piece := stream.read(tuning.piece_bytes)):
         # No range ends within the mark.
-        lines = cutter.cut(piece if cutter.at else piece.removeprefix(BYTE_ORDER_MARK), len(piece))
+        lines = cutter.cut(piece if cutter.position else piece.removeprefix(BYTE_ORDER_MARK), len(piece))
         yield lines, take_refusals(cutter.partial)
     yield cutter.take_last(), take_refusals(cutter.partial)
 
@@ -57,23 +57,23 @@ class LineCutter:
 
     stop: int
     partial: PartialLine
-    at: int = 0  # where the next piece begins
+    position: int = 0  # where the next piece begins
 
     @property
     def is_done(self) -> bool:
         """Whether the next line begins after the range."""
-        return self.at - len(self.partial) >= self.stop
+        return self.position - len(self.partial) >= self.stop
 
     def cut(self, piece: bytes, size: int) -> pa.Array:
         """Return the lines that end in the next piece, which is `size` bytes of the file."""
         signs = np.frombuffer(piece, np.uint8)
         ends = np.flatnonzero((signs == _LF) | (signs == _CR))
-        self.at += size
+        self.position += size
         if not len(ends):
             self.partial.add(piece)
             return _NO_LINES
         whole, ends = join_lines(self.partial, piece, ends)
-        starts, begin = find_starts(ends), self.at - len(self.partial) - len(whole)
+        starts, begin = find_starts(ends), self.position - len(self.partial) - len(whole)
         wanted = (ends > starts) & (starts < self.stop - begin)
         starts, ends = starts[wanted], ends[wanted]
         fit = ~find_large(self.partial, whole, starts, ends)

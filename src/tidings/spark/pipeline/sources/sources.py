@@ -117,8 +117,8 @@ def _stream_json_lines(session: SparkSession, source: SourceSettings, tuning: Re
 
 def _is_read_here(source: SourceSettings) -> bool:
     """Tell whether our workers read the lines; a remote path may need Spark's settings to be reached."""
-    usual = not {"lineSep", "wholetext"} & set(source.options)
-    return usual and source.path is not None and to_local_path(source.path) is not None
+    has_plain_lines = not {"lineSep", "wholetext"} & set(source.options)
+    return has_plain_lines and source.path is not None and to_local_path(source.path) is not None
 
 
 def _cast_to_text(lines: DataFrame) -> DataFrame:
@@ -137,8 +137,8 @@ def _stream_records(session: SparkSession, source: SourceSettings) -> DataFrame:
         reader = reader.option("kafka.bootstrap.servers", source.servers)
     if source.topic is not None:
         reader = reader.option("subscribe", source.topic)
-    about = F.struct(to_text_column("key"), "topic", "partition", "offset", "timestamp", _build_headers())
-    return reader.load().select(about.alias("kafka"), F.col("value").cast("string").alias("_text"))
+    metadata = F.struct(to_text_column("key"), "topic", "partition", "offset", "timestamp", _build_headers())
+    return reader.load().select(metadata.alias("kafka"), F.col("value").cast("string").alias("_text"))
 
 
 def to_text_column(name: str) -> Column:

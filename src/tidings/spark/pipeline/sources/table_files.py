@@ -47,18 +47,18 @@ class TargetTable:
 
     def build_batch(self, columns: Mapping[str, pa.Array], raw: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows with the declared columns; refused ones have their row of `raw` as JSON."""
-        cast: list[pa.Array] = []
+        values: list[pa.Array] = []
         reasons: dict[int, list[str]] = {}
-        for field, word in zip(self.schema, self.type_names, strict=True):
-            fit = cast_column(columns.get(field.name, pa.nulls(raw.num_rows)), field.type)
-            cast.append(fit.values)
-            for row in np.flatnonzero(fit.bad).tolist():
-                shown = _quote(columns[field.name][row].as_py())
-                reasons.setdefault(row, []).append(f"`{field.name}`: {shown} does not fit {word}")
+        for field, type_name in zip(self.schema, self.type_names, strict=True):
+            cast = cast_column(columns.get(field.name, pa.nulls(raw.num_rows)), field.type)
+            values.append(cast.values)
+            for row in np.flatnonzero(cast.bad).tolist():
+                quoted = _quote(columns[field.name][row].as_py())
+                reasons.setdefault(row, []).append(f"`{field.name}`: {quoted} does not fit {type_name}")
         refused = {
             row: ("; ".join(texts), _to_json(raw.slice(row, 1).to_pylist()[0])) for row, texts in reasons.items()
         }
-        return _append_refusals(cast, refused)
+        return _append_refusals(values, refused)
 
     def build_refusals(self, refused: Sequence[Refusal]) -> pa.RecordBatch:
         """Return rows with nothing but a reason and the refused text."""
@@ -71,13 +71,13 @@ FileReader: TypeAlias = Callable[[str, TargetTable], Iterator[pa.RecordBatch]]
 
 def read_safely(path: str, table: TargetTable, read: FileReader) -> Iterator[pa.RecordBatch]:
     """Read a file; what cannot be read of it becomes one refused row."""
-    done = 0
+    rows = 0
     try:
         for batch in read(path, table):
             yield batch
-            done += batch.num_rows
+            rows += batch.num_rows
     except Exception as problem:  # noqa: BLE001 - whatever a broken file makes a reader raise, the query goes on
-        after = f" after {done} rows" if done else ""
+        after = f" after {rows} rows" if rows else ""
         message = str(problem).strip().partition("\n")[0] or type(problem).__name__
         reason = f"the file cannot be read{after}: {message}"
         yield table.build_refusals([(reason, _to_json({"file": path}))])
@@ -90,8 +90,8 @@ def read_parquet(
     files, inner = open_file_system(path)
     # Buffered instead of fetched ahead: a row group may be larger than a worker's memory.
     # Checksums, where the writer made them: what was damaged on the way could pass for values otherwise.
-    how = {"buffer_size": 1 << 20, "pre_buffer": False, "page_checksum_verification": True}
-    with pq.ParquetFile(files.open_input_file(inner), **how) as file:
+    options = {"buffer_size": 1 << 20, "pre_buffer": False, "page_checksum_verification": True}
+    with pq.ParquetFile(files.open_input_file(inner), **options) as file:
         names = file.schema_arrow.names
         _require_some(table, names)
         wanted = [name for name in table.schema.names if name in names]
