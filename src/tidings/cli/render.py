@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tidings.errors import FileError
 
@@ -58,12 +58,12 @@ def write(text: str) -> None:
         raise FileError(msg) from problem
 
 
-def write_json(value: Any) -> None:
+def write_json(value: object) -> None:
     """Write a value to standard output as one line of JSON."""
     write(to_json(value))
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """Return a value as one line of JSON; a value that JSON cannot write becomes text."""
     return json.dumps(value, ensure_ascii=False, default=str)
 

@@ -6,10 +6,10 @@ Keys name content (a checksum, a digest), never a path alone, so an entry cannot
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
 Item = TypeVar("Item")
 """What is kept open."""
@@ -20,9 +20,9 @@ class OpenCache(Generic[Item]):
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._items: OrderedDict[Any, Item] = OrderedDict()
+        self._items: OrderedDict[Hashable, Item] = OrderedDict()
 
-    def get(self, key: Any, open_item: Callable[[], Item]) -> Item:
+    def get(self, key: Hashable, open_item: Callable[[], Item]) -> Item:
         """Return the item of a key, opened now if it is not in the cache; the least recently used one may go."""
         item = self._items.pop(key, None)
         self._items[key] = open_item() if item is None else item

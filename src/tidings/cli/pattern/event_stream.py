@@ -24,6 +24,7 @@ from tidings.matcher.loading.row_readers import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
     from types import FrameType
 
     from tidings.matcher.loading.row_files import RowFile
@@ -47,7 +48,7 @@ class EventStream(Generic[Record]):
         self.writer.write(self.find_records(detections))
         self.reader.count(detections, before)
 
-    def pass_time(self, *moments: Any) -> None:
+    def pass_time(self, *moments: datetime | None) -> None:
         """Let time pass to the latest of these moments; those that are None do not count."""
         times = [moment for moment in moments if moment is not None]
         if times:

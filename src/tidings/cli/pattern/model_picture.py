@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +28,7 @@ FINAL_NOTE = "match"
 """The note of the state that a pattern without an automaton ends in."""
 
 
-def read_horizon(model: Model, horizon: Any) -> Horizon | None:
+def read_horizon(model: Model, horizon: str | None) -> Horizon | None:
     """Return the horizon of a model's pictures; with keys, in the key's own events.
 
     How many of those lie in a span of time, or among all events, differs from key to key, and a state is that of any

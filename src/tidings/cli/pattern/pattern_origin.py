@@ -21,6 +21,7 @@ from tidings.patterns.run.graph_run import MOST_PARTIALS
 
 if TYPE_CHECKING:
     from tidings.concepts import Vocabulary
+    from tidings.forecast import Model
 
 LINE_NUMBERS = ""
 """The id's field where an event's id is the number of its line: no event has such a field."""
@@ -38,7 +39,7 @@ class PatternOrigin:
         """Load the schema, ontology and regions that the options name."""
         return load_vocabulary(self.options.schema, self.options.ontology, self.options.regions)
 
-    def build_detector(self, *, model: Any = None, learn: bool = False, **plan: Any) -> Detector:
+    def build_detector(self, *, model: Model | None = None, learn: bool = False, **plan: Any) -> Detector:
         """Return a new detector of the file's patterns; `plan` says what is forecast of them."""
         vocabulary = self.load_vocabulary()
         detector = _build_empty(self.options, vocabulary, model=model, learn=learn)

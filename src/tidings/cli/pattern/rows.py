@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings.cli import render
 from tidings.cli.pattern.detector_input import format_moment
@@ -93,7 +93,7 @@ def format_standing_json(forecasts: list[Forecast], hidden_keys: int) -> list[st
     return [render.to_json(line) for line in lines]
 
 
-def _forecast_to_dict(forecast: Forecast, at: dict[str, Any]) -> dict[str, Any]:
+def _forecast_to_dict(forecast: Forecast, at: dict[str, object]) -> dict[str, object]:
     horizon = _format_span(forecast.horizon) if isinstance(forecast.horizon, timedelta) else forecast.horizon
     chance = {
         "probability": float(f"{forecast.probability:.4g}"),  # no history knows more digits
@@ -105,7 +105,7 @@ def _forecast_to_dict(forecast: Forecast, at: dict[str, Any]) -> dict[str, Any]:
     return {"pattern": forecast.pattern, "key": key, **at, **chance}
 
 
-def to_json_value(value: Any) -> Any:
+def to_json_value(value: object) -> object:
     """Return a value for JSON: times in ISO form, any other as it is."""
     match value:
         case datetime():
@@ -173,16 +173,16 @@ def _format_quantile(waiting: Mapping[float, int | timedelta | None] | None, sha
     return f"{share:.0%} {shown}"
 
 
-def _format_pairs(values: Mapping[str, Any]) -> str:
+def _format_pairs(values: Mapping[str, object]) -> str:
     return " ".join(f"{name}={to_printable(to_json_value(value))}" for name, value in values.items())
 
 
-def _format_key(key: Any) -> str:
+def _format_key(key: object) -> str:
     parts = key if isinstance(key, tuple) else (key,)
     return " ".join(to_printable(to_json_value(part)) for part in parts)
 
 
-def to_printable(value: Any) -> str:
+def to_printable(value: object) -> str:
     """Return a value on one line, without control characters that a terminal would obey."""
     return "".join(sign if sign.isprintable() else "?" for sign in str(value))
 

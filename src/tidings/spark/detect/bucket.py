@@ -7,7 +7,7 @@ values of variables, and whether this is the bucket that reports the event when 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -233,7 +233,7 @@ def encode_rows(rows: pa.Table, base: int, portion: Portion, names: ValueNumbers
 def build_rows(kind: str, patterns: pa.Array, keys: pa.Array, at: IntArray, events: pa.Array) -> pa.Table:
     """Return rows of the output; the columns of forecasts are null."""
     count = len(at)
-    columns: dict[str, Any] = {
+    columns: dict[str, pa.Array] = {
         "kind": pa.repeat(kind, count),
         "pattern": patterns,
         "key": keys,

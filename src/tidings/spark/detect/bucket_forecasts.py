@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tidings.forecast.courses.streams import StreamEntries
     from tidings.kernels.array_types import FloatArray, IntArray
     from tidings.patterns.run.portions import Portion
+    from tidings.spark.detect.pattern_source import Patterns
 
 DEFAULT_PLAN = ForecastPlan()
 """The plan of `detect` without any keyword about forecasts."""
@@ -40,7 +41,7 @@ class ForecastRequest:
     plans: Mapping[str, ForecastPlan]
 
     @classmethod
-    def of(cls, patterns: Any, names: Iterable[str], *, model: Any, plan: ForecastPlan) -> ForecastRequest:
+    def of(cls, patterns: Patterns, names: Iterable[str], *, model: object, plan: ForecastPlan) -> ForecastRequest:
         """Return the request of `detect`'s arguments; without `model` it is the model that a detector brings."""
         loaded = Model.load(Path(model)) if isinstance(model, str | os.PathLike) else model
         if loaded is not None and not isinstance(loaded, Model):

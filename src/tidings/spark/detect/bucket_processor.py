@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -117,7 +117,7 @@ class BucketProcessor(StatefulProcessor):
         self._state = handle.getValueState("bucket", "standing STRING, state BINARY")
         self._waiting = handle.getMapState("waiting", "chunk BIGINT", "rows BINARY")
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
+    def handleInputRows(self, key: tuple[str], rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
         """Process a bucket's rows of a micro-batch."""
         pieces = [(row.arrived, row.seen, row.rows) for row in rows]
         values = sorted((arrived, value) for arrived, _, value in pieces if value is not None)
@@ -127,7 +127,7 @@ class BucketProcessor(StatefulProcessor):
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
         self,
-        key: Any,
+        key: tuple[str],
         timerValues: TimerValues,  # noqa: N803 - Spark's name
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803 - Spark's name
     ) -> Iterator[Row]:

@@ -8,7 +8,7 @@ number in the order of arrival.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -241,7 +241,7 @@ class EventBucketer:
         self._buckets[portion.name] = np.concatenate([buckets, np.array(fresh, np.int64)]) if fresh else buckets
         return self._buckets[portion.name]
 
-    def _read_variable(self, name: str, readable: ReadableEvents) -> Any:
+    def _read_variable(self, name: str, readable: ReadableEvents) -> pa.Array | pa.ChunkedArray:
         """Return a variable's values: the column itself where its type allows that, else the values that were read."""
         column = readable.rows.column(name) if name in readable.rows.column_names else None
         if column is not None and self._open.patterns.reader.variables.takes_as_is(name, column.type):
@@ -261,7 +261,9 @@ def _mark_first(rows: IntArray, sent: BoolArray) -> BoolArray:
     return is_first
 
 
-def _build_values(names: Sequence[str], arrived: int, newest: int, rows: Any, *, seen: int = 0) -> pa.RecordBatch:
+def _build_values(
+    names: Sequence[str], arrived: int, newest: int, rows: Sequence[bytes | None], *, seen: int = 0
+) -> pa.RecordBatch:
     columns = [
         pa.array(names, pa.string()),
         pa.repeat(pa.scalar(arrived, pa.int64()), len(names)),

@@ -307,7 +307,7 @@ def _to_timestamp(newest: pa.Scalar | None) -> pa.Array:
     return pa.array([newest.as_py()], newest.type).cast(pa.timestamp("us")).cast(pa.int64()).cast(target)
 
 
-def _to_json_value(value: Any) -> Any:
+def _to_json_value(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

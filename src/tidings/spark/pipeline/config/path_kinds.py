@@ -82,7 +82,7 @@ def _make_loaded_kind(load: Callable[[str], Any], words: str = "a path") -> Valu
     return make_text_kind(words, convert)
 
 
-def _convert_schema(value: Any, context: FileContext) -> Schema:
+def _convert_schema(value: object, context: FileContext) -> Schema:
     if not isinstance(value, dict):
         schema: Schema = _SCHEMA_FILE.convert(value, context)
         return schema

@@ -174,7 +174,7 @@ class FileReading:
                 self.refuse_key((*path, name) if name else path, text)
 
 
-def _is_table(value: Any) -> bool:
+def _is_table(value: object) -> bool:
     return isinstance(value, dict)
 
 
@@ -246,7 +246,7 @@ def _split_statements(text: str) -> Iterator[tuple[int, str]]:
         statement = ""
 
 
-def _list_paths(value: Any, path: str = "") -> Iterator[str]:
+def _list_paths(value: object, path: str = "") -> Iterator[str]:
     """Yield the dotted paths of all keys and tables within a parsed value, outer ones first."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, inner in items:

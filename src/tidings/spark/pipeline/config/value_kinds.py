@@ -67,17 +67,17 @@ class ValueKind:
     """A kind of value: how messages and docs name it, how a raw value is converted, and its JSON schema."""
 
     words: str
-    convert: Callable[[Any, FileContext], Any]
+    convert: Callable[[object, FileContext], Any]
     json_schema: Mapping[str, Any]
 
-    def validate(self, value: Any, info: ValidationInfo) -> Any:
+    def validate(self, value: object, info: ValidationInfo) -> Any:
         """Convert a value of a file; without the context of a file, return it as it is."""
         return value if info.context is None or value is None else self.convert(value, info.context)
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return core_schema.with_info_plain_validator_function(self.validate)
 
-    def __get_pydantic_json_schema__(self, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, schema: object, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return dict(self.json_schema)
 
 
@@ -93,7 +93,7 @@ def make_text_kind(words: str, convert: Callable[[str, FileContext], Any], **jso
     )
 
 
-def expand_text(value: Any, context: FileContext, *, wanted: str = "a text") -> str:
+def expand_text(value: object, context: FileContext, *, wanted: str = "a text") -> str:
     """Return a text with its variables replaced."""
     if not isinstance(value, str):
         raise _reject(wanted, value)
@@ -105,13 +105,13 @@ def expand_text(value: Any, context: FileContext, *, wanted: str = "a text") -> 
     return text
 
 
-def _reject(wanted: str, value: Any) -> WrongValue:
+def _reject(wanted: str, value: object) -> WrongValue:
     """Return the mistake of a value that is not what it should be; only a text is quoted."""
     quoted = f"`{mask(value)}`" if isinstance(value, str) else name_type(value)
     return WrongValue(f"must be {wanted}, not {quoted}")
 
 
-def name_type(value: Any) -> str:
+def name_type(value: object) -> str:
     """Return the type of a TOML value in words, without the value: it may be a secret at the wrong place."""
     if isinstance(value, date | time):  # a datetime is a date
         return "a time"
@@ -132,7 +132,7 @@ def make_choice_kind(literal: Any) -> ValueKind:
     return ValueKind(" ".join(f"`{choice}`" for choice in choices), kind.convert, kind.json_schema)
 
 
-def _convert_texts(value: Any, context: FileContext) -> tuple[str, ...]:
+def _convert_texts(value: object, context: FileContext) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise _reject(TEXTS.words, value)
     return tuple(expand_text(text, context, wanted="texts in a list") for text in value)
@@ -164,7 +164,7 @@ def _make_count_kind(largest: int | None = None) -> ValueKind:
     """Return the kind of whole numbers from one up to a bound."""
     words = "a whole number"
 
-    def convert(value: Any, _: FileContext) -> int:
+    def convert(value: object, _: FileContext) -> int:
         if type(value) is not int:
             raise _reject(words, value)
         if value < 1 or (largest is not None and value > largest):
@@ -175,7 +175,7 @@ def _make_count_kind(largest: int | None = None) -> ValueKind:
     return ValueKind(words, convert, {"type": "integer", "minimum": 1, **bound})
 
 
-def _convert_chance(value: Any, _: FileContext) -> float:
+def _convert_chance(value: object, _: FileContext) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise _reject(CHANCE.words, str(value) if type(value) in (int, float) else value)
     return float(value)
@@ -245,7 +245,7 @@ def _convert_trigger(text: str, _: FileContext) -> Trigger:
         raise _reject(TRIGGER.words, text) from None
 
 
-def _convert_moment(value: Any, context: FileContext) -> datetime:
+def _convert_moment(value: object, context: FileContext) -> datetime:
     # TOML has times of its own, and a datetime is a date.
     text = value.isoformat() if isinstance(value, date) else expand_text(value, context, wanted=MOMENT.words)
     try:
@@ -255,7 +255,7 @@ def _convert_moment(value: Any, context: FileContext) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _convert_horizon(value: Any, context: FileContext) -> int | str:
+def _convert_horizon(value: object, context: FileContext) -> int | str:
     horizon: int | str = value if type(value) is int else expand_text(value, context, wanted=HORIZON.words)
     try:
         Horizon.of(horizon)
@@ -289,7 +289,7 @@ def _make_settings_kind(replaced: Mapping[str, str], prefix: str = "") -> ValueK
     `replaced` maps settings that a key of `pipeline.toml` already gives to that key; `prefix` begins every name.
     """
 
-    def convert(name: str, value: Any, context: FileContext) -> str:
+    def convert(name: str, value: object, context: FileContext) -> str:
         text = _convert_setting(value, context)
         if name in replaced:
             msg = f"is not set here; the key `{replaced[name]}` says it"
@@ -302,7 +302,7 @@ def _make_settings_kind(replaced: Mapping[str, str], prefix: str = "") -> ValueK
     return _make_table_kind("a table of settings", lambda table: dict(flatten(table)), convert)
 
 
-def _convert_setting(value: Any, context: FileContext) -> str:
+def _convert_setting(value: object, context: FileContext) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
@@ -312,11 +312,13 @@ def _convert_setting(value: Any, context: FileContext) -> str:
 
 
 def _make_table_kind(
-    words: str, unfold: Callable[[dict[str, Any]], dict[str, Any]], convert: Callable[[str, Any, FileContext], str]
+    words: str,
+    unfold: Callable[[dict[str, object]], dict[str, object]],
+    convert: Callable[[str, object, FileContext], str],
 ) -> ValueKind:
     """Return the kind of tables whose keys are the user's; all values that cannot be used are in one `WrongValue`."""
 
-    def convert_table(table: Any, context: FileContext) -> dict[str, str]:
+    def convert_table(table: object, context: FileContext) -> dict[str, str]:
         if not isinstance(table, dict):
             msg = f"must be a table, not {name_type(table)}"
             raise WrongTable(msg)

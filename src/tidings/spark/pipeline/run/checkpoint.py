@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tidings as td
 from tidings.engine.persist.mapped_arrays import write_atomically
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tidings.errors import TidingsError
+    from tidings.matcher.algorithm import SubId
     from tidings.spark.query_context import QueryContext
 
 FORMAT = 1
@@ -95,7 +96,7 @@ class Checkpoint:
         """Tell whether Spark has committed a batch."""
         return (self.folder / name / "commits" / str(batch)).exists()
 
-    def locate_subscriptions(self, context: QueryContext, feed: Mapping[str, Any]) -> Path:
+    def locate_subscriptions(self, context: QueryContext, feed: Mapping[str, object]) -> Path:
         """Return the folder of versions for this context and feed.
 
         The position in a feed (names of files, offsets) means nothing to another feed, so each has its folder.
@@ -128,7 +129,7 @@ class Checkpoint:
         """The file that lists refused changes."""
         return self.folder / "refused_subscriptions.jsonl"
 
-    def append_refused(self, refused: Sequence[tuple[Any, TidingsError]], batch: int | None) -> None:
+    def append_refused(self, refused: Sequence[tuple[SubId | None, TidingsError]], batch: int | None) -> None:
         """Append refused changes of subscriptions; those before the first batch have no batch number."""
         now = datetime.now(UTC).isoformat()
         with self.refusals.open("a", encoding="utf-8") as out:

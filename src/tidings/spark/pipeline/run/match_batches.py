@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from tidings.errors import TidingsError
     from tidings.matcher import Live
+    from tidings.matcher.algorithm import SubId
     from tidings.matcher.live.claims import Claim
     from tidings.matcher.live.versions import Version
     from tidings.matcher.mismatch_report import MismatchReport
@@ -76,7 +77,7 @@ class MatchBatches(BatchHandler):
         self._changes: list[Change] = []
         self._mismatches = PipelineMismatches()
         self._checked_version = 0  # the last version that was checked against the columns
-        self._refusals: dict[Any, str] = {}  # its refused subscriptions, with the reason
+        self._refusals: dict[SubId | None, str] = {}  # its refused subscriptions, with the reason
 
     def note_change(self, change: Change, batch: int | None = None) -> None:
         """Report the refused subscriptions of a change; the next batch's report counts the change."""
@@ -127,7 +128,7 @@ class MatchBatches(BatchHandler):
             self._checkpoint.id, batch, facts=facts, on_change=partial(self.note_change, batch=batch)
         )
 
-    def _report_refused(self, refused: Sequence[tuple[Any, TidingsError]], batch: int | None) -> None:
+    def _report_refused(self, refused: Sequence[tuple[SubId | None, TidingsError]], batch: int | None) -> None:
         """List all of them in the checkpoint, and warn of the first few."""
         self._checkpoint.append_refused(refused, batch)
         for id, problem in refused[:LISTED_REFUSALS]:

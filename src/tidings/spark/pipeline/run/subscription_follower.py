@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.errors import BadFrame, BadSubscriptions, SnapshotError
 from tidings.matcher import Live, Matcher
 from tidings.matcher.live.change_rounds import ChangeStep
-from tidings.matcher.live.feeds import Changes, FileFeed, FolderFeed
+from tidings.matcher.live.feeds import Changes, Feed, FileFeed, FolderFeed
 from tidings.matcher.live.versions import find_newest, is_versioned
 from tidings.matcher.snapshot.snapshot_folder import read_manifest
 from tidings.spark.pipeline.run.spark_feeds import TableFeed, TopicFeed
@@ -50,7 +50,7 @@ def open_live(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint)
     return _open_versions(folder, context, settings.shards, _open_feed(session, settings))
 
 
-def _identify_feed(settings: SubscriptionSettings) -> dict[str, Any]:
+def _identify_feed(settings: SubscriptionSettings) -> dict[str, object]:
     """Return a fingerprint of the feed; a different one means that the subscriptions must be read again.
 
     A file and a table are compared with the current version, so their path is not part of it; change files and records
@@ -70,7 +70,7 @@ def _open_feed(session: SparkSession, settings: SubscriptionSettings) -> FileFee
     return TopicFeed(session, settings.topic, settings.servers or "", settings.notation, settings.options)
 
 
-def _open_versions(folder: Path, context: QueryContext, shards: int, feed: Any) -> Live:
+def _open_versions(folder: Path, context: QueryContext, shards: int, feed: Feed) -> Live:
     if find_newest(folder) is not None:
         return Live(folder, shards=shards, follow=feed)
     return Live(folder, shards=shards, follow=feed, **context.vocabulary.to_keywords())

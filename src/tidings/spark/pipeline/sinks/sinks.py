@@ -152,7 +152,7 @@ def _build_table(columns: Sequence[str], rows: Sequence[Row]) -> Table:
     return table
 
 
-def _to_plain(value: Any) -> Any:
+def _to_plain(value: object) -> object:
     """Return a value with its Spark rows turned into dicts, also those in a list."""
     if isinstance(value, list):
         return [_to_plain(item) for item in value]

@@ -13,7 +13,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -188,7 +188,7 @@ def _read_blocks(
 ) -> Iterator[pa.RecordBatch]:
     """Read block after block, every column as bytes; rows with too many or too few values go to `wrong`."""
 
-    def put_aside(row: Any) -> str:
+    def put_aside(row: pcsv.InvalidRow) -> str:
         wrong.append((f"{row.actual_columns} values where the header has {row.expected_columns}", row.text))
         return "skip"
 
@@ -241,7 +241,7 @@ def _quote(value: object) -> str:
     return f"'{text[:QUOTED_LENGTH]}…'" if len(text) > QUOTED_LENGTH else f"'{text}'"
 
 
-def _to_json(row: Mapping[str, Any]) -> str:
+def _to_json(row: Mapping[str, object]) -> str:
     """Return a row as JSON, with values that JSON does not have as text."""
     try:
         return json.dumps(row, default=_to_text, ensure_ascii=False, allow_nan=False)
