@@ -8,7 +8,7 @@ from tidings.concepts.derived.attributes import Derived
 from tidings.concepts.ontology import Ontology
 from tidings.concepts.ontology_declaration import Declared
 from tidings.concepts.regions import Regions
-from tidings.concepts.spelling import did_you_mean, fold, nearest
+from tidings.concepts.spelling import did_you_mean, find_nearest, fold
 from tidings.concepts.taxonomies.tree import Tree
 from tidings.concepts.units import AttributeUnit, Currencies, Units
 from tidings.concepts.vocabulary import Vocabulary, parse_now
@@ -24,7 +24,7 @@ __all__ = [
     "Units",
     "Vocabulary",
     "did_you_mean",
+    "find_nearest",
     "fold",
-    "nearest",
     "parse_now",
 ]

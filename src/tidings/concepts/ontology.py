@@ -17,8 +17,8 @@ from tidings.concepts.ontology_assembly import assemble
 from tidings.concepts.ontology_declaration import Declared, Parts, read_parts
 from tidings.concepts.spelling import did_you_mean
 from tidings.concepts.taxonomies.formats.nested import KEYS
-from tidings.concepts.taxonomies.tree import Tree, ambiguity
-from tidings.concepts.text_files import bare_stem, bare_suffix, read_table
+from tidings.concepts.taxonomies.tree import Tree, build_ambiguity
+from tidings.concepts.text_files import get_stem, get_suffix, read_table
 from tidings.concepts.units import AttributeUnit, Currencies, Units
 from tidings.errors import OntologyError, UnknownConcept
 from tidings.model.values import Kind
@@ -68,7 +68,7 @@ class Ontology:
         self._trees, self._attribute_trees = parts.trees, parts.attribute_trees
         self._attributes = parts.attributes
         sizes = sorted((name, len(tree)) for name, tree in (*self._trees.items(), *self._attribute_trees.items()))
-        content = repr((sizes, sorted(self._assembled.called), sorted(parts.derived.items())))
+        content = repr((sizes, sorted(self._assembled.own_names), sorted(parts.derived.items())))
         self._hash = zlib.crc32(content.encode())  # the same in every process, so it can be pickled along
 
     @classmethod
@@ -79,9 +79,9 @@ class Ontology:
         file says such things itself.
         """
         path = Path(path)
-        table = read_table(path) if bare_suffix(path) in (".toml", ".json") else None
+        table = read_table(path) if get_suffix(path) in (".toml", ".json") else None
         if table is None or (table and set(table) <= set(KEYS)):
-            return cls(trees={bare_stem(path): Tree.load(path, **options)})
+            return cls(trees={get_stem(path): Tree.load(path, **options)})
         if options:
             msg = f"`{path.name}` is an ontology file; write `{next(iter(options))}` beside the tree it is for"
             raise OntologyError(msg)
@@ -144,39 +144,39 @@ class Ontology:
 
     def canonical(self, name: str, *, tree: str | None = None) -> str | None:
         """Return the concept's own name, or nothing; a name that several share is refused."""
-        home = self._home(name, tree)
-        return None if home is None else home.canonical(name)
+        owner = self._find_tree(name, tree)
+        return None if owner is None else owner.canonical(name)
 
     def require(self, name: str, *, tree: str | None = None) -> str:
         """Return the concept's own name, or refuse with the nearest known one."""
-        return self._require_home(name, tree).require(name)
+        return self._require_tree(name, tree).require(name)
 
     def is_a(self, value: str, concept: str, *, tree: str | None = None) -> bool:
         """Tell whether the value is the concept or lies below it; an unknown name is only itself."""
-        home = self._home(concept, tree)
-        return value == concept if home is None else home.is_a(value, concept)
+        owner = self._find_tree(concept, tree)
+        return value == concept if owner is None else owner.is_a(value, concept)
 
     def code(self, name: str, *, tree: str | None = None) -> int | None:
         """Return the concept's depth-first number in its tree, or nothing."""
-        home = self._home(name, tree)
-        return None if home is None else home.code(name)
+        owner = self._find_tree(name, tree)
+        return None if owner is None else owner.code(name)
 
     def ranges(self, concept: str, *, tree: str | None = None) -> tuple[tuple[int, int], ...]:
         """Return the numbers of the concept and all below it: disjoint closed ranges, ascending."""
-        return self._require_home(concept, tree).ranges(concept)
+        return self._require_tree(concept, tree).ranges(concept)
 
     def root(self, name: str) -> str:
         """Return the topmost name above an attribute or a concept; a name in no tree is its own root."""
         attribute = self.attribute(name)
-        home = self._assembled.homes.get(attribute)
-        if home is not None:
-            return home.root(attribute)
-        home = self._home(name, None)
-        return attribute if home is None else home.root(name)
+        owner = self._assembled.attribute_trees.get(attribute)
+        if owner is not None:
+            return owner.root(attribute)
+        owner = self._find_tree(name, None)
+        return attribute if owner is None else owner.root(name)
 
     def attribute(self, name: str) -> str:
         """Return the attribute's own name; an unknown one is itself."""
-        return self._assembled.called.get(name, name)
+        return self._assembled.own_names.get(name, name)
 
     def sources(self, attribute: str) -> tuple[str, ...]:
         """Return every name in an event that speaks for the attribute: its own first, then all below."""
@@ -188,7 +188,7 @@ class Ontology:
 
     def input_kind(self, attribute: str) -> Kind | None:
         """Return the kind as which derived attributes read this one; that declares nothing of the attribute."""
-        return self._assembled.kind_read(self.attribute(attribute))
+        return self._assembled.find_input_kind(self.attribute(attribute))
 
     @property
     def declared_names(self) -> tuple[str, ...]:
@@ -220,7 +220,7 @@ class Ontology:
         """Read `450 EUR`, `40GB` or `$ 450` as an amount and a unit; anything else is nothing."""
         return self._units.read(text)
 
-    def _home(self, name: str, tree: str | None) -> Tree | None:
+    def _find_tree(self, name: str, tree: str | None) -> Tree | None:
         """Return the tree that knows the concept; as it is written before with its case folded."""
         if tree is not None:
             if tree not in self._trees:
@@ -228,29 +228,29 @@ class Ontology:
                 raise UnknownConcept(msg, name=tree)
             return self._trees[tree]
         if len(self._trees) == 1:
-            (home,) = self._trees.values()
-            return home if name in home else None
-        homes = [label for label, home in self._trees.items() if home.has_spelling(name)]
-        homes = homes or [label for label, home in self._trees.items() if name in home]
-        if len(homes) > 1:
-            names = [f"`{each}` of `{label}`" for label in homes for each in self._trees[label].candidates(name)]
-            raise ambiguity(name, names, "declare the attribute's tree")
-        return self._trees[homes[0]] if homes else None
+            (owner,) = self._trees.values()
+            return owner if name in owner else None
+        labels = [label for label, owner in self._trees.items() if owner.has_spelling(name)]
+        labels = labels or [label for label, owner in self._trees.items() if name in owner]
+        if len(labels) > 1:
+            names = [f"`{each}` of `{label}`" for label in labels for each in self._trees[label].candidates(name)]
+            raise build_ambiguity(name, names, "declare the attribute's tree")
+        return self._trees[labels[0]] if labels else None
 
-    def _require_home(self, name: str, tree: str | None) -> Tree:
-        home = self._home(name, tree)
-        if home is None:
+    def _require_tree(self, name: str, tree: str | None) -> Tree:
+        owner = self._find_tree(name, tree)
+        if owner is None:
             spellings = (word for each in self._trees.values() for word in each.spellings())
             msg = f"unknown concept `{name}`{did_you_mean(name, spellings)}"
             raise UnknownConcept(msg if self._trees else f"{msg}; no ontology with concept trees is given", name=name)
-        return home
+        return owner
 
     def __eq__(self, other: object) -> bool:
         if self is other or not isinstance(other, Ontology):
             return self is other
-        return self._hash == other._hash and self._content() == other._content()
+        return self._hash == other._hash and self._list_content() == other._list_content()
 
-    def _content(self) -> tuple[Any, ...]:
+    def _list_content(self) -> tuple[Any, ...]:
         texts = {name: derived.text for name, derived in self._assembled.derived.items()}
         return self._trees, self._attribute_trees, self._attributes, self._units, texts
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Assembled:
     """What the parts amount to, by the attributes' own names."""
 
-    called: dict[str, str] = field(default_factory=dict)
-    homes: dict[str, Tree] = field(default_factory=dict)
+    own_names: dict[str, str] = field(default_factory=dict)
+    attribute_trees: dict[str, Tree] = field(default_factory=dict)
     kinds: dict[str, Kind] = field(default_factory=dict)
     input_kinds: dict[str, Kind] = field(default_factory=dict)
     """What derived attributes read their inputs as, where nothing is declared of these."""
@@ -37,11 +37,11 @@ class Assembled:
     derived: dict[str, Derived] = field(default_factory=dict)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def own_name(self, name: str) -> str:
+    def get_own_name(self, name: str) -> str:
         """Return the attribute's own name; an unknown one is itself."""
-        return self.called.get(name, name)
+        return self.own_names.get(name, name)
 
-    def kind_read(self, name: str) -> Kind | None:
+    def find_input_kind(self, name: str) -> Kind | None:
         """Return the kind as which derived attributes read this one."""
         return self.kinds.get(name) or self.input_kinds.get(name)
 
@@ -57,10 +57,10 @@ def assemble(parts: Parts, units: Units, *, named: frozenset[str] = frozenset())
     _check_units(parts, assembled, units)
     _derive(parts, assembled, units)
     words: dict[str, list[str]] = {}  # each attribute's own name and then its synonyms
-    for word, name in assembled.called.items():
+    for word, name in assembled.own_names.items():
         words.setdefault(name, []).append(word)
     for name in words:
-        below = assembled.homes[name].below(name) if name in assembled.homes else (name,)
+        below = assembled.attribute_trees[name].below(name) if name in assembled.attribute_trees else (name,)
         assembled.sources[name] = tuple(word for each in below for word in words[each])
     return assembled
 
@@ -69,16 +69,16 @@ def _index_names(parts: Parts, assembled: Assembled) -> None:
     """Index every attribute's own name, then every synonym."""
     for label, tree in parts.attribute_trees.items():
         for name in tree:
-            if name in assembled.homes:
+            if name in assembled.attribute_trees:
                 parts.mistakes.append(f"[attribute_trees.{label}] the attribute `{name}` is in another tree already")
-            assembled.homes[name] = tree
-    own = dict.fromkeys((*assembled.homes, *parts.attributes, *parts.derived))
-    assembled.called.update((name, name) for name in own)
+            assembled.attribute_trees[name] = tree
+    own = dict.fromkeys((*assembled.attribute_trees, *parts.attributes, *parts.derived))
+    assembled.own_names.update((name, name) for name in own)
     for name in own:
-        words = [*assembled.homes[name].synonyms(name)] if name in assembled.homes else []
+        words = [*assembled.attribute_trees[name].synonyms(name)] if name in assembled.attribute_trees else []
         words += parts.attributes[name].synonyms if name in parts.attributes else ()
         for word in words:
-            before = assembled.called.setdefault(word, name)
+            before = assembled.own_names.setdefault(word, name)
             if before != name:
                 conflict = "is an attribute of its own" if before == word else f"is a synonym of `{before}` already"
                 parts.mistakes.append(f"the synonym `{word}` of the attribute `{name}` {conflict}")
@@ -138,15 +138,16 @@ def _check_units(parts: Parts, assembled: Assembled, units: Units) -> None:
             parts.mistakes.append(f"{place} {mistake}")
     for name, declaration in parts.attributes.items():
         if declaration.unit_from is not None:
-            called = assembled.called.get(declaration.unit_from, declaration.unit_from)
-            assembled.units[name] = replace(assembled.units.get(name, AttributeUnit("")), unit_from=called)
+            source = assembled.get_own_name(declaration.unit_from)
+            assembled.units[name] = replace(assembled.units.get(name, AttributeUnit("")), unit_from=source)
 
 
 def _derive(parts: Parts, assembled: Assembled, units: Units) -> None:
     for name in _sort_derived(parts, assembled):
         place = f"[derived] `{name}`:"
         try:
-            derived = Derived.parse(name, parts.derived[name], kinds=assembled.kind_read, called=assembled.own_name)
+            kinds, own_name = assembled.find_input_kind, assembled.get_own_name
+            derived = Derived.parse(name, parts.derived[name], kinds=kinds, own_name=own_name)
             assembled.derived[name] = _settle_unit(assembled, derived, units)
         except OntologyError as mistake:
             parts.mistakes.append(f"{place} {mistake}")
@@ -154,13 +155,13 @@ def _derive(parts: Parts, assembled: Assembled, units: Units) -> None:
         if derived.kind is not None and assembled.kinds.setdefault(name, derived.kind) is not derived.kind:
             parts.mistakes.append(f"{place} it gives a {derived.kind}, but it is declared as a {assembled.kinds[name]}")
         for asked, kind in derived.wants.items():
-            for each in assembled.homes.get(asked, (asked,)):
+            for each in assembled.attribute_trees.get(asked, (asked,)):
                 assembled.input_kinds.setdefault(each, kind)
 
 
 def _sort_derived(parts: Parts, assembled: Assembled) -> list[str]:
     """Return the derived attributes, each after those it reads; a circle is a mistake."""
-    reads = {name: _reads(text, parts, assembled) for name, text in parts.derived.items()}
+    reads = {name: _list_inputs(text, parts, assembled) for name, text in parts.derived.items()}
     cycle = find_circle(reads)
     if cycle:
         steps = " reads ".join(f"`{name}`" for name in [*cycle, cycle[0]])
@@ -178,9 +179,9 @@ def _sort_derived(parts: Parts, assembled: Assembled) -> list[str]:
     return list(done)
 
 
-def _reads(text: str, parts: Parts, assembled: Assembled) -> tuple[str, ...]:
+def _list_inputs(text: str, parts: Parts, assembled: Assembled) -> tuple[str, ...]:
     try:
-        names = list_names(parse(text, assembled.own_name))
+        names = list_names(parse(text, assembled.get_own_name))
     except OntologyError:
         return ()  # `_derive` parses it again and reports the mistake
     return tuple(name for name in names if name in parts.derived)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.concepts.mistakes import split_mistakes
 from tidings.concepts.spelling import did_you_mean
 from tidings.concepts.taxonomies.formats import OPTIONS, load_tree, read_tree
-from tidings.concepts.taxonomies.formats.nested import draft_of, list_texts
+from tidings.concepts.taxonomies.formats.nested import draft_tree, list_texts
 from tidings.concepts.taxonomies.tree import Tree
 from tidings.concepts.units import Currencies
 from tidings.errors import FileError, MissingExtra, OntologyError, SchemaError
@@ -112,10 +112,10 @@ def _build_tree(entry: dict[str, Any], shape: str, place: str, *, base: Path) ->
     options = {key: entry[key] for key in OPTIONS if key in entry}
     _check_types(entry, shape, options)
     if shape in ("children", "parents"):
-        draft = draft_of(entry, f"[{place}]")
+        draft = draft_tree(entry, f"[{place}]")
         if "root" in options:
-            draft.crown(options["root"])
-        return draft.tree(lenient=options.get("lenient", False))
+            draft.add_root(options["root"])
+        return draft.build_tree(lenient=options.get("lenient", False))
     if shape == "outline":
         tree = read_tree(entry["outline"], format="outline", label=f"[{place}]", **options)
     else:

@@ -29,12 +29,12 @@ LISTED = 50
 def show(ontology: Ontology, name: str) -> list[dict[str, Any]]:
     """Tell everything a name may mean: concepts of any tree, attributes; refuse a name nothing has."""
     entries = [
-        _concept(tree, each, label)
+        _describe_concept(tree, each, label)
         for label, tree in ontology.trees.items()
         for each in (tree.candidates(name) if name in tree else ())
     ]
     if _is_attribute(ontology, name):
-        entries.append(_attribute(ontology, ontology.attribute(name)))
+        entries.append(_describe_attribute(ontology, ontology.attribute(name)))
     if not entries:
         words = (tree.spellings() for tree in ontology.trees.values())
         names = chain(*words, ontology.attributes, ontology.derived, *ontology.attribute_trees.values())
@@ -45,7 +45,7 @@ def show(ontology: Ontology, name: str) -> list[dict[str, Any]]:
 
 def show_text(ontology: Ontology, name: str) -> str:
     """Return the same in lines."""
-    return "\n\n".join("\n".join(_lines(each)) for each in show(ontology, name))
+    return "\n\n".join("\n".join(_format_entry(each)) for each in show(ontology, name))
 
 
 def check(path: str | Path) -> dict[str, Any]:
@@ -56,8 +56,8 @@ def check(path: str | Path) -> dict[str, Any]:
         return {"ok": False, "mistakes": list(split_mistakes(mistake))}
     return {
         "ok": True,
-        "trees": {name: _counts(tree) for name, tree in ontology.trees.items()},
-        "attribute_trees": {name: _counts(tree) for name, tree in ontology.attribute_trees.items()},
+        "trees": {name: _count_tree(tree) for name, tree in ontology.trees.items()},
+        "attribute_trees": {name: _count_tree(tree) for name, tree in ontology.attribute_trees.items()},
         "attributes": len(ontology.attributes),
         "units": len(ontology.units.aliases),
         "currencies": len([*(ontology.units.currencies or ())]),
@@ -82,7 +82,7 @@ def check_text(path: str | Path) -> str:
     return "\n".join(lines) or "an empty ontology"
 
 
-def paths(tree: Tree, name: str) -> list[list[str]]:
+def list_paths(tree: Tree, name: str) -> list[list[str]]:
     """Return the ways from the root down to the concept, at most `PATHS` of them."""
     complete: list[list[str]] = []
     stack = [[tree.require(name)]]
@@ -95,13 +95,13 @@ def paths(tree: Tree, name: str) -> list[list[str]]:
     return complete
 
 
-def _concept(tree: Tree, name: str, label: str) -> dict[str, Any]:
+def _describe_concept(tree: Tree, name: str, label: str) -> dict[str, Any]:
     ranges = tree.ranges(name)
     return {
         "name": name,
         "tree": label,
         "root": tree.root(name),
-        "paths": paths(tree, name),
+        "paths": list_paths(tree, name),
         "children": list(tree.children(name)),
         "synonyms": list(tree.synonyms(name)),
         "ranges": [list(pair) for pair in ranges],
@@ -116,7 +116,7 @@ def _is_attribute(ontology: Ontology, name: str) -> bool:
     return any(tree.has_spelling(own) for tree in ontology.attribute_trees.values())
 
 
-def _attribute(ontology: Ontology, name: str) -> dict[str, Any]:
+def _describe_attribute(ontology: Ontology, name: str) -> dict[str, Any]:
     unit = ontology.unit(name)
     derived = ontology.derived.get(name)
     entry = {
@@ -131,7 +131,7 @@ def _attribute(ontology: Ontology, name: str) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if value is not None}
 
 
-def _lines(entry: dict[str, Any]) -> Iterator[str]:
+def _format_entry(entry: dict[str, Any]) -> Iterator[str]:
     if "attribute" in entry:
         yield f"attribute {entry['attribute']}: {entry['domain']}"
         yield f"  heard from: {', '.join(entry['sources'])}"
@@ -147,7 +147,7 @@ def _lines(entry: dict[str, Any]) -> Iterator[str]:
     yield f"  concepts at or below: {entry['size']:,}"
 
 
-def _counts(tree: Tree) -> dict[str, int]:
+def _count_tree(tree: Tree) -> dict[str, int]:
     return {
         "concepts": len(tree),
         "roots": len(tree.roots),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.concepts.mistakes import refuse
 from tidings.concepts.spelling import did_you_mean
-from tidings.concepts.text_files import bare_stem, read_table
+from tidings.concepts.text_files import get_stem, read_table
 from tidings.errors import BadRegion, UnknownRegion
 from tidings.model.areas import Area, build_area
 
@@ -39,16 +39,16 @@ class Regions:
     def load(cls, path: str | Path, *, name: str = "name") -> Regions:
         """Read a GeoJSON file, plain or gzipped; `name` is the property that names a region."""
         path = Path(path)
-        return cls.from_dict(read_table(path), name=name, unnamed=bare_stem(path))
+        return cls.from_dict(read_table(path), name=name, unnamed=get_stem(path))
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], *, name: str = "name", unnamed: str | None = None) -> Regions:
         """Take GeoJSON as Python has it; `unnamed` is the name of a geometry that stands alone."""
         areas: dict[str, Area] = {}
         mistakes: list[str] = []
-        for at, feature in enumerate(_features(table)):
+        for index, feature in enumerate(_list_features(table)):
             try:
-                region, area = _region(feature, name, unnamed, at=at)
+                region, area = _read_region(feature, name, unnamed, index=index)
                 if region in areas:
                     mistakes.append(f"the region `{region}` is given twice; `name=` chooses another property")
                 areas[region] = area
@@ -62,7 +62,7 @@ class Regions:
         return {
             "type": "FeatureCollection",
             "features": [
-                {"type": "Feature", "properties": {"name": name}, "geometry": _geometry(area)}
+                {"type": "Feature", "properties": {"name": name}, "geometry": area.to_geojson()}
                 for name, area in self._areas.items()
             ],
         }
@@ -103,7 +103,7 @@ class Regions:
         return f"<Regions {', '.join(names[:5])}{', ...' * (len(names) > 5)}>"
 
 
-def _features(table: Mapping[str, Any]) -> Iterable[Any]:
+def _list_features(table: Mapping[str, Any]) -> Iterable[Any]:
     match table:
         case {"type": "FeatureCollection", "features": list(features)}:
             return features
@@ -115,29 +115,29 @@ def _features(table: Mapping[str, Any]) -> Iterable[Any]:
     raise BadRegion(msg)
 
 
-def _region(feature: Any, name: str, unnamed: str | None, *, at: int) -> tuple[str, Area]:
+def _read_region(feature: Any, name: str, unnamed: str | None, *, index: int) -> tuple[str, Area]:
     if not isinstance(feature, dict):
-        msg = f"feature {at}: not a GeoJSON feature but {feature!r:.60}"
+        msg = f"feature {index}: not a GeoJSON feature but {feature!r:.60}"
         raise BadRegion(msg)
     properties = feature.get("properties")
     region = properties.get(name) if isinstance(properties, dict) else None
     region = feature.get("id", unnamed) if region is None else region
     if isinstance(region, bool) or not isinstance(region, str | int | float) or region == "":
-        msg = f"feature {at} has neither a property `{name}` nor an id; `name=` chooses another property"
+        msg = f"feature {index} has neither a property `{name}` nor an id; `name=` chooses another property"
         raise BadRegion(msg)
     try:
-        return str(region), _area(feature.get("geometry"))
+        return str(region), _read_area(feature.get("geometry"))
     except BadRegion as mistake:
         msg = f"the region `{region}`: {mistake}"
         raise BadRegion(msg, region=str(region)) from mistake
 
 
-def _area(geometry: Any) -> Area:
+def _read_area(geometry: Any) -> Area:
     match geometry:
         case {"type": "Polygon", "coordinates": list(rings)}:
-            return _check([rings])
+            return _build_area([rings])
         case {"type": "MultiPolygon", "coordinates": list(polygons)}:
-            return _check(polygons)
+            return _build_area(polygons)
         case {"type": str(other)}:
             msg = f"a region is a Polygon or a MultiPolygon, not a {other}"
         case _:
@@ -145,17 +145,10 @@ def _area(geometry: Any) -> Area:
     raise BadRegion(msg)
 
 
-def _check(polygons: list[Any]) -> Area:
+def _build_area(polygons: list[Any]) -> Area:
     try:
         # GeoJSON allows a height after longitude and latitude; regions are flat.
         return build_area([[[place[:2] for place in ring] for ring in rings] for rings in polygons])
     except (TypeError, KeyError):
         msg = "its coordinates are not lists of rings of places"
         raise BadRegion(msg) from None
-
-
-def _geometry(area: Area) -> dict[str, Any]:
-    polygons = [[[list(place) for place in ring] for ring in rings] for rings in area.polygons]
-    if len(polygons) == 1:
-        return {"type": "Polygon", "coordinates": polygons[0]}
-    return {"type": "MultiPolygon", "coordinates": polygons}

@@ -29,7 +29,7 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
-def nearest(word: str, candidates: Iterable[str]) -> str | None:
+def find_nearest(word: str, candidates: Iterable[str]) -> str | None:
     """Return the known word most like this one, if any is like it.
 
     >>> nearest("furlng", ["foot", "furlong"])
@@ -50,5 +50,5 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     >>> did_you_mean("cty", ["city"])
     '; did you mean `city`?'
     """
-    close = nearest(word, candidates)
+    close = find_nearest(word, candidates)
     return f"; did you mean `{close}`?" if close else ""

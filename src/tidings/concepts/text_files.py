@@ -30,7 +30,7 @@ def read_table(path: Path) -> dict[str, Any]:
     """Return the table of a TOML or JSON file."""
     text = read_text(path)
     try:
-        table = json.loads(text) if bare_suffix(path) in (".json", ".geojson") else tomllib.loads(text)
+        table = json.loads(text) if get_suffix(path) in (".json", ".geojson") else tomllib.loads(text)
     except (ValueError, RecursionError) as problem:
         msg = f"cannot read `{path}`: {problem}"
         raise FileError(msg) from problem
@@ -40,12 +40,12 @@ def read_table(path: Path) -> dict[str, Any]:
     return table
 
 
-def bare_suffix(path: Path) -> str:
+def get_suffix(path: Path) -> str:
     """Return the suffix in lower case, a final `.gz` set aside."""
     return Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
 
 
-def bare_stem(path: Path) -> str:
+def get_stem(path: Path) -> str:
     """Return the name up to its first dot.
 
     >>> bare_stem(Path("data/shop.txt.gz"))

@@ -55,7 +55,7 @@ class Measure:
     dimension: Dimension
     offset: Fraction = Fraction(0)
 
-    def times(self, other: Measure, power: Fraction) -> Measure:
+    def multiply(self, other: Measure, power: Fraction) -> Measure:
         """Return the product with a power of another; offsets have no meaning in a product."""
         powers = dict(self.dimension)
         for name, exponent in other.dimension:
@@ -66,18 +66,18 @@ class Measure:
     @property
     def base(self) -> str:
         """The dimension as a unit."""
-        above = [_power(name, power) for name, power in self.dimension if power > 0]
-        below = [_power(name, -power) for name, power in self.dimension if power < 0]
+        above = [_format_power(name, power) for name, power in self.dimension if power > 0]
+        below = [_format_power(name, -power) for name, power in self.dimension if power < 0]
         if above:
             return "/".join(["*".join(above), *below])
-        return "*".join(_power(name, power) for name, power in self.dimension) or "dimensionless"
+        return "*".join(_format_power(name, power) for name, power in self.dimension) or "dimensionless"
 
 
 ONE = Measure(Fraction(1), ())
 """The pure number one."""
 
 
-def _power(name: str, power: Fraction) -> str:
+def _format_power(name: str, power: Fraction) -> str:
     return name if power == 1 else f"{name}^{float(power):g}"
 
 
@@ -147,7 +147,7 @@ class Units:
         """Return the same amount in another unit; whole results are integers."""
         if unit == to or self.canonical(unit) == self.canonical(to):
             return amount
-        factor, shift, divisor = self._line(unit, to)
+        factor, shift, divisor = self._find_line(unit, to)
         over, under = amount.as_integer_ratio()
         return _number(over * factor + shift * under, divisor * under)
 
@@ -180,7 +180,7 @@ class Units:
             measure = self.measures[unit] = self._resolve(unit, ())
         return measure
 
-    def _line(self, unit: str, to: str) -> tuple[int, int, int]:
+    def _find_line(self, unit: str, to: str) -> tuple[int, int, int]:
         """Return integers such that `(amount * factor + shift) / divisor` converts."""
         line = self._lines.get((unit, to))
         if line is not None:
@@ -202,25 +202,25 @@ class Units:
             raise UnknownUnit(msg, unit=unit)
         seen = (*seen, unit)
         if unit in self.aliases:
-            return self._multiple(self.aliases[unit], seen)
+            return self._resolve_amount(self.aliases[unit], seen)
         worth = self.currencies and self.currencies.worth(unit)
         if worth and self.currencies:
             return Measure(worth, ((self.currencies.base, Fraction(1)),))
         if unit in SIGNS:
             return self._resolve(SIGNS[unit], seen)
-        measure = physical(unit) or self._product(unit, seen)
+        measure = find_physical(unit) or self._resolve_product(unit, seen)
         if measure is None and (respelled := self._folded.get(fold(unit), unit)) != unit:
             measure = self._resolve(respelled, seen)
         return measure or self._refuse(unit)
 
-    def _multiple(self, target: str, seen: tuple[str, ...]) -> Measure:
+    def _resolve_amount(self, target: str, seen: tuple[str, ...]) -> Measure:
         match = _AFTER.fullmatch(target)
         if not match:
             return self._resolve(target, seen)
         measure = self._resolve(match["unit"], seen)
         return Measure(measure.scale * Fraction(match["amount"]), measure.dimension, measure.offset)
 
-    def _product(self, unit: str, seen: tuple[str, ...]) -> Measure | None:
+    def _resolve_product(self, unit: str, seen: tuple[str, ...]) -> Measure | None:
         parts = [part for part in _SIGN.split(unit) if part] if len(unit) <= _LONGEST and _UNIT.fullmatch(unit) else []
         product, sign = ONE, 1
         for part in parts:
@@ -231,14 +231,14 @@ class Units:
             if factor["word"] == unit:
                 return None
             power = Fraction({"²": "2", "³": "3"}.get(factor["high"], factor["power"] or "1"))
-            product = product.times(self._resolve(factor["word"], seen), sign * power)
+            product = product.multiply(self._resolve(factor["word"], seen), sign * power)
         return product if parts else None
 
     def _refuse(self, unit: str) -> NoReturn:
         hint = did_you_mean(unit, (*self.aliases, *(self.currencies or ())))
         if not hint and len(unit) == 3 and unit.isupper():  # before units of that sound: `EUR` is no `eu`
             hint = f"; if it is a currency, give the ontology a table [currencies] with rates = {{ {unit} = 1.08 }}"
-        hint = hint or physical_hint(unit)
+        hint = hint or suggest_physical(unit)
         msg = f"unknown unit `{unit}`{hint}"
         raise UnknownUnit(msg, unit=unit)
 
@@ -273,20 +273,20 @@ def _number(over: int, under: int) -> int | float:
 
 
 @cache
-def _registry() -> Any:
+def _load_registry() -> Any:
     import pint
 
     return pint.UnitRegistry(non_int_type=Fraction)
 
 
 @lru_cache(maxsize=CACHED)
-def physical(word: str) -> Measure | None:
+def find_physical(word: str) -> Measure | None:
     """Return the physical unit of that name; words only, since pint would evaluate anything else."""
     import pint
 
     if not _PLAIN.fullmatch(word):
         return None
-    registry = _registry()
+    registry = _load_registry()
     try:
         zero, unit, double = (registry.Quantity(Fraction(n), word).to_base_units() for n in range(3))
         scale, offset = Fraction(unit.magnitude - zero.magnitude), Fraction(zero.magnitude)
@@ -299,14 +299,14 @@ def physical(word: str) -> Measure | None:
 
 
 @lru_cache(maxsize=CACHED)
-def physical_hint(word: str) -> str:
+def suggest_physical(word: str) -> str:
     """Return the end of an error's text for a word that is no unit."""
     if not _PLAIN.fullmatch(word):
         return ""
-    words = (*_registry(), *COMMON)
+    words = (*_load_registry(), *COMMON)
     if word in words:
         return "; its scale is logarithmic, and such units are not converted"
     for respelled in (word.upper(), word.lower(), word.capitalize()):
-        if respelled != word and physical(respelled):
+        if respelled != word and find_physical(respelled):
             return f"; did you mean `{respelled}`?"
     return did_you_mean(word, words)

@@ -58,6 +58,13 @@ class Area:
         """Tell whether the point lies inside or on the boundary."""
         return holds_lon_lat(self, point.lon, point.lat)
 
+    def to_geojson(self) -> dict[str, object]:
+        """Return the GeoJSON geometry: a `Polygon`, or a `MultiPolygon` of several."""
+        polygons = [[[list(place) for place in ring] for ring in rings] for rings in self.polygons]
+        if len(polygons) == 1:
+            return {"type": "Polygon", "coordinates": polygons[0]}
+        return {"type": "MultiPolygon", "coordinates": polygons}
+
 
 def holds_lon_lat(area: Area, lon: float, lat: float) -> bool:
     """Tell whether the place lies inside, at this longitude or a turn away."""

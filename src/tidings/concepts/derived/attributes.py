@@ -47,10 +47,10 @@ class Derived:
         text: str,
         *,
         kinds: Callable[[str], Kind | None] = lambda _: None,
-        called: Callable[[str], str] = str,
+        own_name: Callable[[str], str] = str,
     ) -> Derived:
-        """Parse and check an expression; `kinds` and `called` tell an attribute's kind and its own name."""
-        expression = parse(text, called)
+        """Parse and check an expression; `kinds` and `own_name` give an attribute's kind and its own name."""
+        expression = parse(text, own_name)
         result, wants = infer_type(expression, text, kinds=kinds)
         unit = "second" if result is Type.DURATION else None
         return cls(name, text, expression, list_names(expression), wants, result.kind, unit)
@@ -102,33 +102,33 @@ def _call(function: str, values: list[Any]) -> Any:
     if operator is None:
         wanted = FUNCTIONS[function].takes
         for value in values:
-            if wanted is not Type.ANY and _type(value) is not wanted:
+            if wanted is not Type.ANY and _find_type(value) is not wanted:
                 msg = f"{function}() takes {wanted}, not {_describe(value)}"
                 raise ValueError(msg)
         return FUNCTIONS[function].body(*values)
     left, right = values
     if function == "-" and isinstance(left, datetime) and isinstance(right, datetime):
-        return _seconds(left, right)
-    if _type(left) is Type.NUMBER and _type(right) is Type.NUMBER:
+        return _subtract_times(left, right)
+    if _find_type(left) is Type.NUMBER and _find_type(right) is Type.NUMBER:
         return operator(left, right)
-    raise ValueError(_mismatch(function, left, right))
+    raise ValueError(_explain_mismatch(function, left, right))
 
 
-def _seconds(left: datetime, right: datetime) -> int | float:
+def _subtract_times(left: datetime, right: datetime) -> int | float:
     difference = left - right
     whole = difference.days * 86_400 + difference.seconds
     return whole + difference.microseconds / 1_000_000 if difference.microseconds else whole
 
 
-def _mismatch(function: str, left: Any, right: Any) -> str:
-    types = {_type(left), _type(right)}
+def _explain_mismatch(function: str, left: Any, right: Any) -> str:
+    types = {_find_type(left), _find_type(right)}
     message = f"{_describe(left)} {function} {_describe(right)} has no meaning"
     if types == {Type.TIME, Type.NUMBER}:
         return f"{message}; if the number is a year, write year(now) - graduated instead of now - graduated"
     return f"{message}; concat() joins texts" if Type.TEXT in types and function == "+" else message
 
 
-def _type(value: Any) -> Type:
+def _find_type(value: Any) -> Type:
     if isinstance(value, datetime):
         return Type.TIME
     return Type.TEXT if isinstance(value, str) else Type.NUMBER

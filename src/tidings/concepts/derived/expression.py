@@ -51,14 +51,14 @@ class Constant:
     """A number or a text."""
 
     value: int | float | str
-    at: int = field(default=0, compare=False)
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Now:
     """The time at which the event is looked at."""
 
-    at: int = field(default=0, compare=False)
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Name:
     """An attribute's value."""
 
     name: str
-    at: int = field(default=0, compare=False)
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,14 @@ class Call:
 
     function: str
     args: tuple[Expression, ...]
-    at: int = field(default=0, compare=False)
+    offset: int = field(default=0, compare=False)
 
 
 Expression: TypeAlias = Constant | Now | Name | Call
 
 
-def parse(text: str, called: Callable[[str], str] = str) -> Expression:
-    """Parse an expression, with every attribute by the name that `called` gives it.
+def parse(text: str, own_name: Callable[[str], str] = str) -> Expression:
+    """Parse an expression, with every attribute by the name that `own_name` gives it.
 
     A mistake is an `OntologyError` that points at its place.
     """
@@ -92,17 +92,17 @@ def parse(text: str, called: Callable[[str], str] = str) -> Expression:
         msg = f"the expression has {len(text):,} characters; at most {LONGEST:,} are read"
         raise OntologyError(msg)
     try:
-        tree = _parser().parse(text)
+        tree = _load_parser().parse(text)
     except UnexpectedInput as problem:
-        raise OntologyError(point_at(text, _offset(problem, text), _complaint(problem))) from None
-    return _Builder(text, called).build(tree)
+        raise OntologyError(point_at(text, _find_offset(problem, text), _explain_error(problem))) from None
+    return _Builder(text, own_name).build(tree)
 
 
-def point_at(text: str, at: int, message: str) -> str:
-    """Return the message with the line it speaks of and a caret below the place."""
-    start = text.rfind("\n", 0, at) + 1
+def point_at(text: str, offset: int, message: str) -> str:
+    """Return the message with the line it speaks of and a caret below the offset."""
+    start = text.rfind("\n", 0, offset) + 1
     line = text[start:].split("\n", 1)[0]
-    return f"{message}\n  {line}\n  {' ' * (at - start)}^"
+    return f"{message}\n  {line}\n  {' ' * (offset - start)}^"
 
 
 def list_names(expression: Expression) -> tuple[str, ...]:
@@ -116,13 +116,13 @@ def list_names(expression: Expression) -> tuple[str, ...]:
 
 
 @cache
-def _parser() -> Lark:
+def _load_parser() -> Lark:
     from lark import Lark
 
     return Lark(_GRAMMAR, parser="lalr", propagate_positions=True, maybe_placeholders=False)
 
 
-def _offset(problem: Any, text: str) -> int:
+def _find_offset(problem: Any, text: str) -> int:
     token = getattr(problem, "token", None)
     if token is not None and token.type == "$END":
         return len(text)
@@ -130,7 +130,7 @@ def _offset(problem: Any, text: str) -> int:
     return len(text) if position is None else int(position)
 
 
-def _complaint(problem: Any) -> str:
+def _explain_error(problem: Any) -> str:
     token = getattr(problem, "token", None)
     wants = set(getattr(problem, "accepts", None) or getattr(problem, "expected", None) or ())
     expected = "a value" if "NUMBER" in wants else "an operator or `)`" if "RPAR" in wants else "an operator or the end"
@@ -143,41 +143,41 @@ def _complaint(problem: Any) -> str:
 class _Builder:
     """Turns Lark's tree of a text into ours."""
 
-    def __init__(self, text: str, called: Callable[[str], str]) -> None:
+    def __init__(self, text: str, own_name: Callable[[str], str]) -> None:
         self.text = text
-        self.called = called
+        self.own_name = own_name
 
     def build(self, tree: Any, depth: int = 0) -> Expression:
-        at = tree.meta.start_pos
+        offset = tree.meta.start_pos
         if depth > DEEPEST:
-            raise self._wrong(at, f"the expression nests deeper than {DEEPEST} levels")
+            raise self._build_error(offset, f"the expression nests deeper than {DEEPEST} levels")
         parts = tree.children
         match tree.data:
             case "number":
-                return Constant(self._number(str(parts[0]), at), at)
+                return Constant(self._parse_number(str(parts[0]), offset), offset)
             case "text":
-                return Constant(_unquote(str(parts[0])), at)
+                return Constant(_unquote(str(parts[0])), offset)
             case "name" if len(parts) == 1 and parts[0].lower() == "now":
-                return Now(at)
+                return Now(offset)
             case "name":
-                return Name(self.called(".".join(word.strip("`") for word in parts)), at)
+                return Name(self.own_name(".".join(word.strip("`") for word in parts)), offset)
             case "group":
                 return self.build(parts[0], depth + 1)
             case "minus":
-                return Call("unary -", (self.build(parts[0], depth + 1),), at)
+                return Call("unary -", (self.build(parts[0], depth + 1),), offset)
             case "call":
                 left, sign, right = parts
                 return Call(str(sign), (self.build(left, depth + 1), self.build(right, depth + 1)), sign.start_pos)
-        return Call(parts[0].lower(), tuple(self.build(part, depth + 1) for part in parts[1:]), at)
+        return Call(parts[0].lower(), tuple(self.build(part, depth + 1) for part in parts[1:]), offset)
 
-    def _number(self, digits: str, at: int) -> int | float:
+    def _parse_number(self, digits: str, offset: int) -> int | float:
         value = int(digits) if digits.isdecimal() else float(digits)
         if abs(value) > 2**63 - 1 if isinstance(value, int) else value == float("inf"):
-            raise self._wrong(at, "the number is out of range")
+            raise self._build_error(offset, "the number is out of range")
         return value
 
-    def _wrong(self, at: int, message: str) -> OntologyError:
-        return OntologyError(point_at(self.text, at, message))
+    def _build_error(self, offset: int, message: str) -> OntologyError:
+        return OntologyError(point_at(self.text, offset, message))
 
 
 def _unquote(text: str) -> str:

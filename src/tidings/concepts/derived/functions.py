@@ -64,7 +64,7 @@ def _round(value: float, digits: int = 0) -> int | float:
     return int(exact) if digits <= 0 else float(exact)
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
@@ -89,7 +89,7 @@ FUNCTIONS: dict[str, Function] = {
     "lower": Function(str.lower, Type.TEXT, Type.TEXT),
     "upper": Function(str.upper, Type.TEXT, Type.TEXT),
     "length": Function(len, Type.TEXT, Type.NUMBER),
-    "concat": Function(lambda *parts: "".join(map(_text, parts)), Type.ANY, Type.TEXT, most=MANY),
+    "concat": Function(lambda *parts: "".join(map(_to_text, parts)), Type.ANY, Type.TEXT, most=MANY),
     "coalesce": Function(lambda *values: values[0], Type.ANY, most=MANY),
     "unary -": Function(operator.neg, Type.NUMBER),
 }

@@ -26,11 +26,11 @@ def infer_type(
     expression: Expression, text: str, *, kinds: Callable[[str], Kind | None]
 ) -> tuple[Type, dict[str, Kind]]:
     """Return the expression's type, and the kinds it asks of its attributes."""
-    walk = _Walk(text, kinds)
-    return walk.type_of(expression), walk.wants
+    inference = _TypeInference(text, kinds)
+    return inference.infer(expression), inference.wants
 
 
-class _Walk:
+class _TypeInference:
     """Infers the type of each part of an expression; `wants` collects the kinds that it needs of attributes."""
 
     def __init__(self, text: str, kinds: Callable[[str], Kind | None]) -> None:
@@ -38,85 +38,85 @@ class _Walk:
         self.kinds = kinds
         self.wants: dict[str, Kind] = {}
 
-    def type_of(self, part: Expression) -> Type:
+    def infer(self, part: Expression) -> Type:
         match part:
             case Constant(value):
                 return Type.TEXT if isinstance(value, str) else Type.NUMBER
             case Now():
                 return Type.TIME
             case Name(name):
-                return self._attribute(name, part)
+                return self._infer_name(name, part)
             case Call(function, args) if function in OPERATORS:
-                return self._operator(part, *args)
+                return self._infer_operator(part, *args)
             case Call():
-                return self._function(part)
+                return self._infer_function(part)
 
-    def _attribute(self, name: str, part: Name) -> Type:
+    def _infer_name(self, name: str, part: Name) -> Type:
         kind = self.kinds(name) or self.wants.get(name)
         if kind is not None and kind not in _TYPES:
-            raise self._wrong(part, f"`{name}` is a {kind}; expressions work with numbers, texts and times")
+            raise self._build_error(part, f"`{name}` is a {kind}; expressions work with numbers, texts and times")
         return _TYPES[kind] if kind else Type.ANY
 
-    def _operator(self, call: Call, left: Expression, right: Expression) -> Type:
-        a, b = self.type_of(left), self.type_of(right)
-        if call.function == "-" and Type.TIME in (a, b):
-            self._ask(left, a, Type.TIME, call)
-            self._ask(right, b, Type.TIME, call)
+    def _infer_operator(self, call: Call, left: Expression, right: Expression) -> Type:
+        left_type, right_type = self.infer(left), self.infer(right)
+        if call.function == "-" and Type.TIME in (left_type, right_type):
+            self._require_type(left, left_type, Type.TIME, call)
+            self._require_type(right, right_type, Type.TIME, call)
             return Type.DURATION
-        if call.function == "-" and (a, b) == (Type.ANY, Type.ANY):
+        if call.function == "-" and (left_type, right_type) == (Type.ANY, Type.ANY):
             return Type.ANY  # two numbers or two times: the events will show
-        self._ask(left, a, Type.NUMBER, call)
-        self._ask(right, b, Type.NUMBER, call)
-        return _result(call.function, a, b)
+        self._require_type(left, left_type, Type.NUMBER, call)
+        self._require_type(right, right_type, Type.NUMBER, call)
+        return _infer_result(call.function, left_type, right_type)
 
-    def _function(self, call: Call) -> Type:
+    def _infer_function(self, call: Call) -> Type:
         function = FUNCTIONS.get(call.function)
         if function is None:
             hint = did_you_mean(call.function, FUNCTIONS)
-            raise self._wrong(call, f"unknown function `{call.function}`{hint}")
+            raise self._build_error(call, f"unknown function `{call.function}`{hint}")
         if not function.least <= len(call.args) <= function.most:
             wanted = function.least if function.least == function.most else f"{function.least} to {function.most}"
-            raise self._wrong(
+            raise self._build_error(
                 call, f"{call.function}() takes {wanted} value{'s' * (wanted != 1)}, not {len(call.args)}"
             )
-        types = [self.type_of(part) for part in call.args]
+        types = [self.infer(part) for part in call.args]
         if function.takes is not Type.ANY:
             for part, actual in zip(call.args, types, strict=True):
-                self._ask(part, actual, function.takes, call)
+                self._require_type(part, actual, function.takes, call)
         if function.gives is not None:
             return function.gives
-        return types[0] if function.takes is not Type.ANY else self._alike(call, types)
+        return types[0] if function.takes is not Type.ANY else self._infer_common(call, types)
 
-    def _alike(self, call: Call, types: list[Type]) -> Type:
+    def _infer_common(self, call: Call, types: list[Type]) -> Type:
         """Ask that all values be of one type: `min`, `max` and `coalesce` choose among them."""
         common = next((actual for actual in types if actual is not Type.ANY), Type.ANY)
         if common is not Type.ANY:
             for part, actual in zip(call.args, types, strict=True):
-                self._ask(part, actual, common, call)
+                self._require_type(part, actual, common, call)
         return common
 
-    def _ask(self, part: Expression, actual: Type, wanted: Type, call: Call) -> None:
+    def _require_type(self, part: Expression, actual: Type, wanted: Type, call: Call) -> None:
         if actual is wanted or (actual in _NUMBERS and wanted in _NUMBERS):
             return
         if actual is not Type.ANY:
             name = f"{call.function}()" if call.function.isidentifier() else call.function
             hint = _hint(actual, wanted, call.function)
-            raise self._wrong(part, f"`{name}` takes {wanted} here, and this is {actual}{hint}")
+            raise self._build_error(part, f"`{name}` takes {wanted} here, and this is {actual}{hint}")
         kind = wanted.kind
         if isinstance(part, Name) and kind is not None:
             self.wants[part.name] = kind
 
-    def _wrong(self, part: Expression, message: str) -> OntologyError:
-        return OntologyError(point_at(self.text, part.at, message))
+    def _build_error(self, part: Expression, message: str) -> OntologyError:
+        return OntologyError(point_at(self.text, part.offset, message))
 
 
-def _result(operator: str, a: Type, b: Type) -> Type:
-    durations = (a is Type.DURATION) + (b is Type.DURATION)
+def _infer_result(operator: str, left_type: Type, right_type: Type) -> Type:
+    durations = (left_type is Type.DURATION) + (right_type is Type.DURATION)
     if operator in "+-":
         return Type.DURATION if durations else Type.NUMBER
     if operator == "*":
         return Type.DURATION if durations == 1 else Type.NUMBER
-    return Type.DURATION if a is Type.DURATION and b is not Type.DURATION else Type.NUMBER
+    return Type.DURATION if left_type is Type.DURATION and right_type is not Type.DURATION else Type.NUMBER
 
 
 def _hint(actual: Type, wanted: Type, operator: str) -> str:

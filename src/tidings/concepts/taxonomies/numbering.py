@@ -24,7 +24,7 @@ Links: TypeAlias = "Mapping[str, tuple[str, ...]]"
 
 def number_nodes(parents: Links, children: Links) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]:
     """Return the nodes of a graph without circles in depth-first order, and the edges of the ranges below each."""
-    depths = _depths(parents, children)
+    depths = _measure_depths(parents, children)
     deepest = {node: (max(above, key=depths.__getitem__),) if above else () for node, above in parents.items()}
     below = invert_links(deepest)
     roots = sorted(node for node, above in parents.items() if not above)
@@ -69,7 +69,7 @@ def find_circle(parents: Links) -> list[str]:
     return []
 
 
-def _depths(parents: Links, children: Links) -> dict[str, int]:
+def _measure_depths(parents: Links, children: Links) -> dict[str, int]:
     """Return the length of the longest way down to each node."""
     waiting = {node: len(above) for node, above in parents.items()}
     ready = [node for node, count in waiting.items() if not count]

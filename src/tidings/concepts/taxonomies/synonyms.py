@@ -26,17 +26,17 @@ class _Index:
     def __init__(self, names: Iterable[tuple[str, int]], synonyms: Iterable[tuple[str, int]]) -> None:
         self.numbers: dict[str, int] = {}
         self.shared: dict[str, tuple[int, ...]] = {}
-        for word, at in names:
-            self._add(word, at)
+        for word, number in names:
+            self._add(word, number)
         own = set(self.numbers)
-        for word, at in synonyms:
+        for word, number in synonyms:
             if word not in own:
-                self._add(word, at)
+                self._add(word, number)
 
-    def _add(self, word: str, at: int) -> None:
-        before = self.numbers.setdefault(word, at)
-        if before != at:
-            self.shared[word] = tuple({*self.shared.get(word, (before,)), at})
+    def _add(self, word: str, number: int) -> None:
+        before = self.numbers.setdefault(word, number)
+        if before != number:
+            self.shared[word] = tuple({*self.shared.get(word, (before,)), number})
             self.numbers[word] = SEVERAL
 
 
@@ -47,24 +47,25 @@ class Spellings:
 
     def __init__(self, names: Sequence[str], synonyms: Mapping[str, Sequence[str]]) -> None:
         """Index the names, which are unique, and their synonyms, which need not be."""
-        own = {name: at for at, name in enumerate(names)}
+        own = {name: number for number, name in enumerate(names)}
         others = [(word, own[name]) for name, words in synonyms.items() for word in words]
         self._exact = _Index(own.items(), others)
-        self._folded = _Index(((fold(name), at) for name, at in own.items()), ((fold(word), at) for word, at in others))
+        folded_names = ((fold(name), number) for name, number in own.items())
+        self._folded = _Index(folded_names, ((fold(word), number) for word, number in others))
 
     def find(self, spelling: str) -> int | None:
         """Return the concept's number, `SEVERAL`, or nothing."""
         number = self._exact.numbers.get(spelling)
         return self._folded.numbers.get(fold(spelling)) if number is None else number
 
-    def exact(self, spelling: str) -> int | None:
+    def find_exact(self, spelling: str) -> int | None:
         """Return the same for the spelling as it is written."""
         return self._exact.numbers.get(spelling)
 
-    def candidates(self, spelling: str) -> tuple[int, ...]:
+    def list_candidates(self, spelling: str) -> tuple[int, ...]:
         """Return the numbers of all concepts that the spelling may mean, in order."""
-        exact = spelling in self._exact.numbers
-        index, word = (self._exact, spelling) if exact else (self._folded, fold(spelling))
+        is_exact = spelling in self._exact.numbers
+        index, word = (self._exact, spelling) if is_exact else (self._folded, fold(spelling))
         number = index.numbers.get(word)
         return () if number is None else tuple(sorted(index.shared.get(word, (number,))))
 

@@ -46,7 +46,7 @@ class Tree:
     ) -> None:
         """Take every concept with its parents, and further spellings; refuse circles and unknown names."""
         links = {name: tuple(dict.fromkeys(above)) for name, above in parents.items()}
-        refuse([*_strangers(links, synonyms or {})])
+        refuse([*_find_undefined(links, synonyms or {})])
         if circle := find_circle(links):
             refuse([f"concepts in a circle: {' under '.join(f'`{name}`' for name in [*circle, circle[0]])}"])
         self._children = invert_links(links)
@@ -113,18 +113,18 @@ class Tree:
 
     def require(self, name: str) -> str:
         """Return the concept's own name, or refuse with the nearest known one."""
-        return self._names[self._at(name)]
+        return self._names[self._find_number(name)]
 
     def code(self, name: str) -> int | None:
         """Return the concept's depth-first number, or nothing; a name that several share is refused."""
         number = self._spellings.find(name)
         if number == SEVERAL:
-            raise ambiguity(name, [f"`{each}`" for each in self.candidates(name)], "write the one that is meant")
+            raise build_ambiguity(name, [f"`{each}`" for each in self.candidates(name)], "write the one that is meant")
         return number
 
     def ranges(self, name: str) -> tuple[tuple[int, int], ...]:
         """Return the numbers of the concept and all below it: disjoint closed ranges, ascending."""
-        edges = self._edges[self._at(name)]
+        edges = self._edges[self._find_number(name)]
         return tuple((low, end - 1) for low, end in zip(edges[::2], edges[1::2], strict=True))
 
     def is_a(self, value: str, concept: str) -> bool:
@@ -136,7 +136,7 @@ class Tree:
 
     def candidates(self, name: str) -> tuple[str, ...]:
         """Return every concept that the spelling may mean."""
-        return tuple(self._names[number] for number in self._spellings.candidates(name))
+        return tuple(self._names[number] for number in self._spellings.list_candidates(name))
 
     def parents(self, name: str) -> tuple[str, ...]:
         """Return the concepts right above, in the order they were given."""
@@ -176,7 +176,7 @@ class Tree:
             table["synonyms"] = {name: list(words) for name, words in self._synonyms.items()}
         return table
 
-    def _at(self, name: str) -> int:
+    def _find_number(self, name: str) -> int:
         number = self.code(name)
         if number is None:
             msg = f"unknown concept `{name}`{did_you_mean(name, self._spellings)}"
@@ -185,7 +185,7 @@ class Tree:
 
     def has_spelling(self, name: str) -> bool:
         """Tell whether a concept is written exactly so."""
-        return self._spellings.exact(name) is not None
+        return self._spellings.find_exact(name) is not None
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._spellings.find(name) is not None
@@ -210,14 +210,14 @@ class Tree:
         return f"<Tree of {len(self):,} concepts under {', '.join(self.roots[:3])}{', ...' * (len(self.roots) > 3)}>"
 
 
-def ambiguity(name: str, candidates: Sequence[str], advice: str) -> AmbiguousConcept:
+def build_ambiguity(name: str, candidates: Sequence[str], advice: str) -> AmbiguousConcept:
     """Return the error for a name that may mean any of the candidates, which are quoted already."""
     more = f" and {len(candidates) - NAMED} more" if len(candidates) > NAMED else ""
     msg = f"`{name}` may mean {len(candidates)} concepts: {', '.join(candidates[:NAMED])}{more}; {advice}"
     return AmbiguousConcept(msg, name=name)
 
 
-def _strangers(links: Mapping[str, tuple[str, ...]], synonyms: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _find_undefined(links: Mapping[str, tuple[str, ...]], synonyms: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for name, above in links.items():
         for parent in above:
             if parent not in links:

@@ -32,7 +32,7 @@ class Source:
     language: str = "en"
 
 
-def lines_of(text: str) -> Iterator[tuple[int, str]]:
+def iterate_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield numbered lines; empty ones and `#` comments are left out."""
     for number, line in enumerate(text.splitlines(), 1):
         bare = line.strip()
@@ -41,15 +41,15 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
 
 
 class Draft:
-    """The concepts of a file while it is read; `tree` checks them as a whole. Messages call the file by `label`."""
+    """The concepts of a file while it is read; `build_tree` checks them together. Messages call the file `label`."""
 
     def __init__(self, label: str) -> None:
         self.label = label
         self._lines: dict[str, int | None] = {}
         self._links: dict[tuple[str, str], int | None] = {}
         self._synonyms: dict[str, dict[str, None]] = {}
-        self._wrong: list[str] = []
-        self._loose: list[str] = []
+        self._mistakes: list[str] = []
+        self._gaps: list[str] = []
 
     def __contains__(self, name: str) -> bool:
         return name in self._lines
@@ -58,7 +58,7 @@ class Draft:
         """Add a concept that the file must define once."""
         if name in self._lines:
             where = f"stands on line {self._lines[name]} already" if line else "is given twice"
-            self.loose(f"`{name}` {where}; a name may be given once", line)
+            self.note_gap(f"`{name}` {where}; a name may be given once", line)
         self._lines.setdefault(name, line)
 
     def mention(self, name: str, line: int | None = None) -> None:
@@ -73,15 +73,15 @@ class Draft:
         """Give a concept further spellings."""
         self._synonyms.setdefault(name, {}).update((word, None) for word in words if word and word != name)
 
-    def wrong(self, text: str, line: int | None = None) -> None:
+    def note_mistake(self, text: str, line: int | None = None) -> None:
         """Note a mistake."""
-        self._wrong.append(self._place(text, line))
+        self._mistakes.append(self._place(text, line))
 
-    def loose(self, text: str, line: int | None = None) -> None:
+    def note_gap(self, text: str, line: int | None = None) -> None:
         """Note a mistake that a lenient reader leaves out."""
-        self._loose.append(self._place(text, line))
+        self._gaps.append(self._place(text, line))
 
-    def crown(self, root: str) -> None:
+    def add_root(self, root: str) -> None:
         """Put all roots under one."""
         children = {child for child, _ in self._links}
         roots = [name for name in self._lines if name not in children]
@@ -89,11 +89,11 @@ class Draft:
         for name in roots:
             self.link(name, root)
 
-    def tree(self, *, lenient: bool = False) -> Tree:
+    def build_tree(self, *, lenient: bool = False) -> Tree:
         """Check the whole and build it."""
         self._drop_undefined()
         advice = f"{self.label}: `lenient = true` (in Python `lenient=True`) leaves such places out and loads the rest"
-        refuse(self._wrong if lenient or not self._loose else [*self._wrong, *self._loose, advice])
+        refuse(self._mistakes if lenient or not self._gaps else [*self._mistakes, *self._gaps, advice])
         parents: dict[str, tuple[str, ...]] = dict.fromkeys(self._lines, ())
         for child, parent in self._links:
             parents[child] += (parent,)
@@ -104,17 +104,17 @@ class Draft:
         if circle:
             steps = map(self._describe_link, circle, [*circle[1:], circle[0]])
             refuse([f"{self.label}: concepts in a circle: {', '.join(steps)}"])
-        return Tree(parents, {name: tuple(words) for name, words in self._synonyms.items()}, dropped=self._loose)
+        return Tree(parents, {name: tuple(words) for name, words in self._synonyms.items()}, dropped=self._gaps)
 
     def _drop_undefined(self) -> None:
         for (child, parent), line in list(self._links.items()):
             if parent not in self._lines:
                 hint = did_you_mean(parent, self._lines)
-                self.loose(f"`{child}` lies under `{parent}`, which is defined nowhere{hint}", line)
+                self.note_gap(f"`{child}` lies under `{parent}`, which is defined nowhere{hint}", line)
                 del self._links[child, parent]
             elif child not in self._lines:
                 hint = did_you_mean(child, self._lines)
-                self.loose(f"`{child}`, which is defined nowhere, lies under `{parent}`{hint}", line)
+                self.note_gap(f"`{child}`, which is defined nowhere, lies under `{parent}`{hint}", line)
                 del self._links[child, parent]
 
     def _describe_link(self, child: str, parent: str) -> str:

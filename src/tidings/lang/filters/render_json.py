@@ -52,10 +52,7 @@ def _to_fields(condition: model.Condition) -> dict[str, Any]:
         case model.IsA(concept):
             return {"op": "is a", "value": concept}
         case model.Within(area):
-            polygons = [[[list(place) for place in ring] for ring in rings] for rings in area.polygons]
-            if len(polygons) == 1:
-                return {"op": "within", "geometry": {"type": "Polygon", "coordinates": polygons[0]}}
-            return {"op": "within", "geometry": {"type": "MultiPolygon", "coordinates": polygons}}
+            return {"op": "within", "geometry": area.to_geojson()}
         case model.WithinRegion(region):
             return {"op": "within", "region": region}
         case model.Near(center, metres):

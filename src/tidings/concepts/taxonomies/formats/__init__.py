@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.concepts.spelling import did_you_mean
 from tidings.concepts.taxonomies.formats import edges, nested, openfoodfacts, outline, paths, skos, wordnet
 from tidings.concepts.taxonomies.tree_draft import Draft, Source
-from tidings.concepts.text_files import bare_suffix, read_text
+from tidings.concepts.text_files import get_suffix, read_text
 from tidings.errors import OntologyError
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ def read_tree(
         options["columns"] = tuple(options["columns"])
     draft = READERS[format](Source(text, label=label or format, **options))
     if root is not None:
-        draft.crown(root)
-    return draft.tree(lenient=lenient)
+        draft.add_root(root)
+    return draft.build_tree(lenient=lenient)
 
 
 def format_of(path: Path, text: str) -> str:
     """Tell the format from the file's name and content."""
-    named = _SUFFIXES.get(bare_suffix(path))
+    named = _SUFFIXES.get(get_suffix(path))
     if named:
         return named
     if _PARENT_LINE.search(text):

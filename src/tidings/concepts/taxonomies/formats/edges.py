@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 def read(source: Source) -> Draft:
     """Read rows of links."""
     draft = Draft(source.label)
-    rows = [row for row in _rows(source.text, source.label) if any(row[1]) and not row[1][0].startswith("#")]
-    columns, headed = _columns(source, rows[0][1] if rows else [])
+    rows = [row for row in _read_rows(source.text, source.label) if any(row[1]) and not row[1][0].startswith("#")]
+    columns, headed = _find_columns(source, rows[0][1] if rows else [])
     parents: dict[str, int] = {}
     for line, row in rows[headed:]:
-        parent, child, words = (row[at] if at is not None and at < len(row) else "" for at in columns)
+        parent, child, words = (row[column] if column is not None and column < len(row) else "" for column in columns)
         if not child:
-            draft.wrong("the row names no child", line)
+            draft.note_mistake("the row names no child", line)
             continue
         draft.mention(child, line)
         draft.spell(child, (word.strip() for word in words.split("|")))
@@ -42,7 +42,7 @@ def read(source: Source) -> Draft:
     return draft
 
 
-def _rows(text: str, label: str) -> Iterator[tuple[int, list[str]]]:
+def _read_rows(text: str, label: str) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=None))
     try:
         for row in reader:
@@ -52,7 +52,7 @@ def _rows(text: str, label: str) -> Iterator[tuple[int, list[str]]]:
         raise OntologyError(msg) from problem
 
 
-def _columns(source: Source, first: Sequence[str]) -> tuple[tuple[int | None, ...], bool]:
+def _find_columns(source: Source, first: Sequence[str]) -> tuple[tuple[int | None, ...], bool]:
     """Return where parent, child and synonyms stand, and whether the first row only names them."""
     wanted = source.columns or ("parent", "child")
     names = list(first) if source.columns else [cell.lower() for cell in first]

@@ -31,10 +31,10 @@ def read(source: Source) -> Draft:
         raise OntologyError(msg) from problem
     strange = [key for key in table if key not in KEYS]
     refuse([f"{source.label}: unknown key `{key}`; a tree has {', '.join(KEYS)}" for key in strange])
-    return draft_of(table, source.label)
+    return draft_tree(table, source.label)
 
 
-def draft_of(table: Mapping[str, Any], label: str) -> Draft:
+def draft_tree(table: Mapping[str, Any], label: str) -> Draft:
     """Draft a tree from a table with `children` or `parents`, and `synonyms`."""
     draft = Draft(label)
     match table:
@@ -43,8 +43,8 @@ def draft_of(table: Mapping[str, Any], label: str) -> Draft:
         case {"parents": dict(parents)}:
             _link(draft, parents)
         case _:
-            draft.wrong("a tree has a table `children` (tables within tables) or `parents` (child = parents)")
-    for name, words in _lists(draft, table.get("synonyms", {}), "synonyms").items():
+            draft.note_mistake("a tree has a table `children` (tables within tables) or `parents` (child = parents)")
+    for name, words in _read_lists(draft, table.get("synonyms", {}), "synonyms").items():
         _spell(draft, name, words)
     return draft
 
@@ -60,11 +60,12 @@ def _nest(draft: Draft, children: Mapping[str, Any]) -> None:
             if isinstance(deeper, dict):
                 stack.append((name, deeper))
             else:
-                draft.wrong(f"below `{name}` stands {deeper!r}; a concept without children has an empty table, {{}}")
+                hint = "a concept without children has an empty table, {}"
+                draft.note_mistake(f"below `{name}` stands {deeper!r}; {hint}")
 
 
 def _link(draft: Draft, parents: Mapping[str, Any]) -> None:
-    above = _lists(draft, parents, "parents")
+    above = _read_lists(draft, parents, "parents")
     for name, names in above.items():
         draft.define(name)
         for parent in names:
@@ -77,24 +78,24 @@ def _link(draft: Draft, parents: Mapping[str, Any]) -> None:
 
 def _spell(draft: Draft, name: str, words: list[str]) -> None:
     if name not in draft:
-        draft.wrong(f"synonyms of `{name}`, which is no concept of this tree")
+        draft.note_mistake(f"synonyms of `{name}`, which is no concept of this tree")
         return
     for word in words:
         if word in draft and word != name:
-            draft.wrong(f"`{word}` is given as a synonym of `{name}`, but it is a concept of its own")
+            draft.note_mistake(f"`{word}` is given as a synonym of `{name}`, but it is a concept of its own")
     draft.spell(name, words)
 
 
-def _lists(draft: Draft, table: Any, key: str) -> dict[str, list[str]]:
+def _read_lists(draft: Draft, table: Any, key: str) -> dict[str, list[str]]:
     """Return a table of lists of text; a single text is a list of one, and an empty one of none."""
     if not isinstance(table, dict):
-        draft.wrong(f"`{key}` is a table, not {table!r}")
+        draft.note_mistake(f"`{key}` is a table, not {table!r}")
         return {}
     lists: dict[str, list[str]] = {}
     for name, words in table.items():
         texts = [] if words == "" else list_texts(words)
         if texts is None:
-            draft.wrong(f"`{key}` of `{name}`: a text or a list of texts, not {words!r}")
+            draft.note_mistake(f"`{key}` of `{name}`: a text or a list of texts, not {words!r}")
         else:
             lists[name] = texts
     return lists

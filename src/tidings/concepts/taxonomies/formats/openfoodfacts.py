@@ -39,9 +39,9 @@ class _Block:
 def read(source: Source) -> Draft:
     """Read blocks parted by empty lines."""
     draft = Draft(source.label)
-    blocks = [*_blocks(source.text)]
+    blocks = [*_read_blocks(source.text)]
     for block in (block for block in blocks if not block.names and block.parents):
-        draft.loose("a block with parents but without a name", block.line)
+        draft.note_gap("a block with parents but without a name", block.line)
     blocks = [block for block in blocks if block.names]
     for block in blocks:
         draft.define(block.tag, block.line)
@@ -62,7 +62,7 @@ def tag_of(language: str, name: str) -> str:
     return f"{language.strip().lower()}:{_OUTSIDE_WORDS.sub('-', plain).strip('-')}"
 
 
-def _blocks(text: str) -> Iterator[_Block]:
+def _read_blocks(text: str) -> Iterator[_Block]:
     block = _Block(0)
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -70,11 +70,11 @@ def _blocks(text: str) -> Iterator[_Block]:
             block = _Block(0)
         elif not line.startswith("#"):
             block.line = block.line or number
-            _take(block, number, line)
+            _add_line(block, number, line)
     yield block
 
 
-def _take(block: _Block, number: int, line: str) -> None:
+def _add_line(block: _Block, number: int, line: str) -> None:
     if line.startswith("<"):
         language, _, name = line[1:].partition(":")
         block.parents.append((number, tag_of(language, name)))
@@ -91,11 +91,11 @@ def _link(draft: Draft, blocks: list[_Block]) -> None:
         for tag in block.tags:
             by_tag.setdefault(tag, block.tag)
     by_tag.update((block.tag, block.tag) for block in blocks)
-    by_stem = {_stem(tag): owner for tag, owner in reversed(by_tag.items())}
+    by_stem = {_strip_plurals(tag): owner for tag, owner in reversed(by_tag.items())}
     for block in blocks:
         for line, parent in block.parents:
-            draft.link(block.tag, by_tag.get(parent) or by_stem.get(_stem(parent)) or parent, line)
+            draft.link(block.tag, by_tag.get(parent) or by_stem.get(_strip_plurals(parent)) or parent, line)
 
 
-def _stem(tag: str) -> str:
+def _strip_plurals(tag: str) -> str:
     return "-".join(part.removesuffix("s") for part in tag.split("-"))

@@ -7,7 +7,7 @@ product
 
 from __future__ import annotations
 
-from tidings.concepts.taxonomies.tree_draft import Draft, Source, lines_of
+from tidings.concepts.taxonomies.tree_draft import Draft, Source, iterate_lines
 
 
 def read(source: Source) -> Draft:
@@ -15,7 +15,7 @@ def read(source: Source) -> Draft:
     draft = Draft(source.label)
     above: list[tuple[int, str]] = []
     indents: set[str] = set()
-    for line, text in lines_of(source.text):
+    for line, text in iterate_lines(source.text):
         names = [part.strip() for part in text.split(" = ")]
         indent = text[: len(text) - len(text.lstrip())]
         indents.update(indent)
@@ -27,5 +27,5 @@ def read(source: Source) -> Draft:
             draft.link(names[0], above[-1][1], line)
         above.append((len(indent), names[0]))
     if len(indents) > 1:
-        draft.wrong("tabs and spaces are mixed in the indentation; use one of them")
+        draft.note_mistake("tabs and spaces are mixed in the indentation; use one of them")
     return draft

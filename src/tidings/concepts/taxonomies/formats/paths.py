@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from tidings.concepts.taxonomies.tree_draft import Draft, Source, lines_of
+from tidings.concepts.taxonomies.tree_draft import Draft, Source, iterate_lines
 
 _ID = re.compile(r"(?P<id>[^>]*?)(?:\t| +: )\s*(?P<path>.*)")
 _STEP = re.compile(r"(?:^|\s)>(?=\s|$)")
@@ -21,11 +21,11 @@ SEPARATOR = " > "
 def read(source: Source) -> Draft:
     """Read a list of paths."""
     draft = Draft(source.label)
-    for line, text in lines_of(source.text):
+    for line, text in iterate_lines(source.text):
         match = _ID.fullmatch(text.strip())
         parts = [part.strip() for part in _STEP.split(match["path"] if match else text)]
         if not all(parts):
-            draft.wrong("a part of the path is empty", line)
+            draft.note_mistake("a part of the path is empty", line)
             continue
         _add(draft, parts, line, id_=match["id"].strip() if match else None)
     return draft

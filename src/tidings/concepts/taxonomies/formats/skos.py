@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from tidings.concepts.taxonomies.tree_draft import Draft, Source
-from tidings.concepts.text_files import bare_suffix
+from tidings.concepts.text_files import get_suffix
 from tidings.errors import MissingExtra, OntologyError
 
 if TYPE_CHECKING:
@@ -27,20 +27,20 @@ _PARSERS = {".ttl": "turtle", ".nt": "nt", ".n3": "n3", ".jsonld": "json-ld", ".
 
 def read(source: Source) -> Draft:
     """Read a vocabulary."""
-    graph = _graph(source)
+    graph = _parse_graph(source)
     draft = Draft(source.label)
-    concepts = sorted(_concepts(graph))
-    labels = {concept: _labels(graph, concept, source.language) for concept in concepts}
-    names = _names(labels)
+    concepts = sorted(_list_concepts(graph))
+    labels = {concept: _list_labels(graph, concept, source.language) for concept in concepts}
+    names = _choose_names(labels)
     for concept in concepts:
         draft.define(names[concept])
-        draft.spell(names[concept], [*labels[concept], _bare(concept), _last(concept)])
-    for child, parent in sorted(_links(graph)):
-        draft.link(names.get(child, _bare(child)), names.get(parent, _bare(parent)))
+        draft.spell(names[concept], [*labels[concept], _strip_base(concept), _get_last_part(concept)])
+    for child, parent in sorted(_list_links(graph)):
+        draft.link(names.get(child, _strip_base(child)), names.get(parent, _strip_base(parent)))
     return draft
 
 
-def _graph(source: Source) -> Any:
+def _parse_graph(source: Source) -> Any:
     try:
         import rdflib
     except ImportError as missing:
@@ -48,26 +48,26 @@ def _graph(source: Source) -> Any:
         raise MissingExtra(msg) from missing
     graph = rdflib.Graph()
     try:
-        graph.parse(data=source.text, format=_parser(source), publicID=BASE)
+        graph.parse(data=source.text, format=_choose_parser(source), publicID=BASE)
     except Exception as problem:  # rdflib's parsers each raise their own kinds
         msg = f"{source.label}: {problem}"
         raise OntologyError(msg) from problem
     return graph
 
 
-def _parser(source: Source) -> str:
-    name = _PARSERS.get(bare_suffix(source.path)) if source.path else None
+def _choose_parser(source: Source) -> str:
+    name = _PARSERS.get(get_suffix(source.path)) if source.path else None
     return name or ("xml" if source.text.lstrip().startswith("<?xml") or "<rdf:RDF" in source.text else "turtle")
 
 
-def _concepts(graph: Any) -> Iterator[str]:
+def _list_concepts(graph: Any) -> Iterator[str]:
     from rdflib import OWL, RDF, RDFS, SKOS, URIRef
 
     for kind in (SKOS.Concept, OWL.Class, RDFS.Class):
         yield from {str(concept) for concept in graph.subjects(RDF.type, kind) if isinstance(concept, URIRef)}
 
 
-def _links(graph: Any) -> Iterator[tuple[str, str]]:
+def _list_links(graph: Any) -> Iterator[tuple[str, str]]:
     from rdflib import RDFS, SKOS, URIRef
 
     pairs = [
@@ -80,7 +80,7 @@ def _links(graph: Any) -> Iterator[tuple[str, str]]:
             yield str(child), str(parent)
 
 
-def _labels(graph: Any, concept: str, language: str) -> list[str]:
+def _list_labels(graph: Any, concept: str, language: str) -> list[str]:
     """Return the labels, the one to be called by first."""
     from rdflib import RDFS, SKOS, URIRef
 
@@ -93,15 +93,18 @@ def _labels(graph: Any, concept: str, language: str) -> list[str]:
     return [label for _, _, label in sorted(ranked) if label]
 
 
-def _names(labels: dict[str, list[str]]) -> dict[str, str]:
-    wanted = {concept: (words[0] if words else _bare(concept)) for concept, words in labels.items()}
-    count = Counter(wanted.values())
-    return {concept: name if count[name] == 1 else f"{name} ({_last(concept)})" for concept, name in wanted.items()}
+def _choose_names(labels: dict[str, list[str]]) -> dict[str, str]:
+    """Return each concept's own name: its first label, with the end of its identifier where others share that."""
+    names = {concept: (words[0] if words else _strip_base(concept)) for concept, words in labels.items()}
+    count = Counter(names.values())
+    return {
+        concept: name if count[name] == 1 else f"{name} ({_get_last_part(concept)})" for concept, name in names.items()
+    }
 
 
-def _bare(concept: str) -> str:
+def _strip_base(concept: str) -> str:
     return concept.removeprefix(BASE)
 
 
-def _last(concept: str) -> str:
-    return _bare(concept).rstrip("/#").rpartition("#")[2].rpartition("/")[2]
+def _get_last_part(concept: str) -> str:
+    return _strip_base(concept).rstrip("/#").rpartition("#")[2].rpartition("/")[2]

@@ -33,8 +33,8 @@ class _Meaning:
 def read(source: Source) -> Draft:
     """Read `data.noun`; the numbers of a word's meanings come from `index.noun`."""
     draft = Draft(source.label)
-    meanings = [*_meanings(source.text, draft)]
-    senses = _senses(_index(source), draft)
+    meanings = [*_read_meanings(source.text, draft)]
+    senses = _read_senses(_read_index(source), draft)
     names = {}
     for _, meaning in meanings:
         word = meaning.words[0].lower()
@@ -49,44 +49,44 @@ def read(source: Source) -> Draft:
     return draft
 
 
-def _meanings(text: str, draft: Draft) -> Iterator[tuple[int, _Meaning]]:
-    for number, line in _entries(text):
+def _read_meanings(text: str, draft: Draft) -> Iterator[tuple[int, _Meaning]]:
+    for number, line in _number_lines(text):
         try:
-            yield number, _meaning(line)
+            yield number, _parse_meaning(line)
         except (ValueError, IndexError):
-            draft.wrong("the line is not in the form of WordNet's data files", number)
+            draft.note_mistake("the line is not in the form of WordNet's data files", number)
 
 
-def _meaning(line: str) -> _Meaning:
+def _parse_meaning(line: str) -> _Meaning:
     fields = line.partition("|")[0].split()
     count = int(fields[3], 16)
     words = tuple(fields[4 : 4 + 2 * count : 2])
     pointers = fields[5 + 2 * count :][: 4 * int(fields[4 + 2 * count])]
     if not words or len(words) != count or len(pointers) != 4 * int(fields[4 + 2 * count]):
         raise ValueError(line)
-    above = (pointers[at + 1] for at in range(0, len(pointers), 4) if pointers[at] in ABOVE)
+    above = (pointers[place + 1] for place in range(0, len(pointers), 4) if pointers[place] in ABOVE)
     return _Meaning(fields[0], words, tuple(above))
 
 
-def _senses(text: str, draft: Draft) -> dict[tuple[str, str], int]:
+def _read_senses(text: str, draft: Draft) -> dict[tuple[str, str], int]:
     senses: dict[tuple[str, str], int] = {}
-    for number, line in _entries(text):
+    for number, line in _number_lines(text):
         fields = line.split()
         if len(fields) < 4 or not fields[2].isdecimal():
-            draft.wrong(f"line {number} of its index is not in the form of WordNet's index files")
+            draft.note_mistake(f"line {number} of its index is not in the form of WordNet's index files")
             continue
         offsets = fields[-int(fields[2]) :]
-        senses.update(((fields[0], offset), at) for at, offset in enumerate(offsets, 1))
+        senses.update(((fields[0], offset), place) for place, offset in enumerate(offsets, 1))
     return senses
 
 
-def _entries(text: str) -> Iterator[tuple[int, str]]:
+def _number_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield numbered lines without the licence, which stands above and is indented."""
     lines = enumerate(text.splitlines(), 1)
     return ((number, line) for number, line in lines if line.strip() and not line.startswith("  "))
 
 
-def _index(source: Source) -> str:
+def _read_index(source: Source) -> str:
     if source.path is None:
         msg = "WordNet's nouns are two files; load `data.noun` by its path, with `index.noun` beside it"
         raise OntologyError(msg)
