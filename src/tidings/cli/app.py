@@ -15,7 +15,7 @@ import typer
 from tidings.cli import options as o
 from tidings.cli import render
 from tidings.cli.bench.commands import bench_app
-from tidings.cli.guard import INTERRUPTED, guard
+from tidings.cli.guard import INTERRUPTED, GuardedGroup
 from tidings.cli.match.concept import concept_app
 from tidings.cli.match.subscription_origin import SubscriptionOrigin, choose_origin, load_vocabulary
 from tidings.cli.options import make_option
@@ -23,6 +23,7 @@ from tidings.cli.pattern.commands import pattern_app
 
 app = typer.Typer(
     name="tidings",
+    cls=GuardedGroup,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,  # a traceback is a bug of ours; Python's own form is best for a report
@@ -85,11 +86,10 @@ def parse(
     A refused filter is shown with a caret under each mistake. `--to tree` draws it, `--to normal` writes it as a
     disjunction of conjunctions.
     """
-    with guard():
-        from tidings.cli.match import parse as body
+    from tidings.cli.match import parse as body
 
-        vocabulary = load_vocabulary(schema, ontology, regions)
-        body.run(filter, notation, output, vocabulary, as_json=as_json)
+    vocabulary = load_vocabulary(schema, ontology, regions)
+    body.run(filter, notation, output, vocabulary, as_json=as_json)
 
 
 @app.command()
@@ -122,10 +122,9 @@ def match(
     does not stop the others.
     """
     origin = choose_origin(context, origin, events=events)
-    with guard():
-        from tidings.cli.match import match as body
+    from tidings.cli.match import match as body
 
-        body.run(origin, events, event_id=event_id, unknown=unknown, dead_letters=dead_letters, quiet=quiet)
+    body.run(origin, events, event_id=event_id, unknown=unknown, dead_letters=dead_letters, quiet=quiet)
 
 
 @app.command()
@@ -150,11 +149,10 @@ def test(
     that ages are reckoned against. A case that fails is shown with the tests that decided it, and the exit code is 1.
     """
     origin = choose_origin(context, origin, events=cases)
-    with guard():
-        from tidings.cli.match import subscription_tests as body
+    from tidings.cli.match import subscription_tests as body
 
-        if not body.run(origin, cases, as_json=as_json):
-            raise typer.Exit(1)
+    if not body.run(origin, cases, as_json=as_json):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -177,10 +175,9 @@ def why(
         tidings why -s searches.jsonl -e event.json --id s1
     """
     origin = choose_origin(context, origin, events=events)
-    with guard():
-        from tidings.cli.match import explain as body
+    from tidings.cli.match import explain as body
 
-        body.explain_match(origin, events, id=id, row=row, as_json=as_json)
+    body.explain_match(origin, events, id=id, row=row, as_json=as_json)
 
 
 @app.command()
@@ -195,10 +192,9 @@ def explain(
         tidings explain -s searches.jsonl -e ads.jsonl
     """
     origin = choose_origin(context, origin, events=events)
-    with guard():
-        from tidings.cli.match import explain as body
+    from tidings.cli.match import explain as body
 
-        body.explain_plan(origin, events, as_json=as_json)
+    body.explain_plan(origin, events, as_json=as_json)
 
 
 @app.command()
@@ -218,14 +214,13 @@ def compile(
         tidings match --snapshot searches/ -e ads.jsonl
     """
     origin = choose_origin(context, origin)
-    with guard():
-        matcher = origin.open_matcher()
-        matcher.save(output)
-        if as_json:
-            render.write_json({"snapshot": str(output), "subscriptions": len(matcher), "matcher": matcher.kind})
-        else:
-            onward = f"match with: tidings match --snapshot {output} -e EVENTS"
-            render.note(f"{len(matcher):,} subscriptions in `{output}`; {onward}")
+    matcher = origin.open_matcher()
+    matcher.save(output)
+    if as_json:
+        render.write_json({"snapshot": str(output), "subscriptions": len(matcher), "matcher": matcher.kind})
+    else:
+        onward = f"match with: tidings match --snapshot {output} -e EVENTS"
+        render.note(f"{len(matcher):,} subscriptions in `{output}`; {onward}")
 
 
 @app.command()
@@ -276,10 +271,9 @@ def run(
     All mistakes are told together, before anything starts. Ctrl-C and SIGTERM stop it after the current micro-batch;
     the next run goes on from there.
     """
-    with guard():
-        from tidings.cli import run as body
+    from tidings.cli import run as body
 
-        body.run(pipeline, check=check, once=once, as_json=as_json)
+    body.run(pipeline, check=check, once=once, as_json=as_json)
 
 
 @app.command()
@@ -290,8 +284,7 @@ def doctor(as_json: o.Json = False) -> None:
 
         tidings doctor
     """
-    with guard():
-        from tidings.cli import doctor as body
+    from tidings.cli import doctor as body
 
-        if not body.run(as_json=as_json):
-            raise typer.Exit(1)
+    if not body.run(as_json=as_json):
+        raise typer.Exit(1)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
+from typer.core import TyperGroup
 
 from tidings.cli import render
 from tidings.errors import FilterWarning, TidingsError
@@ -55,3 +56,12 @@ def guard() -> Iterator[None]:
         raise typer.Exit from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+
+
+class GuardedGroup(TyperGroup):
+    """The group that all commands are in: each runs inside `guard`."""
+
+    def invoke(self, ctx: Any) -> Any:  # its type is of a library that typer hides
+        """Run the command that the arguments name."""
+        with guard():
+            return super().invoke(ctx)

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from tidings.cli import options as o
-from tidings.cli.guard import guard
 
 bench_app = typer.Typer(
     no_args_is_help=True,
@@ -38,10 +37,9 @@ def bench_list(as_json: o.Json = False) -> None:
 
         tidings bench list
     """
-    with guard():
-        from tidings.cli.bench import bench as body
+    from tidings.cli.bench import bench as body
 
-        body.list_workloads(as_json=as_json)
+    body.list_workloads(as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +111,18 @@ def bench_run(
     kept or missed, and `study.json` with a plot for each figure. `--quick` takes minutes, `--full` the paper's sizes.
     """
     _check_options(context, key, quick=options.quick, full=full)
-    with guard():
-        if data is not None:
-            os.environ["TIDINGS_DATA"] = str(data)  # the child that measures memory reads it too
-        if key.startswith(STUDY):
-            from tidings.bench.harness.studies import Scale
-            from tidings.cli.bench import studies
+    if data is not None:
+        os.environ["TIDINGS_DATA"] = str(data)  # the child that measures memory reads it too
+    if key.startswith(STUDY):
+        from tidings.bench.harness.studies import Scale
+        from tidings.cli.bench import studies
 
-            scale = Scale.QUICK if options.quick else Scale.FULL if full else Scale.USUAL
-            studies.run(key, scale, seed=options.seed, out=out, as_json=as_json)
-            return
-        from tidings.cli.bench import bench as body
+        scale = Scale.QUICK if options.quick else Scale.FULL if full else Scale.USUAL
+        studies.run(key, scale, seed=options.seed, out=out, as_json=as_json)
+        return
+    from tidings.cli.bench import bench as body
 
-        body.run(key, options, out=out, as_json=as_json)
+    body.run(key, options, out=out, as_json=as_json)
 
 
 def _check_options(context: typer.Context, key: str, *, quick: bool, full: bool) -> None:
@@ -157,7 +154,6 @@ def bench_compare(
 
         tidings bench compare results/ranges-before.jsonl results/ranges-after.jsonl
     """
-    with guard():
-        from tidings.cli.bench import bench as body
+    from tidings.cli.bench import bench as body
 
-        body.compare(before, after, as_json=as_json)
+    body.compare(before, after, as_json=as_json)

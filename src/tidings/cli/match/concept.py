@@ -7,7 +7,6 @@ import typer
 
 from tidings.cli import options as o
 from tidings.cli import render
-from tidings.cli.guard import guard
 
 concept_app = typer.Typer(
     no_args_is_help=True, help="Look into a file of concepts: show what is there, check the file."
@@ -26,15 +25,14 @@ def show(
 
         tidings concept show laptop --ontology products.toml
     """
-    with guard():
-        from tidings.concepts import Ontology, ontology_description
+    from tidings.concepts import Ontology, ontology_description
 
-        concepts = Ontology.load(ontology)
-        if not as_json:
-            render.write(ontology_description.show_text(concepts, name))
-            return
-        for meaning in ontology_description.show(concepts, name):
-            render.write_json(meaning)
+    concepts = Ontology.load(ontology)
+    if not as_json:
+        render.write(ontology_description.show_text(concepts, name))
+        return
+    for meaning in ontology_description.show(concepts, name):
+        render.write_json(meaning)
 
 
 @concept_app.command()
@@ -47,14 +45,13 @@ def check(
 
         tidings concept check products.toml
     """
-    with guard():
-        from tidings.concepts import ontology_description
-        from tidings.errors import OntologyError
+    from tidings.concepts import ontology_description
+    from tidings.errors import OntologyError
 
-        report = ontology_description.check(file)
-        if as_json:
-            render.write_json(report)
-        if not report["ok"]:
-            raise OntologyError("\n".join(report["mistakes"]))
-        if not as_json:
-            render.write(ontology_description.check_text(file))
+    report = ontology_description.check(file)
+    if as_json:
+        render.write_json(report)
+    if not report["ok"]:
+        raise OntologyError("\n".join(report["mistakes"]))
+    if not as_json:
+        render.write(ontology_description.check_text(file))

@@ -10,7 +10,6 @@ from typing import Annotated, TypeAlias
 import typer
 
 from tidings.cli import options as o
-from tidings.cli.guard import guard
 from tidings.cli.options import make_option
 from tidings.cli.pattern import options as po
 
@@ -58,11 +57,10 @@ def pattern_compile(
     that a pattern shares with others are kept once for all. `automaton` is how many states a table of all
     situations would have, or why there is none: such patterns are detected all the same.
     """
-    with guard():
-        from tidings.cli.pattern import compile as body
-        from tidings.cli.pattern.pattern_origin import PatternOrigin
+    from tidings.cli.pattern import compile as body
+    from tidings.cli.pattern.pattern_origin import PatternOrigin
 
-        body.run(PatternOrigin(options, file), output, automata=automata)
+    body.run(PatternOrigin(options, file), output, automata=automata)
 
 
 @pattern_app.command("detect")
@@ -112,11 +110,10 @@ def pattern_detect(
     if patterns is None and options.mode is not None:
         msg = "a state has its own modes; --mode goes with --patterns"
         raise typer.BadParameter(msg)
-    with guard():
-        from tidings.cli.pattern import detect as body
-        from tidings.cli.pattern.pattern_origin import PatternOrigin
+    from tidings.cli.pattern import detect as body
+    from tidings.cli.pattern.pattern_origin import PatternOrigin
 
-        body.run(PatternOrigin(options, patterns, state), events, until=until, save_to=save_state)
+    body.run(PatternOrigin(options, patterns, state), events, until=until, save_to=save_state)
 
 
 @pattern_app.command("show")
@@ -163,12 +160,11 @@ def pattern_show(
         raise typer.BadParameter(msg)
     if not look_typed and output is not None and output.suffix[1:].lower() in list(po.Look):
         look = po.Look(output.suffix[1:].lower())
-    with guard():
-        from tidings.cli.pattern import show as body
-        from tidings.cli.pattern.pattern_origin import PatternOrigin
+    from tidings.cli.pattern import show as body
+    from tidings.cli.pattern.pattern_origin import PatternOrigin
 
-        look = po.Look.json if options.as_json else look
-        body.run(PatternOrigin(options, file), name, look, output, automaton=automaton, horizon=horizon)
+    look = po.Look.json if options.as_json else look
+    body.run(PatternOrigin(options, file), name, look, output, automaton=automaton, horizon=horizon)
 
 
 # Forecasts --------------------------------------------------------------------------------------
@@ -213,12 +209,11 @@ def pattern_train(
     _check_inputs(patterns, *events)
     if start is not None:
         _refuse_typed(command, ("context", "smoothing", "half_life", "estimator"), "the model of --from has its own")
-    with guard():
-        from tidings.cli.pattern import train as body
-        from tidings.cli.pattern.pattern_origin import PatternOrigin
+    from tidings.cli.pattern import train as body
+    from tidings.cli.pattern.pattern_origin import PatternOrigin
 
-        origin = PatternOrigin(options, patterns)
-        body.run(origin, events, output=output, start=start, apart=apart, horizons=horizon or [])
+    origin = PatternOrigin(options, patterns)
+    body.run(origin, events, output=output, start=start, apart=apart, horizons=horizon or [])
 
 
 @pattern_app.command("forecast")
@@ -265,12 +260,11 @@ def pattern_forecast(
     if save is not None and not learn:
         msg = "--save writes what was learned; it goes with --learn"
         raise typer.BadParameter(msg)
-    with guard():
-        from tidings.cli.pattern import forecast as body
-        from tidings.cli.pattern.pattern_origin import PatternOrigin
+    from tidings.cli.pattern import forecast as body
+    from tidings.cli.pattern.pattern_origin import PatternOrigin
 
-        origin = PatternOrigin(options, patterns)
-        body.run(origin, events, learn=learn, save_to=save, keys=keys, tell=tell.value, step=step)
+    origin = PatternOrigin(options, patterns)
+    body.run(origin, events, learn=learn, save_to=save, keys=keys, tell=tell.value, step=step)
 
 
 @pattern_app.command("score")
@@ -310,11 +304,10 @@ def pattern_score(
     elif not learn:
         msg = "without a --model there is nothing but what is learned; leave out --no-learn"
         raise typer.BadParameter(msg)
-    with guard():
-        from tidings.cli.pattern import score as body
-        from tidings.cli.pattern.pattern_origin import PatternOrigin
+    from tidings.cli.pattern import score as body
+    from tidings.cli.pattern.pattern_origin import PatternOrigin
 
-        body.run(PatternOrigin(options, patterns), events, learn=learn, every=every, plot=plot)
+    body.run(PatternOrigin(options, patterns), events, learn=learn, every=every, plot=plot)
 
 
 def _check_inputs(patterns: str, *events: str) -> None:
