@@ -162,12 +162,12 @@ class World:
         """Return an empty matcher for this world."""
         return td.Matcher(kind, **self.keywords)
 
-    def by_law(self) -> list[set[Any]]:
+    def evaluate_by_law(self) -> list[set[Any]]:
         """Return for each event the ids whose filters hold, by `algebra.holds` alone."""
-        return by_law(self.filters, self.events, self.keywords)
+        return evaluate_by_law(self.filters, self.events, self.keywords)
 
 
-def by_law(filters: dict[Any, Filter], events: Sequence[Any], keywords: dict[str, Any]) -> list[set[Any]]:
+def evaluate_by_law(filters: dict[Any, Filter], events: Sequence[Any], keywords: dict[str, Any]) -> list[set[Any]]:
     """Return for each event the ids whose filters hold."""
     schema, regions = keywords.get("schema"), keywords.get("regions")
     ontology = keywords.get("ontology") or td.Ontology()
@@ -181,7 +181,7 @@ def by_law(filters: dict[Any, Filter], events: Sequence[Any], keywords: dict[str
     setting = Setting(ontology, keywords.get("now") or NOW)
     reader = AttributeReader(needs.to_requirements(), ontology)
     readings = [reader.read(event, setting.now) for event in events]
-    return [{id for id, tree in bound.items() if holds(tree, one, setting)} for one in readings]
+    return [{id for id, tree in bound.items() if holds(tree, reading, setting)} for reading in readings]
 
 
 class Drawer:
@@ -199,8 +199,8 @@ class Drawer:
         ids = self.random.sample(range(-5, 10_000), filters)
         named = ids if self.random.random() < 0.5 else [f"s{id}" if id % 7 else "é" * (id // 7) for id in ids]
         pool = [self.filter() for _ in range(max(1, int(filters * self.random.choice((0.3, 0.8, 1)))))]
-        found = {id: self.random.choice(pool) for id in named}
-        return World(found, [self.event() for _ in range(events)])
+        chosen = {id: self.random.choice(pool) for id in named}
+        return World(chosen, [self.event() for _ in range(events)])
 
     # Filters -----------------------------------------------------------------------------------
 
@@ -212,7 +212,7 @@ class Drawer:
         if chance < 0.45:
             return self.conjunction()
         if chance < 0.6:
-            return self.repeated()
+            return self.draw_repeated()
         if chance < 0.75:
             return Or(tuple(self.conjunction() for _ in range(self.random.randint(2, 6))))
         return self.tree(self.random.randint(1, 4))
@@ -222,7 +222,7 @@ class Drawer:
         parts = tuple(self.leaf() for _ in range(self.random.choice((1, 1, 2, 2, 3, 5))))
         return parts[0] if len(parts) == 1 else And(parts)
 
-    def repeated(self) -> Filter:
+    def draw_repeated(self) -> Filter:
         """Return several tests of one attribute: contradictions, ranges in two halves, literals said twice."""
         name = self.random.choice(self.names)
         parts = [self.leaf(name) for _ in range(self.random.choice((2, 2, 3)))]
@@ -262,13 +262,13 @@ class Drawer:
                 others = [other for other in self.names if KINDS[other] == "number"]
                 if kind == "number" and others and self.random.random() < 0.1:
                     return Compare(pick(list(Comparison)), pick(others))
-                return self.ordered(lambda: self.number(name))
+                return self.draw_ordered(lambda: self.number(name))
             case "text":
-                return self.text() if self.random.random() < 0.5 else self.ordered(lambda: pick(WORDS))
+                return self.text() if self.random.random() < 0.5 else self.draw_ordered(lambda: pick(WORDS))
             case "time":
                 if self.random.random() < 0.3:
                     return Age(self.span(lambda: pick(SECONDS)))
-                return self.ordered(lambda: pick(MOMENTS))
+                return self.draw_ordered(lambda: pick(MOMENTS))
             case "bool":
                 return one_of([pick((True, False)) for _ in range(self.random.randint(1, 3))])
             case "concept":
@@ -304,7 +304,7 @@ class Drawer:
             return Near(Point(*self.spot()), self.random.choice((0, 1000, 111_195, 300_000, 20_100_000)))
         return one_of([Point(*self.spot()) for _ in range(self.random.randint(1, 3))])
 
-    def ordered(self, value: Any) -> Any:
+    def draw_ordered(self, value: Any) -> Any:
         """Return equality, a set or a range of values."""
         chance = self.random.random()
         if chance < 0.3:
@@ -338,7 +338,7 @@ class Drawer:
 
     def event(self) -> dict[str, Any]:
         """Return an event: each attribute absent, null, empty, one value, several or a range."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         dense = self.random.random() < 0.5
         for name in self.names:
             mode = self.random.choice(
@@ -346,10 +346,10 @@ class Drawer:
             )
             if mode == "absent":
                 continue
-            found[name] = self.held(name, KINDS[name], mode)
-        return found
+            values[name] = self.draw_held_value(name, KINDS[name], mode)
+        return values
 
-    def held(self, name: str, kind: str, mode: str) -> Any:
+    def draw_held_value(self, name: str, kind: str, mode: str) -> Any:
         """Return what stands in an event for an attribute."""
         match mode:
             case "null":
@@ -400,7 +400,7 @@ class Drawer:
 # --- the ways an engine can be set --------------------------------------------------------------------
 
 
-def any_plan(table: RowTable, statistics: EventStatistics, tuning: IndexTuning) -> AccessPlan:
+def choose_any_plan(table: RowTable, statistics: EventStatistics, tuning: IndexTuning) -> AccessPlan:
     """Choose for each row any way in which it can be found, whatever it costs: every choice must find every row."""
     real = plan_rows(table, statistics, tuning)
     random = Random(len(table.start) * 31 + len(table.literals.head))
@@ -420,7 +420,7 @@ def any_plan(table: RowTable, statistics: EventStatistics, tuning: IndexTuning) 
             continue
         first[row] = chosen[0]
         second[row] = chosen[1] if wanted == 2 else -1
-    return AccessPlan(kind, first, second, real.use, real.rate)
+    return AccessPlan(kind, first, second, real.use)
 
 
 WANTED = (kernel.PACKED, kernel.PACKED_PAIR, kernel.KEYED, kernel.KEYED, kernel.KEYED_PAIR, kernel.KEYED_PAIR)
@@ -434,24 +434,26 @@ COMPILED = EngineTuning(waiting_limit=0)
 _FOUND = replace(COMPILED, row_limit=0, any_literal_finds_trees=True)
 
 
-def _indexed(tuning: EngineTuning = COMPILED, **index: Any) -> EngineTuning:
+def tune_index(tuning: EngineTuning = COMPILED, **index: Any) -> EngineTuning:
     return replace(tuning, index=IndexTuning(**index))
 
 
 WAYS: dict[str, EngineTuning] = {
     "everything waits": EngineTuning(waiting_limit=10**6),
     "compiled": COMPILED,
-    "any plan": _indexed(planner=any_plan),
-    "any plan, hash tables": _indexed(planner=any_plan, direct_up_to=-(10**6)),
-    "any plan, tiny tiles": _indexed(planner=any_plan, tile_rows=4, tiled_from=1),
-    "any plan, few buckets": _indexed(planner=any_plan, tile_rows=64, tiled_from=1, exact_up_to=2, bitmap_bits=8),
-    "keys wherever they can be": _indexed(look_ns=0.0, tile_ns=1e9),
-    "hulls wherever they can be": _indexed(look_ns=1e9, tile_rows=2, tiled_from=1),
-    "tiles without bitmaps": _indexed(planner=any_plan, tiled_from=1, scan_ns=0.0),
+    "any plan": tune_index(planner=choose_any_plan),
+    "any plan, hash tables": tune_index(planner=choose_any_plan, direct_up_to=-(10**6)),
+    "any plan, tiny tiles": tune_index(planner=choose_any_plan, tile_rows=4, tiled_from=1),
+    "any plan, few buckets": tune_index(
+        planner=choose_any_plan, tile_rows=64, tiled_from=1, exact_up_to=2, bitmap_bits=8
+    ),
+    "keys wherever they can be": tune_index(look_ns=0.0, tile_ns=1e9),
+    "hulls wherever they can be": tune_index(look_ns=1e9, tile_rows=2, tiled_from=1),
+    "tiles without bitmaps": tune_index(planner=choose_any_plan, tiled_from=1, scan_ns=0.0),
     "trees": replace(COMPILED, row_limit=0),
     "integers without a list": replace(COMPILED, listed_ends=0),
     "trees found by anything": replace(_FOUND, pair_cost=0),
-    "trees found by any plan": _indexed(replace(_FOUND, pair_cost=0), planner=any_plan),
+    "trees found by any plan": tune_index(replace(_FOUND, pair_cost=0), planner=choose_any_plan),
     "trees found in vain": replace(_FOUND, pair_cost=10**9),
 }
 """Tunings that lead matching down each of its ways."""

@@ -53,7 +53,7 @@ class SegmentMatches(NamedTuple):
 
     events: IntArray
     slots: NDArray[np.integer[Any]]
-    ids: Ids | list[Any]
+    ids: Ids | list[str | int]
 
 
 class Removal(NamedTuple):

@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.engine.arrays import freeze
 from tidings.errors import TidingsError
+from tidings.kernels.array_types import ByteArray, CodeArray, IntArray, WordArray
 from tidings.kernels.match import id_table as kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     Slots: TypeAlias = NDArray[np.integer[Any]] | Sequence[int]
     IdSource: TypeAlias = Sequence[str] | Sequence[int] | pa.Array | NDArray[Any]
@@ -66,9 +67,9 @@ class Ids:
     ('bob', 0, -1, -1)
     """
 
-    values: NDArray[np.uint64] | NDArray[np.uint8]  # the bits of the numbers, or the bytes of the text
-    offsets: NDArray[np.uint32] | NDArray[np.int64] | None  # None: the ids are numbers
-    table: NDArray[np.uint32]
+    values: WordArray | ByteArray  # the bits of the numbers, or the bytes of the text
+    offsets: CodeArray | IntArray | None  # None: the ids are numbers
+    table: CodeArray
     limits: TextLimits = TEXT_LIMITS
 
     @classmethod
@@ -93,7 +94,7 @@ class Ids:
             msg = "ids are all text or all integers: the parts to join have both"
             raise TidingsError(msg)
         if not kept:
-            return parts[0].reorder([]) if parts else cls.build([])
+            return cls._from_arrow(parts[0].take([]), parts[0].limits) if parts else cls.build([])
         if not pa.types.is_integer(kept[0].type):
             kept = [array.cast(pa.large_string()) for array in kept]
         return cls._from_arrow(pa.concat_arrays(kept), parts[0].limits)
@@ -132,7 +133,7 @@ class Ids:
             return -1
         return int(self._look_up(freeze(np.array((id,), np.int64).view(np.uint64)), None)[0])
 
-    def find_many(self, ids: IdSource) -> NDArray[np.int64]:
+    def find_many(self, ids: IdSource) -> IntArray:
         """Return the slot of each id, or -1."""
         try:
             values, offsets = _to_buffers(_normalize(ids))
@@ -143,15 +144,15 @@ class Ids:
             return np.full(len(ids), -1, np.int64)
         return self._look_up(values, offsets)
 
-    def _look_up(self, values: NDArray[Any], offsets: NDArray[Any] | None) -> NDArray[np.int64]:
+    def _look_up(self, values: NDArray[Any], offsets: NDArray[Any] | None) -> IntArray:
         """Return the slots of flat ids, which are of the same kind, or -1."""
         if self.offsets is None or offsets is None:
             slots = kernel.find_numbers(self.values, self.table, values)
         else:
             slots = kernel.find_text(self.values, self.offsets, self.table, values, freeze(offsets))
-        return cast("NDArray[np.int64]", slots)
+        return cast("IntArray", slots)
 
-    def find_duplicates(self) -> NDArray[np.int64]:
+    def find_duplicates(self) -> IntArray:
         """Return the slots whose id occurs again at a later slot."""
         if np.count_nonzero(self.table != kernel.EMPTY) == len(self):
             return np.empty(0, np.int64)
@@ -187,16 +188,9 @@ class Ids:
             whole = whole.cast(kind)
         return whole.take(pa.array(slots)).cast(kind)
 
-    def to_list(self, slots: Slots) -> list[Any]:
+    def to_list(self, slots: Slots) -> list[str | int]:
         """Return the ids at these slots as Python objects."""
-        if len(slots) <= FEW:
-            return [self[slot] for slot in slots]
-        ids: list[Any] = self.take(slots).to_pylist()
-        return ids
-
-    def reorder(self, order: Slots) -> Ids:
-        """Return new ids whose slot `i` has the id of slot `order[i]`."""
-        return self._from_arrow(self.take(order), self.limits)
+        return [self[slot] for slot in slots] if len(slots) <= FEW else list(self.take(slots).to_pylist())
 
     def _to_arrow(self) -> pa.Array:
         """Return all ids as an Arrow array over the same memory."""
@@ -287,7 +281,7 @@ def _to_int64(array: pa.Array) -> pa.Array:
         raise TidingsError(msg) from None
 
 
-def _to_buffers(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+def _to_buffers(array: pa.Array) -> tuple[NDArray[Any], IntArray | None]:
     """Return the bits of the numbers and nothing, or the bytes and offsets of the text; no bytes are copied."""
     import pyarrow as pa
 

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from tidings.engine.engine import Removal
     from tidings.matcher.algorithm import SubId
     from tidings.matcher.backend import Intake
-
-Submission = tuple[Any, Any, str]
-"""An id, a filter in any form, and its notation."""
+    from tidings.matcher.loading.subscription_input import Submission
 
 Refusals = list[tuple[Any, TidingsError]]
 """Ids that were refused, and why."""

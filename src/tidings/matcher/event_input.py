@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from tidings.algebra import AttributeReader, Reading, Requirements, Setting
     from tidings.algebra.law.mismatches import MismatchCounts
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.engine.compile.columns import Column
+    from tidings.kernels.array_types import IntArray
     from tidings.matcher.backend import BackendState
 
 
@@ -29,7 +29,7 @@ class EventGroup(NamedTuple):
     """Good events that were read in one way, and their indexes in the batch; several groups make up a batch."""
 
     arrivals: EventSource
-    event_index: NDArray[np.int64]
+    event_index: IntArray
 
 
 class MatchView(NamedTuple):
@@ -91,7 +91,7 @@ class BatchReader:
     def _read_row(self, table: Any) -> Reading:
         return self.view.reader.read(to_rows(table)[0], self._setting.now)
 
-    def _read_rows(self, events: Iterable[Any], event_index: NDArray[np.int64], *, collect: bool) -> list[EventGroup]:
+    def _read_rows(self, events: Iterable[Any], event_index: IntArray, *, collect: bool) -> list[EventGroup]:
         readings, good = [], []
         for index, event in zip(event_index.tolist(), events, strict=True):
             try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from tidings.engine.engine import SegmentMatches
+    from tidings.kernels.array_types import IntArray
+    from tidings.matcher.algorithm import SubId
 
 
-def list_ids(segments: Sequence[SegmentMatches]) -> list[Any]:
+def list_ids(segments: Sequence[SegmentMatches]) -> list[SubId]:
     """Return the ids of all pairs."""
-    result: list[Any] = []
+    result: list[SubId] = []
     for _, slots, ids in segments:
         if len(slots):
             result += ids.to_list(slots) if isinstance(ids, Ids) else [ids[slot] for slot in slots.tolist()]
@@ -29,7 +30,7 @@ def list_ids(segments: Sequence[SegmentMatches]) -> list[Any]:
 
 
 def build_matches(
-    groups: Sequence[tuple[NDArray[np.int64], SegmentMatches]], events: int, dead: tuple[DeadLetter, ...]
+    groups: Sequence[tuple[IntArray, SegmentMatches]], events: int, dead: tuple[DeadLetter, ...]
 ) -> Matches:
     """Return the pairs of a batch of so many events; each group comes with the indexes of its events."""
     parts = [(index, segment) for index, segment in groups if len(segment.slots)]

@@ -42,9 +42,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from tidings.matcher.admission import RowRefusals, Submission
+    from tidings.matcher.admission import RowRefusals
     from tidings.matcher.algorithm import SubId
     from tidings.matcher.content import MatcherContent
+    from tidings.matcher.loading.subscription_input import Submission
 
 
 class Piece(NamedTuple):

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from tidings.engine.arrays import freeze, pack_bytes
 from tidings.engine.compile.columns import UNREADABLE_TEXT, ColumnValues, Numbers, Texts
 from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
+from tidings.kernels.array_types import ByteArray, CodeArray, FloatArray, IntArray
 from tidings.kernels.match import value_codes as codes
 from tidings.kernels.match.literals import ABSENT
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 class RankedSpace:
     """Numbers by their rank in a sorted list; `rest` is the difference of integers to the nearest float, if any."""
 
-    ends: NDArray[np.float64]
+    ends: FloatArray
     rest: NDArray[np.int16] | None = None
 
     def __post_init__(self) -> None:
@@ -42,7 +43,7 @@ class RankedSpace:
     def __len__(self) -> int:
         return len(self.ends)
 
-    def encode(self, points: ColumnValues) -> NDArray[np.uint32]:
+    def encode(self, points: ColumnValues) -> CodeArray:
         """Return the codes of values, `ABSENT` for no value."""
         assert isinstance(points, Numbers)
         out = np.empty(len(points), np.uint32)
@@ -51,7 +52,7 @@ class RankedSpace:
             self._correct(points, out)
         return out
 
-    def _correct(self, points: Numbers, out: NDArray[np.uint32]) -> None:
+    def _correct(self, points: Numbers, out: CodeArray) -> None:
         """Correct the codes where the nearest floats are equal and the rests decide."""
         for at in range(len(out)):
             near = float(points.near[at])
@@ -63,7 +64,7 @@ class RankedSpace:
             below = sum(end_rest < rest for end_rest in rests)
             out[at] = 2 * (first + below) + (below < len(rests) and rests[below] == rest)
 
-    def decode(self, ranks: NDArray[np.int64]) -> list[Any]:
+    def decode(self, ranks: IntArray) -> list[Any]:
         """Return end points by rank, whole numbers as integers."""
         near = self.ends[ranks].tolist()
         rest = [0] * len(near) if self.rest is None else self.rest[ranks].tolist()
@@ -88,7 +89,7 @@ class LinearSpace:
     def __len__(self) -> int:
         return self.count
 
-    def encode(self, points: ColumnValues) -> NDArray[np.uint32]:
+    def encode(self, points: ColumnValues) -> CodeArray:
         """Return the codes of values, `ABSENT` for no value."""
         assert isinstance(points, Numbers)
         out = np.empty(len(points), np.uint32)
@@ -96,7 +97,7 @@ class LinearSpace:
         codes.rank_integers(np.ascontiguousarray(points.near), float(self.base), self.count, out)
         return out
 
-    def decode(self, ranks: NDArray[np.int64]) -> list[Any]:
+    def decode(self, ranks: IntArray) -> list[Any]:
         """Return end points by rank."""
         integers: list[Any] = (ranks + self.base).tolist()
         return integers
@@ -114,8 +115,8 @@ class LinearSpace:
 class ByteSpace:
     """Byte strings by their rank in a sorted list, which is one array of bytes and offsets."""
 
-    blob: NDArray[np.uint8]
-    start: NDArray[np.int64]
+    blob: ByteArray
+    start: IntArray
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blob", freeze(self.blob))
@@ -129,7 +130,7 @@ class ByteSpace:
     def __len__(self) -> int:
         return len(self.start) - 1
 
-    def encode(self, points: ColumnValues) -> NDArray[np.uint32]:
+    def encode(self, points: ColumnValues) -> CodeArray:
         """Return the codes of values, `ABSENT` for no value."""
         assert isinstance(points, Texts)
         table = np.full(len(points.distinct) + 2, ABSENT, np.uint32)
@@ -137,7 +138,7 @@ class ByteSpace:
         table[UNREADABLE_TEXT] = 2 * len(self) + 2
         return table[points.index]  # -1 finds the last: absent
 
-    def decode(self, ranks: NDArray[np.int64]) -> list[Any]:
+    def decode(self, ranks: IntArray) -> list[Any]:
         """Return end points by rank."""
         data = self.blob
         return [data[self.start[rank] : self.start[rank + 1]].tobytes() for rank in ranks.tolist()]
@@ -185,7 +186,7 @@ def open_space(arrays: dict[str, NDArray[Any]]) -> CodeSpace:
 
 def merge_spaces(
     spaces: Sequence[CodeSpace], tuning: EngineTuning = DEFAULT_TUNING
-) -> tuple[CodeSpace, list[NDArray[np.int64]]]:
+) -> tuple[CodeSpace, list[IntArray]]:
     """Return one space for all, and for each space the new ranks of its end points."""
     if len(spaces) == 1:
         return spaces[0], [np.arange(len(spaces[0]))]

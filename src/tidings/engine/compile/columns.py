@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.algebra.law.typed_attribute import TypedAttribute
+from tidings.kernels.array_types import ByteArray, FloatArray, Int32Array, IntArray
 from tidings.model import Kind
 
 UNREADABLE = math.inf
@@ -96,7 +97,7 @@ class Numbers:
     is so for numbers up to 2**53.
     """
 
-    near: NDArray[np.float64]
+    near: FloatArray
     rest: NDArray[np.int16] | None = None
 
     def __len__(self) -> int:
@@ -110,7 +111,7 @@ class Texts:
     The index -1 stands for no value, `UNREADABLE_TEXT` for one that cannot be read.
     """
 
-    index: NDArray[np.int32]
+    index: Int32Array
     distinct: list[bytes]
 
     def __len__(self) -> int:
@@ -132,8 +133,8 @@ class EventColumn:
 
     low: ColumnValues
     high: ColumnValues | None = None
-    open: NDArray[np.uint8] | None = None
-    starts: NDArray[np.int64] | None = None
+    open: ByteArray | None = None
+    starts: IntArray | None = None
 
 
 EventColumns = dict[Column, EventColumn]

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.engine.arrays import compute_starts, expand_ranges, invert, list_owners
 from tidings.engine.compile.code_spaces import CodeSpace, build_space
 from tidings.engine.compile.columns import Column, ColumnValues, Numbers, Texts
 from tidings.engine.compile.encoders import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
 from tidings.engine.exact.exact_checks import ExactItem
+from tidings.kernels.array_types import BoolArray, CodeArray, IntArray
 from tidings.kernels.match import row_codes as kernel
 from tidings.kernels.match.index_build import gather_rows
 from tidings.kernels.match.layout import OP_BITS
@@ -26,9 +26,10 @@ from tidings.kernels.match.literals import UNION
 from tidings.model import Kind, TextTest
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tidings.engine.compile.draft import EndLists, FilterDraft
     from tidings.engine.tuning import EngineTuning
-    from tidings.kernels.array_types import IntArray
 
 SHARING_PAYS_FROM = 50
 """Rows are shared when that saves at least one row in so many: the list of entries costs four bytes a row."""
@@ -64,7 +65,7 @@ class TreeTable:
     """Filters kept as trees: pairs of slot and tree, over `leaves` and, from number `len(leaves.head)` on, `items`."""
 
     leaves: Literals
-    items: NDArray[np.uint32]
+    items: CodeArray
     trees: list[tuple[int, Any]]
 
 
@@ -79,12 +80,12 @@ class RowTable:
     columns: tuple[Column, ...]
     kinds: tuple[Kind, ...]
     spaces: tuple[CodeSpace, ...]
-    start: NDArray[np.uint32]
+    start: CodeArray
     literals: Literals
-    entry: NDArray[np.uint32]
-    slot: NDArray[np.uint32]
-    item_row: NDArray[np.uint32]
-    item_number: NDArray[np.uint32]
+    entry: CodeArray
+    slot: CodeArray
+    item_row: CodeArray
+    item_number: CodeArray
     items: Sequence[ExactItem] = ()
     patterns: dict[str, list[TextTest]] = field(default_factory=dict)
     trees: TreeTable | None = None
@@ -145,7 +146,7 @@ class RowTable:
         )
 
 
-def mask_multi_row(entry: NDArray[Any], slot: NDArray[Any]) -> NDArray[np.bool_]:
+def mask_multi_row(entry: NDArray[Any], slot: NDArray[Any]) -> BoolArray:
     """Return a mask of the rows with a subscription that has other rows too."""
     result = np.zeros(len(entry) - 1, bool)
     if len(slot):
@@ -157,7 +158,7 @@ def _to_numpy(values: Any) -> NDArray[Any]:
     return np.frombuffer(values, dtype=values.typecode) if len(values) else np.zeros(0, values.typecode)
 
 
-def _encode_ends(ends: EndLists, tuning: EngineTuning) -> tuple[CodeSpace, NDArray[np.int64], NDArray[np.int64]]:
+def _encode_ends(ends: EndLists, tuning: EngineTuning) -> tuple[CodeSpace, IntArray, IntArray]:
     """Return the space of a column's ends, and the low and high codes of its intervals."""
     low, high, flags = (_to_numpy(part) for part in (ends.low, ends.high, ends.flags))
     if ends.is_bytewise:
@@ -226,7 +227,7 @@ def _number_leaves(numbers: dict[Any, int], trees: list[tuple[int, Any]], interv
     return TreeTable(leaves, np.array(items, np.uint32), [(slot, renumber_leaves(node, new)) for slot, node in trees])
 
 
-def _deduplicate(literals: Literals) -> tuple[Literals, NDArray[np.int64]]:
+def _deduplicate(literals: Literals) -> tuple[Literals, IntArray]:
     """Return the distinct literals, and the number of each given one among them; unions are all distinct."""
     parts = literals[:3]
     order = np.lexsort(parts)

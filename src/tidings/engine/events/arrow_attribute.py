@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, describe_type
 from tidings.engine.arrays import compute_starts
@@ -18,11 +17,14 @@ from tidings.engine.compile import columns
 from tidings.engine.compile.columns import EXACT, Column, ColumnValues, EventColumn, Numbers, View
 from tidings.engine.compile.encoders import to_microseconds
 from tidings.engine.events import event_columns
-from tidings.engine.events.arrow_values import ArrayValues, Mask, NotPlain
+from tidings.engine.events.arrow_values import ArrayValues, NotPlain
 from tidings.engine.events.views import select_encoder
+from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from tidings.algebra import Setting
     from tidings.algebra.law.mismatches import MismatchCounts
@@ -40,11 +42,11 @@ class AttributeValues:
 
     values: ArrayValues
     count: int
-    null: Mask | None = None
-    refused: Mask | None = None
-    owners: NDArray[np.int64] | None = None
+    null: BoolArray | None = None
+    refused: BoolArray | None = None
+    owners: IntArray | None = None
 
-    def find_refused(self) -> Mask | None:
+    def find_refused(self) -> BoolArray | None:
         """Return a mask of the events with a value that must be refused, or None."""
         bad = self.values.unreadable
         if self.owners is None or bad is None:
@@ -67,7 +69,7 @@ class AttributeValues:
         elif values.numbers is not None and values.numbers.dtype.kind == "f" and np.isinf(values.numbers).any():
             mismatches.add(key, "number", int(np.count_nonzero(np.isinf(values.numbers))))
 
-    def select(self, plain: Mask, count: int) -> AttributeValues:
+    def select(self, plain: BoolArray, count: int) -> AttributeValues:
         """Return the values of the events in the mask `plain`, of which there are `count`."""
         null = None if self.null is None else self.null[plain]
         if self.owners is None:
@@ -85,10 +87,10 @@ class SharedDictionary:
         self._numbers: dict[Any, int] = {}
         self._distinct: tuple[Any, ...] = ()
 
-    def number(self, index: NDArray[np.int64], distinct: tuple[Any, ...]) -> NDArray[np.int64]:
+    def number(self, index: IntArray, distinct: tuple[Any, ...]) -> IntArray:
         """Return the common numbers of a column's values, adding new ones."""
         numbers = [self._numbers.setdefault((type(word), word), len(self._numbers)) for word in distinct]
-        common: NDArray[np.int64] = np.array(numbers, dtype=np.int64)[index]
+        common: IntArray = np.array(numbers, dtype=np.int64)[index]
         return common
 
     @property
@@ -107,7 +109,7 @@ class SourceColumn:
     """
 
     attribute: AttributeValues
-    owners: NDArray[np.int64]
+    owners: IntArray
     values: ArrayValues
 
     @classmethod
@@ -144,7 +146,7 @@ def merge_columns(pieces: Sequence[SourceColumn], *, several: bool, words: Share
     return AttributeValues(values.select(order), count, null, refused, owners=owners[order])
 
 
-def _merge_masks(masks: Sequence[Mask | None]) -> Mask | None:
+def _merge_masks(masks: Sequence[BoolArray | None]) -> BoolArray | None:
     some = [mask for mask in masks if mask is not None]
     return np.logical_or.reduce(some) if some else None
 
@@ -174,7 +176,7 @@ def _concatenate_numbers(parts: Sequence[Any]) -> NDArray[Any]:
     return np.concatenate(parts)
 
 
-def _spread_over_events(values: ArrayValues, owners: NDArray[np.int64], count: int) -> ArrayValues:
+def _spread_over_events(values: ArrayValues, owners: IntArray, count: int) -> ArrayValues:
     """Return values with a place for each event, present where an event has one."""
     if len(owners) == count:
         present, place = None, np.argsort(owners, kind="stable")
@@ -240,9 +242,7 @@ def _to_points(column: Column, values: ArrayValues, setting: Setting) -> ColumnV
     return None
 
 
-def _view_distinct(
-    column: Column, index: NDArray[np.int64], distinct: tuple[Any, ...], setting: Setting
-) -> ColumnValues | None:
+def _view_distinct(column: Column, index: IntArray, distinct: tuple[Any, ...], setting: Setting) -> ColumnValues | None:
     """Encode each distinct value once; -1 in `index` points to the last place, which stands for no value."""
     encode = select_encoder(column, setting)
     codes: list[Any] = [None if value is None else encode(value) for value in distinct]
@@ -258,7 +258,7 @@ def _view_distinct(
     return Numbers(numbers.near[index], None if numbers.rest is None else numbers.rest[index])
 
 
-def _to_floats(values: NDArray[Any], present: Mask | None) -> Numbers:
+def _to_floats(values: NDArray[Any], present: BoolArray | None) -> Numbers:
     # A copy: Arrow's memory is read-only, and kernels would be compiled once more for it.
     near = values.astype(np.float64)
     if present is not None:
@@ -266,14 +266,14 @@ def _to_floats(values: NDArray[Any], present: Mask | None) -> Numbers:
     return Numbers(near)
 
 
-def _to_seconds(ages: NDArray[np.int64]) -> NDArray[np.float64]:
+def _to_seconds(ages: IntArray) -> FloatArray:
     """Return microseconds as seconds, rounded like `timedelta.total_seconds`."""
     if np.abs(ages).max(initial=0) <= EXACT:
         return ages / 1e6
     return np.array([age / 1_000_000 for age in ages.tolist()])
 
 
-def to_exact_numbers(values: NDArray[np.int64], present: Mask | None = None) -> Numbers:
+def to_exact_numbers(values: IntArray, present: BoolArray | None = None) -> Numbers:
     """Return integers as `Numbers`, with NaN where no value is present.
 
     >>> to_exact_numbers(np.array([1, 2**53 + 1])).rest

@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as t
-from numpy.typing import NDArray
 
 from tidings.engine.compile.columns import Column, EventColumns, View, to_typed_attribute
 from tidings.engine.events import arrow_attribute, arrow_values
 from tidings.engine.events.arrow_attribute import AttributeValues, SharedDictionary, SourceColumn, merge_columns
-from tidings.engine.events.arrow_values import ArrayValues, Mask, NotPlain
+from tidings.engine.events.arrow_values import ArrayValues, NotPlain
+from tidings.kernels.array_types import BoolArray, IntArray
 from tidings.model import Kind
 from tidings.model.arrow_types import is_list_type
 
@@ -41,8 +41,8 @@ class TableColumns:
     """The columns of a table's `plain` rows, in their order; the `odd` rows must be read one by one."""
 
     batch: EventColumns
-    plain: NDArray[np.int64]
-    odd: NDArray[np.int64]
+    plain: IntArray
+    odd: IntArray
 
 
 def build_table_columns(
@@ -123,7 +123,7 @@ class _TableReader:
         trees = setting.ontology.attribute_trees.values()
         self._fed = {name for tree in trees if len(tree) > 1 for name in tree.names} & needs.keys()
 
-    def read(self, every: NDArray[np.int64], automata: FinderLookup, mismatches: MismatchCounts | None) -> TableColumns:
+    def read(self, every: IntArray, automata: FinderLookup, mismatches: MismatchCounts | None) -> TableColumns:
         """Read all needed attributes, and build the columns of the plain rows."""
         attributes = [
             (need.list_keys(name), need, attribute)
@@ -162,7 +162,7 @@ class _TableReader:
         return self.read_column(name, need, *leaves[0]) if leaves else None
 
     def read_column(
-        self, name: str, need: ReadSpec, source: str, array: pa.Array, alive: Mask | None
+        self, name: str, need: ReadSpec, source: str, array: pa.Array, alive: BoolArray | None
     ) -> AttributeValues:
         """Read one column that feeds an attribute; `alive` is where the record around it exists."""
         present = arrow_values.find_present(array)
@@ -199,7 +199,9 @@ class _TableReader:
         _refuse_strange(array.type)
         return arrow_values.read_array(array, source, need=need, setting=self.setting, seen=seen, memo=self._memo)
 
-    def read_lists(self, name: str, need: ReadSpec, array: pa.Array, source: str, null: Mask | None) -> AttributeValues:
+    def read_lists(
+        self, name: str, need: ReadSpec, array: pa.Array, source: str, null: BoolArray | None
+    ) -> AttributeValues:
         """Read a column of lists, whose elements are the values; lists are refused where an attribute has one value."""
         if is_list_type(array.type.value_type) or (need.kind is Kind.PLACE and not t.is_struct(array.type.value_type)):
             raise NotPlain
@@ -228,7 +230,7 @@ class _TableReader:
             raise NotPlain
         return ArrayValues(arrow_values.find_valid(array))
 
-    def find_leaves(self, name: str) -> list[tuple[str, pa.Array, Mask | None]]:
+    def find_leaves(self, name: str) -> list[tuple[str, pa.Array, BoolArray | None]]:
         """Return every column that feeds the attribute, and where the record around it exists."""
         return [
             (source, array, alive)
@@ -238,8 +240,8 @@ class _TableReader:
 
 
 def _iterate_leaves(
-    fields: Mapping[str, pa.Array], path: tuple[str, ...], alive: Mask | None
-) -> Iterator[tuple[pa.Array, Mask | None]]:
+    fields: Mapping[str, pa.Array], path: tuple[str, ...], alive: BoolArray | None
+) -> Iterator[tuple[pa.Array, BoolArray | None]]:
     """Yield the arrays at a dotted path, through records and names with dots (as `algebra.law.raw_values` does)."""
     for split in range(1, len(path) + 1):
         key = ".".join(path[:split])

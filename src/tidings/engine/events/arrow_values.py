@@ -24,15 +24,13 @@ from tidings.algebra.law.typed_attribute import AS_IS, Mismatch, TypedAttribute
 from tidings.engine.arrays import view_buffer
 from tidings.engine.compile.columns import UNREADABLE
 from tidings.engine.compile.encoders import EPOCH, to_microseconds
+from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 from tidings.model import Kind
 from tidings.model.arrow_types import find_kind, is_text_type, to_values
 from tidings.model.values import INT_MAX, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-Mask: TypeAlias = NDArray[np.bool_]
-"""A mask of events, or of places."""
 
 ReadCache: TypeAlias = "dict[ReadSpec, dict[Any, Any]]"
 """What raw values mean, for each need."""
@@ -55,15 +53,15 @@ class ArrayValues:
     or `points` (longitudes and latitudes), or `distinct[index]` (-1: no value), or none of these: no view reads them.
     """
 
-    present: Mask | None = None
-    unreadable: Mask | None = None
+    present: BoolArray | None = None
+    unreadable: BoolArray | None = None
     numbers: NDArray[Any] | None = None
-    times: NDArray[np.int64] | None = None
-    points: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
-    index: NDArray[np.int64] | None = None
+    times: IntArray | None = None
+    points: tuple[FloatArray, FloatArray] | None = None
+    index: IntArray | None = None
     distinct: tuple[Any, ...] = ()
 
-    def select(self, places: Mask | NDArray[np.int64]) -> ArrayValues:
+    def select(self, places: BoolArray | IntArray) -> ArrayValues:
         """Return the values at some of the places, none of them unreadable; `places` is a mask, or indexes."""
         present = None if self.present is None else self.present[places]
         return ArrayValues(
@@ -102,12 +100,12 @@ def read_array(
     return _read_distinct(array, _build_reader(need, source, setting), memo.setdefault(need, {}), strict=need.strict)
 
 
-def find_present(array: pa.Array) -> Mask | None:
+def find_present(array: pa.Array) -> BoolArray | None:
     """Return a mask of the values that are neither null nor NaN; None: all."""
     is_valid = find_valid(array)
     if not t.is_floating(array.type):
         return is_valid
-    is_number: Mask = ~np.isnan(view_buffer(array, array.type.to_pandas_dtype()))
+    is_number: BoolArray = ~np.isnan(view_buffer(array, array.type.to_pandas_dtype()))
     if is_number.all():
         return is_valid
     return is_number if is_valid is None else is_number & is_valid
@@ -120,9 +118,9 @@ def _is_never_read_as(kind: Kind, type_: pa.DataType) -> bool:
     return kind is not find_kind(type_) and not is_text_type(type_) and not t.is_null(type_)
 
 
-def find_valid(array: pa.Array) -> Mask | None:
+def find_valid(array: pa.Array) -> BoolArray | None:
     """Return a mask of the values that are not null; None: all."""
-    mask: Mask
+    mask: BoolArray
     if t.is_dictionary(array.type) or t.is_null(array.type):  # nulls may be in the dictionary
         mask = array.is_valid().to_numpy(zero_copy_only=False)
         return None if mask.all() else mask
@@ -151,7 +149,7 @@ def _is_valid_utf8(array: pa.Array) -> bool:
     return True
 
 
-def _mask_or_none(unreadable: Mask, present: Mask | None) -> Mask | None:
+def _mask_or_none(unreadable: BoolArray, present: BoolArray | None) -> BoolArray | None:
     unreadable = unreadable if present is None else unreadable & present
     return unreadable if unreadable.any() else None
 
@@ -169,7 +167,7 @@ def _read_numbers(array: pa.Array, *, strict: bool) -> ArrayValues:
     return ArrayValues(present, bad, values.astype(np.int64, copy=False))
 
 
-def _require_strict(bad: Mask | None, *, strict: bool) -> None:
+def _require_strict(bad: BoolArray | None, *, strict: bool) -> None:
     """Leave an array with values that do not fit to the row reader, unless they make events bad anyway."""
     if bad is not None and not strict:
         raise NotPlain
@@ -209,7 +207,7 @@ def _read_places(array: pa.Array, *, strict: bool) -> ArrayValues:
     return ArrayValues(present, _mask_or_none(~fits, present), points=(lon, lat))
 
 
-def _read_degrees(array: pa.Array) -> NDArray[np.float64]:
+def _read_degrees(array: pa.Array) -> FloatArray:
     """Return degrees, with NaN for a value that is not a number."""
     if t.is_boolean(array.type) or is_text_type(array.type) or t.is_null(array.type):
         return np.full(len(array), np.nan)
@@ -262,7 +260,7 @@ def _read_value(raw: Any, read: Callable[[Any], Any]) -> Any:
     return None if is_missing(raw) else read(raw)
 
 
-def _encode_dictionary(array: pa.Array) -> tuple[NDArray[np.int64], list[Any]]:
+def _encode_dictionary(array: pa.Array) -> tuple[IntArray, list[Any]]:
     """Return the number of each place's distinct value, or -1, and the distinct values."""
     coded = array if t.is_dictionary(array.type) else array.dictionary_encode()
     index = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy().astype(np.int64, copy=False)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from tidings.algebra import Reading, Setting
     from tidings.algebra.law.typed_attribute import TypedAttribute
-    from tidings.kernels.array_types import IntArray
+    from tidings.kernels.array_types import FloatArray, IntArray
 
 NO_PATTERN = -1
 """Stands in a `PATTERNS` column for text that satisfies no pattern."""
@@ -139,20 +139,20 @@ def _scatter_column(column: EventColumn, events: list[int], count: int) -> Event
     return EventColumn(low, high, None if column.open is None else _scatter_array(column.open, places, count, 0))
 
 
-def _scatter_values(points: Any, places: NDArray[np.int64], count: int) -> Any:
+def _scatter_values(points: Any, places: IntArray, count: int) -> Any:
     if isinstance(points, Texts):
         return Texts(_scatter_array(points.index, places, count, -1), points.distinct)
     rest = None if points.rest is None else _scatter_array(points.rest, places, count, 0)
     return Numbers(_scatter_array(points.near, places, count, np.nan), rest)
 
 
-def _scatter_array(values: NDArray[Any], places: NDArray[np.int64], count: int, empty: float) -> NDArray[Any]:
+def _scatter_array(values: NDArray[Any], places: IntArray, count: int, empty: float) -> NDArray[Any]:
     whole = np.full(count, empty, values.dtype)
     whole[places] = values
     return whole
 
 
-def _encode_numbers(codes: list[Any], starts: NDArray[np.int64] | None) -> EventColumn:
+def _encode_numbers(codes: list[Any], starts: IntArray | None) -> EventColumn:
     if tuple not in set(map(type, codes)):
         return EventColumn(pack_numbers(codes), starts=starts)
     spans = [code if isinstance(code, tuple) else (code, code, 0) for code in codes]
@@ -253,7 +253,7 @@ def _build_single(reading: Reading, wanted: Iterable[Column], setting: Setting, 
     return batch
 
 
-def _add_plain_numbers(batch: EventColumns, plain: list[Column], near: NDArray[np.float64]) -> None:
+def _add_plain_numbers(batch: EventColumns, plain: list[Column], near: FloatArray) -> None:
     for at, column in enumerate(plain):
         low = _new(Numbers)
         _set_near(low, near[at : at + 1])

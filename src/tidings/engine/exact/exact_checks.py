@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.algebra import holds
 from tidings.engine.arrays import expand_ranges
 from tidings.engine.compile.columns import Column, EventColumns, Numbers, View
 from tidings.engine.exact.place_tests import PlaceTable
+from tidings.kernels.array_types import BoolArray, ByteArray, CodeArray, Int32Array, IntArray
 from tidings.kernels.match.literals import ALL, ANY, NOT_ANY, NOT_NONE
 from tidings.model import Condition, Filter, Near, Not, Quantifier, Test, Within
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tidings.engine.events.event_source import EventSource
 
 QUANTIFIERS = (Quantifier.ANY, Quantifier.ALL, Quantifier.NONE)
@@ -65,16 +67,16 @@ class ExactChecks:
     """
 
     items: Sequence[ExactItem]
-    row: NDArray[np.uint32]
-    item: NDArray[np.uint32]
+    row: CodeArray
+    item: CodeArray
     places: PlaceTable
-    place_of: NDArray[np.int64]  # item -> its number among `places`, -1: none
+    place_of: IntArray  # item -> its number among `places`, -1: none
     names: tuple[str, ...]  # the attributes of places
-    name_of: NDArray[np.int32]  # item -> its attribute among `names`, -1: a law item
-    op_of: NDArray[np.uint8]  # item -> the op of a place
+    name_of: Int32Array  # item -> its attribute among `names`, -1: a law item
+    op_of: ByteArray  # item -> the op of a place
 
     @classmethod
-    def build(cls, items: Sequence[ExactItem], row: NDArray[np.uint32], item: NDArray[np.uint32]) -> ExactChecks:
+    def build(cls, items: Sequence[ExactItem], row: CodeArray, item: CodeArray) -> ExactChecks:
         """Build from all items and the sorted pairs of row and item; the areas go into a table."""
         areas = {at: place_item for at, place_item in enumerate(items) if isinstance(place_item, PlaceItem)}
         numbers: dict[str, int] = {}
@@ -88,7 +90,7 @@ class ExactChecks:
 
     def filter_pairs(
         self, batch: EventColumns, arrivals: EventSource, events: NDArray[Any], rows: NDArray[Any]
-    ) -> NDArray[np.bool_]:
+    ) -> BoolArray:
         """Return a mask of the pairs of event and row that satisfy all items of the row."""
         good = np.ones(len(rows), bool)
         if not len(self.row):
@@ -104,7 +106,7 @@ class ExactChecks:
 
     def decide(
         self, batch: EventColumns, arrivals: EventSource, events: NDArray[Any], items: NDArray[Any]
-    ) -> NDArray[np.bool_]:
+    ) -> BoolArray:
         """Decide pairs of event and item: single places by the kernel, everything else by `algebra.holds`."""
         result = np.zeros(len(items), bool)
         open_pairs = np.ones(len(items), bool)
@@ -121,7 +123,7 @@ class ExactChecks:
 
     def _decide_places(
         self, batch: EventColumns, name: str, events: NDArray[Any], items: NDArray[Any]
-    ) -> NDArray[np.bool_] | None:
+    ) -> BoolArray | None:
         """Decide items on an attribute that has at most one place in every event; else return None."""
         ops = self.op_of[items]
         lon, lat = (batch.get(Column(name, view)) for view in (View.LONGITUDE, View.LATITUDE))

@@ -12,17 +12,19 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.engine.arrays import expand_ranges
 from tidings.engine.events.event_codes import encode_events
 from tidings.engine.index.planner import estimate_bitmap_ns
 from tidings.engine.tuning import IndexTuning
+from tidings.kernels.array_types import CodeArray, FloatArray, IntArray
 from tidings.kernels.match.layout import OP_BITS, IndexPaths, IndexRows
 from tidings.kernels.match.literals import ABSENT, ANY, SEVERAL, UNION
 from tidings.kernels.match.selectivity import estimate_rates
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tidings.engine.compile.columns import EventColumns
     from tidings.engine.segment import Segment
 
@@ -65,8 +67,8 @@ class SegmentEstimate:
     """The paths of a segment in the order of its rows, where each begins, and the events that were followed."""
 
     paths: tuple[AccessPath, ...]
-    row_start: NDArray[np.int64]
-    codes: NDArray[np.uint32]
+    row_start: IntArray
+    codes: CodeArray
 
 
 def estimate_segment(segment: Segment, sample: tuple[EventColumns, int] | None) -> SegmentEstimate:
@@ -83,7 +85,7 @@ def estimate_segment(segment: Segment, sample: tuple[EventColumns, int] | None) 
     return SegmentEstimate(tuple(access_paths), paths.cluster_start[starts[:-1]].astype(np.int64), codes)
 
 
-def find_unselective(segment: Segment, estimate: SegmentEstimate) -> NDArray[np.int64]:
+def find_unselective(segment: Segment, estimate: SegmentEstimate) -> IntArray:
     """Return the rows that most events see, because none of their literals rejects half of the events."""
     rows = segment.index.rows
     ends = np.append(estimate.row_start[1:], len(rows.start) - 1)[: len(estimate.row_start)]  # without rows, none
@@ -98,9 +100,7 @@ def find_unselective(segment: Segment, estimate: SegmentEstimate) -> NDArray[np.
     return wanted[reduce_rates(np.minimum, segment, wanted, estimate.codes) > SELECTIVE]
 
 
-def reduce_rates(
-    by: np.ufunc, segment: Segment, wanted: NDArray[np.int64], codes: NDArray[np.uint32]
-) -> NDArray[np.float64]:
+def reduce_rates(by: np.ufunc, segment: Segment, wanted: IntArray, codes: CodeArray) -> FloatArray:
     """Return the least, or the product, of the shares of events that the literals of each row accept.
 
     The product is the share that satisfies the row, taking literals as independent.
@@ -117,7 +117,7 @@ def reduce_rates(
     return result
 
 
-def _estimate_rates(rows: IndexRows, literal: NDArray[Any], codes: NDArray[np.uint32]) -> NDArray[Any]:
+def _estimate_rates(rows: IndexRows, literal: NDArray[Any], codes: CodeArray) -> NDArray[Any]:
     """Return the share of events that each literal accepts; 1 where its op is not `ANY`."""
     ordered = [np.sort(column[column != ABSENT]) for column in codes.T]
     bounds = np.cumsum([0, *map(len, ordered)])
@@ -129,7 +129,7 @@ def _estimate_rates(rows: IndexRows, literal: NDArray[Any], codes: NDArray[np.ui
     return np.where((head & 7) == ANY, inside * present, 1.0)
 
 
-def _estimate_keyed(segment: Segment, codes: NDArray[np.uint32], group: int, clusters: range) -> AccessPath:
+def _estimate_keyed(segment: Segment, codes: CodeArray, group: int, clusters: range) -> AccessPath:
     paths = segment.index.paths
     first, second = int(paths.first[group]), int(paths.second[group])
     first_code, second_code = codes[:, first], codes[:, second] if second >= 0 else np.ones(len(codes), np.uint32)
@@ -153,7 +153,7 @@ def _estimate_keyed(segment: Segment, codes: NDArray[np.uint32], group: int, clu
     return AccessPath(columns, kind, int(size.sum()), len(size), int(tiles.sum()), seen.sum() / events, cost / events)
 
 
-def _estimate_packed(segment: Segment, codes: NDArray[np.uint32], group: int, clusters: range) -> AccessPath:
+def _estimate_packed(segment: Segment, codes: CodeArray, group: int, clusters: range) -> AccessPath:
     paths, tiles = segment.index.paths, segment.index.tiles
     columns = tuple(int(column) for column in (paths.first[group], paths.second[group]) if column >= 0)
     number = int(paths.cluster_tiled[clusters.start])
@@ -184,9 +184,7 @@ def _estimate_row_ns(segment: Segment, first: int, last: int) -> float:
     return float(np.mean(costs)) if costs else 0.0
 
 
-def _look_up_clusters(
-    paths: IndexPaths, group: int, first: NDArray[np.int64], second: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _look_up_clusters(paths: IndexPaths, group: int, first: IntArray, second: IntArray) -> IntArray:
     """Return the cluster of each key in a group's table, or -1; in either kind of table."""
     base, mask = int(paths.base[group]), int(paths.mask[group])
     if not mask:
@@ -201,7 +199,7 @@ def _look_up_clusters(
     return np.where(keys[place] == wanted, cluster[used][order][place], -1)
 
 
-def _find_first_clusters(paths: IndexPaths) -> NDArray[np.int64]:
+def _find_first_clusters(paths: IndexPaths) -> IntArray:
     """Return the first cluster of each group: those without a key come first, one cluster each."""
     result = np.arange(len(paths.first))
     for table, entries, groups in (
@@ -216,7 +214,7 @@ def _find_first_clusters(paths: IndexPaths) -> NDArray[np.int64]:
     return result
 
 
-def _choose_codes(segment: Segment, sample: tuple[EventColumns, int] | None) -> NDArray[np.uint32]:
+def _choose_codes(segment: Segment, sample: tuple[EventColumns, int] | None) -> CodeArray:
     """Return codes of events by column: sampled ones for columns that were sampled, else guessed ones."""
     guessed = _guess_codes(segment)
     if sample is None:
@@ -233,7 +231,7 @@ def _choose_codes(segment: Segment, sample: tuple[EventColumns, int] | None) -> 
     return codes
 
 
-def _guess_codes(segment: Segment) -> NDArray[np.uint32]:
+def _guess_codes(segment: Segment) -> CodeArray:
     """Draw codes from the ends that literals name, each column independently."""
     rng = np.random.default_rng(0)
     rows = segment.index.rows

@@ -20,7 +20,7 @@ from tidings.engine.arrays import compute_starts, expand_ranges, invert, list_ow
 from tidings.engine.compile.row_table import RowTable, mask_multi_row
 from tidings.engine.index.planner import AccessPlan, EventStatistics, plan_rows
 from tidings.engine.index.tiles import TileCuts, build_tiles
-from tidings.kernels.array_types import ByteArray, CodeArray, Int32Array, IntArray
+from tidings.kernels.array_types import BoolArray, ByteArray, CodeArray, Int32Array, IntArray
 from tidings.kernels.match import access_choice as kernel
 from tidings.kernels.match import index_build
 from tidings.kernels.match.layout import OP_BITS, IndexPaths, IndexRows, IndexTiles, RowLiterals
@@ -173,9 +173,7 @@ def _find_clusters(filed: _FiledRows) -> _Clusters:
     return _Clusters(np.append(begin, count).astype(np.uint32), filed.group[begin])
 
 
-def _cut_tiles(
-    clusters: _Clusters, keyed: NDArray[np.bool_], tuning: IndexTuning
-) -> tuple[Int32Array, Int32Array, TileCuts]:
+def _cut_tiles(clusters: _Clusters, keyed: BoolArray, tuning: IndexTuning) -> tuple[Int32Array, Int32Array, TileCuts]:
     """Cut the clusters without a key, and the large ones with a key, into tiles of nearly equal size.
 
     Return the number of each cluster among the tiled ones (-1: it is scanned), where the tiles of each of these begin,

@@ -54,14 +54,13 @@ class EventStatistics:
 class AccessPlan:
     """How each row is found: its kind (`kernels.match.access_choice`), and the literals that do it (-1: none).
 
-    `use` says for each literal what it could serve for, `rate` the share of events that it accepts.
+    `use` says for each literal what it could serve for.
     """
 
     kind: ByteArray
     first: Int32Array
     second: Int32Array
     use: ByteArray
-    rate: Float32Array
 
 
 def plan_rows(table: RowTable, statistics: EventStatistics, tuning: IndexTuning) -> AccessPlan:
@@ -81,7 +80,7 @@ def plan_rows(table: RowTable, statistics: EventStatistics, tuning: IndexTuning)
     for _ in range(1, ROUNDS):
         popular = kernel.count_choices(rows.head, kind, first, second, columns, has_pairs)
         kind, first, second = kernel.choose(rows, estimates, columns, *popular, tuning.tile_rows, costs)
-    return AccessPlan(kind, first, second, estimates.use, estimates.rate)
+    return AccessPlan(kind, first, second, estimates.use)
 
 
 def _estimate_literals(table: RowTable, rows: RowLiterals, statistics: EventStatistics) -> kernel.LiteralEstimates:

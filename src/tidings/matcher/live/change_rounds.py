@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from tidings.errors import TidingsError
+    from tidings.matcher.loading.subscription_input import Submission
 
 
 class ChangeStep(NamedTuple):
@@ -35,7 +36,7 @@ class Round(NamedTuple):
     """Ids to remove, and then triples of id, filter and notation to add, with their numbers in the list."""
 
     removed: list[Any]
-    added: list[tuple[Any, Any, str]]
+    added: list[Submission]
     numbers: list[int]
 
 

@@ -35,11 +35,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from tidings.algebra.law.requirement_counts import DemandTable
     from tidings.engine.compile.bulk_table import PredicateColumn
     from tidings.engine.engine import Engine
     from tidings.kernels.array_types import BoolArray, IntArray
-    from tidings.matcher.admission import Admission, RowRefusals, Submission
+    from tidings.matcher.admission import Admission, RowRefusals
     from tidings.matcher.backend import Backend
+    from tidings.matcher.loading.subscription_input import Submission
     from tidings.model import Filter
 
 
@@ -98,7 +100,7 @@ class Load:
 
     # Whole columns -----------------------------------------------------------------------------
 
-    def _enter_columns(self, engine: Engine, before: Any, keep_good: bool) -> RowRefusals:
+    def _enter_columns(self, engine: Engine, before: DemandTable, keep_good: bool) -> RowRefusals:
         columns = PlainColumns(self.table, self._kinds, self._admission.concepts)
         tests = [test for parameter in self._parameters if (test := columns.read(parameter)) is not None]
         odd = columns.odd | self._find_odd_ids(engine)
@@ -248,11 +250,11 @@ class _DraftIntake:
     def stage(self) -> _DraftIntake:
         return self
 
-    def add(self, _: SubId, bound: Filter, source: Any, *, lossless: bool) -> None:
+    def add(self, _: SubId, bound: Filter, source: object, *, lossless: bool) -> None:
         del lossless
         self.draft.add(self.row_of[id(source)], bound)
 
-    def commit(self, stage: Any) -> None:
+    def commit(self, stage: object) -> None:
         pass
 
     def find_existing(self, _: Sequence[SubId]) -> set[SubId]:

@@ -6,10 +6,16 @@ Tables that say their filters by a column for each parameter are read in `matche
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.errors import TidingsError
 from tidings.model.arrow_types import is_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Submission: TypeAlias = tuple[Any, Any, str]
+"""An id, a filter in any form, and its notation."""
 
 Watch: TypeAlias = Callable[[int, int], None]
 """Called with the number of subscriptions read so far, and of all; once they are equal, indexing begins."""
@@ -18,14 +24,14 @@ OFTEN = 1000
 """Subscriptions between two calls of the watch."""
 
 
-class WatchedSubscriptions(list[tuple[Any, Any, str]]):
+class WatchedSubscriptions(list[Submission]):
     """Subscriptions with their notations that tell how far they have been read."""
 
-    def __init__(self, subscriptions: Iterable[tuple[Any, Any, str]], watch: Watch | None) -> None:
+    def __init__(self, subscriptions: Iterable[Submission], watch: Watch | None) -> None:
         super().__init__(subscriptions)
         self._watch = watch
 
-    def __iter__(self) -> Iterator[tuple[Any, Any, str]]:
+    def __iter__(self) -> Iterator[Submission]:
         if self._watch is None:
             yield from super().__iter__()
             return
@@ -36,7 +42,7 @@ class WatchedSubscriptions(list[tuple[Any, Any, str]]):
         self._watch(len(self), len(self))
 
 
-def iterate_subscriptions(subscriptions: Any) -> Iterator[tuple[Any, Any, str]]:
+def iterate_subscriptions(subscriptions: Any) -> Iterator[Submission]:
     """Yield id, filter and notation."""
     if is_arrow(subscriptions) and hasattr(subscriptions, "schema") and hasattr(subscriptions, "column"):
         yield from _read_table(subscriptions)
@@ -53,14 +59,14 @@ def iterate_subscriptions(subscriptions: Any) -> Iterator[tuple[Any, Any, str]]:
         yield _to_triple(entry)
 
 
-def _to_triple(entry: Any) -> tuple[Any, Any, str]:
+def _to_triple(entry: object) -> Submission:
     if isinstance(entry, tuple | list) and len(entry) in (2, 3):
         return entry[0], entry[1], (entry[2] if len(entry) == 3 else None) or "text"
     msg = f"a subscription is a pair of id and filter, not {entry!r}"
     raise TidingsError(msg)
 
 
-def _read_table(table: Any) -> Iterator[tuple[Any, Any, str]]:
+def _read_table(table: pa.Table | pa.RecordBatch) -> Iterator[Submission]:
     names = table.schema.names
     missing = [name for name in ("id", "filter") if name not in names]
     if missing:

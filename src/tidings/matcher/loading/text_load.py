@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tidings.kernels.array_types import BoolArray, ByteArray, FloatArray, Int32Array, IntArray
     from tidings.matcher.admission import Admission
     from tidings.matcher.backend import Backend
+    from tidings.matcher.loading.subscription_input import Submission
 
 MANY = 2_000
 """From so many rows on the kernel is faster than the parser, with the layout that follows."""
@@ -74,7 +75,7 @@ def is_worth_columns(table: Any) -> bool:
     return bool(sample.unparsed.mean() < 0.5)
 
 
-def build_text_table(submissions: list[Any]) -> pa.Table | None:
+def build_text_table(submissions: list[Submission]) -> pa.Table | None:
     """Return triples of id, filter and notation as a table, where it is worth it and all filters are text."""
     import pyarrow as pa
 

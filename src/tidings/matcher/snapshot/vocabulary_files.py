@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings.concepts import Ontology, Regions, Vocabulary
 from tidings.engine.persist.checksums import NAMING
@@ -18,6 +18,8 @@ from tidings.model import Schema
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from tidings.matcher.snapshot.snapshot_folder import Entry
 
 
 def dump_vocabulary(vocabulary: Vocabulary) -> dict[str, bytes]:
@@ -42,21 +44,21 @@ def read_vocabulary(files: Mapping[str, bytes]) -> Vocabulary:
     )
 
 
-def write_vocabulary(folder: Path, vocabulary: Vocabulary) -> dict[str, dict[str, Any]]:
+def write_vocabulary(folder: Path, vocabulary: Vocabulary) -> dict[str, Entry]:
     """Write the files of a vocabulary, and return their manifest entries by name."""
     return {name: write_file(folder, name, data) for name, data in dump_vocabulary(vocabulary).items()}
 
 
-def write_file(folder: Path, name: str, data: bytes) -> dict[str, Any]:
+def write_file(folder: Path, name: str, data: bytes) -> Entry:
     """Write a file of JSON unless it exists, and return its manifest entry."""
     digest = hashlib.sha256(data).hexdigest()
-    entry: dict[str, Any] = {"name": f"{name}-{digest[:16]}.json", "bytes": len(data), NAMING: digest}
+    entry: Entry = {"name": f"{name}-{digest[:16]}.json", "bytes": len(data), NAMING: digest}
     if not has_file(folder, entry):
         write_atomically(folder / entry["name"], iter([data]))
     return entry
 
 
-def read_file(folder: Path, entry: dict[str, Any]) -> bytes:
+def read_file(folder: Path, entry: Entry) -> bytes:
     """Read the file of a manifest entry, and compare its checksum."""
     path = resolve_name(folder, entry["name"])
     try:
