@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHOWN = 20
-"""A wrong file can hold thousands of mistakes; this many are enough to see what is wrong with it."""
+"""Mistakes in a message at most: a wrong file can have thousands, and a few show what is wrong with it."""
 
 
 def refuse(mistakes: Sequence[str], error: type[OntologyError | BadRegion] = OntologyError) -> None:

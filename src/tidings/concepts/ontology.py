@@ -1,8 +1,8 @@
 """An ontology: concept trees, attribute trees, synonyms, units and derived attributes in one value.
 
-Everything is settled when it is made; after that it only answers. Look-ups of concepts are dictionary
-accesses, and `is_a` costs the same at any height. An ontology never changes, compares by content, hashes
-in constant time and pickles, so matchers may keep it and Spark may carry it to its workers.
+All checks are made and all tables are built by the constructor. A look-up of a concept is a dictionary access, and
+`is_a` costs the same at any height of a tree. An ontology never changes, compares by content, hashes in constant time
+and pickles, so matchers may keep it and Spark may carry it to its workers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Ontology:
     (True, 'computer')
     """
 
-    __slots__ = ("_assembled", "_attribute_trees", "_attributes", "_hash", "_trees", "_units")
+    __slots__ = ("_assembled", "_hash", "_parts", "_trees", "_units")
 
     def __init__(
         self,
@@ -61,15 +61,14 @@ class Ontology:
             )
         )
 
-    def _assemble(self, parts: Parts, *, named: frozenset[str] = frozenset()) -> None:
-        self._units = Units(parts.units, parts.currencies)
-        self._assembled = assemble(parts, self._units, named=named)
+    def _assemble(self, parts: Parts, *, unread_trees: frozenset[str] = frozenset()) -> None:
+        self._parts, self._trees, self._units = parts, parts.trees, Units(parts.units, parts.currencies)
+        self._assembled = assemble(parts, self._units, unread_trees=unread_trees)
         refuse(parts.mistakes)
-        self._trees, self._attribute_trees = parts.trees, parts.attribute_trees
-        self._attributes = parts.attributes
-        sizes = sorted((name, len(tree)) for name, tree in (*self._trees.items(), *self._attribute_trees.items()))
+        sizes = sorted((name, len(tree)) for name, tree in (*parts.trees.items(), *parts.attribute_trees.items()))
         content = repr((sizes, sorted(self._assembled.own_names), sorted(parts.derived.items())))
-        self._hash = zlib.crc32(content.encode())  # the same in every process, so it can be pickled along
+        # A checksum is the same in every process, unlike Python's hash of text, so it can be pickled along.
+        self._hash = zlib.crc32(content.encode())
 
     @classmethod
     def load(cls, path: str | Path, **options: Any) -> Ontology:
@@ -96,22 +95,21 @@ class Ontology:
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], *, base: str | Path | None = None) -> Ontology:
         """Read the table that a file would hold; files it names lie relative to `base`."""
-        parts = read_parts(table, base=Path(base or "."))
-        trees = table.get("trees", {})
+        parts, trees = read_parts(table, base=Path(base or ".")), table.get("trees", {})
+        # An attribute of a tree that could not be read has no mistake of its own.
+        unread = frozenset(trees if isinstance(trees, dict) else ()) - parts.trees.keys()
         ontology = cls.__new__(cls)
-        ontology._assemble(  # noqa: SLF001 - of the instance just made
-            parts, named=frozenset(trees if isinstance(trees, dict) else ())
-        )
+        ontology._assemble(parts, unread_trees=unread)  # noqa: SLF001 - of the instance just made
         return ontology
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table a file would hold, with the trees themselves in place of their files."""
-        rates = self._units.currencies
+        parts, rates = self._parts, self._parts.currencies
         table = {
-            "trees": {name: tree.to_dict() for name, tree in self._trees.items()},
-            "attribute_trees": {name: tree.to_dict() for name, tree in self._attribute_trees.items()},
-            "attributes": {name: entry.to_dict() for name, entry in self._attributes.items()},
-            "units": dict(self._units.aliases),
+            "trees": {name: tree.to_dict() for name, tree in parts.trees.items()},
+            "attribute_trees": {name: tree.to_dict() for name, tree in parts.attribute_trees.items()},
+            "attributes": {name: entry.to_dict() for name, entry in parts.attributes.items()},
+            "units": dict(parts.units),
             "currencies": {"base": rates.base, "rates": dict(rates.rates)} if rates else {},
             "derived": {name: derived.text for name, derived in self._assembled.derived.items()},
         }
@@ -119,18 +117,18 @@ class Ontology:
 
     @property
     def trees(self) -> Mapping[str, Tree]:
-        """The trees that concept attributes draw their values from."""
+        """The trees of concepts, by name."""
         return MappingProxyType(self._trees)
 
     @property
     def attribute_trees(self) -> Mapping[str, Tree]:
         """The trees of attribute names."""
-        return MappingProxyType(self._attribute_trees)
+        return MappingProxyType(self._parts.attribute_trees)
 
     @property
     def attributes(self) -> Mapping[str, Declared]:
-        """What is declared of attributes, by their own names."""
-        return MappingProxyType(self._attributes)
+        """The declarations of attributes, by their own names."""
+        return MappingProxyType(self._parts.attributes)
 
     @property
     def derived(self) -> Mapping[str, Derived]:
@@ -179,15 +177,18 @@ class Ontology:
         return self._assembled.own_names.get(name, name)
 
     def sources(self, attribute: str) -> tuple[str, ...]:
-        """Return every name in an event that speaks for the attribute: its own first, then all below."""
+        """Return the names by which events may give the attribute a value.
+
+        They are its own name and synonyms, then those of the attributes below it in its attribute tree.
+        """
         return self._assembled.sources.get(self.attribute(attribute)) or (attribute,)
 
     def kind(self, attribute: str) -> Kind | None:
-        """Return the attribute's kind, as declared or as its derivation gives it; unknown is nothing."""
+        """Return the attribute's kind, declared or inferred from its derivation; `None` if there is neither."""
         return self._assembled.kinds.get(self.attribute(attribute))
 
     def input_kind(self, attribute: str) -> Kind | None:
-        """Return the kind as which derived attributes read this one; that declares nothing of the attribute."""
+        """Return the kind as which derived attributes read this one; filters may read it as another."""
         return self._assembled.find_input_kind(self.attribute(attribute))
 
     @property
@@ -205,7 +206,7 @@ class Ontology:
         return self.tree_of(attribute) or (kind.value if kind else Kind.TEXT.value)
 
     def unit(self, attribute: str) -> AttributeUnit | None:
-        """Return the unit the attribute is kept in, and which event attribute may name another."""
+        """Return the unit of the attribute's values, and the attribute by which an event may name another unit."""
         return self._assembled.units.get(self.attribute(attribute))
 
     def convert(self, amount: float, unit: str, *, to: str) -> int | float:
@@ -221,43 +222,42 @@ class Ontology:
         return self._units.read(text)
 
     def _find_tree(self, name: str, tree: str | None) -> Tree | None:
-        """Return the tree that knows the concept; as it is written before with its case folded."""
+        """Return the tree that has the concept: as it is written or, if there is none, with its case folded."""
+        trees = self._trees
         if tree is not None:
-            if tree not in self._trees:
-                msg = f"no concept tree `{tree}`{did_you_mean(tree, self._trees)}"
+            if tree not in trees:
+                msg = f"no concept tree `{tree}`{did_you_mean(tree, trees)}"
                 raise UnknownConcept(msg, name=tree)
-            return self._trees[tree]
-        if len(self._trees) == 1:
-            (owner,) = self._trees.values()
+            return trees[tree]
+        if len(trees) == 1:
+            (owner,) = trees.values()
             return owner if name in owner else None
-        labels = [label for label, owner in self._trees.items() if owner.has_spelling(name)]
-        labels = labels or [label for label, owner in self._trees.items() if name in owner]
+        labels = [label for label, owner in trees.items() if owner.has_spelling(name)]
+        labels = labels or [label for label, owner in trees.items() if name in owner]
         if len(labels) > 1:
-            names = [f"`{each}` of `{label}`" for label in labels for each in self._trees[label].candidates(name)]
+            names = [f"`{each}` of `{label}`" for label in labels for each in trees[label].candidates(name)]
             raise build_ambiguity(name, names, "declare the attribute's tree")
-        return self._trees[labels[0]] if labels else None
+        return trees[labels[0]] if labels else None
 
     def _require_tree(self, name: str, tree: str | None) -> Tree:
         owner = self._find_tree(name, tree)
         if owner is None:
             spellings = (word for each in self._trees.values() for word in each.spellings())
             msg = f"unknown concept `{name}`{did_you_mean(name, spellings)}"
-            raise UnknownConcept(msg if self._trees else f"{msg}; no ontology with concept trees is given", name=name)
+            if not self._trees:
+                msg += "; no ontology with concept trees is given"
+            raise UnknownConcept(msg, name=name)
         return owner
 
     def __eq__(self, other: object) -> bool:
         if self is other or not isinstance(other, Ontology):
             return self is other
-        return self._hash == other._hash and self._list_content() == other._list_content()
-
-    def _list_content(self) -> tuple[Any, ...]:
-        texts = {name: derived.text for name, derived in self._assembled.derived.items()}
-        return self._trees, self._attribute_trees, self._attributes, self._units, texts
+        return self._hash == other._hash and self._parts == other._parts
 
     def __hash__(self) -> int:
-        """Hash by content, settled when the ontology was made."""
         return self._hash
 
     def __repr__(self) -> str:
-        sizes = [f"{name}: {len(tree):,}" for name, tree in (*self._trees.items(), *self._attribute_trees.items())]
+        trees = (*self._parts.trees.items(), *self._parts.attribute_trees.items())
+        sizes = [f"{name}: {len(tree):,}" for name, tree in trees]
         return f"<Ontology {{{', '.join(sizes)}}}, {len(self._assembled.derived)} derived>"

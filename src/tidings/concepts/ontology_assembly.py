@@ -1,8 +1,8 @@
-"""Whether an ontology's parts fit together, and what follows from them.
+"""Checks that the parts of an ontology fit together, and builds the tables that its look-ups use.
 
-Attributes have one name and any number of synonyms; those in one attribute tree share one kind, since a
-filter on the upper hears of the lower. Derived attributes come in an order in which each finds its inputs
-done. Mistakes are gathered, not raised, so that a file's are reported together.
+An attribute has one name of its own and any number of synonyms. Attributes of one attribute tree have one kind, since a
+filter on an attribute also reads the values of those below it. Derived attributes are sorted so that each comes after
+those it reads. Mistakes are collected instead of raised, so that all mistakes of a file are reported together.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Assembled:
-    """What the parts amount to, by the attributes' own names."""
+    """The tables of an ontology; all but `own_names` are by the attributes' own names."""
 
     own_names: dict[str, str] = field(default_factory=dict)
     attribute_trees: dict[str, Tree] = field(default_factory=dict)
     kinds: dict[str, Kind] = field(default_factory=dict)
     input_kinds: dict[str, Kind] = field(default_factory=dict)
-    """What derived attributes read their inputs as, where nothing is declared of these."""
+    """The kinds that derived attributes require of inputs whose kind is not declared."""
     trees: dict[str, str] = field(default_factory=dict)
     units: dict[str, AttributeUnit] = field(default_factory=dict)
     derived: dict[str, Derived] = field(default_factory=dict)
@@ -42,16 +42,19 @@ class Assembled:
         return self.own_names.get(name, name)
 
     def find_input_kind(self, name: str) -> Kind | None:
-        """Return the kind as which derived attributes read this one."""
+        """Return the kind as which derived attributes read this one: its own, else what one of them requires."""
         return self.kinds.get(name) or self.input_kinds.get(name)
 
 
-def assemble(parts: Parts, units: Units, *, named: frozenset[str] = frozenset()) -> Assembled:
-    """Fit the parts together; mistakes are added to theirs. `named` are trees that could not be read."""
+def assemble(parts: Parts, units: Units, *, unread_trees: frozenset[str] = frozenset()) -> Assembled:
+    """Check the parts and build the tables; mistakes are added to `parts.mistakes`.
+
+    An attribute may name one of `unread_trees`: what is wrong with these is among the mistakes already.
+    """
     assembled = Assembled()
     _index_names(parts, assembled)
     for name, declaration in parts.attributes.items():
-        _declare(parts, assembled, name, declaration, trees={*parts.trees, *named})
+        _declare(parts, assembled, name, declaration, trees={*parts.trees, *unread_trees})
     for tree in parts.attribute_trees.values():
         _share_kind(parts, assembled, tree)
     _check_units(parts, assembled, units)
@@ -160,13 +163,13 @@ def _derive(parts: Parts, assembled: Assembled, units: Units) -> None:
 
 
 def _sort_derived(parts: Parts, assembled: Assembled) -> list[str]:
-    """Return the derived attributes, each after those it reads; a circle is a mistake."""
+    """Return the derived attributes, each after those it reads (a depth-first search); a circle is a mistake."""
     reads = {name: _list_inputs(text, parts, assembled) for name, text in parts.derived.items()}
     cycle = find_circle(reads)
     if cycle:
         steps = " reads ".join(f"`{name}`" for name in [*cycle, cycle[0]])
         parts.mistakes.append(f"[derived] attributes in a circle: {steps}")
-        return list(reads)  # the others' mistakes are still to be told
+        return list(reads)  # in any order: the mistakes of the others are still to be found
     done: dict[str, None] = {}
     stack = list(reversed(reads))
     while stack:
@@ -183,12 +186,12 @@ def _list_inputs(text: str, parts: Parts, assembled: Assembled) -> tuple[str, ..
     try:
         names = list_names(parse(text, assembled.get_own_name))
     except OntologyError:
-        return ()  # `_derive` parses it again and reports the mistake
+        return ()  # `_derive` parses the text again and notes the mistake
     return tuple(name for name in names if name in parts.derived)
 
 
 def _settle_unit(assembled: Assembled, derived: Derived, units: Units) -> Derived:
-    """Settle the unit of a derived number: seconds, or what the attribute is declared in."""
+    """Return the derived attribute with its unit: the declared one; without it, seconds for a difference of times."""
     declared = assembled.units.get(derived.name)
     if derived.unit is None:
         return replace(derived, unit=declared.unit) if declared else derived

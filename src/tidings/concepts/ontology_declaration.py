@@ -1,8 +1,8 @@
-"""An ontology's table, as TOML or JSON holds it, read into its parts with every mistake noted.
+"""Reads the table of an ontology, as a TOML or JSON file has it, into its parts, and notes every mistake.
 
-The sections are `trees`, `attribute_trees`, `attributes`, `units`, `currencies` and `derived`; each is
-read by one function, and what one section gets wrong does not keep the others from being read. Whether
-the parts fit together is `ontology.py`'s to say.
+The sections are `trees`, `attribute_trees`, `attributes`, `units`, `currencies` and `derived`. Each is read by one
+function, and a mistake in one section does not keep the others from being read. Whether the parts fit together is
+checked by `ontology_assembly`.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SECTIONS = ("trees", "attribute_trees", "attributes", "units", "currencies", "derived")
-"""What an ontology's file may hold."""
+"""The keys of an ontology's table."""
 
 SHAPES = ("outline", "children", "parents", "file")
 """The ways to give a tree; exactly one of them."""
 
 OF_TREES = (*SHAPES, "format", "synonyms", *OPTIONS)
-"""What may be said of a tree."""
+"""The keys of a tree's table."""
 
 OF_ATTRIBUTES = ("kind", "unit", "unit_from", "synonyms")
-"""What may be said of an attribute."""
+"""The keys of an attribute's table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What is said of an attribute: its kind, its concept tree, its unit, its other names."""
+    """The declaration of an attribute: its kind, its concept tree, its unit, its other names."""
 
     kind: Kind | None = None
     tree: str | None = None
@@ -61,7 +61,7 @@ class Declared:
 
 @dataclass(slots=True)
 class Parts:
-    """What a table declares, as far as it could be read, and what could not."""
+    """The parts of an ontology as far as they could be read, and the mistakes in the rest."""
 
     trees: dict[str, Tree] = field(default_factory=dict)
     attribute_trees: dict[str, Tree] = field(default_factory=dict)

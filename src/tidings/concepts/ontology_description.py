@@ -1,6 +1,6 @@
-"""An ontology told to a person: what a name means (`tidings concept show`), whether a file is sound (`check`).
+"""Reports on an ontology: what a name means (`tidings concept show`), whether a file has mistakes (`check`).
 
-Both return plain dictionaries, ready for JSON; `show_text` and `check_text` put them into lines.
+Both return plain dictionaries, ready for JSON; `show_text` and `check_text` return the same as lines of text.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from tidings.concepts.taxonomies.tree import Tree
 
 PATHS = 10
-"""With several parents the ways to the root multiply; so many are shown."""
+"""Paths from a root that are shown at most: with several parents their number multiplies."""
 
 LISTED = 50
-"""So many children and synonyms are put into lines; the dictionaries hold all."""
+"""Children or synonyms that a line of text lists at most; the dictionaries hold all."""
 
 
 def show(ontology: Ontology, name: str) -> list[dict[str, Any]]:
-    """Tell everything a name may mean: concepts of any tree, attributes; refuse a name nothing has."""
+    """Describe everything a name may mean: concepts of any tree, and attributes; an unknown name is refused."""
     entries = [
         _describe_concept(tree, each, label)
         for label, tree in ontology.trees.items()
@@ -44,12 +44,12 @@ def show(ontology: Ontology, name: str) -> list[dict[str, Any]]:
 
 
 def show_text(ontology: Ontology, name: str) -> str:
-    """Return the same in lines."""
+    """Return the same as text."""
     return "\n\n".join("\n".join(_format_entry(each)) for each in show(ontology, name))
 
 
 def check(path: str | Path) -> dict[str, Any]:
-    """Load a file and count what is in it, or tell its mistakes: `ok`, `trees`, ..., `mistakes`."""
+    """Load a file and count what is in it, or list its mistakes: `ok`, `trees`, ..., `mistakes`."""
     try:
         ontology = Ontology.load(path)
     except TidingsError as mistake:
@@ -67,7 +67,7 @@ def check(path: str | Path) -> dict[str, Any]:
 
 
 def check_text(path: str | Path) -> str:
-    """Return the same in lines."""
+    """Return the same as text."""
     report = check(path)
     if not report["ok"]:
         return "\n".join(report["mistakes"])
@@ -83,7 +83,7 @@ def check_text(path: str | Path) -> str:
 
 
 def list_paths(tree: Tree, name: str) -> list[list[str]]:
-    """Return the ways from the root down to the concept, at most `PATHS` of them."""
+    """Return the paths from a root down to the concept, at most `PATHS` of them."""
     complete: list[list[str]] = []
     stack = [[tree.require(name)]]
     while stack and len(complete) < PATHS:

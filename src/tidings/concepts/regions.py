@@ -1,8 +1,8 @@
 """Named areas from GeoJSON, for `spot within @downtown`.
 
-A region's name is a property of its feature (`name`, unless another is asked for), or else the feature's
-id. Outlines are checked when they are loaded, so a filter never meets a bad one; all bad regions of a
-file are reported together.
+The name of a region is a property of its feature (`name`, unless the caller names another), or else the feature's id.
+Outlines are checked when they are loaded, so that no filter can fail because of one; all bad regions of a file are
+reported together.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Regions:
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], *, name: str = "name", unnamed: str | None = None) -> Regions:
-        """Take GeoJSON as Python has it; `unnamed` is the name of a geometry that stands alone."""
+        """Read decoded GeoJSON; `unnamed` is the name of a geometry that is not in a feature."""
         areas: dict[str, Area] = {}
         mistakes: list[str] = []
         for index, feature in enumerate(_list_features(table)):
@@ -89,7 +89,7 @@ class Regions:
         return self is other or (isinstance(other, Regions) and self._areas == other._areas)
 
     def __hash__(self) -> int:
-        """Hash by the names, which is enough to tell most apart."""
+        # By the names alone: an outline may have thousands of places, and `__eq__` compares them where it must.
         if self._hash is None:
             self._hash = hash(frozenset(self._areas))
         return self._hash

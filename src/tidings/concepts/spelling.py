@@ -1,8 +1,8 @@
-"""How words compare: case and composition folded away, and the nearest known word for a mistyped one.
+"""Folding of words, so that spellings which differ in case alone are equal, and suggestions for mistyped words.
 
-Folding is Unicode case folding in composed form, so `STRASSE` is `straße` and an accent typed as its own
-character is the accented letter. Suggestions look at words of a similar length only; among tens of
-thousands they cost some tens of milliseconds, and only an error pays for them.
+Folding is Unicode case folding in composed form: `STRASSE` equals `straße`, and a letter with an accent as a character
+of its own equals the accented letter. Suggestions are looked for among words of a similar length only; among tens of
+thousands of words one takes some tens of milliseconds, and only errors need them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MANY = 2000
-"""Beyond so many words of similar length, only those that share the first letter are compared."""
+"""With more words of similar length than this, only those that share the first letter are compared."""
 
 
 def fold(text: str) -> str:
@@ -30,7 +30,7 @@ def fold(text: str) -> str:
 
 
 def find_nearest(word: str, candidates: Iterable[str]) -> str | None:
-    """Return the known word most like this one, if any is like it.
+    """Return the candidate most similar to the word, or `None` if none is similar.
 
     >>> nearest("furlng", ["foot", "furlong"])
     'furlong'
@@ -45,7 +45,7 @@ def find_nearest(word: str, candidates: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
-    """Return the end of an error's text: the nearest known word, or nothing.
+    """Return the end of an error message that suggests the most similar candidate; empty if there is none.
 
     >>> did_you_mean("cty", ["city"])
     '; did you mean `city`?'

@@ -1,4 +1,4 @@
-"""Files as text and as tables: UTF-8, plain or gzipped, TOML or JSON, one error for all that can go wrong."""
+"""Reads files as text or as tables: UTF-8, plain or gzipped, TOML or JSON; whatever fails is a `FileError`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_table(path: Path) -> dict[str, Any]:
 
 
 def get_suffix(path: Path) -> str:
-    """Return the suffix in lower case, a final `.gz` set aside."""
+    """Return the suffix in lower case; that of `x.csv.gz` is `.csv`."""
     return Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
 
 

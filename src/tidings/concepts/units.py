@@ -24,16 +24,16 @@ Dimension: TypeAlias = tuple[tuple[str, Fraction], ...]
 """Base units with their powers, by name; of a pure number, empty."""
 
 CACHED = 4096
-"""Events may name units freely, so what is remembered of them is bounded."""
+"""Conversions that are cached at most: events may name any number of units."""
 
 COMMON = (
     "kB", "MB", "GB", "TB", "Mbit", "km", "cm", "mm", "kg", "mg", "ml", "cl", "kW", "kWh", "kHz", "MHz", "GHz", "mAh",
 )  # fmt: skip
-"""Prefixed units worth suggesting; pint makes them up when asked and does not list them."""
+"""Prefixed units that are suggested for a mistyped one; pint derives these on demand and does not list them."""
 
 _CURRENCY_SIGNS = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "₽": "RUB"}
 SIGNS = {**_CURRENCY_SIGNS, "%": "percent", "‰": "permille", "°": "degree", "°C": "degC", "°F": "degF"}
-"""Signs that are spelled out before anything is looked up; the user's aliases go before them."""
+"""Signs that stand for a unit's name; an alias of the user's goes before them."""
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _WORD = r"(?:[^\W\d]|[%‰°$€£¥₹₽])\w*"
@@ -91,7 +91,7 @@ class AttributeUnit:
 
 @dataclass(frozen=True, slots=True)
 class Currencies:
-    """A base currency, and what one of each other is worth in it."""
+    """A base currency, and the worth of one unit of each other currency in it."""
 
     base: str
     rates: Mapping[str, int | float]
@@ -122,7 +122,7 @@ class Units:
     __slots__ = ("_folded", "_lines", "aliases", "currencies", "measures")
 
     def __init__(self, aliases: Mapping[str, str] | None = None, currencies: Currencies | None = None) -> None:
-        """Hold the tables; whether the aliases lead anywhere is seen when they are used."""
+        """Take the tables; an alias of an unknown unit is refused when it is first used."""
         self.aliases = dict(aliases or {})
         self.currencies = currencies
         self._folded = {fold(name): name for name in (*self.aliases, *(currencies or ()))}
@@ -130,7 +130,7 @@ class Units:
         self._lines: dict[tuple[str, str], tuple[int, int, int]] = {}
 
     def __reduce__(self) -> tuple[type[Units], tuple[dict[str, str], Currencies | None]]:
-        """Pickle the tables alone, and nothing remembered."""
+        """Pickle the tables alone, without the caches."""
         return Units, (self.aliases, self.currencies)
 
     def canonical(self, unit: str) -> str:
@@ -173,7 +173,7 @@ class Units:
         return int(amount) if amount.lstrip("+-").isdecimal() else float(amount), self.canonical(unit)
 
     def measure(self, unit: str) -> Measure:
-        """Return what the unit is, or refuse one that is not known."""
+        """Return the scale and dimension of a unit; an unknown one is refused."""
         measure = self.measures.get(unit)
         if measure is None:
             _make_room(self.measures)
@@ -196,7 +196,7 @@ class Units:
         return line
 
     def _resolve(self, unit: str, seen: tuple[str, ...]) -> Measure:
-        """Find the unit as written: alias, currency, sign, physical unit, product; then with its case folded."""
+        """Resolve a unit: an alias, a currency, a sign, a physical unit or a product; else one with its case folded."""
         if unit in seen:
             msg = f"unit aliases in a circle: {' = '.join(f'`{name}`' for name in (*seen, unit))}"
             raise UnknownUnit(msg, unit=unit)

@@ -1,8 +1,8 @@
-"""Derived attributes: values reckoned from an event's own, by expressions the ontology declares.
+"""Derived attributes: values computed from an event's own, by expressions that the ontology declares.
 
-`Derived` checks its expression when it is made (names of functions, numbers of arguments, types as far
-as they can be told) and evaluates it for one event at a time; it pickles, so the same evaluator serves
-locally and on every worker. A value that is absent makes the result absent, except in `coalesce`.
+`Derived` checks its expression when it is made (names of functions, numbers of arguments, types as far as they can be
+inferred) and evaluates it for one event at a time. It pickles, so workers evaluate exactly what the driver does. If an
+input is absent, so is the result, except in `coalesce`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from tidings.errors import BadEvent
 from tidings.model.values import Kind, check_value, to_utc
 
 Lookup: TypeAlias = Callable[[str], Any]
-"""Gives an attribute's value in the event, or `None`."""
+"""Returns an attribute's value in the event, or `None`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A derived attribute: its name, its expression, and what is known of both.
+    """A derived attribute: its name, its expression, and the types that were inferred from it.
 
-    `inputs` are the attributes it reads, `wants` the kinds it asks of them where it tells, `kind` the
-    kind of its result. A result in seconds has the unit `second`; `divisor` turns it into the unit the
-    attribute is declared in.
+    `inputs` are the attributes it reads, `wants` the kinds that it requires of them, and `kind` is the kind of its
+    result, as far as these are known. A difference of times is in seconds; `divisor` converts it to the declared unit.
     """
 
     name: str

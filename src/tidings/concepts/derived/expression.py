@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from lark import Lark
 
 LONGEST = 2000
-"""Characters an expression may have."""
+"""The most characters of an expression."""
 
 DEEPEST = 50
-"""How deep its parts may nest."""
+"""The deepest nesting of its parts; recursion stays far from Python's own limit."""
 
 _GRAMMAR = r"""
     ?start: sum
@@ -56,7 +56,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The time at which the event is looked at."""
+    """The time at which the event is read."""
 
     offset: int = field(default=0, compare=False)
 
@@ -99,7 +99,7 @@ def parse(text: str, own_name: Callable[[str], str] = str) -> Expression:
 
 
 def point_at(text: str, offset: int, message: str) -> str:
-    """Return the message with the line it speaks of and a caret below the offset."""
+    """Return the message with the line of the offset and a caret below it."""
     start = text.rfind("\n", 0, offset) + 1
     line = text[start:].split("\n", 1)[0]
     return f"{message}\n  {line}\n  {' ' * (offset - start)}^"

@@ -1,8 +1,8 @@
-"""What derived attributes can do: one line for each function, with what it takes and gives.
+"""The functions and operators of derived attributes, each with the types of its arguments and of its result.
 
-The types are those of values, and `DURATION` for a number of seconds that came from two times: it is a
-number like any other, but its unit is known. A body gets values of the types it asks for, none of them
-absent, and may fail as Python does; the evaluator turns that into an error that names the attribute.
+`DURATION` is a number of seconds that is the difference of two times: a number like any other, but its unit is known.
+A body is called with values of the types it takes, none of them absent. It may raise what Python raises; the evaluator
+turns that into an error that names the attribute.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DAY, YEAR = 86_400, 31_557_600
 
 
 class Type(StrEnum):
-    """What an expression gives."""
+    """The type of an expression's value."""
 
     NUMBER = "a number"
     DURATION = "a number of seconds"
@@ -42,9 +42,9 @@ _KINDS = {Type.NUMBER: Kind.NUMBER, Type.DURATION: Kind.NUMBER, Type.TEXT: Kind.
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A body, the type of its arguments and how many it takes, and the type it gives.
+    """A body, the type of its arguments, the type of its result, and how many arguments it takes.
 
-    Where `gives` is absent, the function gives what it is given.
+    Without `gives`, the result has the type of the arguments.
     """
 
     body: Callable[..., Any]
@@ -69,7 +69,7 @@ def _to_text(value: Any) -> str:
 
 
 MANY = 100
-"""So many arguments `min`, `max`, `concat` and `coalesce` take at most."""
+"""The most arguments that `min`, `max`, `concat` and `coalesce` take."""
 
 FUNCTIONS: dict[str, Function] = {
     "year": Function(lambda t: t.year, Type.TIME, Type.NUMBER),
@@ -101,4 +101,4 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "*": operator.mul,
     "/": operator.truediv,
 }
-"""The operators on numbers; two times are subtracted before it comes to this."""
+"""The operators on numbers; the difference of two times is not computed by these."""

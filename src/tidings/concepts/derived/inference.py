@@ -1,8 +1,8 @@
-"""What an expression gives and asks for, told before any event is seen.
+"""Infers the type of a derived attribute's expression, and the kinds that it requires of the attributes it reads.
 
-A walk from the leaves: each part has a type, or `ANY` where an attribute's kind is not known. Where a
-part must be of a type (`year(x)`, `now - x`), an attribute of unknown kind is thereby known, and one of
-another kind is a mistake that points at its place.
+Types are inferred from the leaves upwards; `ANY` is that of an attribute whose kind is not known. Where a part must
+have one type (`year(x)`, `now - x`), an attribute of unknown kind gets that kind, and a part of another type is a
+mistake that points at its place.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NUMBERS = (Type.NUMBER, Type.DURATION)
 def infer_type(
     expression: Expression, text: str, *, kinds: Callable[[str], Kind | None]
 ) -> tuple[Type, dict[str, Kind]]:
-    """Return the expression's type, and the kinds it asks of its attributes."""
+    """Return the expression's type, and the kinds it requires of its attributes where these are not known."""
     inference = _TypeInference(text, kinds)
     return inference.infer(expression), inference.wants
 
@@ -64,7 +64,7 @@ class _TypeInference:
             self._require_type(right, right_type, Type.TIME, call)
             return Type.DURATION
         if call.function == "-" and (left_type, right_type) == (Type.ANY, Type.ANY):
-            return Type.ANY  # two numbers or two times: the events will show
+            return Type.ANY  # two numbers or two times; only the values of an event decide
         self._require_type(left, left_type, Type.NUMBER, call)
         self._require_type(right, right_type, Type.NUMBER, call)
         return _infer_result(call.function, left_type, right_type)

@@ -1,4 +1,4 @@
-"""Every way to write a concept, in any language, to the concept's number.
+"""Maps every spelling of a concept, in any language, to the concept's number.
 
 A spelling is looked up as it is written first, then with its case folded. In both rounds a concept's own
 name goes before a synonym of another concept. A spelling that several concepts share is known but
@@ -59,7 +59,7 @@ class Spellings:
         return self._folded.numbers.get(fold(spelling)) if number is None else number
 
     def find_exact(self, spelling: str) -> int | None:
-        """Return the same for the spelling as it is written."""
+        """Return the same without folding its case."""
         return self._exact.numbers.get(spelling)
 
     def list_candidates(self, spelling: str) -> tuple[int, ...]:

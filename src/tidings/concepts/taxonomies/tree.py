@@ -1,4 +1,4 @@
-"""Concept trees: who lies below whom, by depth-first numbers, and every way to write a concept's name.
+"""Concept trees: which concept lies below which, by depth-first numbers, and every spelling of a concept's name.
 
 A tree may have several roots, and a concept several parents. Whether one concept lies below another is
 one dictionary access for each name and one bisection, whatever the height of the tree. A tree never
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAMED = 5
-"""An ambiguous name is refused with so many of the concepts it may mean."""
+"""Concepts that the message for an ambiguous name lists at most."""
 
 
 class Tree:
@@ -197,13 +197,13 @@ class Tree:
         return len(self._names)
 
     def __eq__(self, other: object) -> bool:
-        """Compare by content; the order in which concepts were given does not count."""
+        # Not the names: their depth-first order follows from the parents, whatever the order in the file.
         if self is other or not isinstance(other, Tree):
             return self is other
         return self._parents == other._parents and self._synonyms == other._synonyms
 
     def __hash__(self) -> int:
-        """Hash by content, cheaply."""
+        # A tree may have a million names; a few tell most trees apart, and `__eq__` decides.
         return hash((len(self), self._names[:3], len(self._synonyms)))
 
     def __repr__(self) -> str:

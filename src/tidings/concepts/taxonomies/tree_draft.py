@@ -1,8 +1,8 @@
-"""What readers of tree files take, a `Source`, and what they fill, a `Draft`: concepts, links, spellings, with lines.
+"""The input and the output of readers of tree files: a `Source`, and a `Draft` of concepts, links and spellings.
 
-A reader only records what it sees; `Draft` decides what is a mistake: a name given twice, a parent defined nowhere, a
-circle. All mistakes of a file are reported together. With `lenient` the first two are left out of the tree and listed
-in its `dropped`; a circle is always an error.
+A reader only records what the file says, with its lines; `Draft` decides what is a mistake: a name given twice or a
+parent defined nowhere (the gaps), or a circle. All mistakes of a file are reported together. With `lenient`, gaps are
+left out of the tree and listed in its `dropped`; a circle is always an error.
 """
 
 from __future__ import annotations
@@ -78,8 +78,13 @@ class Draft:
         self._mistakes.append(self._place(text, line))
 
     def note_gap(self, text: str, line: int | None = None) -> None:
-        """Note a mistake that a lenient reader leaves out."""
+        """Note a mistake that a lenient reader leaves out of the tree."""
         self._gaps.append(self._place(text, line))
+
+    def mention_parents(self) -> None:
+        """Add every parent as a concept: where a file declares no root, the parents that are no child are the roots."""
+        for (_, parent), line in self._links.items():
+            self.mention(parent, line)
 
     def add_root(self, root: str) -> None:
         """Put all roots under one."""

@@ -25,7 +25,7 @@ def read(source: Source) -> Draft:
     draft = Draft(source.label)
     rows = [row for row in _read_rows(source.text, source.label) if any(row[1]) and not row[1][0].startswith("#")]
     columns, headed = _find_columns(source, rows[0][1] if rows else [])
-    parents: dict[str, int] = {}
+    has_root = False
     for line, row in rows[headed:]:
         parent, child, words = (row[column] if column is not None and column < len(row) else "" for column in columns)
         if not child:
@@ -35,10 +35,9 @@ def read(source: Source) -> Draft:
         draft.spell(child, (word.strip() for word in words.split("|")))
         if parent:
             draft.link(child, parent, line)
-        parents.setdefault(parent, line)
-    if "" not in parents:  # no root is declared, so every parent that is no child is one
-        for name, line in parents.items():
-            draft.mention(name, line)
+        has_root = has_root or not parent
+    if not has_root:
+        draft.mention_parents()
     return draft
 
 

@@ -70,10 +70,8 @@ def _link(draft: Draft, parents: Mapping[str, Any]) -> None:
         draft.define(name)
         for parent in names:
             draft.link(name, parent)
-    if all(above.values()):  # no root is declared, so every parent that is no child is one
-        for names in above.values():
-            for parent in names:
-                draft.mention(parent)
+    if all(above.values()):  # no root is declared by an empty list
+        draft.mention_parents()
 
 
 def _spell(draft: Draft, name: str, words: list[str]) -> None:
