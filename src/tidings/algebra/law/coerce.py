@@ -48,7 +48,7 @@ def select_plain_reader(kind: values.Kind | None) -> Callable[[Any], Any]:
     It agrees with `coerce` and never raises: where filters ask for different kinds, most values are unfit for one of
     them, and an exception costs more than everything else here.
     """
-    return _PLAIN_READERS.get(kind, _read_unsure)
+    return _PLAIN_READERS.get(kind, lambda _: UNSURE)
 
 
 def _read_plain_number(raw: Any) -> Any:
@@ -72,10 +72,6 @@ def _read_plain_time(raw: Any) -> Any:
 
 def _read_plain_truth(raw: Any) -> Any:
     return raw if type(raw) is bool else _read_plain_time(raw)
-
-
-def _read_unsure(raw: Any) -> Any:  # noqa: ARG001 - one of a family
-    return UNSURE
 
 
 _PLAIN_READERS: dict[values.Kind | None, Callable[[Any], Any]] = {

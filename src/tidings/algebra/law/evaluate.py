@@ -106,17 +106,13 @@ def _evaluate_special(test: model.Test, values: tuple[Any, ...], reading: Readin
             return name in reading.nulls
         case model.Has(inner):
             elements = reading.elements.get(name, ())
-            return _quantify(quantifier, elements, lambda part: _record_satisfies(part, inner, setting))
+            # An element that is no record (a mismatch) satisfies no filter, not even a `not`.
+            return _quantify(quantifier, elements, lambda part: type(part) is Reading and holds(inner, part, setting))
         case model.Compare(op):
             others = reading.values.get(resolve_compared(condition), ())
             satisfied = _quantify(quantifier, values, lambda left: any(compares(op, left, right) for right in others))
             return bool(others) and satisfied
     return bool(values) or bool(reading.elements.get(name))  # `exists`
-
-
-def _record_satisfies(part: Reading | Mismatch, inner: model.Filter, setting: Setting) -> bool:
-    """Tell whether an array element satisfies a filter; what is no record satisfies none, not even a `not`."""
-    return isinstance(part, Reading) and holds(inner, part, setting)
 
 
 def _quantify(quantifier: model.Quantifier, values: tuple[Any, ...], accepts: Callable[[Any], bool]) -> bool:
@@ -195,13 +191,9 @@ def _reaches(low: Any, high: Any, strictly: bool) -> bool:
 
 def _compute_age(value: Any, now: datetime) -> float | model.Range:
     if isinstance(value, model.Range):
-        youngest, oldest = (None if end is None else _count_seconds(now, end) for end in (value.high, value.low))
+        youngest, oldest = (None if end is None else (now - end).total_seconds() for end in (value.high, value.low))
         return model.Range(youngest, oldest, value.high_open, value.low_open)
-    return _count_seconds(now, value)
-
-
-def _count_seconds(now: datetime, then: Any) -> float:
-    return float((now - then).total_seconds())
+    return float((now - value).total_seconds())
 
 
 def compares(op: model.Comparison, left: Any, right: Any) -> bool:
