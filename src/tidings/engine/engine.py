@@ -138,7 +138,9 @@ class Engine:
             exists = np.zeros(len(ids), bool)
             if state.waiting:
                 exists[:] = [id in state.waiting for id in ids]
-            filters = [self._parse_source(state.waiting[ids[at]].source) for at in np.flatnonzero(exists).tolist()]
+            filters = [
+                self._parse_source(state.waiting[ids[index]].source) for index in np.flatnonzero(exists).tolist()
+            ]
             demands: Counter[tuple[str, Demand]] = Counter()
             for part, part_slots in zip(state.parts, slots, strict=True):
                 exists |= part_slots >= 0
@@ -146,7 +148,7 @@ class Engine:
                 written = part.segment.sources.find_written(own)
                 filters += [self._read_filter(part.segment, slot) for slot in own[written].tolist()]
                 demands.update(part.segment.count_demands(own[~written]))
-            missing = [ids[at] for at in np.flatnonzero(~exists).tolist()]
+            missing = [ids[index] for index in np.flatnonzero(~exists).tolist()]
             if not missing and not dry_run:
                 self._put(state.delete_ids(ids, slots))
             return Removal(missing, demands, filters)
@@ -290,7 +292,7 @@ class Engine:
             return set(ids) if ids[0] in self else set()
         existing = {id for id in ids if id in state.waiting}
         for slots in state.find_slots(ids):
-            existing.update(ids[at] for at in np.flatnonzero(slots >= 0).tolist())
+            existing.update(ids[index] for index in np.flatnonzero(slots >= 0).tolist())
         return existing
 
     def list_existing(self, ids: Ids) -> list[str | int]:

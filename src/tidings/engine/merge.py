@@ -206,20 +206,20 @@ def _merge_code_spaces(
     spaces: list[CodeSpace] = []
     ranks: list[dict[Column, IntArray]] = [{} for _ in tables]
     for column in columns:
-        holders = [at for at, table in enumerate(tables) if column in table.columns]
-        own = [tables[at].spaces[tables[at].columns.index(column)] for at in holders]
+        holders = [table_number for table_number, table in enumerate(tables) if column in table.columns]
+        own = [tables[table_number].spaces[tables[table_number].columns.index(column)] for table_number in holders]
         if column.view is View.PATTERNS:  # its end points are ids of patterns, which are numbered anew
             number = {test: place for place, test in enumerate(patterns[column.attribute])}
             space: CodeSpace = RankedSpace(np.arange(len(number), dtype=np.float64))
             new_ranks = []
-            for at, old in zip(holders, own, strict=True):
-                tests = tables[at].patterns[column.attribute]
+            for table_number, old in zip(holders, own, strict=True):
+                tests = tables[table_number].patterns[column.attribute]
                 new_ranks.append(np.array([number[tests[id]] for id in old.decode(np.arange(len(old)))], np.int64))
         else:
             space, new_ranks = merge_spaces(own, tuning)
         spaces.append(space)
-        for at, rank in zip(holders, new_ranks, strict=True):
-            ranks[at][column] = rank
+        for table_number, rank in zip(holders, new_ranks, strict=True):
+            ranks[table_number][column] = rank
     return tuple(spaces), ranks
 
 

@@ -209,7 +209,9 @@ class Segment:
         columns = [number for number, column in enumerate(self.columns) if to_typed_attribute(column) in attributes]
         literals = np.flatnonzero(np.isin(rows.literal[::3] >> OP_BITS, columns))
         items = [
-            at for at, item in enumerate(checks.items) if not attributes.isdisjoint(collect_attributes(item.filter))
+            number
+            for number, item in enumerate(checks.items)
+            if not attributes.isdisjoint(collect_attributes(item.filter))
         ]
         reading_rows = np.searchsorted(rows.start, literals, "right") - 1, checks.row[np.isin(checks.item, items)]
         slots, _ = self.list_slots(np.unique(np.concatenate(reading_rows).astype(np.int64)))

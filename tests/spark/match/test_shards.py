@@ -16,7 +16,7 @@ from tidings import spark as ts
 from tidings.bench.workloads import NOW
 from tidings.errors import BadFrame, BadSubscriptions, SnapshotError
 from tidings.matcher.live.open_version import open_version
-from tidings.matcher.live.sharded_store import shard_of
+from tidings.matcher.live.sharded_store import compute_shard
 from tidings.matcher.live.versions import read_version
 from tidings.spark.match.worker_stage import distribute_rows
 from tidings.spark.schema import schema_of
@@ -178,7 +178,7 @@ def test_sql_deals_ids_to_the_parts_that_python_does(spark):
         rows = frame.select("id", *(build_part_column("id", number).alias(f"p{number}") for number in parts)).collect()
         assert len(rows) == len(ids)
         for row in rows:
-            assert [row[f"p{number}"] for number in parts] == [shard_of(row.id, number) for number in parts]
+            assert [row[f"p{number}"] for number in parts] == [compute_shard(row.id, number) for number in parts]
 
 
 def test_shards_are_opened_and_changed_by_live_afterwards(spark, tmp_path):

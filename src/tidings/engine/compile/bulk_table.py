@@ -206,8 +206,8 @@ def _write_literals(
     ends = np.cumsum(sizes, dtype=np.int64)
     count = int(ends[-1]) if total else 0
     # `at` is where the next literal of each row goes; the kernels advance it.
-    at = ends - sizes
-    start = np.append(at[rows], count).astype(np.uint32)
+    next_literal = ends - sizes
+    start = np.append(next_literal[rows], count).astype(np.uint32)
     head, low, high = out = tuple(np.empty(count, np.uint32) for _ in range(3))
     union_start, union_low = _allocate_unions(tests)
     unions = 0
@@ -218,9 +218,9 @@ def _write_literals(
             ranking, key = (build.base, build.table), np.uint32(build.number << OP_BITS | ANY)
             if isinstance(test, RangeColumn):
                 sides = build.select_values(test.low), test.low.mask, build.select_values(test.high), test.high.mask
-                kernel.put_spans(*sides, *ranking, len(build.space), key, at, *out, *block)
+                kernel.put_spans(*sides, *ranking, len(build.space), key, next_literal, *out, *block)
                 continue
-            values, target = build.select_values(test.ends), (*ranking, key, at, *out)
+            values, target = build.select_values(test.ends), (*ranking, key, next_literal, *out)
             if isinstance(test, EqualityColumn):
                 kernel.put_points(values, test.mask, *target, *block)
             else:

@@ -54,15 +54,15 @@ class RankedSpace:
 
     def _correct(self, points: Numbers, out: CodeArray) -> None:
         """Correct the codes where the nearest floats are equal and the rests decide."""
-        for at in range(len(out)):
-            near = float(points.near[at])
+        for index in range(len(out)):
+            near = float(points.near[index])
             if not math.isfinite(near):  # absent or unreadable
                 continue
-            rest = 0 if points.rest is None else int(points.rest[at])
+            rest = 0 if points.rest is None else int(points.rest[index])
             first, last = (int(np.searchsorted(self.ends, near, side)) for side in ("left", "right"))
             rests = [0] * (last - first) if self.rest is None else self.rest[first:last].tolist()
             below = sum(end_rest < rest for end_rest in rests)
-            out[at] = 2 * (first + below) + (below < len(rests) and rests[below] == rest)
+            out[index] = 2 * (first + below) + (below < len(rests) and rests[below] == rest)
 
     def decode(self, ranks: IntArray) -> list[Any]:
         """Return end points by rank, whole numbers as integers."""
@@ -160,7 +160,7 @@ def build_space(points: ColumnValues, tuning: EngineTuning = DEFAULT_TUNING) -> 
     """Return the space of these end points, which may be in any order and repeated, but not missing."""
     if isinstance(points, Texts):
         used = np.unique(points.index)
-        return ByteSpace.from_sorted(sorted(points.distinct[at] for at in used.tolist()))
+        return ByteSpace.from_sorted(sorted(points.distinct[number] for number in used.tolist()))
     ends = points.near
     if points.rest is not None and points.rest.any():
         pairs = np.unique(np.stack([ends, points.rest.astype(np.float64)], axis=1), axis=0)

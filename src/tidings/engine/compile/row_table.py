@@ -184,8 +184,8 @@ def _collect_rests(ends: EndLists, count: int) -> NDArray[np.int16] | None:
     if not ends.rest:
         return None
     rest = np.zeros(2 * count, np.int16)
-    for at, (low, high) in ends.rest.items():
-        rest[at], rest[count + at] = low, high
+    for interval, (low, high) in ends.rest.items():
+        rest[interval], rest[count + interval] = low, high
     return rest
 
 

@@ -46,8 +46,8 @@ class FilterSources:
 
     def get(self, slot: int) -> FilterSource | None:
         """Return the written filter of a slot; None: it is to be read back from the row."""
-        at = int(np.searchsorted(self.slots, slot))
-        return self.filters[at] if at < len(self.slots) and self.slots[at] == slot else None
+        index = int(np.searchsorted(self.slots, slot))
+        return self.filters[index] if index < len(self.slots) and self.slots[index] == slot else None
 
     def find_written(self, slots: IntArray) -> BoolArray:
         """Return a mask of those slots whose filters are here."""
@@ -56,7 +56,7 @@ class FilterSources:
     def renumber(self, new_slot: IntArray) -> dict[int, FilterSource]:
         """Return the filters by new slot; `new_slot[slot]` is -1 where a slot is deleted."""
         new = new_slot[self.slots].tolist()
-        return {slot: self.filters[at] for at, slot in enumerate(new) if slot >= 0}
+        return {slot: self.filters[index] for index, slot in enumerate(new) if slot >= 0}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of a snapshot: text as it is, trees as JSON."""
@@ -88,8 +88,8 @@ class PackedSources(Sequence[FilterSource]):
     def __len__(self) -> int:
         return len(self._start) - 1
 
-    def __getitem__(self, at: Any) -> Any:
-        data = self._blob[self._start[at] : self._start[at + 1]].tobytes()
+    def __getitem__(self, index: Any) -> Any:
+        data = self._blob[self._start[index] : self._start[index + 1]].tobytes()
         return data[1:].decode() if data[:1] == b"t" else parse(data[1:].decode(), notation="json")
 
 

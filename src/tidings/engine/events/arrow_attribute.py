@@ -246,9 +246,9 @@ def _view_distinct(column: Column, index: IntArray, distinct: tuple[Any, ...], s
     """Encode each distinct value once; -1 in `index` points to the last place, which stands for no value."""
     encode = select_encoder(column, setting)
     codes: list[Any] = [None if value is None else encode(value) for value in distinct]
-    for at, value in enumerate(distinct):
-        if codes[at] is None and value is not None:
-            codes[at] = columns.UNREADABLE
+    for number, value in enumerate(distinct):
+        if codes[number] is None and value is not None:
+            codes[number] = columns.UNREADABLE
     if all(code is None for code in codes):
         return None
     if column.view.is_bytewise:

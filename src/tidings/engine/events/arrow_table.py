@@ -84,8 +84,8 @@ def _iterate_names(field: pa.Field, prefix: str = "") -> Iterator[str]:
         raise NotPlain  # its keys are in the rows
     inner = field.type.value_type if is_list_type(field.type) else field.type
     if t.is_struct(inner):
-        for at in range(inner.num_fields):
-            yield from _iterate_names(inner.field(at), f"{name}.")
+        for number in range(inner.num_fields):
+            yield from _iterate_names(inner.field(number), f"{name}.")
 
 
 class _TableFields(dict[str, pa.Array]):
@@ -254,7 +254,7 @@ def _iterate_leaves(
             _refuse_strange(array.type)
             exists = arrow_values.find_valid(array)
             around = exists if alive is None else alive if exists is None else alive & exists
-            inside = {array.type.field(at).name: array.field(at) for at in range(array.type.num_fields)}
+            inside = {array.type.field(number).name: array.field(number) for number in range(array.type.num_fields)}
             yield from _iterate_leaves(inside, path[split:], around)
         elif t.is_nested(array.type) or t.is_dictionary(array.type):
             raise NotPlain
@@ -263,7 +263,7 @@ def _iterate_leaves(
 def _refuse_strange(type_: pa.DataType) -> None:
     """Refuse types whose Python values differ from what Arrow stores."""
     if t.is_struct(type_):
-        names = [type_.field(at).name for at in range(type_.num_fields)]
+        names = [type_.field(number).name for number in range(type_.num_fields)]
         if len(set(names)) == len(names) and names:
             return
     elif t.is_dictionary(type_):

@@ -197,7 +197,7 @@ def _read_places(array: pa.Array, *, strict: bool) -> ArrayValues:
         if t.is_nested(type_):
             raise NotPlain
         return mark_unreadable(array, strict=strict)
-    if not {"lon", "lat"} <= {type_.field(at).name for at in range(type_.num_fields)}:
+    if not {"lon", "lat"} <= {type_.field(number).name for number in range(type_.num_fields)}:
         return mark_unreadable(array, strict=strict)
     present = find_valid(array)
     lon, lat = (_read_degrees(array.field(name)) for name in ("lon", "lat"))
@@ -233,7 +233,7 @@ def _read_distinct(array: pa.Array, read: Callable[[Any], Any], cache: dict[Any,
     index, raws = _encode_dictionary(array)
     values: list[Any] = []
     bad = np.zeros(len(raws) + 1, dtype=bool)
-    for at, raw in enumerate(raws):
+    for number, raw in enumerate(raws):
         if (type(raw), raw) in cache:
             values.append(cache[type(raw), raw])
             continue
@@ -241,11 +241,11 @@ def _read_distinct(array: pa.Array, read: Callable[[Any], Any], cache: dict[Any,
             values.append(_read_value(raw, read))
         except ValueError:
             values.append(None if strict else Mismatch(raw))
-            bad[at] = strict
-        if not bad[at]:
+            bad[number] = strict
+        if not bad[number]:
             cache[type(raw), raw] = values[-1]
     # A dictionary may have a null of its own.
-    nothing = [at for at, raw in enumerate(raws) if is_missing(raw)]
+    nothing = [number for number, raw in enumerate(raws) if is_missing(raw)]
     if nothing:
         index = np.where(np.isin(index, nothing), -1, index)
     present = index >= 0

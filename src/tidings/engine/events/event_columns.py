@@ -64,7 +64,7 @@ def build_columns(
     batch: EventColumns = {}
     count, by_attribute = len(readings), _group_values(readings)
     for column in wanted:
-        events, cells = by_attribute.get(to_typed_attribute(column), _NOTHING)
+        events, value_lists = by_attribute.get(to_typed_attribute(column), _NOTHING)
         match column.view:
             case View.EXISTS:
                 exists = [bool(reading.elements.get(column.attribute)) for reading in readings]
@@ -74,11 +74,11 @@ def build_columns(
             case View.NULL:
                 event_column = build_flags([column.attribute in reading.nulls for reading in readings])
             case View.PATTERNS:
-                event_column = _encode_patterns(column, cells, automata)
+                event_column = _encode_patterns(column, value_lists, automata)
             case _:
-                event_column = _encode_column(column, cells, setting) if cells else None
+                event_column = _encode_column(column, value_lists, setting) if value_lists else None
         if event_column is not None:
-            is_complete = len(cells) == count or column.view in (View.EXISTS, View.NULL)
+            is_complete = len(value_lists) == count or column.view in (View.EXISTS, View.NULL)
             batch[column] = event_column if is_complete else _scatter_column(event_column, events, count)
     return batch
 
@@ -103,14 +103,14 @@ def _group_values(readings: Sequence[Reading]) -> dict[TypedAttribute, tuple[lis
     return by_attribute
 
 
-def _encode_column(column: Column, cells: list[tuple[Any, ...]], setting: Setting) -> EventColumn | None:
+def _encode_column(column: Column, value_lists: list[tuple[Any, ...]], setting: Setting) -> EventColumn | None:
     encode, starts = select_encoder(column, setting), None
-    if max(map(len, cells), default=0) <= 1:
-        codes: list[ViewedValue | None] = [cell[0] if cell else None for cell in cells]
+    if max(map(len, value_lists), default=0) <= 1:
+        codes: list[ViewedValue | None] = [values[0] if values else None for values in value_lists]
         if column.view is not View.NUMBER or not set(map(type, codes)) <= _NUMERIC:
             codes = [None if code is None else _replace_unread(encode(code)) for code in codes]
     else:
-        parts = [dict.fromkeys(_replace_unread(encode(value)) for value in cell) for cell in cells]
+        parts = [dict.fromkeys(_replace_unread(encode(value)) for value in values) for values in value_lists]
         starts = compute_starts([len(part) for part in parts])
         codes = [code for part in parts for code in part]
     if codes.count(None) == len(codes):
@@ -186,14 +186,14 @@ def build_flags(flags: Any) -> EventColumn | None:
     return EventColumn(Numbers(np.where(mask, 0.0, np.nan))) if mask.any() else None
 
 
-def _encode_patterns(column: Column, cells: list[tuple[Any, ...]], automata: FinderLookup) -> EventColumn | None:
+def _encode_patterns(column: Column, value_lists: list[tuple[Any, ...]], automata: FinderLookup) -> EventColumn | None:
     places: dict[Any, int] = {}
-    events = [event for event, cell in enumerate(cells) for _ in cell]
+    events = [event for event, values in enumerate(value_lists) for _ in values]
     if not events:
         return None
-    texts = [value if isinstance(value, str) else None for cell in cells for value in cell]
+    texts = [value if isinstance(value, str) else None for values in value_lists for value in values]
     index = [-1 if text is None else places.setdefault(text, len(places)) for text in texts]
-    return build_pattern_column(len(cells), np.array(events), np.array(index), list(places), automata(column))
+    return build_pattern_column(len(value_lists), np.array(events), np.array(index), list(places), automata(column))
 
 
 def build_pattern_column(
@@ -254,9 +254,9 @@ def _build_single(reading: Reading, wanted: Iterable[Column], setting: Setting, 
 
 
 def _add_plain_numbers(batch: EventColumns, plain: list[Column], near: FloatArray) -> None:
-    for at, column in enumerate(plain):
+    for index, column in enumerate(plain):
         low = _new(Numbers)
-        _set_near(low, near[at : at + 1])
+        _set_near(low, near[index : index + 1])
         _set_rest(low, None)
         event_column = batch[column] = _new(EventColumn)
         _set_low(event_column, low)

@@ -78,13 +78,13 @@ class ExactChecks:
     @classmethod
     def build(cls, items: Sequence[ExactItem], row: CodeArray, item: CodeArray) -> ExactChecks:
         """Build from all items and the sorted pairs of row and item; the areas go into a table."""
-        areas = {at: place_item for at, place_item in enumerate(items) if isinstance(place_item, PlaceItem)}
+        areas = {number: place_item for number, place_item in enumerate(items) if isinstance(place_item, PlaceItem)}
         numbers: dict[str, int] = {}
         place_of, name_of = np.full(len(items), -1, np.int64), np.full(len(items), -1, np.int32)
         op_of = np.zeros(len(items), np.uint8)
-        for place, (at, place_item) in enumerate(areas.items()):
-            place_of[at], op_of[at] = place, place_item.op
-            name_of[at] = numbers.setdefault(place_item.attribute, len(numbers))
+        for place, (number, place_item) in enumerate(areas.items()):
+            place_of[number], op_of[number] = place, place_item.op
+            name_of[number] = numbers.setdefault(place_item.attribute, len(numbers))
         places = PlaceTable.build(place_item.condition for place_item in areas.values())
         return cls(items, row, item, places, place_of, tuple(numbers), name_of, op_of)
 

@@ -144,12 +144,12 @@ class PlaceTable:
         numbers = freeze(np.asarray(places, np.int64))
         at_lon, at_lat = (freeze(np.asarray(degrees, np.float64)) for degrees in (lons, lats))
         answers = kernel.decide(numbers, at_lon, at_lat, *self.list_kernel_arrays())
-        for at in np.flatnonzero(answers == kernel.UNSURE):  # by the definition, in exact arithmetic
-            condition, point = self[int(numbers[at])], Point(float(at_lon[at]), float(at_lat[at]))
+        for pair in np.flatnonzero(answers == kernel.UNSURE):  # by the definition, in exact arithmetic
+            condition, point = self[int(numbers[pair])], Point(float(at_lon[pair]), float(at_lat[pair]))
             if isinstance(condition, Within):
-                answers[at] = condition.area.holds(point)
+                answers[pair] = condition.area.holds(point)
             else:
-                answers[at] = compute_distance_m(condition.center, point) <= condition.metres
+                answers[pair] = compute_distance_m(condition.center, point) <= condition.metres
         return np.asarray(answers == kernel.INSIDE)
 
     def list_kernel_arrays(self) -> tuple[FloatArray, IntArray, IntArray, FloatArray, FloatArray]:

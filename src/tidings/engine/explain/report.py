@@ -242,6 +242,6 @@ def _measure_sources(filters: Sequence[FilterSource]) -> int:
         return filters.nbytes
     if not len(filters):
         return 0
-    sampled = [filters[at] for at in range(0, len(filters), max(1, len(filters) // SAMPLED))]
+    sampled = [filters[index] for index in range(0, len(filters), max(1, len(filters) // SAMPLED))]
     sizes = [sys.getsizeof(source) if isinstance(source, str) else len(pickle.dumps(source)) for source in sampled]
     return len(filters) * sum(sizes) // len(sizes)

@@ -101,9 +101,9 @@ def _file_rows(table: RowTable, plan: AccessPlan, tile_rows: int) -> _FiledRows:
     flat = RowLiterals(table.start, *literals)
     owner, first, second = kernel.file_rows(flat, plan.use, plan.kind, plan.first, plan.second)
     column = np.full((len(plan.kind), 2), -1, np.int64)
-    for side, at in enumerate((plan.first, plan.second)):
-        is_used = at >= 0
-        column[is_used, side] = literals.head[at[is_used]] >> OP_BITS
+    for side, literal in enumerate((plan.first, plan.second)):
+        is_used = literal >= 0
+        column[is_used, side] = literals.head[literal[is_used]] >> OP_BITS
     width = len(table.columns) + 1
     label = (plan.kind.astype(np.int64) * width + column[:, 0] + 1) * width + column[:, 1] + 1
     labels, number = np.unique(label, return_inverse=True)

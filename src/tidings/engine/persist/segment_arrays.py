@@ -168,22 +168,22 @@ class _LazyItems(Sequence[ExactItem]):
     def __len__(self) -> int:
         return len(self._arrays["op_of"])
 
-    def __getitem__(self, at: Any) -> Any:
-        item = self.decoded.get(at)
+    def __getitem__(self, index: Any) -> Any:
+        item = self.decoded.get(index)
         if item is None:
-            if not 0 <= at < len(self):
-                msg = f"item `{at}` is not among the {len(self)}"
+            if not 0 <= index < len(self):
+                msg = f"item `{index}` is not among the {len(self)}"
                 raise IndexError(msg)
-            item = self.decoded[at] = self._decode(at)
+            item = self.decoded[index] = self._decode(index)
         return item
 
-    def _decode(self, at: int) -> ExactItem:
-        place = int(self._arrays["place_of"][at])
+    def _decode(self, index: int) -> ExactItem:
+        place = int(self._arrays["place_of"][index])
         if place >= 0:
-            name = self._names[self._arrays["name_of"][at]]
-            return PlaceItem(name, int(self._arrays["op_of"][at]), self._places[place])
+            name = self._names[self._arrays["name_of"][index]]
+            return PlaceItem(name, int(self._arrays["op_of"][index]), self._places[place])
         start = self._law["start"]
-        text = self._law["blob"][start[at] : start[at + 1]].tobytes().decode()
+        text = self._law["blob"][start[index] : start[index + 1]].tobytes().decode()
         return LawItem(self._bind(parse(text, notation="json")))
 
 

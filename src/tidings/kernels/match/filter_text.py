@@ -2,8 +2,15 @@
 
 `make = 'ford' and price in [1000 .. 9000] and fuel in ('gas', 'diesel') and year >= 2015`: names of ASCII letters,
 numbers of up to fifteen digits, text in single quotes without escapes. A row that has anything else, be it a mistake,
-is left to the parser: the kernel takes only what it reads with certainty. Invariant: for rows that it takes, the parser
-gives the same tree.
+is left to the parser: the kernel takes only what it reads with certainty. Predicates and values are written one after
+the other into flat arrays:
+
+    row 0: price < 9 and make in ('a', 'b')
+    predicates   row [0 0]  name [0 1]  op [LT SET]  flags [0 0]  first value [0 1]  number of values [1 2]
+    values       kind [INT TEXT TEXT]   ints [9 - -]   floats [9.0 - -]   where a text begins and how long it is
+    names        where each name stands first in the bytes: 0 `price`, 1 `make`
+
+Invariant: for rows that it takes, the parser gives the same tree. Cost: each byte once or twice, and nothing allocated.
 """
 
 from __future__ import annotations

@@ -85,17 +85,17 @@ class FileFeed:
             status = Path(self.path).stat()
         except OSError as problem:  # gone for a moment, while somebody replaces it: what was read stays in force
             return Changes([_unread(FileError(f"cannot read `{self.path}`: {problem.strerror}"))], position)
-        at = {"file": [status.st_mtime_ns, status.st_size, status.st_ino]}
-        if position.get("file") == at["file"]:
+        new_position = {"file": [status.st_mtime_ns, status.st_size, status.st_ino]}
+        if position.get("file") == new_position["file"]:
             return Changes([], position)
         steps = list(_read(Path(self.path), self.notation))
         mentioned = {step.id for step in steps if step.problem is None}
         if not mentioned:  # what was read before stays in force
             empty = FileError(f"`{self.path}` holds no subscription; what was read before stays in force")
-            return Changes(steps or [_unread(empty)], at)
+            return Changes(steps or [_unread(empty)], new_position)
         whole = all(step.problem is None for step in steps)  # else what cannot be read may be any of them
         gone = [ChangeStep(id, removes=True) for id in current if id not in mentioned] if whole else []
-        return Changes([*gone, *steps], at)
+        return Changes([*gone, *steps], new_position)
 
 
 def _list_files(folder: Path) -> Iterator[Path]:

@@ -28,7 +28,7 @@ TOKENS = 4096
 """Ids are hashed to this many tokens, and contiguous ranges of tokens belong to shards."""
 
 
-def shard_of(id: SubId, shards: int) -> int:
+def compute_shard(id: SubId, shards: int) -> int:
     """Return the shard of a subscription: the same in every process and release (`spark.compile` says it in SQL)."""
     token = int(hashlib.sha256(str(id).encode()).hexdigest()[:8], 16) % TOKENS
     return token * shards // TOKENS
@@ -42,7 +42,7 @@ class ShardedStage:
 
     def add(self, id: SubId, bound: Filter, source: FilterSource, *, lossless: bool) -> None:
         """Take a subscription into the stage of its shard."""
-        self.stages[shard_of(id, len(self.stages))].add(id, bound, source, lossless=lossless)
+        self.stages[compute_shard(id, len(self.stages))].add(id, bound, source, lossless=lossless)
 
 
 class ShardedStore:
@@ -93,7 +93,7 @@ class ShardedStore:
         return [(engine, own) for engine, own in zip(self.engines, owned, strict=True) if own]
 
     def _shard(self, id: SubId) -> int:
-        return shard_of(id, len(self.engines)) if len(self.engines) > 1 else 0
+        return compute_shard(id, len(self.engines)) if len(self.engines) > 1 else 0
 
     def get_filter(self, id: SubId) -> Filter | None:
         """Return a subscription's filter as it was written, or None."""

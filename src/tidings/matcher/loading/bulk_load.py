@@ -172,9 +172,8 @@ class Load:
         submissions, draft = self._read_rows(rows), engine.draft()
         row_of = {id(source): row for (_, source, _), row in zip(submissions, rows.tolist(), strict=True)}
         intake = _DraftIntake([] if first is None else [first], draft, row_of)
-        refusals = [
-            (int(rows[at]), problem) for at, problem in self._admission.enter_rows(submissions, intake, keep_good=True)
-        ]
+        refused = self._admission.enter_rows(submissions, intake, keep_good=True)
+        refusals = [(int(rows[index]), problem) for index, problem in refused]
         if any(isinstance(problem, KindConflict) for _, problem in refusals):
             raise _RowByRow
         accepted[rows] = True
@@ -207,8 +206,8 @@ class _ArrowTexts(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._texts.to_pylist())
 
-    def __getitem__(self, at: Any) -> Any:
-        return self._texts[at].as_py()
+    def __getitem__(self, index: Any) -> Any:
+        return self._texts[index].as_py()
 
 
 class _RowByRow(Exception):

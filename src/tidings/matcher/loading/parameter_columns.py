@@ -17,7 +17,7 @@ from tidings.engine.compile.code_spaces import ByteSpace
 from tidings.engine.compile.columns import EXACT, Column, View
 from tidings.errors import TidingsError
 from tidings.kernels.match.column_literals import CLOSED, OPEN
-from tidings.matcher.loading.parameter_table import HIGH, LOW, ColumnRole, parse_area, to_cell_type
+from tidings.matcher.loading.parameter_table import HIGH, LOW, ColumnRole, parse_area, to_value_type
 from tidings.model import Kind, Within
 from tidings.model.arrow_types import find_kind, is_list_type
 from tidings.model.conditions import Exists
@@ -83,7 +83,7 @@ class PlainColumns:
 
     def _cast_column(self, name: str) -> pa.Array:
         column = self._table.column(name)
-        kind = to_cell_type(column.type)
+        kind = to_value_type(column.type)
         return (column if kind == column.type else column.cast(kind, safe=False)).combine_chunks()
 
     def _is_literal(self, attribute: str, kind: Kind) -> bool:
@@ -166,12 +166,12 @@ class PlainColumns:
         coded = array.dictionary_encode()
         areas: list[Within] = []
         number = np.full(len(coded.dictionary), -1, np.int64)
-        for at, text in enumerate(coded.dictionary.to_pylist()):
+        for index, text in enumerate(coded.dictionary.to_pylist()):
             try:
                 area = Within(parse_area(text))
             except (TidingsError, ValueError):
                 continue  # the rows with this text are odd, and refused one by one
-            number[at] = len(areas)
+            number[index] = len(areas)
             areas.append(area)
         area_number = np.where(mask, number[_read_indices(coded)] if len(number) else -1, -1)
         self.odd |= (mask != 0) & (area_number < 0)

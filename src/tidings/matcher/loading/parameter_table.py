@@ -101,9 +101,9 @@ class ParameterRows(Sequence[Filter]):
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
-    def __getitem__(self, at: Any) -> Any:
+    def __getitem__(self, row: Any) -> Any:
         """Return the filter of a row, or raise what is wrong with it."""
-        return next(iter(ParameterRows(self._table.slice(at, 1), self._parameters, self._kinds)))
+        return next(iter(ParameterRows(self._table.slice(row, 1), self._parameters, self._kinds)))
 
     def __iter__(self) -> Iterator[Filter]:
         """Yield the filters of all rows; made together, they take a fraction of the time."""
@@ -115,21 +115,21 @@ class ParameterRows(Sequence[Filter]):
     def parse_rows(self) -> Iterator[Filter | TidingsError]:
         """Yield the filter of each row, or what is wrong with it."""
         columns = {name: self._table.column(name) for name in self._table.column_names if name != "id"}
-        cells = {
-            name: to_values(column.cast(to_cell_type(column.type), safe=False)) for name, column in columns.items()
+        values_of = {
+            name: to_values(column.cast(to_value_type(column.type), safe=False)) for name, column in columns.items()
         }
         kinds = [self._kinds.get(parameter.attribute) for parameter in self._parameters]
         groups = [
-            (parameter.attribute, kind, [(role, cells[name]) for role, name in parameter.columns.items()])
+            (parameter.attribute, kind, [(role, values_of[name]) for role, name in parameter.columns.items()])
             for parameter, kind in zip(self._parameters, kinds, strict=True)
         ]
-        for at in range(self._table.num_rows):
+        for row in range(self._table.num_rows):
             try:
                 yield all_of(
                     [
                         _make_test(attribute, kind, values)
                         for attribute, kind, columns in groups
-                        if (values := {role: column[at] for role, column in columns if column[at] is not None})
+                        if (values := {role: column[row] for role, column in columns if column[row] is not None})
                     ]
                 )
             except TidingsError as problem:
@@ -162,8 +162,8 @@ def _make_condition(kind: Kind | None, values: dict[ColumnRole, Any]) -> Conditi
     return Range(low, high, low_open=low_open, high_open=high_open)
 
 
-def _make_set(cell: Any, kind: Kind | None) -> Condition:
-    values = [_to_literal(value, kind) for value in (cell if isinstance(cell, list) else [cell])]
+def _make_set(value: Any, kind: Kind | None) -> Condition:
+    values = [_to_literal(element, kind) for element in (value if isinstance(value, list) else [value])]
     if not values:
         msg = "the set has no values; leave it null where nothing is asked"
         raise ValueError(msg)
@@ -181,28 +181,28 @@ def _find_end(
     return (_to_literal(values[roles[0]], kind), roles[0] == ends[1]) if roles else (None, False)
 
 
-def _to_literal(cell: Any, kind: Kind | None) -> Any:
+def _to_literal(value: Any, kind: Kind | None) -> Any:
     """Return a value as a filter has it; text takes the declared kind, as in the URL notation."""
-    if cell is None:
+    if value is None:
         msg = "the set has a null among its values"
         raise ValueError(msg)
-    if isinstance(cell, Unreadable):
-        raise ValueError(cell.reason)
-    if not isinstance(cell, str):
-        return cell
+    if isinstance(value, Unreadable):
+        raise ValueError(value.reason)
+    if not isinstance(value, str):
+        return value
     match kind:
         case Kind.TIME:
-            return value_text.parse_moment(cell)
+            return value_text.parse_moment(value)
         case Kind.IP:
-            return value_text.parse_network(cell)
-        case Kind.BOOL if cell in ("true", "false"):
-            return cell == "true"
+            return value_text.parse_network(value)
+        case Kind.BOOL if value in ("true", "false"):
+            return value == "true"
         case Kind.NUMBER | Kind.BOOL:
-            if kind is Kind.NUMBER and value_text.NUMBER.fullmatch(cell):
-                return value_text.parse_number(cell)
-            msg = f"`{cell}` is not {kind}"
+            if kind is Kind.NUMBER and value_text.NUMBER.fullmatch(value):
+                return value_text.parse_number(value)
+            msg = f"`{value}` is not {kind}"
             raise ValueError(msg)
-    return cell
+    return value
 
 
 @lru_cache(maxsize=65536)
@@ -217,17 +217,17 @@ def parse_area(text: Any) -> Area:
 # Cells -----------------------------------------------------------------------------------------
 
 
-def to_cell_type(kind: pa.DataType) -> pa.DataType:
+def to_value_type(kind: pa.DataType) -> pa.DataType:
     """Return the type that cells of this type are read as; what no filter can name raises `TypeError`."""
     import pyarrow as pa
     import pyarrow.types as t
 
     if t.is_dictionary(kind):
-        return to_cell_type(kind.value_type)
+        return to_value_type(kind.value_type)
     if is_list_type(kind):
         if t.is_nested(kind.value_type):
             raise TypeError(f"Arrow's `{kind}`")  # noqa: EM102 - completed by `check_types`
-        return pa.large_list(to_cell_type(kind.value_type))
+        return pa.large_list(to_value_type(kind.value_type))
     if t.is_timestamp(kind):
         return limit_timestamp(kind)
     if t.is_date(kind):
@@ -246,7 +246,7 @@ def check_types(table: pa.Table) -> None:
     """Refuse columns whose values no filter can name."""
     for field in table.schema:
         try:
-            to_cell_type(field.type)
+            to_value_type(field.type)
         except TypeError as problem:
             if field.name != "id":
                 msg = f"the column `{field.name}` is {problem}; a parameter is a number, text, truth, time, or a list"

@@ -143,8 +143,8 @@ class Lines:
                 yield self._end_long_line(partial, head)
             *lines, rest = (partial.take() + chunk).split(b"\n")
             last = len(lines) - 1
-            for at, line in enumerate(lines):
-                self.drained = at == last
+            for number, line in enumerate(lines):
+                self.drained = number == last
                 yield line
             partial.add(rest)
         self.drained = True
@@ -315,7 +315,7 @@ class ParquetRows:
 
         with refuse_unreadable(self._name, pa.ArrowException, ValueError, OverflowError):
             for table in self._file.iter_batches(self._tuning.batch_rows):
-                rows = [Row(at, None, row) for at, row in enumerate(to_rows(table), self._done)]
+                rows = [Row(number, None, row) for number, row in enumerate(to_rows(table), self._done)]
                 self._done += len(rows)
                 yield rows
 

@@ -35,9 +35,9 @@ class WatchedSubscriptions(list[Submission]):
         if self._watch is None:
             yield from super().__iter__()
             return
-        for at, subscription in enumerate(super().__iter__()):
-            if at % OFTEN == 0:
-                self._watch(at, len(self))
+        for count, subscription in enumerate(super().__iter__()):
+            if count % OFTEN == 0:
+                self._watch(count, len(self))
             yield subscription
         self._watch(len(self), len(self))
 

@@ -112,7 +112,8 @@ def read_texts(texts: pa.Array) -> ParsedPredicates:
     table = np.full(4 * kernel.NAMES, -1, np.int64)
     start = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
     data = np.frombuffer(texts.buffers()[2] or b"\0", np.uint8)
-    blocks = [_read_block(data, start[at : at + BLOCK + 1], names, table, at) for at in range(0, len(texts), BLOCK)]
+    firsts = range(0, len(texts), BLOCK)
+    blocks = [_read_block(data, start[first : first + BLOCK + 1], names, table, first) for first in firsts]
     return _join_blocks(blocks, texts, data, names)
 
 
@@ -134,7 +135,7 @@ def _join_blocks(blocks: list[tuple[Any, ...]], texts: pa.Array, data: ByteArray
         np.concatenate([block[number] for block in blocks]) for number in range(12)
     )
     first = first + np.repeat(used[:-1], [len(block[0]) for block in blocks])
-    words = [data[at : at + size].tobytes().decode() for at, size in names[: names[kernel.NAMES, 0]]]
+    words = [data[start : start + size].tobytes().decode() for start, size in names[: names[kernel.NAMES, 0]]]
     if texts.null_count:
         long |= np.asarray(texts.is_null())
     return ParsedPredicates(
@@ -245,18 +246,18 @@ def _build_ends(parsed: ParsedPredicates, mine: IntArray, rows: int) -> dict[str
         ColumnRole.BELOW: (high & high_open, last),
     }
     return {
-        name + role: _build_numbers(parsed, parsed.row[mine][has_end], at[has_end], rows)
-        for role, (has_end, at) in ends.items()
+        name + role: _build_numbers(parsed, parsed.row[mine][has_end], value_index[has_end], rows)
+        for role, (has_end, value_index) in ends.items()
         if has_end.any()
     }
 
 
-def _build_numbers(parsed: ParsedPredicates, row: IntArray, at: IntArray, rows: int) -> pa.Array:
+def _build_numbers(parsed: ParsedPredicates, row: IntArray, value_index: IntArray, rows: int) -> pa.Array:
     import pyarrow as pa
 
-    whole = bool((parsed.kind[at] == kernel.INT).all())
+    whole = bool((parsed.kind[value_index] == kernel.INT).all())
     values = np.zeros(rows, np.int64 if whole else np.float64)
-    values[row] = (parsed.ints if whole else parsed.floats)[at]
+    values[row] = (parsed.ints if whole else parsed.floats)[value_index]
     absent = np.ones(rows, bool)
     absent[row] = False
     return pa.array(values, mask=absent)
@@ -269,12 +270,12 @@ def _build_equality(parsed: ParsedPredicates, mine: IntArray, rows: int) -> dict
     name, row = parsed.names[parsed.name[mine[0]]], parsed.row[mine]
     sizes = np.zeros(rows, np.int64)
     sizes[row] = parsed.size[mine]
-    at = expand_ranges(parsed.first[mine], parsed.size[mine])
-    if (parsed.kind[at] == kernel.TEXT).any():
-        flat = parsed.texts.take(pa.array(at))
+    value_index = expand_ranges(parsed.first[mine], parsed.size[mine])
+    if (parsed.kind[value_index] == kernel.TEXT).any():
+        flat = parsed.texts.take(pa.array(value_index))
     else:
-        whole = bool((parsed.kind[at] == kernel.INT).all())
-        flat = pa.array((parsed.ints if whole else parsed.floats)[at])
+        whole = bool((parsed.kind[value_index] == kernel.INT).all())
+        flat = pa.array((parsed.ints if whole else parsed.floats)[value_index])
     absent = pa.array(sizes == 0)
     if (parsed.op[mine] == kernel.SET).any():
         ends = np.concatenate([[0], np.cumsum(sizes)])

@@ -1,6 +1,6 @@
 """Subscriptions of any number into a folder of versions, compiled by the executors and never seen by the driver.
 
-Rows go to parts by a fixed hash of their ids (`matcher.live.sharded_store.shard_of`, here in SQL), so all rows of an id
+Rows go to parts by a fixed hash of their ids (`live.sharded_store.compute_shard`, here in SQL), so all rows of an id
 meet in one part. A task compiles a part into a segment file in the folder and returns a short report: the entry of the
 segment, the attributes that its filters read, and what it refused. A second round merges the parts of each shard, since
 one segment is queried faster than several. The driver combines the reports into a version, or raises every refusal
@@ -124,7 +124,7 @@ def _select_columns(schema: StructType) -> list[Column]:
 
 
 def build_part_column(id: str, parts: int) -> Column:
-    """Return the part of an id, as `shard_of` computes it; ids that are null go to the first part."""
+    """Return the part of an id, as `compute_shard` computes it; ids that are null go to the first part."""
     digits = F.substring(F.sha2(F.col(id).cast("string"), 256), 1, 8)
     token = F.conv(digits, 16, 10).cast("long") % TOKENS
     return F.coalesce(F.floor(token * parts / TOKENS), F.lit(0)).cast("int")

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 import tidings as td
 from tidings.bench.workloads import NOW
-from tidings.matcher.live.sharded_store import shard_of
+from tidings.matcher.live.sharded_store import compute_shard
 from tidings.model import DeadLetter
 from tidings.spark.match.worker_matcher import (
     Answer,
@@ -145,7 +145,7 @@ def test_copies_for_several_shards_go_to_their_shards(tmp_path):
         pa.int64(),
     )
     shard, ids = columns(step(iter([batch])))
-    assert {(s, n) for s, n in zip(shard, ids, strict=True)} == {(shard_of(n, 3), n) for n in range(30)}
+    assert {(s, n) for s, n in zip(shard, ids, strict=True)} == {(compute_shard(n, 3), n) for n in range(30)}
 
 
 def test_however_events_are_cut_for_their_matches_the_answers_are_the_same():

@@ -139,7 +139,9 @@ class TextAutomaton:
         candidates = dict.fromkeys(zip(maybe_texts.tolist(), maybe_ids.tolist(), strict=True))
         more = [(text, id) for text, id in candidates if self._expressions.accepts(id, parts[2 * text])]
         if self._has_loose:
-            more += [(at, id) for at, text in enumerate(parts[::2]) for id in self._expressions.find_loose(text)]
+            more += [
+                (number, id) for number, text in enumerate(parts[::2]) for id in self._expressions.find_loose(text)
+            ]
         return _merge_ids(starts, ids, more) if more else (starts, ids)
 
     def _scan(self, data: ByteArray, bounds: IntArray) -> tuple[IntArray, Int32Array, Int32Array, Int32Array]:
@@ -265,8 +267,8 @@ class Re2Expressions:
             sets: list[ExpressionSet] = []
             for ignoring_case in (False, True):
                 ids = [id for id in self._loose if self._find(id)[1] == ignoring_case]
-                for at in range(0, len(ids), SET_SIZE):
-                    sets += self._build_sets(ids[at : at + SET_SIZE], ignoring_case=ignoring_case)
+                for first in range(0, len(ids), SET_SIZE):
+                    sets += self._build_sets(ids[first : first + SET_SIZE], ignoring_case=ignoring_case)
             self._sets = sets
         for ids, search_set in self._sets:
             places = (search_set.Match(text) if search_set is not None else None) or ()

@@ -128,20 +128,20 @@ def _join_parts(parts: list[bytes], *, ignoring_case: bool) -> TextProgram:
 def _split_alternatives(pattern: str, *, ignoring_case: bool) -> list[list[bytes]] | None:
     """Return the parts of each alternative, anchors as `_BEGIN` and `_END`; None when unsure."""
     alternatives: list[list[bytes]] = [[]]
-    at = 0
-    while at < len(pattern):
-        if pattern[at] == "|":
+    position = 0
+    while position < len(pattern):
+        if pattern[position] == "|":
             alternatives.append([])
-            at += 1
+            position += 1
             continue
-        atom = _ATOM.match(pattern, at)
-        end = atom.end() if atom else _find_group_end(pattern, at)
+        atom = _ATOM.match(pattern, position)
+        end = atom.end() if atom else _find_group_end(pattern, position)
         if end is None:
             return None
         repetition = _REPETITION.match(pattern, end)
-        at = repetition.end() if repetition else end
+        position = repetition.end() if repetition else end
         anchored = atom is not None and atom.lastgroup in ("begin", "end")
-        if pattern[at : at + 1] in ("*", "+", "?", "{") or (anchored and repetition):
+        if pattern[position : position + 1] in ("*", "+", "?", "{") or (anchored and repetition):
             return None
         alternatives[-1].append(_compile_atom(atom, repetition[1] if repetition else "", ignoring_case=ignoring_case))
     return alternatives
@@ -166,19 +166,19 @@ def _compile_atom(atom: re.Match[str] | None, times: str, *, ignoring_case: bool
     return GAP
 
 
-def _find_group_end(pattern: str, at: int) -> int | None:
+def _find_group_end(pattern: str, position: int) -> int | None:
     """Return the end of the group that begins at `at`; None when none does, or when it sets flags."""
-    if pattern[at] != "(" or _SETS_FLAGS.match(pattern, at):
+    if pattern[position] != "(" or _SETS_FLAGS.match(pattern, position):
         return None
     depth = 0
-    while at < len(pattern):
-        if pattern[at] in "()":
-            depth += 1 if pattern[at] == "(" else -1
-            at += 1
+    while position < len(pattern):
+        if pattern[position] in "()":
+            depth += 1 if pattern[position] == "(" else -1
+            position += 1
             if depth == 0:
-                return at
-        elif token := _INSIDE_GROUP.match(pattern, at):
-            at = token.end()
+                return position
+        elif token := _INSIDE_GROUP.match(pattern, position):
+            position = token.end()
         else:
             return None
     return None
