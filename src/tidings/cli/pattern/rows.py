@@ -169,8 +169,8 @@ def format_standing_rows(forecasts: list[Forecast], hidden_keys: int) -> list[st
 
 def _format_quantile(waiting: Mapping[float, int | timedelta | None] | None, share: float) -> str:
     wait = (waiting or {}).get(share)
-    shown = "later" if wait is None else _format_span(wait) if isinstance(wait, timedelta) else f"{wait:,}"
-    return f"{share:.0%} {shown}"
+    text = "later" if wait is None else _format_span(wait) if isinstance(wait, timedelta) else f"{wait:,}"
+    return f"{share:.0%} {text}"
 
 
 def _format_pairs(values: Mapping[str, object]) -> str:

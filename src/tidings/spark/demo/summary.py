@@ -146,8 +146,8 @@ def _choose_typical(counts: dict[str, int]) -> str | None:
 
 
 def _show_unread(results: DemoResults) -> Iterator[str]:
-    shown = {letter["reason"]: letter for letter in results.letters}
-    for letter in list(shown.values())[: SHOWN + 1]:
+    examples = {letter["reason"]: letter for letter in results.letters}
+    for letter in list(examples.values())[: SHOWN + 1]:
         id = f"ad {letter['event']}" if letter.get("event") is not None else "a line"
         yield f"{id}: {letter['reason']}"
 
@@ -177,6 +177,6 @@ def _format_ads(numbers: list[int]) -> str:
     """
     if not numbers:
         return "no ad"
-    shown = ", ".join(map(str, numbers[:SHOWN]))
+    listing = ", ".join(map(str, numbers[:SHOWN]))
     more = f" and {len(numbers) - SHOWN:,} more" if len(numbers) > SHOWN else ""
-    return f"{'ad' if len(numbers) == 1 else 'ads'} {shown}{more}"
+    return f"{'ad' if len(numbers) == 1 else 'ads'} {listing}{more}"

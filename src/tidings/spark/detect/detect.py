@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidings.concepts import Ontology, Regions
-    from tidings.forecast import Model
+    from tidings.forecast import Detector, Model
     from tidings.spark.detect.pattern_source import Patterns
     from tidings.spark.query_context import SchemaLike, Unknown
 
@@ -101,13 +101,18 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
         forecasts=request.plans,
     )
     columns = build_output_schema(events.schema, plan)
-    if not events.isStreaming:
-        rows = send_to_buckets(events, plan, detector, clock=True, in_order=request.needs_places(detector))
-        arrow_columns = pa.schema([(field.name, frames.find_arrow_type(field.dataType)) for field in columns])
-        return rows.groupBy("bucket").applyInArrow(make_batch_processor(plan, arrow_columns), columns)
-    if "spark.watermarkDelayMs" not in events.schema[time].metadata:
-        way_out = f"events.withWatermark({time!r}, '10 minutes') says how long events may come late"
-        msg = f"a stream of events needs a watermark on `{time}`: {way_out}"
+    if events.isStreaming:
+        return _detect_stream(events, detector, plan, columns)
+    rows = send_to_buckets(events, plan, detector, clock=True, in_order=request.needs_places(detector))
+    arrow_columns = pa.schema([(field.name, frames.find_arrow_type(field.dataType)) for field in columns])
+    return rows.groupBy("bucket").applyInArrow(make_batch_processor(plan, arrow_columns), columns)
+
+
+def _detect_stream(events: DataFrame, detector: Detector, plan: DetectPlan, columns: StructType) -> DataFrame:
+    """Return the detections of a stream, which must have a watermark; its buckets keep their state in RocksDB."""
+    if "spark.watermarkDelayMs" not in events.schema[plan.time].metadata:
+        way_out = f"events.withWatermark({plan.time!r}, '10 minutes') says how long events may come late"
+        msg = f"a stream of events needs a watermark on `{plan.time}`: {way_out}"
         raise BadFrame(msg)
     require_rocksdb(events.sparkSession)
     rows = send_to_buckets(events, plan, detector, clock=False, in_order=False)

@@ -70,21 +70,21 @@ class MatchQuery:
             count = make_unused_name("count", events.columns)
             counts = matches.groupBy(to_column(number)).agg(F.count(F.lit(1)).alias(count))
             crowded = counts.where(to_column(count) > plan.limit)
-            shown = [name for name in events.columns if name not in (*hidden, number)]
-            letters = self._report_crowded(events.join(crowded, number), plan.limit, count=count, shown=shown)
+            visible = [name for name in events.columns if name not in (*hidden, number)]
+            letters = self._report_crowded(events.join(crowded, number), plan.limit, count=count, visible=visible)
             matches = matches.join(crowded.select(to_column(number)), number, "left_anti")
             others = others.unionByName(letters, allowMissingColumns=True)
         matches = _group_by_row(matches, number, self.columns) if plan.grouped else matches
         return others.unionByName(matches, allowMissingColumns=True).drop(number)
 
-    def _report_crowded(self, events: DataFrame, limit: int, *, count: str, shown: Sequence[str]) -> DataFrame:
+    def _report_crowded(self, events: DataFrame, limit: int, *, count: str, visible: Sequence[str]) -> DataFrame:
         """Return a dead letter for each of these events; the column `count` says how many subscriptions match it."""
         # The words of a worker's dead letter, behind a count that Spark formats.
         words = describe_excess(0, limit).removeprefix("0")
         reason = F.concat(F.format_number(to_column(count), 0), F.lit(words))
         pairs = zip(self.columns.kept, self.columns.names, strict=True)
         kept = [to_column(column).alias(name) for column, name in pairs]
-        return events.select(*kept, reason.alias("reason"), to_json_row(shown).alias("row"))
+        return events.select(*kept, reason.alias("reason"), to_json_row(visible).alias("row"))
 
 
 def number_rows(events: DataFrame, option: str) -> tuple[DataFrame, str]:

@@ -83,8 +83,8 @@ def check_kinds(reading: FileReading, file: PipelineFile, sinks: list[tuple[Toml
     for path, settings in tables:
         if settings.kind:
             is_text = isinstance(settings, SourceSettings) and settings.value == "text"
-            shown = f'kind = "{settings.kind}"'
-            _check_kind(reading, path, settings.kind, shown, optional="columns" if is_text else "")
+            label = f'kind = "{settings.kind}"'
+            _check_kind(reading, path, settings.kind, label, optional="columns" if is_text else "")
     if not isinstance(reading.get(("subscriptions",)), dict):
         return
     feeds = [name for name in FEEDS if not reading.lacks(("subscriptions", name))]
@@ -96,13 +96,13 @@ def check_kinds(reading: FileReading, file: PipelineFile, sinks: list[tuple[Toml
     reading.refuse_table(("subscriptions",), f"needs exactly one of {listing}{several}")
 
 
-def _check_kind(reading: FileReading, table: TomlPath, kind: str, shown: str, *, optional: str = "") -> None:
+def _check_kind(reading: FileReading, table: TomlPath, kind: str, label: str, *, optional: str = "") -> None:
     for name, field in list_keys(table[0]).items():
         rule, path = get_rule(field), (*table, name)
         if rule.kinds and kind not in rule.kinds and reading.is_good(path):
-            reading.refuse_key(path, f"does not go with {shown}; it is for {', '.join(rule.kinds)}")
+            reading.refuse_key(path, f"does not go with {label}; it is for {', '.join(rule.kinds)}")
         if rule.required and kind in rule.kinds and reading.lacks(path) and name != optional:
-            reading.refuse_key(path, f"is missing with {shown}: {summarize_key(field)}")
+            reading.refuse_key(path, f"is missing with {label}: {summarize_key(field)}")
 
 
 # Tables that depend on each other ----------------------------------------------------------------
@@ -116,13 +116,13 @@ def check_presence(reading: FileReading, file: PipelineFile) -> None:
         reading.refuse_table(("subscriptions",), text)
     for name, producer in (("sink", file.subscriptions), ("detections", file.patterns)):
         if producer is not None and not reading.raw.get(name):
-            reading.refuse_table((name,), f"is missing: {summarize_key(keys[name])}", shown=f"[[{name}]]")
+            reading.refuse_table((name,), f"is missing: {summarize_key(keys[name])}", label=f"[[{name}]]")
     if file.subscriptions is None and file.patterns is not None:
         for name, text in NEED_SUBSCRIPTIONS.items():
             if name in reading.raw:
-                reading.refuse_table((name,), text, shown="[[sink]]" if name == "sink" else None)
+                reading.refuse_table((name,), text, label="[[sink]]" if name == "sink" else None)
     if "detections" in reading.raw and file.patterns is None:
-        reading.refuse_table(("detections",), "needs [patterns], whose detections it gets", shown="[[detections]]")
+        reading.refuse_table(("detections",), "needs [patterns], whose detections it gets", label="[[detections]]")
     for name in ("schema", "ontology", "regions") if file.subscriptions and file.subscriptions.snapshot else ():
         if not reading.lacks((name,)):
             reading.refuse_key((name,), "does not go with `snapshot` in [subscriptions]: a snapshot brings its own")
@@ -184,7 +184,7 @@ def check_patterns(reading: FileReading, file: PipelineFile) -> None:
                 reading.refuse_key(("patterns", name), "needs `model`: forecasts are made with one")
     elif reading.lacks(("patterns", "horizon")):
         text = "`model` needs `horizon`: how far ahead forecasts look"
-        reading.refuse_table(("patterns", "model"), text, shown="[patterns]")
+        reading.refuse_table(("patterns", "model"), text, label="[patterns]")
 
 
 def check_pattern_files(reading: FileReading, file: PipelineFile) -> None:
@@ -208,16 +208,16 @@ def check_pattern_files(reading: FileReading, file: PipelineFile) -> None:
 def check_paths(reading: FileReading, file: PipelineFile, sinks: list[tuple[TomlPath, SinkSettings]]) -> None:
     """Refuse folders whose rows would be read as events, or that two sinks write to."""
     owners: dict[str, str] = {}
-    for table, shown, path in _list_folders(reading, file, sinks):
-        owner, texts = owners.setdefault(_normalize_path(path), shown), []
-        if owner != shown:
+    for table, label, path in _list_folders(reading, file, sinks):
+        owner, texts = owners.setdefault(_normalize_path(path), label), []
+        if owner != label:
             texts.append(f"is that of {owner.rstrip(':')} too: `{mask(path)}`")
         if _is_inside(path, file.source.path):
             texts.append(f"`{mask(path)}` lies within the source's, so its rows would come in as events")
         if _is_inside(path, file.checkpoint):
             texts.append(f"`{mask(path)}` lies within the checkpoint's, which is Spark's own")
         for text in texts:
-            reading.refuse_key((*table, "path"), text, table=shown)
+            reading.refuse_key((*table, "path"), text, table=label)
     if file.checkpoint and _is_inside(file.checkpoint, file.source.path):
         reading.refuse_key(("checkpoint",), f"`{mask(file.checkpoint)}` lies within the source's path")
 
@@ -232,9 +232,9 @@ def _list_folders(
         sinks = [*sinks[:-1], (("dead_letters",), letters.derive_pattern_letters()), sinks[-1]]
     for table, sink in sinks:
         if sink.path is not None:
-            shown = reading.show_table(table)
+            label = reading.label_table(table)
             is_beside = table == ("dead_letters",) and sink is not letters
-            yield table, f"{shown} of patterns" if is_beside else shown, sink.path
+            yield table, f"{label} of patterns" if is_beside else label, sink.path
 
 
 def check_topic(reading: FileReading, file: PipelineFile, path: TomlPath, sink: SinkSettings) -> None:

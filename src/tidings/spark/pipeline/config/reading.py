@@ -77,22 +77,22 @@ class FileReading:
 
     # Mistakes ------------------------------------------------------------------------------------
 
-    def show_table(self, path: TomlPath) -> str:
+    def label_table(self, path: TomlPath) -> str:
         """Return how messages name a table: `[source]`, `[[sink]] 2:`, `[sink.options] 2:`, nothing for the top."""
         names = [name for name in path if isinstance(name, str)]
         numbers = [f" {number + 1}:" for number in path if isinstance(number, int) and len(self.get(path[:1])) > 1]
-        shown = f"[{'.'.join(names)}]" if names else ""
-        return (f"[{shown}]" if len(path) == 2 and len(names) == 1 else shown) + "".join(numbers)
+        label = f"[{'.'.join(names)}]" if names else ""
+        return (f"[{label}]" if len(path) == 2 and len(names) == 1 else label) + "".join(numbers)
 
     def refuse_key(self, path: TomlPath, text: str, *, table: str | None = None) -> None:
         """Add a mistake about a key; `table` replaces the usual name of its table."""
-        shown = self.show_table(path[:-1]) if table is None else table
+        label = self.label_table(path[:-1]) if table is None else table
         self._unusable.add(path[0])
-        self.mistakes.append(FileMistake(path, f"{shown} `{path[-1]}` {text}".lstrip()))
+        self.mistakes.append(FileMistake(path, f"{label} `{path[-1]}` {text}".lstrip()))
 
-    def refuse_table(self, path: TomlPath, text: str, *, shown: str | None = None) -> None:
+    def refuse_table(self, path: TomlPath, text: str, *, label: str | None = None) -> None:
         """Add a mistake about a table as a whole, whose keys may be good."""
-        self.mistakes.append(FileMistake(path, f"{shown or self.show_table(path)} {text}"))
+        self.mistakes.append(FileMistake(path, f"{label or self.label_table(path)} {text}"))
 
     def render(self, mistakes: list[FileMistake]) -> tuple[str, ...]:
         """Return mistakes as texts, each after the line of its key or else of its table."""

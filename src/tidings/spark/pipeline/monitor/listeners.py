@@ -73,7 +73,7 @@ class MonitorGroup:
                 PlainText(self._console, every=None).warn(text)
 
 
-def open_monitor(shown: MonitorSettings, *, name: str, console: Console) -> MonitorGroup:
+def open_monitor(settings: MonitorSettings, *, name: str, console: Console) -> MonitorGroup:
     """Open the monitors of a pipeline.
 
     On a terminal that is the live view, elsewhere a line of text every few seconds; `view = "on"` draws the view
@@ -82,24 +82,24 @@ def open_monitor(shown: MonitorSettings, *, name: str, console: Console) -> Moni
     """
     # Files and ports first: they may fail, and a view that was drawn could not be taken back.
     monitors: list[Monitor] = []
-    if shown.metrics is not None:
-        monitors.append(_open_metrics(shown.metrics, name))
+    if settings.metrics is not None:
+        monitors.append(_open_metrics(settings.metrics, name))
     try:
-        if shown.lines is not None:
-            monitors.append(JsonLines(shown.lines))
-        if shown.lines == STANDARD_OUTPUT and not console.stderr:
+        if settings.lines is not None:
+            monitors.append(JsonLines(settings.lines))
+        if settings.lines == STANDARD_OUTPUT and not console.stderr:
             console = Console(stderr=True, highlight=False)
-        monitors.append(_open_view(shown, name, console))
+        monitors.append(_open_view(settings, name, console))
     except BaseException:
         MonitorGroup(monitors, console=console).close()
         raise
     return MonitorGroup(monitors, console=console)
 
 
-def _open_view(shown: MonitorSettings, name: str, console: Console) -> Monitor:
-    if shown.view == "off":
+def _open_view(settings: MonitorSettings, name: str, console: Console) -> Monitor:
+    if settings.view == "off":
         return PlainText(console if console.stderr else Console(stderr=True, highlight=False), every=None)
-    if shown.view == "on" and not console.is_terminal:
+    if settings.view == "on" and not console.is_terminal:
         console = Console(file=console.file, force_terminal=True, width=console.width, highlight=False)
     return LiveView(console, name=name) if console.is_terminal else PlainText(console)
 

@@ -200,7 +200,7 @@ def _build_late_letters(rows: DataFrame) -> DataFrame:
     """Return late events as dead letters; only the columns that detections carry are known of them."""
     first, kind = F.element_at("events", 1), rows.schema["events"].dataType.elementType  # type: ignore[attr-defined]
     columns = {name: first[name] for name in kind.names} if isinstance(kind, StructType) else {ID: first}
-    shown = F.struct(*(value.alias(name) for name, value in columns.items()), "at")
+    record = F.struct(*(value.alias(name) for name, value in columns.items()), "at")
     reason = F.concat(F.lit(LATE), to_column("at").cast("string"), F.lit(" is behind what patterns wait for"))
     late = rows.where(to_column("kind") == "late")
-    return late.select(columns[ID].alias("event"), reason.alias("reason"), F.to_json(shown, EXACT_TIMES).alias("row"))
+    return late.select(columns[ID].alias("event"), reason.alias("reason"), F.to_json(record, EXACT_TIMES).alias("row"))
