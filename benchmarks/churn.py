@@ -39,7 +39,7 @@ def filter_text(rng: random.Random) -> str:
     )
 
 
-def sizes(matcher: Matcher) -> Counter[str]:
+def measure_sizes(matcher: Matcher) -> Counter[str]:
     """Return how long the lists are that the rows of all segments point into."""
     total: Counter[str] = Counter()
     for part in matcher.backend.state.parts:  # type: ignore[union-attr]
@@ -52,7 +52,7 @@ def sizes(matcher: Matcher) -> Counter[str]:
     return total
 
 
-def resident() -> int:
+def read_resident_memory() -> int:
     """Return the resident memory in MB."""
     for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmRSS"):
@@ -85,8 +85,8 @@ def main() -> None:
 
 def show(title: str, matcher: Matcher) -> None:
     """Print a line."""
-    lists = ", ".join(f"{name} {size:,}" for name, size in sizes(matcher).items())
-    print(f"{title}: {resident()} MB; {len(matcher):,} subscriptions; {lists}", flush=True)
+    lists = ", ".join(f"{name} {size:,}" for name, size in measure_sizes(matcher).items())
+    print(f"{title}: {read_resident_memory()} MB; {len(matcher):,} subscriptions; {lists}", flush=True)
 
 
 if __name__ == "__main__":

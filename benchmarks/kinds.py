@@ -47,7 +47,7 @@ def main() -> None:
         print(json.dumps(measure_way(arguments.way, arguments.subscriptions, arguments.batches)))
         return
     ours = Path(__file__).resolve().parents[1] / "src"
-    rounds = [{way: in_process(ours, way, arguments) for way in WAYS} for _ in range(arguments.pairs)]
+    rounds = [{way: measure_in_process(ours, way, arguments) for way in WAYS} for _ in range(arguments.pairs)]
     print(
         f"kinds: {arguments.subscriptions:,} subscriptions of 3 ranges over {ATTRIBUTES} attributes,"
         f" batches of {EVENTS:,}"
@@ -58,7 +58,7 @@ def main() -> None:
         print(f"   ratio to {base.split()[1]} {format_ratios([turn[way] / turn[base] for turn in rounds])}")
     for way in [way for way in WAYS if "mixed" not in way] if arguments.against else ():
         pairs = [
-            (in_process(ours, way, arguments), in_process(arguments.against, way, arguments))
+            (measure_in_process(ours, way, arguments), measure_in_process(arguments.against, way, arguments))
             for _ in range(arguments.pairs)
         ]
         print(f"  {way:20} against the other: ratio {format_ratios([turn / two for turn, two in pairs])}")
@@ -71,7 +71,7 @@ def format_ratios(ratios: list[float]) -> str:
     return f"{statistics.median(ratios):.3f}, 90 % interval {means[100]:.3f} to {means[1899]:.3f}"
 
 
-def in_process(src: Path, way: str, arguments: argparse.Namespace) -> float:
+def measure_in_process(src: Path, way: str, arguments: argparse.Namespace) -> float:
     """Return microseconds an event, measured in a process of its own."""
     command = [sys.executable, __file__, "--way", way]
     command += ["--subscriptions", str(arguments.subscriptions), "--batches", str(arguments.batches)]
@@ -92,10 +92,10 @@ def measure_way(way: str, subscriptions: int, batches: int) -> float:
         kinds |= {f"b{at}": "text" for at in range(ATTRIBUTES)}
     schema = None if "undeclared" in way or "mixed" in way else td.Schema(kinds)
     matcher = td.Matcher(schema=schema)
-    matcher.add_many(pa.table({"id": list(range(subscriptions)), "filter": texts(rng, subscriptions, way)}))
+    matcher.add_many(pa.table({"id": list(range(subscriptions)), "filter": draw_texts(rng, subscriptions, way)}))
     matcher.compact()
-    columns = [events(rng, way) for _ in range(batches + 2)]
-    tables = [pa.table(part) if "rows" not in way else list(rows(part)) for part in columns]
+    columns = [draw_events(rng, way) for _ in range(batches + 2)]
+    tables = [pa.table(part) if "rows" not in way else list(split_rows(part)) for part in columns]
     for table in tables[:2]:
         matcher.match_many(table)
     started = time.process_time()
@@ -104,7 +104,7 @@ def measure_way(way: str, subscriptions: int, batches: int) -> float:
     return (time.process_time() - started) / (batches * EVENTS) * 1e6
 
 
-def texts(rng: random.Random, count: int, way: str) -> list[str]:
+def draw_texts(rng: random.Random, count: int, way: str) -> list[str]:
     """Return filters of three ranges each; where kinds are mixed, a tenth of the tests are of text."""
     return [" and ".join(test(rng, at, way) for at in sorted(rng.sample(range(ATTRIBUTES), 3))) for _ in range(count)]
 
@@ -117,7 +117,7 @@ def test(rng: random.Random, at: int, way: str) -> str:
     return f"a{at} in [{low} .. {low + 1000}]"
 
 
-def events(rng: random.Random, way: str) -> dict[str, list[object]]:
+def draw_events(rng: random.Random, way: str) -> dict[str, list[object]]:
     """Return the columns of a batch: numbers, or text that holds them; where kinds are mixed, some words between."""
     columns = {f"a{at}": [value(rng, way) for _ in range(EVENTS)] for at in range(ATTRIBUTES)}
     if "apart" not in way:
@@ -134,7 +134,7 @@ def value(rng: random.Random, way: str) -> object:
     return str(number) if "texts" in way else number
 
 
-def rows(columns: dict[str, list[object]]) -> Iterator[dict[str, object]]:
+def split_rows(columns: dict[str, list[object]]) -> Iterator[dict[str, object]]:
     """Yield columns as rows."""
     for values in zip(*columns.values(), strict=True):
         yield {name: value for name, value in zip(columns, values, strict=True) if value is not None}

@@ -63,7 +63,7 @@ def main() -> None:
     names = work.columns(count, 1).column("id").to_pylist()
     random.Random(1).shuffle(names)
     _report("nothing merged", time_calls(matcher, events, names, calls=arguments.calls // share // 10), "(baseline)")
-    third, calls = _others(work.columns(count // 3, 3)), arguments.calls // share
+    third, calls = _rename_ids(work.columns(count // 3, 3)), arguments.calls // share
     merging: list[float] = []
     for _ in range(ROUNDS):
         if len(merging) >= calls:
@@ -106,7 +106,7 @@ def report_threads(matcher: Matcher, table: pa.Table, *, batches: int) -> None:
         print(f"  {threads} thread{'s' if threads > 1 else ' '}        {rate:10,.0f} events/s")
 
 
-def _others(table: pa.Table) -> pa.Table:
+def _rename_ids(table: pa.Table) -> pa.Table:
     """The same rows under other ids."""
     ids = pa.array([f"other {number}" for number in range(table.num_rows)])
     return table.set_column(table.column_names.index("id"), "id", ids)

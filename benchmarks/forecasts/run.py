@@ -19,7 +19,7 @@ import numpy as np
 
 import tidings as td
 from benchmarks.forecasts.plain import PlainForecastLoop
-from benchmarks.patterns.run import heading
+from benchmarks.patterns.run import format_heading
 from tidings.bench.harness.timing import Clock, Figure, measure_seconds
 from tidings.bench.workloads.composites import Stream, composites, publications, uniform_stream
 from tidings.lang import WrittenPattern
@@ -66,17 +66,17 @@ def main() -> None:
     options.add_argument("--quick", action="store_true", help="tiny sizes, for a smoke test; the figures mean nothing")
     arguments = options.parse_args()
     only = arguments.only or [*(case.key for case in CASES), "training"]
-    print(f"{heading('forecasts')}\n", flush=True)
+    print(f"{format_heading('forecasts')}\n", flush=True)
     columns = f"{'events/s':>12} {'spread':>7} {'must':>9} {'aim':>10} {'plain loop':>11} {'forecasts an event':>19}"
     print(f"{'':52}{columns}")
     for case in CASES:
         if case.key in only:
             measure_case(case, repeat=arguments.repeat, quick=arguments.quick)
     if "training" in only:
-        training(repeat=min(3, arguments.repeat), quick=arguments.quick)
+        measure_training(repeat=min(3, arguments.repeat), quick=arguments.quick)
 
 
-def patterns_of(case: ForecastCase, *, quick: bool) -> list[Pattern]:
+def draw_patterns(case: ForecastCase, *, quick: bool) -> list[Pattern]:
     """Return the patterns of a row."""
     if case.patterns < 1000:
         return composites(case.patterns, length=5, pool=50, later=1, seed=SEED)
@@ -93,7 +93,7 @@ def stream_of(case: ForecastCase, patterns: list[Pattern], count: int) -> Stream
     return Stream(types, np.arange(count, dtype=np.int64) * 1_000_000)
 
 
-def watching(patterns: list[Pattern], model: td.Model, case: ForecastCase) -> td.Detector:
+def watch_patterns(patterns: list[Pattern], model: td.Model, case: ForecastCase) -> td.Detector:
     """Return a detector that forecasts them all."""
     made = td.Detector(model=model)
     made.add_many(write_patterns(patterns), horizon=HORIZON, threshold=THRESHOLD, tell=case.tell)
@@ -108,14 +108,14 @@ def write_patterns(patterns: list[Pattern]) -> list[WrittenPattern]:
 def measure_case(case: ForecastCase, *, repeat: int, quick: bool) -> None:
     """Time one row beside the plain loop, and print it."""
     events = 2_000 if quick else case.events
-    patterns = patterns_of(case, quick=quick)
+    patterns = draw_patterns(case, quick=quick)
     stream = stream_of(case, patterns, events * (repeat + 2))
     table, names = stream.table(), stream.names()
     learner = td.Detector()
     learner.add_many(write_patterns(patterns))
-    detector = watching(patterns, td.train(learner, table.slice(0, events)), case)
+    detector = watch_patterns(patterns, td.train(learner, table.slice(0, events)), case)
     loop = PlainForecastLoop.of(detector, HORIZON, THRESHOLD)
-    agree(case, patterns, detector, table.slice(0, min(events, 500)), names[: min(events, 500)])
+    check_agreement(case, patterns, detector, table.slice(0, min(events, 500)), names[: min(events, 500)])
     detector.detect_many(table.slice(0, events))
     few = max(1, min(events, LOOPED // len(patterns)))
     ours, plain, forecasts = [], [], 0
@@ -141,11 +141,13 @@ def take_events(detector: td.Detector, events: object, results: list[td.Detectio
     results.append(detector.detect_many(events))
 
 
-def agree(case: ForecastCase, patterns: list[Pattern], detector: td.Detector, table: object, names: list[str]) -> None:
+def check_agreement(
+    case: ForecastCase, patterns: list[Pattern], detector: td.Detector, table: object, names: list[str]
+) -> None:
     """Raise an error unless the loop and the detector forecast the same of the first pattern at every event."""
     model = detector.model
     assert model is not None
-    single = watching(patterns[:1], model, ForecastCase("", "", 1, "every", 0, 0, 0))
+    single = watch_patterns(patterns[:1], model, ForecastCase("", "", 1, "every", 0, 0, 0))
     probabilities = single.detect_many(table).forecasts.probabilities
     chances: list[float] = []
     PlainForecastLoop.of(single, HORIZON, THRESHOLD).take(names, every=chances)
@@ -154,7 +156,7 @@ def agree(case: ForecastCase, patterns: list[Pattern], detector: td.Detector, ta
         raise SystemExit(msg)
 
 
-def training(*, repeat: int, quick: bool) -> None:
+def measure_training(*, repeat: int, quick: bool) -> None:
     """Time training on a million events with a thousand patterns."""
     events, count = (20_000, 20) if quick else (1_000_000, 1_000)
     table = uniform_stream(events, seed=SEED).table()

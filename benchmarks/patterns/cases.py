@@ -42,12 +42,12 @@ class PatternCase:
     paper: int = 0
     """Events for the paper's machine; none where it is not asked."""
 
-    def small(self) -> PatternCase:
+    def shrink(self) -> PatternCase:
         """Return the same with next to nothing to do."""
         return replace(self, many=2_000, few=500, paper=min(self.paper, 300))
 
 
-def abc(n: int, pool: int = 50, *, key: str | None = None) -> list[Pattern]:
+def draw_abc(n: int, pool: int = 50, *, key: str | None = None) -> list[Pattern]:
     """Return `a;b;c` patterns within five minutes over random types; with a key, all events agree on it."""
     rng = np.random.default_rng(SEED)
     binds = () if key is None else ((key, "key"),)
@@ -69,7 +69,7 @@ def make_keyed(n: int, pool: int) -> pa.Table:
     return table.set_column(1, "time", times).append_column("user", users.take(pa.array(drawn)))
 
 
-def _uniform(pool: int) -> Callable[[int], pa.Table]:
+def _make_uniform(pool: int) -> Callable[[int], pa.Table]:
     return lambda n: uniform_stream(n, pool, seed=EVENTS_SEED).table()
 
 
@@ -88,13 +88,15 @@ def _publish(n: int) -> pa.Table:
 
 
 CASES = (
-    PatternCase("one", "1 pattern `a;b;c`, 50 types", lambda: abc(1), _uniform(50), must=2e6, aim=10e6, few=300_000),
-    PatternCase("fifty", "50 such", lambda: abc(50), _uniform(50), must=1e6, aim=3e6, few=100_000),
+    PatternCase(
+        "one", "1 pattern `a;b;c`, 50 types", lambda: draw_abc(1), _make_uniform(50), must=2e6, aim=10e6, few=300_000
+    ),
+    PatternCase("fifty", "50 such", lambda: draw_abc(50), _make_uniform(50), must=1e6, aim=3e6, few=100_000),
     PatternCase(
         "thousand",
         "1,000 such, mode `next`",
-        lambda: abc(1000),
-        _uniform(50),
+        lambda: draw_abc(1000),
+        _make_uniform(50),
         mode="next",
         must=1e5,
         aim=5e5,
@@ -104,7 +106,7 @@ CASES = (
         "paper",
         "1,000 of the paper, uniform events",
         lambda: composites(seed=SEED),
-        _uniform(50),
+        _make_uniform(50),
         must=2e5,
         aim=1e6,
         paper=2_000,
@@ -118,18 +120,20 @@ CASES = (
         aim=1e6,
         paper=10_000,
     ),
-    PatternCase("hundred", "100 of the paper, 50 types", lambda: composites(100, seed=SEED), _uniform(50), few=100_000),
+    PatternCase(
+        "hundred", "100 of the paper, 50 types", lambda: composites(100, seed=SEED), _make_uniform(50), few=100_000
+    ),
     PatternCase(
         "ten-thousand",
         "10,000 of the paper, 5,000 types",
         lambda: composites(10_000, pool=5_000, seed=SEED),
-        _uniform(5_000),
+        _make_uniform(5_000),
         few=100_000,
     ),
     PatternCase(
         "keys",
         "100,000 keys, 1 pattern, 50 types",
-        lambda: abc(1, key="user"),
+        lambda: draw_abc(1, key="user"),
         lambda n: make_keyed(n, 50),
         must=2e5,
         aim=1e6,
@@ -138,7 +142,7 @@ CASES = (
     PatternCase(
         "busy-keys",
         "100,000 keys, 1 pattern, 3 types",
-        lambda: abc(1, 3, key="user"),
+        lambda: draw_abc(1, 3, key="user"),
         lambda n: make_keyed(n, 3),
         must=2e5,
         aim=1e6,

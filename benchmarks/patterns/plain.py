@@ -42,13 +42,13 @@ class PlainPatternLoop:
                 self._serves.setdefault(step.filter, []).append((number, place))
         self._waiting: dict[tuple[Any, int, int], Any] = {}
         self._fresh: dict[Any, dict[tuple[int, int], int]] = {}
-        self._take = self._next if mode == "next" else self._restart
+        self._take = self._count_next if mode == "next" else self._count_restart
 
     def take(self, types: list[str], times: list[int], keys: list[Any] | None = None) -> Counter[int]:
         """Process events, and return how often each pattern was completed."""
         return self._take(types, times, keys or [None] * len(types))
 
-    def _restart(self, types: list[str], times: list[int], keys: list[Any]) -> Counter[int]:
+    def _count_restart(self, types: list[str], times: list[int], keys: list[Any]) -> Counter[int]:
         counts: Counter[int] = Counter()
         waiting = self._waiting
         for name, time, key in zip(types, times, keys, strict=True):
@@ -83,7 +83,7 @@ class PlainPatternLoop:
             else:
                 self._fresh.setdefault(key, {})[number, place] = start
 
-    def _next(self, types: list[str], times: list[int], keys: list[Any]) -> Counter[int]:
+    def _count_next(self, types: list[str], times: list[int], keys: list[Any]) -> Counter[int]:
         """Do the same in the mode `next`, where all joints are `;` and no type serves two steps of a pattern."""
         counts: Counter[int] = Counter()
         waiting = self._waiting

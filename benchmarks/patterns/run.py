@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tidings as td
-from benchmarks.patterns.cases import CASES, SEED, PatternCase, abc
+from benchmarks.patterns.cases import CASES, SEED, PatternCase, draw_abc
 from benchmarks.patterns.plain import PlainPatternLoop
 from tidings.bench.harness.results import describe_machine
 from tidings.bench.harness.timing import Clock, Figure, measure_seconds
@@ -68,15 +68,15 @@ def main() -> None:
     options.add_argument("--compiling", action="store_true", help="time and memory of adding patterns, too")
     options.add_argument("--quick", action="store_true", help="tiny sizes, for a smoke test; the figures mean nothing")
     arguments = options.parse_args()
-    print(f"{heading()}\n", flush=True)
-    rows = table(arguments.only or [case.key for case in CASES], repeat=arguments.repeat, quick=arguments.quick)
+    print(f"{format_heading()}\n", flush=True)
+    rows = measure_table(arguments.only or [case.key for case in CASES], repeat=arguments.repeat, quick=arguments.quick)
     if comparison := format_comparison(rows):
         print(comparison)
     if arguments.compiling:
-        compiling(20 if arguments.quick else 1_000)
+        measure_compiling(20 if arguments.quick else 1_000)
 
 
-def heading(title: str = "patterns") -> str:
+def format_heading(title: str = "patterns") -> str:
     """Return a line with machine, date, commit and command."""
     git = ["git", "describe", "--always", "--dirty"]
     done = subprocess.run(git, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)  # noqa: S603 - ours
@@ -88,14 +88,14 @@ def heading(title: str = "patterns") -> str:
 # The table -------------------------------------------------------------------------------------
 
 
-def table(keys: Iterable[str], *, repeat: int, quick: bool) -> list[Measured]:
+def measure_table(keys: Iterable[str], *, repeat: int, quick: bool) -> list[Measured]:
     """Measure rows, and print each as soon as it is measured."""
     print("| patterns | events/s | spread | must | aim | plain loop | paper's machine | detections an event |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     rows = []
     for case in [case for case in CASES if case.key in set(keys)]:
-        rows.append(measure_case(case.small() if quick else case, repeat=repeat))
-        print(line(rows[-1]), flush=True)
+        rows.append(measure_case(case.shrink() if quick else case, repeat=repeat))
+        print(format_row(rows[-1]), flush=True)
     return rows
 
 
@@ -103,9 +103,9 @@ def measure_case(case: PatternCase, *, repeat: int) -> Measured:
     """Check that detector and loop agree, warm up, and measure them in turn."""
     patterns = case.patterns()
     events = case.events((repeat + 1) * case.many + case.few)
-    detector, plain = detector_of(patterns, case.mode), PlainPatternLoop(patterns, mode=case.mode)
-    agree(case, detector, plain, events.slice(0, case.few))
-    paper = _paper(patterns) if case.paper else None
+    detector, plain = build_detector(patterns, case.mode), PlainPatternLoop(patterns, mode=case.mode)
+    check_agreement(case, detector, plain, events.slice(0, case.few))
+    paper = _build_paper_machine(patterns) if case.paper else None
     ours, loops, papers = [], [], []
     counts: list[int] = []
     for turn in range(repeat + 1):
@@ -120,14 +120,14 @@ def measure_case(case: PatternCase, *, repeat: int) -> Measured:
             papers.append(measure_seconds(lambda some=some: _feed(paper, *some), Clock.PROCESSOR))
     return Measured(
         case,
-        _each(ours[1:], case.many),
-        _each(loops[1:], case.few),
-        _each(papers[1:], case.paper) if papers else None,
+        _to_figure(ours[1:], case.many),
+        _to_figure(loops[1:], case.few),
+        _to_figure(papers[1:], case.paper) if papers else None,
         sum(counts[1:]) / (repeat * case.many),
     )
 
 
-def detector_of(patterns: list[Pattern], mode: str) -> td.Detector:
+def build_detector(patterns: list[Pattern], mode: str) -> td.Detector:
     """Return a detector with the patterns compiled."""
     made = td.Detector()
     made.add_many([WrittenPattern(str(number), pattern, Mode(mode), None) for number, pattern in enumerate(patterns)])
@@ -135,7 +135,7 @@ def detector_of(patterns: list[Pattern], mode: str) -> td.Detector:
     return made
 
 
-def agree(case: PatternCase, detector: td.Detector, plain: PlainPatternLoop, events: pa.Table) -> None:
+def check_agreement(case: PatternCase, detector: td.Detector, plain: PlainPatternLoop, events: pa.Table) -> None:
     """Refuse to time what differs."""
     ours = {int(name): count for name, count in detector.detect_many(events).by_pattern().items()}
     loop = {number: count for number, count in plain.take(*_lists(events)).items() if count}
@@ -154,7 +154,7 @@ def _lists(events: pa.Table) -> tuple[list[str], list[int], list[str] | None]:
     return events["type"].to_pylist(), events["time"].cast(pa.int64()).to_pylist(), keys
 
 
-def _paper(patterns: list[Pattern]) -> PaperMachine:
+def _build_paper_machine(patterns: list[Pattern]) -> PaperMachine:
     made = PaperMachine()
     for number, pattern in enumerate(patterns):
         made.add(str(number), pattern)
@@ -166,11 +166,11 @@ def _feed(machine: PaperMachine, types: list[str], times: list[int], _: object) 
         machine.on_event((name,), at)
 
 
-def _each(seconds: list[float], events: int) -> Figure:
+def _to_figure(seconds: list[float], events: int) -> Figure:
     return Figure("us", tuple(second * 1e6 / events for second in seconds))
 
 
-def line(row: Measured) -> str:
+def format_row(row: Measured) -> str:
     """Return a row of the table."""
     case = row.case
     ends = [f"{end:,.0f}" if end else "" for end in (case.must, case.aim)]
@@ -194,31 +194,31 @@ def format_comparison(rows: list[Measured]) -> str:
 # Adding ----------------------------------------------------------------------------------------
 
 
-def compiling(n: int) -> None:
+def measure_compiling(n: int) -> None:
     """Measure the time of adding patterns, as text and as trees, and the memory they keep, trees included."""
     print("\n| added | text parsed | compiled | memory a pattern | of that, what kernels read |")
     print("|---|---|---|---|---|")
     for title, mode, patterns in (
-        (f"{n:,} `a;b;c`", "restart", abc(n)),
-        (f"{n:,} `a;b;c`, mode `next`", "next", abc(n)),
+        (f"{n:,} `a;b;c`", "restart", draw_abc(n)),
+        (f"{n:,} `a;b;c`, mode `next`", "next", draw_abc(n)),
         (f"{n:,} of the paper", "restart", composites(n, seed=SEED)),
     ):
         texts = [render_pattern(pattern) for pattern in patterns]
-        detector_of(patterns[:2], mode)
+        build_detector(patterns[:2], mode)
         parsed: list[Pattern] = []
         reading = measure_seconds(
             lambda texts=texts, into=parsed: into.extend(map(parse_pattern, texts)), Clock.PROCESSOR
         )
-        adding = measure_seconds(lambda parsed=parsed, mode=mode: detector_of(parsed, mode), Clock.PROCESSOR)
-        whole, arrays = _bytes(texts, mode)
+        adding = measure_seconds(lambda parsed=parsed, mode=mode: build_detector(parsed, mode), Clock.PROCESSOR)
+        whole, arrays = _measure_bytes(texts, mode)
         print(f"| {title} | {reading:.2f} s | {adding:.2f} s | {whole / n:,.0f} B | {arrays / n:,.0f} B |", flush=True)
 
 
-def _bytes(texts: list[str], mode: str) -> tuple[int, int]:
+def _measure_bytes(texts: list[str], mode: str) -> tuple[int, int]:
     """Return the bytes that Python and NumPy allocate for patterns as text, and the bytes of the arrays."""
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
-    made = detector_of([parse_pattern(text) for text in texts], mode)
+    made = build_detector([parse_pattern(text) for text in texts], mode)
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return after - before, sum(part.nbytes for machine_, _ in made.run.prepare_graph_runs() for part in machine_.graph)

@@ -65,7 +65,7 @@ class Late:
         return f"{text} of {came}, {self.cpu_s / max(self.batches, 1):.2f} s of a processor each"
 
 
-def pairs_of(snapshot: Path, rate: Rate) -> NDArray[np.int64]:
+def count_pairs(snapshot: Path, rate: Rate) -> NDArray[np.int64]:
     """Return how many rows each event must give, as the engine finds them here."""
     matcher, table = td.Matcher.open(snapshot), workload("ranges").events(rate.count * rate.events, ground.EVENTS_SEED)
     counts = np.zeros(table.num_rows, np.int64)
@@ -91,7 +91,7 @@ class Watch:
                 if entry.name.startswith("batch="):
                     self.seen.setdefault(entry.name, now)
 
-    def rows(self, name: str) -> NDArray[np.int64]:
+    def get_rows(self, name: str) -> NDArray[np.int64]:
         """Return the events of a batch's rows."""
         files = [str(path) for path in (self.out / name).iterdir() if path.name.startswith("part-")]
         kind = "parquet" if files and files[0].endswith(".parquet") else "json"
@@ -110,7 +110,9 @@ def watch_folder(folder: Path, rate: Rate, write: Write, pairs: NDArray[np.int64
     finally:
         watch.ended.set()
         thread.join()
-    return _late(watch, np.repeat(written, rate.events), pairs, first=rate.count * rate.events - _count_rows(rate))
+    return _measure_lateness(
+        watch, np.repeat(written, rate.events), pairs, first=rate.count * rate.events - _count_rows(rate)
+    )
 
 
 def _count_rows(rate: Rate) -> int:
@@ -129,7 +131,7 @@ def _write_files(table: pa.Table, rate: Rate, write: Write, up: Callable[[], boo
 
 
 def _has_arrived(watch: Watch, rows: int) -> bool:
-    return sum(len(watch.rows(name)) for name in list(watch.seen)) >= rows
+    return sum(len(watch.get_rows(name)) for name in list(watch.seen)) >= rows
 
 
 def _wait(condition: Callable[[], bool], otherwise: str) -> None:
@@ -140,11 +142,11 @@ def _wait(condition: Callable[[], bool], otherwise: str) -> None:
         time.sleep(0.2)
 
 
-def _late(watch: Watch, written: NDArray[np.float64], pairs: NDArray[np.int64], *, first: int) -> Late:
+def _measure_lateness(watch: Watch, written: NDArray[np.float64], pairs: NDArray[np.int64], *, first: int) -> Late:
     """Return the time of each event from `first` on that has rows; refuse rows that are missing or come twice."""
     came, counts = np.full(len(pairs), np.nan), np.zeros(len(pairs), np.int64)
     for name, at in watch.seen.items():
-        rows = watch.rows(name)
+        rows = watch.get_rows(name)
         counts += np.bincount(rows, minlength=len(pairs))
         came[rows] = at
     if (wrong := np.flatnonzero(counts != pairs)).size:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def main(folder: Path, columns: str, kind: str) -> None:
     """Go on until killed."""
-    session = ground.session()
+    session = ground.open_session()
     stream = session.readStream.schema(columns).json(str(folder / "in"))
 
     def write(frame: DataFrame, batch: int) -> None:

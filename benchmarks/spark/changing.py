@@ -26,7 +26,9 @@ def main() -> None:
     options.add_argument("--subscriptions", type=int, default=1_000_000)
     options.add_argument("--rounds", type=int, default=10)
     arguments = options.parse_args()
-    print(ground.heading(f"changing: {ADDED + REMOVED:,} changes on top of {arguments.subscriptions:,} `ranges`"))
+    print(
+        ground.format_heading(f"changing: {ADDED + REMOVED:,} changes on top of {arguments.subscriptions:,} `ranges`")
+    )
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "live"
         again = fill_live(folder, arguments.subscriptions)

@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from benchmarks.spark import ground
-from benchmarks.spark.processes import Memory, Spent, in_turn
+from benchmarks.spark.processes import Memory, Spent, run_in_turn
 from tidings import spark as ts
 from tidings.bench.workloads import workload
 
@@ -44,36 +44,36 @@ class Compiled:
 
 def main() -> None:
     """Measure and print."""
-    options = ground.options(__doc__)
+    options = ground.build_parser(__doc__)
     options.add_argument("--workload", default="classifieds")
     options.add_argument("--subscriptions", type=int, default=1_000_000)
     options.add_argument("--shards", type=int, default=1)
     options.set_defaults(repeat=1)
     arguments = options.parse_args()
     count = 1_000 if arguments.quick else arguments.subscriptions
-    session = ground.session()
+    session = ground.open_session()
     print(
-        ground.heading(f"compiling: {arguments.workload}, {count:,} subscriptions, {arguments.shards} shards"),
+        ground.format_heading(f"compiling: {arguments.workload}, {count:,} subscriptions, {arguments.shards} shards"),
         flush=True,
     )
-    with ground.folder_of(arguments.folder) as folder:
+    with ground.open_folder(arguments.folder) as folder:
         result = measure_compiling(
             session, arguments.workload, count, folder=folder, shards=arguments.shards, repeat=arguments.repeat
         )
         report(result, count)
 
 
-def texts(key: str, count: int, folder: Path) -> Path:
+def write_texts(key: str, count: int, folder: Path) -> Path:
     """Write so many subscriptions as text, a file for each seed, unless they are there; return their folder."""
     path = folder / f"{key}-texts-{count}"
     if not path.exists():
         path.mkdir(parents=True)
         for seed, first in enumerate(range(0, count, CHUNK)):
-            pq.write_table(chunk(key, seed, min(CHUNK, count - first)), path / f"part-{seed}.parquet")
+            pq.write_table(draw_chunk(key, seed, min(CHUNK, count - first)), path / f"part-{seed}.parquet")
     return path
 
 
-def chunk(key: str, seed: int, count: int) -> pa.Table:
+def draw_chunk(key: str, seed: int, count: int) -> pa.Table:
     """Return the subscriptions of one seed, under ids that no other seed has."""
     table = workload(key).texts(count, seed)
     return table.set_column(0, "id", pa.array([f"{seed}-{number}" for number in range(count)]))
@@ -83,7 +83,7 @@ def measure_compiling(
     session: SparkSession, key: str, count: int, *, folder: Path, shards: int = 1, repeat: int = 1
 ) -> Compiled:
     """Compile as often as asked, check what came out, and measure plain code on some of it."""
-    read, made = texts(key, count, folder), folder / "compiled"
+    read, made = write_texts(key, count, folder), folder / "compiled"
     schema = dict(workload(key).schema or {})
 
     def work() -> None:
@@ -91,17 +91,17 @@ def measure_compiling(
         ts.compile(session.read.parquet(str(read)), made, shards=shards, schema=schema)
 
     # One small compilation first: the session, the workers and the compiled kernels are warm in a job that runs daily.
-    small = texts(key, min(count, 1_000), folder)
+    small = write_texts(key, min(count, 1_000), folder)
     ts.compile(session.read.parquet(str(small)), folder / "warm", schema=schema)
     shutil.rmtree(folder / "warm")
     with Memory() as memory:
-        spent = in_turn({"compile": work}, repeat=repeat, warm_up=0)["compile"]
+        spent = run_in_turn({"compile": work}, repeat=repeat, warm_up=0)["compile"]
     some = ds.dataset(read).head(max(count // 20, min(count, 20_000)))
-    agree(session, key, made, some)
-    return Compiled(spent, memory, plain_s(key, some))
+    check_agreement(session, key, made, some)
+    return Compiled(spent, memory, measure_plain(key, some))
 
 
-def plain_s(key: str, some: pa.Table) -> float:
+def measure_plain(key: str, some: pa.Table) -> float:
     """Return the processor seconds of one subscription, added to a matcher in this process."""
     begin = time.process_time()
     matcher = workload(key).matcher()
@@ -110,7 +110,7 @@ def plain_s(key: str, some: pa.Table) -> float:
     return (time.process_time() - begin) / some.num_rows
 
 
-def agree(session: SparkSession, key: str, compiled: Path, some: pa.Table) -> int:
+def check_agreement(session: SparkSession, key: str, compiled: Path, some: pa.Table) -> int:
     """Hold the folder's matches among some subscriptions to a matcher's in this process; return how many there are."""
     events = ground.with_ids(workload(key).events(CHECKED, ground.EVENTS_SEED))
     matcher = workload(key).matcher()

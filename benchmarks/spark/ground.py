@@ -31,7 +31,7 @@ SUBSCRIPTIONS_SEED, EVENTS_SEED = 1, 2
 """What is drawn, and with what."""
 
 
-def options(description: str | None) -> argparse.ArgumentParser:
+def build_parser(description: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options that all benchmarks here share."""
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--repeat", type=int, default=5)
@@ -41,7 +41,7 @@ def options(description: str | None) -> argparse.ArgumentParser:
 
 
 @contextmanager
-def folder_of(folder: Path | None) -> Iterator[Path]:
+def open_folder(folder: Path | None) -> Iterator[Path]:
     """Return the folder of the options, or a temporary one."""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def folder_of(folder: Path | None) -> Iterator[Path]:
         yield Path(made)
 
 
-def session(*, memory: str = "3g") -> SparkSession:
+def open_session(*, memory: str = "3g") -> SparkSession:
     """Return a session on two cores, or the running one."""
     config = {"spark.driver.memory": memory, "spark.sql.shuffle.partitions": str(CORES)}
     return ts.session("tidings benchmark", master=f"local[{CORES}]", config=config)
@@ -69,7 +69,7 @@ def snapshot(key: str, count: int, folder: Path) -> Path:
     return path
 
 
-def events(key: str, count: int, folder: Path) -> Path:
+def write_events(key: str, count: int, folder: Path) -> Path:
     """Write events with an `id`, as a Parquet file for each core, unless they are there; return their folder."""
     path = folder / f"{key}-events-{count}"
     if not path.exists():
@@ -91,7 +91,7 @@ def drain(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def heading(title: str) -> str:
+def format_heading(title: str) -> str:
     """Return a line with title, machine, date, commit and command."""
     called = Path(sys.argv[0])
     command = " ".join([f"python -m benchmarks.spark.{called.stem}", *sys.argv[1:]])

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from benchmarks.spark import ground
-from benchmarks.spark.processes import in_turn
+from benchmarks.spark.processes import run_in_turn
 from tidings import spark as ts
 from tidings.bench.workloads import workload
 
@@ -59,17 +59,17 @@ class Made:
 
 def main() -> None:
     """Measure and print."""
-    options = ground.options(__doc__)
+    options = ground.build_parser(__doc__)
     options.add_argument("--subscriptions", type=int, default=100_000)
     options.add_argument("--events", type=int, default=200_000, help="that ts.match gets")
     options.add_argument("--few", type=int, default=1_000, help="that the joins get")
     arguments = options.parse_args()
     sizes = (2_000, 500, 100) if arguments.quick else (arguments.subscriptions, arguments.events, arguments.few)
-    session = ground.session()
-    print(ground.heading(f"join: ranges, {sizes[0]:,} subscriptions"), flush=True)
-    with ground.folder_of(arguments.folder) as folder:
+    session = ground.open_session()
+    print(ground.format_heading(f"join: ranges, {sizes[0]:,} subscriptions"), flush=True)
+    with ground.open_folder(arguments.folder) as folder:
         made = prepare_files(*sizes, folder=folder)
-        agree(session, made)
+        check_agreement(session, made)
         report(measure_joins(session, made, repeat=arguments.repeat), many=sizes[1], few=sizes[2])
 
 
@@ -79,7 +79,7 @@ def prepare_files(subscriptions: int, many: int, few: int, *, folder: Path) -> M
     if not columns.exists():
         pq.write_table(close_ranges(workload("ranges").columns(subscriptions, ground.SUBSCRIPTIONS_SEED)), columns)
     snapshot = ground.snapshot("ranges", subscriptions, folder)
-    return Made(snapshot, columns, *(ground.events("ranges", count, folder) for count in (many, few, 0)))
+    return Made(snapshot, columns, *(ground.write_events("ranges", count, folder) for count in (many, few, 0)))
 
 
 def close_ranges(columns: pa.Table) -> pa.Table:
@@ -105,7 +105,7 @@ def join_by_nested_loop(session: SparkSession, made: Made, events: Path) -> Data
     return frame
 
 
-def engine(session: SparkSession, made: Made, events: Path) -> DataFrame:
+def match_by_engine(session: SparkSession, made: Made, events: Path) -> DataFrame:
     """Return ours."""
     return ts.match(session.read.parquet(str(events)), str(made.snapshot), event_id="id")
 
@@ -131,12 +131,12 @@ class Duck:
 # Measuring -------------------------------------------------------------------------------------
 
 
-def agree(session: SparkSession, made: Made) -> int:
+def check_agreement(session: SparkSession, made: Made) -> int:
     """Hold all three to the same pairs on the few events; return how many there are."""
     pairs = {
-        "ts.match": _pairs(engine(session, made, made.few).toArrow()),
-        "nested loop": _pairs(join_by_nested_loop(session, made, made.few).toArrow()),
-        "DuckDB": _pairs(Duck(made, made.few)()),
+        "ts.match": _list_pairs(match_by_engine(session, made, made.few).toArrow()),
+        "nested loop": _list_pairs(join_by_nested_loop(session, made, made.few).toArrow()),
+        "DuckDB": _list_pairs(Duck(made, made.few)()),
     }
     first = pairs["ts.match"]
     if wrong := [name for name, answer in pairs.items() if answer != first]:
@@ -146,19 +146,19 @@ def agree(session: SparkSession, made: Made) -> int:
     return len(first)
 
 
-def _pairs(table: pa.Table) -> list[tuple[int, str]]:
+def _list_pairs(table: pa.Table) -> list[tuple[int, str]]:
     return sorted(zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True))
 
 
 def measure_joins(session: SparkSession, made: Made, *, repeat: int, warm_up: int = 2) -> dict[str, Spent]:
     """Measure all in turn; Java compiles the nested loop late, so one round does not warm it up."""
     works: dict[str, Callable[[], object]] = {
-        "ts.match": partial(ground.drain, engine(session, made, made.many)),
+        "ts.match": partial(ground.drain, match_by_engine(session, made, made.many)),
         "nested loop": partial(ground.drain, join_by_nested_loop(session, made, made.few)),
         "no event": partial(ground.drain, join_by_nested_loop(session, made, made.none)),
         "DuckDB": Duck(made, made.few),
     }
-    return in_turn(works, repeat=repeat, warm_up=warm_up)
+    return run_in_turn(works, repeat=repeat, warm_up=warm_up)
 
 
 def report(results: dict[str, Spent], *, many: int, few: int) -> None:

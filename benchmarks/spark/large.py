@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks.spark import ground
-from benchmarks.spark.compiling import CHUNK, agree, chunk
-from benchmarks.spark.processes import Memory, Spent, in_turn
+from benchmarks.spark.compiling import CHUNK, check_agreement, draw_chunk
+from benchmarks.spark.processes import Memory, Spent, run_in_turn
 from tidings import spark as ts
 from tidings.bench.workloads import workload
 
@@ -49,20 +49,20 @@ class Large:
 
 def main() -> None:
     """Measure and print."""
-    options = ground.options(__doc__)
+    options = ground.build_parser(__doc__)
     options.add_argument("--subscriptions", type=int, default=10_000_000)
     options.add_argument("--shards", type=int, default=8)
     options.add_argument("--events", type=int, default=10_000)
     options.add_argument("--memory", default="4g", help="of the JVM")
     arguments = options.parse_args()
     count, events = (4_000, 200) if arguments.quick else (arguments.subscriptions, arguments.events)
-    session = ground.session(memory=arguments.memory)
-    print(ground.heading(f"large: {KEY}, {count:,} subscriptions, {arguments.shards} shards"), flush=True)
-    with ground.folder_of(arguments.folder) as folder:
+    session = ground.open_session(memory=arguments.memory)
+    print(ground.format_heading(f"large: {KEY}, {count:,} subscriptions, {arguments.shards} shards"), flush=True)
+    with ground.open_folder(arguments.folder) as folder:
         report(measure_large(session, count, events, shards=arguments.shards, folder=folder), count, events)
 
 
-def subscriptions(session: SparkSession, count: int) -> DataFrame:
+def make_subscriptions(session: SparkSession, count: int) -> DataFrame:
     """Return a DataFrame of subscriptions; its tasks make a chunk for each of their seeds."""
     each = min(CHUNK, -(-count // ground.CORES))
     seeds = session.range(0, -(-count // each), 1, numPartitions=-(-count // each))
@@ -72,19 +72,19 @@ def subscriptions(session: SparkSession, count: int) -> DataFrame:
 def _make_batches(batches: Iterator[pa.RecordBatch], *, count: int, each: int) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for seed in batch.column(0).to_pylist():
-            yield from chunk(KEY, seed, min(each, count - seed * each)).to_batches(max_chunksize=10_000)
+            yield from draw_chunk(KEY, seed, min(each, count - seed * each)).to_batches(max_chunksize=10_000)
 
 
 def measure_large(session: SparkSession, count: int, events: int, *, shards: int, folder: Path) -> Large:
     """Make, compile, check and match."""
     result, made = Large(), folder / "compiled"
     shutil.rmtree(made, ignore_errors=True)
-    frame, schema = subscriptions(session, count), dict(workload(KEY).schema or {})
-    ground.drain(subscriptions(session, 200))  # workers that have imported what they need
+    frame, schema = make_subscriptions(session, count), dict(workload(KEY).schema or {})
+    ground.drain(make_subscriptions(session, 200))  # workers that have imported what they need
     result.stages.append(_stage("make the text", partial(ground.drain, frame)))
     result.stages.append(_stage("compile", lambda: ts.compile(frame, made, shards=shards, schema=schema)))
-    agree(session, KEY, made, chunk(KEY, 0, min(CHUNK, -(-count // ground.CORES))))
-    read = session.read.parquet(str(ground.events(KEY, events, folder)))
+    check_agreement(session, KEY, made, draw_chunk(KEY, 0, min(CHUNK, -(-count // ground.CORES))))
+    read = session.read.parquet(str(ground.write_events(KEY, events, folder)))
     matched = ts.match(read, str(made), event_id="id")
     result.stages.append(_stage("match, shards cold", lambda: result.pairs.append(matched.count())))
     result.stages.append(_stage("match, warm", lambda: result.pairs.append(matched.count())))
@@ -94,7 +94,7 @@ def measure_large(session: SparkSession, count: int, events: int, *, shards: int
 
 def _stage(name: str, work: Callable[[], object]) -> Stage:
     with Memory() as memory:
-        spent = in_turn({name: work}, repeat=1, warm_up=0)[name]
+        spent = run_in_turn({name: work}, repeat=1, warm_up=0)[name]
     print(f"  {name:<20} {spent}\n    most memory: {memory}", flush=True)
     return Stage(name, spent, memory)
 

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.spark import ground
-from benchmarks.spark.arriving import Late, Rate, Write, pairs_of, watch_folder
-from benchmarks.spark.processes import cpu_seconds
+from benchmarks.spark.arriving import Late, Rate, Write, count_pairs, watch_folder
+from benchmarks.spark.processes import read_cpu_seconds
 from benchmarks.spark.producing import Producer
 from tidings.bench.workloads import workload
 
@@ -42,7 +42,7 @@ TOPIC = "events"
 
 def main() -> None:
     """Measure and print."""
-    options = ground.options(__doc__)
+    options = ground.build_parser(__doc__)
     options.add_argument("--subscriptions", type=int, default=1_000_000)
     options.add_argument("--sink", choices=("json", "parquet"), default="json")
     options.add_argument("--trigger", default="as soon as possible")
@@ -58,15 +58,16 @@ def main() -> None:
     )
     title = f"latency: ranges, {count:,} subscriptions, {rate.files} {'requests' if arguments.kafka else 'files'}/s of"
     print(
-        ground.heading(f"{title} {rate.events} events, {arguments.sink} sink, trigger {arguments.trigger}"), flush=True
+        ground.format_heading(f"{title} {rate.events} events, {arguments.sink} sink, trigger {arguments.trigger}"),
+        flush=True,
     )
-    with ground.folder_of(arguments.folder) as folder, contextlib.ExitStack() as stack:
+    with ground.open_folder(arguments.folder) as folder, contextlib.ExitStack() as stack:
         snapshot = ground.snapshot("ranges", count, folder)
-        servers = stack.enter_context(broker()) if arguments.kafka else None
+        servers = stack.enter_context(start_broker()) if arguments.kafka else None
         late = measure_pipeline(snapshot, rate=rate, sink=arguments.sink, trigger=arguments.trigger, servers=servers)
         print(f"  tidings run     {late}", flush=True)
         if not arguments.no_baseline and not arguments.kafka:
-            print(f"  nothing matched {bare(rate, sink=arguments.sink)}  (baseline)")
+            print(f"  nothing matched {measure_bare(rate, sink=arguments.sink)}  (baseline)")
 
 
 # What runs -------------------------------------------------------------------------------------
@@ -75,25 +76,25 @@ def main() -> None:
 def measure_pipeline(snapshot: Path, *, rate: Rate, sink: str, trigger: str, servers: str | None = None) -> Late:
     """Measure `tidings run`."""
     with _place() as folder:
-        (folder / "pipeline.toml").write_text(pipeline(snapshot, sink=sink, trigger=trigger, servers=servers))
+        (folder / "pipeline.toml").write_text(render_pipeline(snapshot, sink=sink, trigger=trigger, servers=servers))
         command = [sys.executable, "-m", "tidings", "run", str(folder / "pipeline.toml")]
         with feed(folder, servers) as write:
-            return measure_latency(command, folder, rate, write, pairs_of(snapshot, rate))
+            return measure_latency(command, folder, rate, write, count_pairs(snapshot, rate))
 
 
-def bare(rate: Rate, *, sink: str) -> Late:
+def measure_bare(rate: Rate, *, sink: str) -> Late:
     """Measure a stream that matches nothing."""
     with _place() as folder:
-        command = [sys.executable, "-m", "benchmarks.spark.bare", str(folder), columns(), sink]
+        command = [sys.executable, "-m", "benchmarks.spark.bare", str(folder), list_columns(), sink]
         with feed(folder, None) as write:
             return measure_latency(command, folder, rate, write, np.ones(rate.count * rate.events, np.int64))
 
 
 def measure_latency(command: list[str], folder: Path, rate: Rate, write: Write, pairs: NDArray[np.int64]) -> Late:
     """Measure a program, its processor time too; that includes its start, as the wall's figures do not."""
-    with running(command, folder) as process:
+    with run_program(command, folder) as process:
         late = watch_folder(folder, rate, write, pairs)
-        return replace(late, cpu_s=cpu_seconds(process))
+        return replace(late, cpu_s=read_cpu_seconds(process))
 
 
 @contextlib.contextmanager
@@ -104,12 +105,12 @@ def _place() -> Iterator[Path]:
         yield Path(made)
 
 
-def columns() -> str:
+def list_columns() -> str:
     """Return the columns of an event, in Spark's words."""
     return ", ".join(["id BIGINT", *(f"{name} BIGINT" for name in workload("ranges").schema or ())])
 
 
-def pipeline(snapshot: Path, *, sink: str, trigger: str, servers: str | None) -> str:
+def render_pipeline(snapshot: Path, *, sink: str, trigger: str, servers: str | None) -> str:
     """Return the pipeline's file."""
     where = f'kind = "kafka"\nservers = "{servers}"\ntopic = "{TOPIC}"' if servers else 'kind = "json"\npath = "in"'
     jars = f'jars = "{ROOT / ".kafka" / "connector"}"\n' if servers else ""
@@ -122,7 +123,7 @@ master = "local[{ground.CORES}]"
 {jars}
 [source]
 {where}
-columns = "{columns()}"
+columns = "{list_columns()}"
 id = "id"
 {starting}
 [subscriptions]
@@ -145,7 +146,7 @@ view = "off"
 
 
 @contextlib.contextmanager
-def running(command: list[str], folder: Path) -> Iterator[int]:
+def run_program(command: list[str], folder: Path) -> Iterator[int]:
     """Run a program while the block runs, and yield its process id; then terminate it, and kill it if it stays."""
     log = folder / "log"
     with log.open("wb") as output:
@@ -193,7 +194,7 @@ def _write_renamed(folder: Path, number: int, table: pa.Table) -> float:
 
 
 @contextlib.contextmanager
-def broker() -> Iterator[str]:
+def start_broker() -> Iterator[str]:
     """Start the tests' broker with a topic, and give its address."""
     from tests.kafka import wire
     from tests.kafka.broker import Broker, wait_for
@@ -202,7 +203,7 @@ def broker() -> Iterator[str]:
     made = Broker(folder)
     try:
         wire.create_topic(made.address, TOPIC)
-        wait_for(lambda: wire.leaders(made.address, TOPIC).get(0, -1) >= 0, 30)
+        wait_for(lambda: wire.list_leaders(made.address, TOPIC).get(0, -1) >= 0, 30)
         yield made.servers
     finally:
         made.stop()

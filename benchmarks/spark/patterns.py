@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 import tidings as td
 from benchmarks.spark import ground
-from benchmarks.spark.processes import Spent, in_turn
+from benchmarks.spark.processes import Spent, run_in_turn
 from tidings import spark as ts
 
 if TYPE_CHECKING:
@@ -39,32 +39,32 @@ KINDS = "abcdefghij"
 
 def main() -> None:
     """Measure and print."""
-    options = ground.options(__doc__)
+    options = ground.build_parser(__doc__)
     options.add_argument("--events", type=int, default=1_000_000)
     options.add_argument("--keys", type=int, default=1_000)
     options.add_argument("--kinds", type=int, default=len(KINDS), help="3: every event serves the pattern")
     options.add_argument("--parts", action="store_true", help="also the scan alone, and nothing found")
     arguments = options.parse_args()
     count = 2_000 if arguments.quick else arguments.events
-    print(ground.heading(f"patterns: a ; b ; c, {count:,} events, {arguments.keys:,} keys"), flush=True)
-    with ground.folder_of(arguments.folder) as folder:
-        path = events(folder, count, keys=arguments.keys, kinds=arguments.kinds)
-        report(measure_patterns(ground.session(), path, repeat=arguments.repeat, parts=arguments.parts), count)
+    print(ground.format_heading(f"patterns: a ; b ; c, {count:,} events, {arguments.keys:,} keys"), flush=True)
+    with ground.open_folder(arguments.folder) as folder:
+        path = write_events(folder, count, keys=arguments.keys, kinds=arguments.kinds)
+        report(measure_patterns(ground.open_session(), path, repeat=arguments.repeat, parts=arguments.parts), count)
 
 
-def events(folder: Path, count: int, *, keys: int, kinds: int = len(KINDS)) -> Path:
+def write_events(folder: Path, count: int, *, keys: int, kinds: int = len(KINDS)) -> Path:
     """Write events, a second apart for each key, as a Parquet file for each core, unless they are there."""
     path = folder / f"patterns-{count}-{keys}-{kinds}"
     if not path.exists():
         path.mkdir(parents=True)
-        table = _table(count, keys, kinds)
+        table = _draw_table(count, keys, kinds)
         each = -(-count // ground.CORES)
         for part in range(ground.CORES):
             pq.write_table(table.slice(part * each, each), path / f"part-{part}.parquet", row_group_size=50_000)
     return path
 
 
-def _table(count: int, keys: int, kinds: int) -> pa.Table:
+def _draw_table(count: int, keys: int, kinds: int) -> pa.Table:
     rng = np.random.default_rng(ground.EVENTS_SEED)
     times = 1_700_000_000_000_000 + np.arange(count) * (10_000_000 // keys)  # an event of each key in ten seconds
     names = pa.array([f"user-{number}" for number in range(keys)])
@@ -82,22 +82,22 @@ def measure_patterns(session: SparkSession, path: Path, *, repeat: int, parts: b
     frame = session.read.parquet(str(path))
     detections = ts.detect(frame, {"abc": PATTERN})
     table = pq.read_table(path)
-    counted, wanted = detections.count(), len(_plain(table))
+    counted, wanted = detections.count(), len(_measure_plain(table))
     if counted != wanted:
         msg = f"Spark found {counted:,} matches, the detector {wanted:,}; figures of a wrong answer mean nothing"
         raise RuntimeError(msg)
     print(f"  {counted:,} matches")
     works: dict[str, Callable[[], object]] = {
         "on Spark": partial(ground.drain, detections),
-        "one plain process": partial(_plain, table),
+        "one plain process": partial(_measure_plain, table),
     }
     if parts:
         works["scan"] = partial(ground.drain, frame)
         works["nothing found"] = partial(ground.drain, ts.detect(frame, {"none": PATTERN.replace("'c'", "'z'")}))
-    return in_turn(works, repeat=repeat, warm_up=1)
+    return run_in_turn(works, repeat=repeat, warm_up=1)
 
 
-def _plain(table: pa.Table) -> td.Detections:
+def _measure_plain(table: pa.Table) -> td.Detections:
     detector = td.Detector(time="ts")
     detector.add("abc", PATTERN)
     return detector.detect_many(table)

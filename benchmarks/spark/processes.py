@@ -53,7 +53,7 @@ def _spread(values: tuple[float, ...]) -> float:
     return (max(values) - min(values)) / 2 / statistics.median(values)
 
 
-def in_turn(works: dict[str, Callable[[], object]], *, repeat: int, warm_up: int = 1) -> dict[str, Spent]:
+def run_in_turn(works: dict[str, Callable[[], object]], *, repeat: int, warm_up: int = 1) -> dict[str, Spent]:
     """Run the works in turn, so that a noisy minute troubles all of them alike; first a few rounds unmeasured."""
     for _ in range(warm_up):
         for work in works.values():
@@ -61,37 +61,37 @@ def in_turn(works: dict[str, Callable[[], object]], *, repeat: int, warm_up: int
     costs: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
     for _ in range(repeat):
         for name, work in works.items():
-            costs[name].append(_once(work))
+            costs[name].append(_measure_once(work))
     return {name: Spent(*zip(*times, strict=True)) for name, times in costs.items()}
 
 
-def _once(work: Callable[[], object]) -> tuple[float, float]:
-    cpu, wall = cpu_seconds(), time.perf_counter()
+def _measure_once(work: Callable[[], object]) -> tuple[float, float]:
+    cpu, wall = read_cpu_seconds(), time.perf_counter()
     work()
-    return time.perf_counter() - wall, max(cpu_seconds() - cpu, 1 / TICKS)
+    return time.perf_counter() - wall, max(read_cpu_seconds() - cpu, 1 / TICKS)
 
 
-def cpu_seconds(root: int | None = None) -> float:
+def read_cpu_seconds(root: int | None = None) -> float:
     """Return the processor time of a process (this one) and all below it, those that have ended included."""
-    return sum(sum(map(int, _stat(pid)[11:15])) for pid in family(root)) / TICKS
+    return sum(sum(map(int, _read_stat(pid)[11:15])) for pid in list_family(root)) / TICKS
 
 
-def family(root: int | None = None) -> list[int]:
+def list_family(root: int | None = None) -> list[int]:
     """Return a process (this one) and all below it."""
-    parents = dict(_parents())
+    parents = dict(_read_parents())
     pids = [root or os.getpid()]
     for pid in pids:  # grows while it is gone through
         pids += [child for child, parent in parents.items() if parent == pid]
     return pids
 
 
-def _parents() -> Iterator[tuple[int, int]]:
+def _read_parents() -> Iterator[tuple[int, int]]:
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (stat := _stat(int(entry.name)))[1] != "0":
+        if entry.name.isdigit() and (stat := _read_stat(int(entry.name)))[1] != "0":
             yield int(entry.name), int(stat[1])
 
 
-def _stat(pid: int) -> list[str]:
+def _read_stat(pid: int) -> list[str]:
     """Return the fields after the name in `/proc/PID/stat`; zeros when the process has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
@@ -128,7 +128,7 @@ class Memory:
 
     def _look(self) -> None:
         while not self._ended.wait(LOOK_S):
-            for name, size in _memory().items():
+            for name, size in _measure_memory().items():
                 self.most[name] = max(size, self.most.get(name, 0))
 
     def __str__(self) -> str:
@@ -136,9 +136,9 @@ class Memory:
         return ", ".join(f"{name} {size / 2**20:,.0f} MiB" for name, size in self.most.items())
 
 
-def _memory() -> dict[str, int]:
+def _measure_memory() -> dict[str, int]:
     totals = {"driver": 0, "JVM": 0, "workers": 0, "all": 0, "mapped": 0}
-    for pid in family():
+    for pid in list_family():
         name, own, mapped = _read_memory(pid)
         who = "driver" if pid == os.getpid() else "JVM" if name == "java" else "workers"
         totals[who] += own

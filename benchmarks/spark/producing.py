@@ -36,11 +36,11 @@ class Producer:
         """Write keys and values; return when the broker has them."""
         self._number += 1
         batch = record_batch(records, at_ms=at_ms)
-        head = struct.pack(">hhi", PRODUCE, VERSION, self._number) + _text("tidings benchmark")
-        whole = struct.pack(">hhi", -1, 1, PATIENCE_S * 1000) + struct.pack(">i", 1) + _text(self._topic)
+        head = struct.pack(">hhi", PRODUCE, VERSION, self._number) + _encode_text("tidings benchmark")
+        whole = struct.pack(">hhi", -1, 1, PATIENCE_S * 1000) + struct.pack(">i", 1) + _encode_text(self._topic)
         body = head + whole + struct.pack(">iii", 1, 0, len(batch)) + batch
         self._line.sendall(struct.pack(">i", len(body)) + body)
-        self._check(self._exactly(struct.unpack(">i", self._exactly(4))[0]))
+        self._check(self._read_exactly(struct.unpack(">i", self._read_exactly(4))[0]))
 
     def _check(self, answer: bytes) -> None:
         # Its number, one topic by name, one partition, then how it went.
@@ -49,7 +49,7 @@ class Producer:
             msg = f"the broker refused records for `{self._topic}`: error {error}"
             raise ConnectionError(msg)
 
-    def _exactly(self, length: int) -> bytes:
+    def _read_exactly(self, length: int) -> bytes:
         data = b""
         while len(data) < length:
             part = self._line.recv(length - len(data))
@@ -73,16 +73,25 @@ def record_batch(records: Sequence[tuple[bytes, bytes]], *, at_ms: int) -> bytes
     body = b"".join(_record(number, key, value) for number, (key, value) in enumerate(records))
     last = len(records) - 1
     covered = struct.pack(">hiqqqhii", 0, last, at_ms, at_ms, -1, -1, -1, len(records)) + body
-    rest = struct.pack(">ibI", -1, 2, crc32c(covered)) + covered
+    rest = struct.pack(">ibI", -1, 2, compute_crc32c(covered)) + covered
     return struct.pack(">qi", 0, len(rest)) + rest
 
 
 def _record(number: int, key: bytes, value: bytes) -> bytes:
-    body = b"\0" + _varint(0) + _varint(number) + _varint(len(key)) + key + _varint(len(value)) + value + _varint(0)
-    return _varint(len(body)) + body
+    body = (
+        b"\0"
+        + _encode_varint(0)
+        + _encode_varint(number)
+        + _encode_varint(len(key))
+        + key
+        + _encode_varint(len(value))
+        + value
+        + _encode_varint(0)
+    )
+    return _encode_varint(len(body)) + body
 
 
-def _varint(value: int) -> bytes:
+def _encode_varint(value: int) -> bytes:
     """Return a signed number in as few groups of seven bits as it takes."""
     value = (value << 1) ^ (value >> 63)
     encoded = bytearray()
@@ -92,31 +101,31 @@ def _varint(value: int) -> bytes:
     return bytes([*encoded, value])
 
 
-def _text(value: str) -> bytes:
+def _encode_text(value: str) -> bytes:
     return struct.pack(">h", len(value.encode())) + value.encode()
 
 
-def crc32c(data: bytes) -> int:
+def compute_crc32c(data: bytes) -> int:
     """Return the checksum that Kafka wants, of Castagnoli's polynomial.
 
     >>> hex(crc32c(b"123456789"))
     '0xe3069283'
     """
-    return int(_crc(np.frombuffer(data, np.uint8), _TABLE))
+    return int(_compute_crc(np.frombuffer(data, np.uint8), _TABLE))
 
 
-def _table() -> np.ndarray:
+def _build_table() -> np.ndarray:
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = np.where(table & 1, (table >> 1) ^ np.uint32(0x82F63B78), table >> 1).astype(np.uint32)
     return table
 
 
-_TABLE = _table()
+_TABLE = _build_table()
 
 
 @numba.njit(cache=True)
-def _crc(data, table):  # type: ignore[no-untyped-def]
+def _compute_crc(data, table):  # type: ignore[no-untyped-def]
     value = np.uint32(0xFFFFFFFF)
     for byte in data:
         value = table[(value ^ byte) & np.uint32(0xFF)] ^ (value >> np.uint32(8))

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from benchmarks.spark import ground
 from benchmarks.spark.plain import BATCH, PlainProcesses
-from benchmarks.spark.processes import Spent, in_turn
+from benchmarks.spark.processes import Spent, run_in_turn
 from tidings import spark as ts
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Shared:
 
 def main() -> None:
     """Measure and print."""
-    options = ground.options(__doc__)
+    options = ground.build_parser(__doc__)
     options.add_argument("--subscriptions", type=int, default=1_000_000)
     options.add_argument("--events", type=int, default=200_000)
     options.add_argument("--batch", type=int, default=BATCH, help="events in a batch of the plain processes")
@@ -55,12 +55,12 @@ def main() -> None:
     options.add_argument("--parts", action="store_true", help="also what Spark takes without the engine")
     arguments = options.parse_args()
     subscriptions, events = (2_000, 1_000) if arguments.quick else (arguments.subscriptions, arguments.events)
-    session = ground.session()
+    session = ground.open_session()
     if arguments.arrow:
         session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(arguments.arrow))
-    print(ground.heading(f"share: ranges, {subscriptions:,} subscriptions, {events:,} events"), flush=True)
-    with ground.folder_of(arguments.folder) as folder:
-        snapshot, read = ground.snapshot("ranges", subscriptions, folder), ground.events("ranges", events, folder)
+    print(ground.format_heading(f"share: ranges, {subscriptions:,} subscriptions, {events:,} events"), flush=True)
+    with ground.open_folder(arguments.folder) as folder:
+        snapshot, read = ground.snapshot("ranges", subscriptions, folder), ground.write_events("ranges", events, folder)
         report(measure_shares(session, snapshot, read, repeat=arguments.repeat, batch=arguments.batch), events)
         if arguments.parts:
             report_parts(session, read, repeat=arguments.repeat)
@@ -75,7 +75,7 @@ def measure_shares(session: SparkSession, snapshot: Path, events: Path, *, repea
             msg = f"Spark found {counted:,} pairs, the engine {pairs:,}; figures of a wrong answer mean nothing"
             raise RuntimeError(msg)
         works: dict[str, Callable[[], object]] = {"spark": partial(ground.drain, frame), "plain": plain}
-        spent = in_turn(works, repeat=repeat, warm_up=2)
+        spent = run_in_turn(works, repeat=repeat, warm_up=2)
     return Shared(spent["spark"], spent["plain"], pairs)
 
 
@@ -97,7 +97,7 @@ def report_parts(session: SparkSession, events: Path, *, repeat: int) -> None:
         "scan, cross, return": frame.mapInArrow(_pass_through, "id BIGINT, s STRING"),
     }
     works: dict[str, Callable[[], object]] = {name: partial(ground.drain, part) for name, part in parts.items()}
-    for name, spent in in_turn(works, repeat=repeat).items():
+    for name, spent in run_in_turn(works, repeat=repeat).items():
         print(f"  {name:<20} {spent}")
 
 

@@ -28,12 +28,16 @@ def main() -> None:
     options.add_argument("--subscriptions", type=int, default=1_000_000)
     options.add_argument("--repeat", type=int, default=5)
     arguments = options.parse_args()
-    print(ground.heading(f"sizing: {arguments.subscriptions:,} subscriptions, batches of {EVENTS:,} events, one core"))
+    print(
+        ground.format_heading(
+            f"sizing: {arguments.subscriptions:,} subscriptions, batches of {EVENTS:,} events, one core"
+        )
+    )
     for key in arguments.workloads:
-        print(row(key, arguments.subscriptions, repeat=arguments.repeat), flush=True)
+        print(measure_row(key, arguments.subscriptions, repeat=arguments.repeat), flush=True)
 
 
-def row(key: str, count: int, *, repeat: int) -> str:
+def measure_row(key: str, count: int, *, repeat: int) -> str:
     """Return the bytes of a subscription and the time of an event of a workload."""
     work = workload(key)
     with tempfile.TemporaryDirectory() as folder:

@@ -24,7 +24,7 @@ def test_the_scoreboard_writes_its_page(tmp_path):
     page = (tmp_path / "scoreboard.md").read_text(encoding="utf-8")
     assert [line for line in page.splitlines() if line.startswith("## ")][1:] == ["## equalities", "## concepts"]
     assert "python -m benchmarks.scoreboard --quick" in page
-    said = json.loads((tmp_path / "scoreboard" / "scoreboard.json").read_text(encoding="utf-8"))
-    found = [(one["workload"], one["who"], one["wrong"]) for one in said["entries"]]
-    assert found == [(key, who, 0) for key in ("equalities", "concepts") for who in ("engine", "brute", "numpy")][:-1]
-    assert {one["ended"] for one in said["entries"]} == {"done"}
+    board = json.loads((tmp_path / "scoreboard" / "scoreboard.json").read_text(encoding="utf-8"))
+    entries = [(entry["workload"], entry["who"], entry["wrong"]) for entry in board["entries"]]
+    assert entries == [(key, who, 0) for key in ("equalities", "concepts") for who in ("engine", "brute", "numpy")][:-1]
+    assert {entry["ended"] for entry in board["entries"]} == {"done"}

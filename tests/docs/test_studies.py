@@ -111,16 +111,16 @@ def test_a_tiny_run_draws_lines_and_has_every_fact_that_its_claims_name(
 ):
     study = place.load()
     SMALL[place.key](importlib.import_module(study.__module__), monkeypatch)
-    said: list[str] = []
-    found = study(Scale.QUICK, seed=1, say=said.append)
-    assert isinstance(found, Study)
-    assert said
+    messages: list[str] = []
+    outcome = study(Scale.QUICK, seed=1, say=messages.append)
+    assert isinstance(outcome, Study)
+    assert messages
     named = {claim.fact for claim in read_claims(place.claims).claims}  # a fact may be NaN: not measured so small
-    assert not named - found.facts.keys()
-    assert found.charts
-    keys = [chart.key for chart in found.charts]
+    assert not named - outcome.facts.keys()
+    assert outcome.charts
+    keys = [chart.key for chart in outcome.charts]
     assert len(set(keys)) == len(keys)  # each names a file
-    for chart in found.charts:
+    for chart in outcome.charts:
         assert chart.lines, chart.key
         empty = [line.name for line in chart.lines if not line.points]
         assert not empty or place.key == "classifieds", chart.key  # by the clock, which may stand still

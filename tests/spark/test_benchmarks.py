@@ -10,13 +10,13 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 pytest.importorskip("duckdb", reason="needs tidings[bench]")
 
 from benchmarks.spark import arriving, compiling, ground, join, large, latency, processes, share
-from benchmarks.spark.producing import Producer, crc32c
+from benchmarks.spark.producing import Producer, compute_crc32c
 from tidings.spark.pipeline.config.load import read
 
 
 def test_the_three_joins_agree_and_are_measured(spark, tmp_path, capsys):
     made = join.prepare_files(10_000, 200, 100, folder=tmp_path)
-    assert join.agree(spark, made) > 0
+    assert join.check_agreement(spark, made) > 0
     join.report(join.measure_joins(spark, made, repeat=1, warm_up=0), many=200, few=100)
     assert "x nested loop" in capsys.readouterr().out
 
@@ -26,11 +26,11 @@ def test_joins_that_differ_are_not_measured(spark, tmp_path):
     other = join.prepare_files(10_000, 0, 100, folder=tmp_path)
     wrong = join.Made(made.snapshot, other.columns, made.many, made.few, made.none)
     with pytest.raises(RuntimeError, match=r"nested loop and DuckDB"):
-        join.agree(spark, wrong)
+        join.check_agreement(spark, wrong)
 
 
 def test_spark_and_plain_processes_find_as_many_pairs(spark, tmp_path, capsys):
-    snapshot, events = ground.snapshot("ranges", 20_000, tmp_path), ground.events("ranges", 400, tmp_path)
+    snapshot, events = ground.snapshot("ranges", 20_000, tmp_path), ground.write_events("ranges", 400, tmp_path)
     found = share.measure_shares(spark, snapshot, events, repeat=1)
     assert found.pairs > 0
     share.report(found, 400)
@@ -52,10 +52,10 @@ def test_subscriptions_are_made_on_the_executors_and_matched_in_shards(spark, tm
 
 
 def test_processor_time_of_what_ended_still_counts():
-    before = processes.cpu_seconds()
-    spent = processes.in_turn({"busy": lambda: sum(range(2_000_000))}, repeat=2)["busy"]
+    before = processes.read_cpu_seconds()
+    spent = processes.run_in_turn({"busy": lambda: sum(range(2_000_000))}, repeat=2)["busy"]
     assert len(spent.wall) == 2
-    assert processes.cpu_seconds() > before
+    assert processes.read_cpu_seconds() > before
 
 
 # How late ------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_rows_that_do_not_come_are_waited_for_and_then_told(tmp_path, monkeypatc
 def test_the_pipeline_that_is_measured_has_no_mistakes(tmp_path, servers):
     snapshot = ground.snapshot("ranges", 10, tmp_path)
     (tmp_path / "in").mkdir()
-    said = latency.pipeline(snapshot, sink="json", trigger="as soon as possible", servers=servers)
+    said = latency.render_pipeline(snapshot, sink="json", trigger="as soon as possible", servers=servers)
     (tmp_path / "pipeline.toml").write_text(said if servers is None else said.replace("jars = ", "# jars = "))
     draft = read(tmp_path / "pipeline.toml")
     assert draft.pipeline is not None, draft.mistakes
@@ -108,7 +108,7 @@ def test_the_pipeline_that_is_measured_has_no_mistakes(tmp_path, servers):
 
 
 def test_the_checksum_is_castagnolis():
-    assert crc32c(b"123456789") == 0xE3069283
+    assert compute_crc32c(b"123456789") == 0xE3069283
 
 
 def test_what_the_producer_sends_is_in_the_topic(kafka):

@@ -7,7 +7,7 @@ import statistics
 from typing import TYPE_CHECKING, Any
 
 import tidings as td
-from benchmarks.papers.classifieds.workload import CARS, calls_as_printed, every_subset, full_event, with_areas
+from benchmarks.papers.classifieds.workload import CARS, build_full_event, count_printed_calls, list_subsets, with_areas
 from tidings.algebra import Setting
 from tidings.bench.harness.studies import Chart, Line
 from tidings.bench.harness.timing import US, Clock, Figure, time_repeats, to_figure
@@ -61,7 +61,7 @@ def time_events(matcher: Matcher, events: list[dict[str, Any]]) -> Figure:
     return to_figure(seconds, "us", by=US / len(events))
 
 
-def exponent(points: dict[int, Figure]) -> float:
+def fit_exponent(points: dict[int, Figure]) -> float:
     """Return the power of the number of subscriptions that the time grows with, from the least to the most."""
     least, most = min(points), max(points)
     if least == most:
@@ -69,7 +69,7 @@ def exponent(points: dict[int, Figure]) -> float:
     return math.log(points[most].median / points[least].median) / math.log(most / least)
 
 
-def chart(points: Points, *, key: str, title: str, note: str = "") -> Chart:
+def build_chart(points: Points, *, key: str, title: str, note: str = "") -> Chart:
     """Draw the time of an event over the number of subscriptions."""
     lines = tuple(
         Line(kind, tuple((float(size), figure) for size, figure in by.items())) for kind, by in points.items()
@@ -80,19 +80,19 @@ def chart(points: Points, *, key: str, title: str, note: str = "") -> Chart:
 # The worst case --------------------------------------------------------------------------------
 
 
-def worst(names: tuple[int, ...], say: Callable[[str], None]) -> tuple[Chart, dict[str, float]]:
+def count_worst(names: tuple[int, ...], say: Callable[[str], None]) -> tuple[Chart, dict[str, float]]:
     """Count the nodes that an event visits where it descends both ways at each step: as printed, and as corrected."""
     printed, ours = [], []
     for count in names:
         say(f"worst case: {count} names, {2**count - 1:,} filters")
         matcher = td.Matcher("filter-tree")
-        matcher.add_many(every_subset(count).items())
+        matcher.add_many(list_subsets(count).items())
         tree = matcher.backend.algorithm.tree
         ranks = matcher.backend.algorithm.name_order.ranks
         order = tuple(sorted(ranks, key=ranks.__getitem__))
-        printed.append(calls_as_printed(tree, tree.root, order))
+        printed.append(count_printed_calls(tree, tree.root, order))
         setting = Setting(td.Ontology(), CARS.matcher().now)
-        reading = matcher.get_view().reader.read(full_event(count), setting.now)
+        reading = matcher.get_view().reader.read(build_full_event(count), setting.now)
         ours.append(len(tree.descend(reading, setting)))
     lines = tuple(
         Line(name, tuple((float(at), Figure("visits", (float(n),))) for at, n in zip(names, counts, strict=True)))

@@ -47,7 +47,7 @@ class Able:
     busiest_us: float
 
 
-def capacity(cluster: Cluster, events: list[dict[str, Any]], seconds: float) -> Able:
+def measure_capacity(cluster: Cluster, events: list[dict[str, Any]], seconds: float) -> Able:
     """Measure the rate of answers when the next event is always waiting."""
     before, begin, count = cluster.read_spent(), time.perf_counter(), 0
     while time.perf_counter() - begin < seconds or count < len(events):
@@ -78,11 +78,11 @@ def feed_events(cluster: Cluster, events: list[dict[str, Any]], times: NDArray[n
         done[at:end] = time.perf_counter() - begin
         run.answers += [(which[near], answers[near]) for near in range(-at % KEPT, end - at, KEPT)]
         at = end
-    run.seconds = [_second(number, times, done) for number in range(seconds)]
+    run.seconds = [_count_second(number, times, done) for number in range(seconds)]
     return run
 
 
-def _second(number: int, times: NDArray[np.float64], done: NDArray[np.float64]) -> Second:
+def _count_second(number: int, times: NDArray[np.float64], done: NDArray[np.float64]) -> Second:
     came = int(np.count_nonzero((times >= number) & (times < number + 1)))
     then = (done >= number) & (done < number + 1)
     late = (done[then] - times[then]) * 1e3

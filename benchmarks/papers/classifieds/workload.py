@@ -85,14 +85,14 @@ SIZES = {
 # Tokens ----------------------------------------------------------------------------------------
 
 
-def token(id: str) -> int:
+def compute_token(id: str) -> int:
     """Return the token of a subscription: by a fixed 64-bit hash, the same on every machine and in every run."""
     return int.from_bytes(blake2b(id.encode(), digest_size=8).digest(), "big") % TOKENS
 
 
 def shard_of(id: str, shards: int) -> int:
     """Return the shard of a subscription: tokens are spread evenly over the shards."""
-    return token(id) % shards
+    return compute_token(id) % shards
 
 
 def share(table: pa.Table, shard: int, shards: int) -> pa.Table:
@@ -115,28 +115,32 @@ def with_areas(n: int, seed: int) -> pa.Table:
 # The worst case --------------------------------------------------------------------------------
 
 
-def every_subset(names: int) -> dict[int, str]:
+def list_subsets(names: int) -> dict[int, str]:
     """Return a filter for each set of names, so that an event with all of them goes both ways at every step."""
     all_names = [f"n{at}" for at in range(names)]
     chosen = [some for size in range(1, names + 1) for some in combinations(all_names, size)]
     return {at: " and ".join(f"{name} = 1" for name in some) for at, some in enumerate(chosen)}
 
 
-def full_event(names: int) -> dict[str, Any]:
+def build_full_event(names: int) -> dict[str, Any]:
     """Return the event that satisfies all of them."""
     return {f"n{at}": 1 for at in range(names)}
 
 
-def calls_as_printed(tree: ConjunctionTree, node: PathNode, terms: tuple[TypedAttribute, ...]) -> int:
+def count_printed_calls(tree: ConjunctionTree, node: PathNode, terms: tuple[TypedAttribute, ...]) -> int:
     """Count the calls of DESCENT that Algorithm 1 makes below a node, its `while` read as `if`."""
     if not terms:
         return 0
     head, tail = terms[0], terms[1:]
     children = list(tree.list_children(node, head))
-    return 1 + calls_as_printed(tree, node, tail) + sum(1 + calls_as_printed(tree, child, tail) for child in children)
+    return (
+        1
+        + count_printed_calls(tree, node, tail)
+        + sum(1 + count_printed_calls(tree, child, tail) for child in children)
+    )
 
 
-def arrivals(rate_from: float, rate_to: float, seconds: float) -> NDArray[np.float64]:
+def spread_arrivals(rate_from: float, rate_to: float, seconds: float) -> NDArray[np.float64]:
     """Return when events arrive while the rate goes evenly from one to another: the n-th when the area below is n."""
     total = int((rate_from + rate_to) / 2 * seconds)
     count = np.arange(total, dtype=np.float64)

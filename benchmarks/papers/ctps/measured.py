@@ -49,7 +49,9 @@ class BoundConcepts:
     setting: Setting
 
 
-def world(n: int, *, height: int, events: int, seed: int, pairs: list[tuple[str, Any]] | None = None) -> BoundConcepts:
+def draw_world(
+    n: int, *, height: int, events: int, seed: int, pairs: list[tuple[str, Any]] | None = None
+) -> BoundConcepts:
     """Return `n` subscriptions of the workload `concepts` at a height, or these `pairs`, and events for them."""
     chosen = workload(f"concepts:height={height}")
     assert chosen.make_ontology is not None
@@ -62,7 +64,7 @@ def world(n: int, *, height: int, events: int, seed: int, pairs: list[tuple[str,
     return BoundConcepts(ontology, subscriptions, [reader.read(row, NOW) for row in rows], rows, Setting(ontology, NOW))
 
 
-def own_seconds(work: Callable[[], object], *, repeat: int, budget_s: float = 10.0) -> list[float]:
+def measure_own_seconds(work: Callable[[], object], *, repeat: int, budget_s: float = 10.0) -> list[float]:
     """Return the processor's seconds of up to `repeat` runs; once the budget is spent, no more are made."""
     return time_repeats(work, repeat=repeat, budget_s=budget_s, warm_up=False, clock=Clock.PROCESSOR)
 
@@ -74,7 +76,7 @@ def build_from(kind: str, made: BoundConcepts) -> Algorithm:
     return algorithm
 
 
-def megabytes(kind: str, made: BoundConcepts) -> Figure | None:
+def measure_megabytes(kind: str, made: BoundConcepts) -> Figure | None:
     """Return the memory of the algorithm without filters and ids; None where it refuses them."""
     build_from(kind, BoundConcepts(made.ontology, made.pairs[:50], (), [], made.setting)).match_many(
         made.readings[:2], made.setting
@@ -94,24 +96,24 @@ def megabytes(kind: str, made: BoundConcepts) -> Figure | None:
     return Figure("MB", ((after - before) / 1e6,))
 
 
-def milliseconds(kept: Algorithm, made: BoundConcepts, *, repeat: int) -> Figure:
+def measure_milliseconds(kept: Algorithm, made: BoundConcepts, *, repeat: int) -> Figure:
     """Return the time of a thousand events, read beforehand, with the ids of all matches."""
     kept.match_many(made.readings[:5], made.setting)
-    seconds = own_seconds(lambda: kept.match_many(made.readings, made.setting), repeat=repeat)
+    seconds = measure_own_seconds(lambda: kept.match_many(made.readings, made.setting), repeat=repeat)
     return to_figure(seconds, "ms", by=1e3 * EVENTS / len(made.readings))
 
 
-def in_turn(all_kept: Iterable[tuple[float, Algorithm, BoundConcepts]], *, repeat: int) -> dict[float, Figure]:
+def measure_in_turn(all_kept: Iterable[tuple[float, Algorithm, BoundConcepts]], *, repeat: int) -> dict[float, Figure]:
     """Measure several settings in turn, so that other load of the machine affects all alike."""
     settings = [*all_kept]
     medians: dict[float, list[float]] = {x: [] for x, _, _ in settings}
     for _ in range(repeat):
         for x, kept, made in settings:
-            medians[x].append(milliseconds(kept, made, repeat=1).median)
+            medians[x].append(measure_milliseconds(kept, made, repeat=1).median)
     return {x: Figure("ms", tuple(times)) for x, times in medians.items()}
 
 
-def answers_agree(algorithm: Algorithm, other: Algorithm, made: BoundConcepts) -> bool:
+def check_answers(algorithm: Algorithm, other: Algorithm, made: BoundConcepts) -> bool:
     """Tell whether two algorithms answer the first events alike."""
     some = made.readings[:CHECKED]
     answers = [[set(ids) for ids in each.match_many(some, made.setting)] for each in (algorithm, other)]
@@ -141,7 +143,7 @@ class _Ready(ReadEvents):
         return self._made[key]
 
 
-def engine_taken(made: BoundConcepts, *, repeat: int) -> EngineTaken:
+def measure_engine(made: BoundConcepts, *, repeat: int) -> EngineTaken:
     """Measure the engine in its three ways."""
     engine = Matcher(ontology=made.ontology, now=NOW)
     engine.add_many(made.pairs)
@@ -154,12 +156,12 @@ def engine_taken(made: BoundConcepts, *, repeat: int) -> EngineTaken:
     ways: list[Figure] = []
     for arrivals in (ReadEvents(made.readings, made.setting), _Ready(made.readings, made.setting)):
         match(arrivals, state)
-        seconds = own_seconds(lambda arrivals=arrivals: match(arrivals, state), repeat=repeat)  # type: ignore[misc]
+        seconds = measure_own_seconds(lambda arrivals=arrivals: match(arrivals, state), repeat=repeat)  # type: ignore[misc]
         ways.append(to_figure(seconds, "ms", by=by))
-    return EngineTaken(ways[0], ways[1], public_taken(engine, made, repeat=1))
+    return EngineTaken(ways[0], ways[1], measure_public(engine, made, repeat=1))
 
 
-def public_taken(matcher: Matcher, made: BoundConcepts, *, repeat: int) -> Figure:
+def measure_public(matcher: Matcher, made: BoundConcepts, *, repeat: int) -> Figure:
     """Return the time of `match_many`, which reads the events."""
-    seconds = own_seconds(lambda: matcher.match_many(made.events), repeat=repeat)
+    seconds = measure_own_seconds(lambda: matcher.match_many(made.events), repeat=repeat)
     return to_figure(seconds, "ms", by=1e3 * EVENTS / len(made.events))

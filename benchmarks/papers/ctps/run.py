@@ -7,14 +7,14 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.papers.ctps.measured import (
-    answers_agree,
     build_from,
-    engine_taken,
-    in_turn,
-    megabytes,
-    milliseconds,
-    public_taken,
-    world,
+    check_answers,
+    draw_world,
+    measure_engine,
+    measure_in_turn,
+    measure_megabytes,
+    measure_milliseconds,
+    measure_public,
 )
 from benchmarks.papers.ctps.workload import draw_rated
 from tidings.bench.harness.process_memory import measure_matcher_memory
@@ -80,11 +80,11 @@ class _Results:
         if value is not None:
             self.curves.setdefault(figure, {}).setdefault(name, {})[x] = value
 
-    def at(self, figure: str, name: str, x: float) -> float:
+    def get_median(self, figure: str, name: str, x: float) -> float:
         """Return a point's median."""
         return self.curves[figure][name][x].median
 
-    def lines(self, figure: str) -> tuple[Line, ...]:
+    def list_lines(self, figure: str) -> tuple[Line, ...]:
         """Return the curves of a figure."""
         return tuple(Line(name, tuple(points.items())) for name, points in self.curves.get(figure, {}).items())
 
@@ -95,38 +95,40 @@ def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
     for height in (LOW, HIGH):
         for n in sizes.ns:
             say(f"figures 7 and 8: {n:,} subscriptions, height {height}")
-            made = world(n, height=height, events=sizes.events, seed=seed)
-            _over_subscriptions(results, made, height, sizes, seed=seed)
-    _engine_facts(results, sizes, seed=seed, say=say)
-    _over_height(results, sizes, seed=seed, say=say)
+            made = draw_world(n, height=height, events=sizes.events, seed=seed)
+            _measure_over_subscriptions(results, made, height, sizes, seed=seed)
+    _measure_engine_facts(results, sizes, seed=seed, say=say)
+    _measure_over_height(results, sizes, seed=seed, say=say)
     for rate in sizes.rates:
         say(f"figure 8d: {rate:.1%} of {sizes.most:,} subscriptions match")
         pairs = draw_rated(sizes.most, height=HIGH, rate=rate, seed=seed)
-        made = world(sizes.most, height=HIGH, events=sizes.events, seed=seed, pairs=pairs)
+        made = draw_world(sizes.most, height=HIGH, events=sizes.events, seed=seed, pairs=pairs)
         kept = build_from(CTPS, made)
         share = fmean(map(len, kept.match_many(made.readings, made.setting))) / sizes.most
-        results.put("8d", CTPS, 100 * share, milliseconds(kept, made, repeat=sizes.repeat))
-    _facts(results, sizes)
-    return Study(TITLE, _charts(results, sizes), results.facts, NOTES)
+        results.put("8d", CTPS, 100 * share, measure_milliseconds(kept, made, repeat=sizes.repeat))
+    _compute_facts(results, sizes)
+    return Study(TITLE, _build_charts(results, sizes), results.facts, NOTES)
 
 
-def _over_subscriptions(results: _Results, made: BoundConcepts, height: int, sizes: CtpsSizes, *, seed: int) -> None:
+def _measure_over_subscriptions(
+    results: _Results, made: BoundConcepts, height: int, sizes: CtpsSizes, *, seed: int
+) -> None:
     n = len(made.pairs)
     ours = build_from(CTPS, made)
     for kind in KINDS:
         if kind == "mic" and height > LOW and n > sizes.mic:
             continue
-        results.put(f"7-{height}", kind, n, megabytes(kind, made))
+        results.put(f"7-{height}", kind, n, measure_megabytes(kind, made))
         try:
             kept = ours if kind == CTPS else build_from(kind, made)
         except TidingsError:
             continue
-        if not answers_agree(kept, ours, made):
+        if not check_answers(kept, ours, made):
             msg = f"`{kind}` and `ctps` give different answers at {n:,} subscriptions, height {height}"
             raise TidingsError(msg)
-        results.put(f"8-{height}", kind, n, milliseconds(kept, made, repeat=sizes.repeat))
+        results.put(f"8-{height}", kind, n, measure_milliseconds(kept, made, repeat=sizes.repeat))
         _note_sizes(results, kind, kept.explain(), n=n, height=height)
-    engine = engine_taken(made, repeat=sizes.repeat)
+    engine = measure_engine(made, repeat=sizes.repeat)
     results.put(f"8-{height}", ENGINE, n, engine.readings)
     results.put(f"8-{height}", ENGINE_COLUMNS, n, engine.columns)
     if n == sizes.most:
@@ -136,7 +138,7 @@ def _over_subscriptions(results: _Results, made: BoundConcepts, height: int, siz
         results.facts[f"engine_public_ms_{height}"] = engine.public.median
         matcher = Matcher(CTPS, ontology=made.ontology)
         matcher.add_many(made.pairs)
-        results.facts[f"ctps_public_ms_{height}"] = public_taken(matcher, made, repeat=1).median
+        results.facts[f"ctps_public_ms_{height}"] = measure_public(matcher, made, repeat=1).median
 
 
 def _note_sizes(results: _Results, kind: str, explanation: dict[str, Any], *, n: int, height: int) -> None:
@@ -149,97 +151,103 @@ def _note_sizes(results: _Results, kind: str, explanation: dict[str, Any], *, n:
         results.facts[f"ctps_bit_megabytes_{height}"] = float(explanation["bytes of bit arrays"]) / 1e6
 
 
-def _engine_facts(results: _Results, sizes: CtpsSizes, *, seed: int, say: Callable[[str], None]) -> None:
+def _measure_engine_facts(results: _Results, sizes: CtpsSizes, *, seed: int, say: Callable[[str], None]) -> None:
     """Compare the engine with CTPS at the paper's largest size, and beyond."""
     for n in sizes.large:
         say(f"the engine beside CTPS: {n:,} subscriptions, height {HIGH}")
-        made = world(n, height=HIGH, events=min(sizes.events, 200), seed=seed)
+        made = draw_world(n, height=HIGH, events=min(sizes.events, 200), seed=seed)
         kept = build_from(CTPS, made)
-        results.put(f"8-{HIGH}-large", CTPS, n, milliseconds(kept, made, repeat=sizes.repeat))
+        results.put(f"8-{HIGH}-large", CTPS, n, measure_milliseconds(kept, made, repeat=sizes.repeat))
         del kept
-        engine = engine_taken(made, repeat=sizes.repeat)
+        engine = measure_engine(made, repeat=sizes.repeat)
         results.put(f"8-{HIGH}-large", ENGINE, n, engine.readings)
         results.put(f"8-{HIGH}-large", ENGINE_COLUMNS, n, engine.columns)
-        ours = results.at(f"8-{HIGH}-large", CTPS, n)
+        ours = results.get_median(f"8-{HIGH}-large", CTPS, n)
         results.facts[f"engine_faster_{n}"] = ours / engine.readings.median
         results.facts[f"engine_columns_faster_{n}"] = ours / engine.columns.median
     n = sizes.most
-    ours = results.at(f"8-{HIGH}", CTPS, n)
-    results.facts["engine_faster"] = ours / results.at(f"8-{HIGH}", ENGINE, n)
-    results.facts["engine_columns_faster"] = ours / results.at(f"8-{HIGH}", ENGINE_COLUMNS, n)
+    ours = results.get_median(f"8-{HIGH}", CTPS, n)
+    results.facts["engine_faster"] = ours / results.get_median(f"8-{HIGH}", ENGINE, n)
+    results.facts["engine_columns_faster"] = ours / results.get_median(f"8-{HIGH}", ENGINE_COLUMNS, n)
 
 
-def _over_height(results: _Results, sizes: CtpsSizes, *, seed: int, say: Callable[[str], None]) -> None:
+def _measure_over_height(results: _Results, sizes: CtpsSizes, *, seed: int, say: Callable[[str], None]) -> None:
     """Measure CTPS at all heights in turn, once with equal numbers of answers, once as in Table 1."""
     steady, table, rivals = [], [], []
     for height in HEIGHTS:
         say(f"time over height: height {height}, {sizes.most:,} subscriptions")
         pairs = draw_rated(sizes.most, height=height, rate=STEADY_RATE, seed=seed)
-        equal = world(sizes.most, height=height, events=sizes.events, seed=seed, pairs=pairs)
-        plain = world(sizes.most, height=height, events=sizes.events, seed=seed)
+        equal = draw_world(sizes.most, height=height, events=sizes.events, seed=seed, pairs=pairs)
+        plain = draw_world(sizes.most, height=height, events=sizes.events, seed=seed)
         steady.append((float(height), build_from(CTPS, equal), equal))
         rivals.append((float(height), build_from("g-topss", equal), equal))
         table.append((float(height), build_from(CTPS, plain), plain))
-        results.put("height-ops", "ops", height, Figure("MB", (_ops_index(plain) / 1e6,)))
+        results.put("height-ops", "ops", height, Figure("MB", (_measure_ops_index(plain) / 1e6,)))
     curves = {"ctps, 1 % match": steady, "ctps, Table 1": table, "g-topss, 1 % match": rivals}
     for name, settings in curves.items():
-        times = in_turn(settings, repeat=sizes.turns if settings is not rivals else sizes.repeat)
+        times = measure_in_turn(settings, repeat=sizes.turns if settings is not rivals else sizes.repeat)
         for x, figure in times.items():
             results.put("height", name, x, figure)
     results.facts["height_spread"] = _spread(results, "ctps, 1 % match")
     results.facts["height_spread_table"] = _spread(results, "ctps, Table 1")
-    low, high = (results.at("height", "g-topss, 1 % match", height) for height in (LOW, HIGH))
+    low, high = (results.get_median("height", "g-topss, 1 % match", height) for height in (LOW, HIGH))
     results.facts["g_topss_growth"] = high / low
 
 
 def _spread(results: _Results, name: str) -> float:
     """Return how far the heights lie apart, as a share of their mean."""
-    medians = [results.at("height", name, height) for height in HEIGHTS]
+    medians = [results.get_median("height", name, height) for height in HEIGHTS]
     return (max(medians) - min(medians)) / fmean(medians)
 
 
-def _ops_index(made: BoundConcepts) -> float:
+def _measure_ops_index(made: BoundConcepts) -> float:
     return float(build_from("ops", made).explain()["bytes of possible edges"])  # type: ignore[arg-type]
 
 
-def _facts(results: _Results, sizes: CtpsSizes) -> None:
+def _compute_facts(results: _Results, sizes: CtpsSizes) -> None:
     facts, n, few = results.facts, sizes.most, sizes.ns[0]
     for height in (LOW, HIGH):
-        ours = results.at(f"8-{height}", CTPS, n)
+        ours = results.get_median(f"8-{height}", CTPS, n)
         for rival in RIVALS:
             if n in results.curves[f"8-{height}"].get(rival, {}):
-                facts[f"faster_than_{rival.replace('-', '_')}_{height}"] = results.at(f"8-{height}", rival, n) / ours
-        facts[f"ctps_megabytes_{height}"] = results.at(f"7-{height}", CTPS, n)
-        facts[f"memory_of_g_topss_{height}"] = results.at(f"7-{height}", CTPS, n) / results.at(
+                facts[f"faster_than_{rival.replace('-', '_')}_{height}"] = (
+                    results.get_median(f"8-{height}", rival, n) / ours
+                )
+        facts[f"ctps_megabytes_{height}"] = results.get_median(f"7-{height}", CTPS, n)
+        facts[f"memory_of_g_topss_{height}"] = results.get_median(f"7-{height}", CTPS, n) / results.get_median(
             f"7-{height}", "g-topss", n
         )
         if few in results.curves[f"7-{height}"].get("mic", {}):
-            mic = results.at(f"7-{height}", "mic", few)
+            mic = results.get_median(f"7-{height}", "mic", few)
             facts[f"mic_megabytes_{height}"] = mic
-            facts[f"mic_blow_up_{height}"] = mic / results.at(f"7-{height}", CTPS, few)
-    facts["mic_growth"] = results.at(f"7-{HIGH}", "mic", few) / results.at(f"7-{LOW}", "mic", few)
-    facts["ops_index_growth"] = results.at("height-ops", "ops", HIGH) / results.at("height-ops", "ops", LOW)
+            facts[f"mic_blow_up_{height}"] = mic / results.get_median(f"7-{height}", CTPS, few)
+    facts["mic_growth"] = results.get_median(f"7-{HIGH}", "mic", few) / results.get_median(f"7-{LOW}", "mic", few)
+    facts["ops_index_growth"] = results.get_median("height-ops", "ops", HIGH) / results.get_median(
+        "height-ops", "ops", LOW
+    )
     index = [facts[f"ops_index_bytes_{HIGH}_{size}"] for size in (few, n)]
     facts["ops_index_over_subscriptions"] = index[1] / index[0]
     rates = sorted(results.curves["8d"][CTPS].items())
     facts["rate_growth"] = rates[-1][1].median / rates[0][1].median
-    over = [results.at(f"8-{HIGH}", CTPS, size) for size in (few, n)]
+    over = [results.get_median(f"8-{HIGH}", CTPS, size) for size in (few, n)]
     facts["growth_over_subscriptions"] = over[1] / over[0]
 
 
-def _charts(results: _Results, sizes: CtpsSizes) -> tuple[Chart, ...]:
+def _build_charts(results: _Results, sizes: CtpsSizes) -> tuple[Chart, ...]:
     number, time, memory = "subscriptions", "ms for 1,000 events", "MB"
     charts = [
-        Chart("figure-7a", f"Memory, height {LOW}", number, memory, results.lines(f"7-{LOW}"), log_y=True),
-        Chart("figure-7b", f"Memory, height {HIGH}", number, memory, results.lines(f"7-{HIGH}"), log_y=True),
-        Chart("figure-7-ops", "OPS: its index over height", "height", memory, results.lines("height-ops"), log_y=True),
-        Chart("figure-8ab", f"Time, height {LOW}", number, time, results.lines(f"8-{LOW}"), log_y=True),
-        Chart("figure-8c", f"Time, height {HIGH}", number, time, results.lines(f"8-{HIGH}"), log_y=True),
-        Chart("figure-8d", f"CTPS over the match rate, {sizes.most:,}", "% that match", time, results.lines("8d")),
-        Chart("height", f"Time over height, {sizes.most:,}", "height", time, results.lines("height"), log_y=True),
+        Chart("figure-7a", f"Memory, height {LOW}", number, memory, results.list_lines(f"7-{LOW}"), log_y=True),
+        Chart("figure-7b", f"Memory, height {HIGH}", number, memory, results.list_lines(f"7-{HIGH}"), log_y=True),
+        Chart(
+            "figure-7-ops", "OPS: its index over height", "height", memory, results.list_lines("height-ops"), log_y=True
+        ),
+        Chart("figure-8ab", f"Time, height {LOW}", number, time, results.list_lines(f"8-{LOW}"), log_y=True),
+        Chart("figure-8c", f"Time, height {HIGH}", number, time, results.list_lines(f"8-{HIGH}"), log_y=True),
+        Chart("figure-8d", f"CTPS over the match rate, {sizes.most:,}", "% that match", time, results.list_lines("8d")),
+        Chart("height", f"Time over height, {sizes.most:,}", "height", time, results.list_lines("height"), log_y=True),
     ]
     if sizes.large:
-        large = results.lines(f"8-{HIGH}-large")
+        large = results.list_lines(f"8-{HIGH}-large")
         charts.append(Chart("large", f"Time, height {HIGH}", number, time, large, log_x=True, log_y=True))
     return tuple(charts)
 

@@ -33,14 +33,14 @@ def draw_rated(n: int, *, height: int, rate: float, seed: int) -> list[tuple[str
 
 
 def _test(of: int, height: int, chance: float, rng: Generator) -> Test:
-    name = _node(f"name{of}", height, chance, rng)
+    name = _draw_node(f"name{of}", height, chance, rng)
     if of < CONCEPTS:
-        return Test(name, IsA(_node(f"kind{of}", height, chance, rng), f"kind{of}"))
+        return Test(name, IsA(_draw_node(f"kind{of}", height, chance, rng), f"kind{of}"))
     low = float(rng.random() * (1 - chance))
     return Test(name, Range(low, low + chance))
 
 
-def _node(word: str, height: int, chance: float, rng: Generator) -> str:
+def _draw_node(word: str, height: int, chance: float, rng: Generator) -> str:
     """Draw a node that a random leaf is below with this chance: the root, or a node of any lower level."""
     lower = sum(1 / WIDTH**level for level in range(1, height + 1)) / height
     if rng.random() < (chance - lower) / (1 - lower):

@@ -70,7 +70,7 @@ def measure_index(name: str, ranges: Ranges, *, repeat: int) -> IndexCost | None
     except (MemoryError, TidingsError):
         return None
     extra = _check_answers(name, core, table, ranges)
-    seconds = _by_processor(lambda: [core.match(table, event) for event in ranges.events], repeat)
+    seconds = _time_by_processor(lambda: [core.match(table, event) for event in ranges.events], repeat)
     order = np.random.default_rng(0).permutation(rows)
     delete = measure_seconds(lambda: core.delete(table, order), Clock.PROCESSOR)
     by, each = 1e3 / len(ranges.events), 1e6 / ranges.count
@@ -78,7 +78,7 @@ def measure_index(name: str, ranges: Ranges, *, repeat: int) -> IndexCost | None
     return IndexCost(to_figure(seconds, "ms", by=by), *changes, extra)
 
 
-def _by_processor(work: Callable[[], object], repeat: int) -> list[float]:
+def _time_by_processor(work: Callable[[], object], repeat: int) -> list[float]:
     return time_repeats(work, repeat=repeat, budget_s=math.inf, warm_up=False, clock=Clock.PROCESSOR)
 
 
@@ -104,27 +104,27 @@ def _check_answers(name: str, core: RangeIndex, table: RangeTable, ranges: Range
     return extra / total if total else 0.0
 
 
-def engine_taken(ranges: Ranges, *, repeat: int) -> Figure:
+def measure_engine(ranges: Ranges, *, repeat: int) -> Figure:
     """Measure the engine on the same subscriptions and events, in one batch; milliseconds for an event."""
     from tidings.matcher import Matcher
     from tidings.model import Schema
 
     names = [f"a{m}" for m in range(len(ranges.lows))]
     matcher = Matcher(schema=Schema(dict.fromkeys(names, "number")))
-    matcher.add_many(_columns(ranges, names))
+    matcher.add_many(_to_columns(ranges, names))
     matcher.settle()
-    events = _events(ranges.batch, names)
+    events = _to_event_table(ranges.batch, names)
     for at, event in enumerate(ranges.events[:CHECKED]):
         ids = matcher.match_many(events.slice(at, 1)).ids
         if sorted(ids) != find_accepted(ranges, event).tolist():
             msg = f"the engine is wrong on event {at}"
             raise TidingsError(msg)
     matcher.match_many(events)
-    seconds = _by_processor(lambda: matcher.match_many(events), repeat)
+    seconds = _time_by_processor(lambda: matcher.match_many(events), repeat)
     return to_figure(seconds, "ms", by=1e3 / BATCH)
 
 
-def _columns(ranges: Ranges, names: list[str]) -> Any:
+def _to_columns(ranges: Ranges, names: list[str]) -> Any:
     import pyarrow as pa
 
     columns: dict[str, Any] = {"id": pa.array(np.arange(ranges.count))}
@@ -136,7 +136,7 @@ def _columns(ranges: Ranges, names: list[str]) -> Any:
     return pa.table(columns)
 
 
-def _events(events: NDArray[np.float64], names: list[str]) -> Any:
+def _to_event_table(events: NDArray[np.float64], names: list[str]) -> Any:
     import pyarrow as pa
 
     return pa.table(
@@ -144,7 +144,7 @@ def _events(events: NDArray[np.float64], names: list[str]) -> Any:
     )
 
 
-def plans_taken(ranges: Ranges, *, repeat: int) -> dict[str, Figure]:
+def measure_plans(ranges: Ranges, *, repeat: int) -> dict[str, Figure]:
     """Measure HEM by its near-optimal plan, by the optimal one, and by the optimal one with the search for it."""
     table = RangeTable.from_ends(ranges.lows, ranges.highs, ranges.ends)
     rows = np.arange(ranges.count, dtype=np.int32)

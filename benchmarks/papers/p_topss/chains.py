@@ -52,7 +52,7 @@ class Space:
         """Return how many states there are."""
         return len(self.after)
 
-    def symbols(self, names: Sequence[str], kinds: NDArray[np.int64]) -> NDArray[np.int64]:
+    def to_symbols(self, names: Sequence[str], kinds: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the symbols of events, each given by its place among names; names of no filter are anything else."""
         return np.array([self.labels.get(name, self.labels["*"]) for name in names], np.int64)[kinds]
 
@@ -71,7 +71,7 @@ class Space:
         return np.bincount(before * kinds + symbols, minlength=self.after.size).reshape(self.after.shape)
 
 
-def space_of(pattern: Pattern, mode: Mode, schema: Schema | None = None) -> Space:
+def build_space(pattern: Pattern, mode: Mode, schema: Schema | None = None) -> Space:
     """Return a pattern's own automaton: the paper's generated model."""
     made = determinise(pattern, mode, Vocabulary(schema))
     if isinstance(made, NotDeterministic):
@@ -86,10 +86,10 @@ def space_of(pattern: Pattern, mode: Mode, schema: Schema | None = None) -> Spac
 
 def generate_space(mode: Mode) -> Space:
     """Return five states and the initial one; the symbols are 0 for any day and 1 for a hot one."""
-    return space_of(parse_pattern(TEXT), mode)
+    return build_space(parse_pattern(TEXT), mode)
 
 
-def hand_made(mode: Mode) -> Space:
+def build_hand_made(mode: Mode) -> Space:
     """Return the 1,365 words of up to five days over four bands; the symbols are the bands, and `UNKNOWN`.
 
     A day without a reading says nothing of the days before it, so the word begins anew: that is what the words of
@@ -106,7 +106,7 @@ def hand_made(mode: Mode) -> Space:
     return Space(after, np.array([word == match for word in words]))
 
 
-def bands_of(celsius: NDArray[np.float64]) -> NDArray[np.int64]:
+def find_bands(celsius: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the band of each day, 0 the hottest; `UNKNOWN` without a reading."""
     cooler = sum((celsius <= degrees).astype(np.int64) for degrees in BANDS)
     return np.where(np.isnan(celsius), UNKNOWN, cooler)
@@ -118,7 +118,7 @@ def bands_of(celsius: NDArray[np.float64]) -> NDArray[np.int64]:
 def compute_printed(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
     """Return the paper's sum of powers for 1 to `most` events; it may exceed 1, and states never entered have 0."""
     arrived = np.bincount(space.after.ravel(), weights=moves.ravel(), minlength=len(space))
-    share = _shares(moves, arrived)
+    share = _compute_shares(moves, arrived)
     reach, total, rows = space.final.astype(np.float64), np.zeros(len(space)), []
     for _ in range(most):
         reach = (share * reach[space.after]).sum(axis=1)
@@ -127,14 +127,14 @@ def compute_printed(space: Space, moves: NDArray[np.int64], most: int) -> NDArra
     return np.array(rows)
 
 
-def exactly(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
+def compute_exactly(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
     """Return the paper's other formula, the n-th power alone: a match after exactly n events."""
     return np.diff(compute_printed(space, moves, most), axis=0, prepend=0.0)
 
 
-def first_passage(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
+def compute_first_passage(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
     """Return the probability of a match within 1 to `most` events; states never left have 0."""
-    share = _shares(moves, moves.sum(axis=1))
+    share = _compute_shares(moves, moves.sum(axis=1))
     hit, reached, rows = space.final[space.after], np.zeros(len(space)), []
     for _ in range(most):
         reached = (share * np.where(hit, 1.0, reached[space.after])).sum(axis=1)
@@ -142,14 +142,14 @@ def first_passage(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[
     return np.array(rows)
 
 
-def dense(space: Space, moves: NDArray[np.int64]) -> NDArray[np.float64]:
+def to_dense(space: Space, moves: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the paper's matrix P, states by states: what its formulas raise to a power."""
     arrived = np.bincount(space.after.ravel(), weights=moves.ravel(), minlength=len(space))
     matrix = np.zeros((len(space), len(space)))
-    np.add.at(matrix, (np.arange(len(space))[:, None], space.after), _shares(moves, arrived))
+    np.add.at(matrix, (np.arange(len(space))[:, None], space.after), _compute_shares(moves, arrived))
     return matrix
 
 
-def _shares(moves: NDArray[np.int64], totals: NDArray[np.float64]) -> NDArray[np.float64]:
+def _compute_shares(moves: NDArray[np.int64], totals: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the moves over the totals of their states, 0 where a state has none."""
     return np.divide(moves, totals[:, None], out=np.zeros(moves.shape), where=totals[:, None] > 0)

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from benchmarks.papers.p_topss.chains import Space, compute_printed, space_of
-from benchmarks.papers.p_topss.ours import cells_of, chances, train_model
+from benchmarks.papers.p_topss.chains import Space, build_space, compute_printed
+from benchmarks.papers.p_topss.ours import build_cells, compute_chances, train_model
 from benchmarks.papers.p_topss.predicting import (
     LOOKAHEADS,
     THRESHOLDS,
     Alarms,
-    alarms,
-    constant,
+    build_constant,
+    build_threshold_lines,
+    compute_skill,
+    count_alarms,
     count_outcomes,
-    over_thresholds,
-    skill,
-    square_errors,
+    sum_square_errors,
 )
 from tidings.bench.harness.studies import Chart, Line, Study
 from tidings.bench.workloads.composites import IRRELEVANT, composites, name_of, publications
@@ -70,9 +70,9 @@ class Tested:
     def note(self, p: NDArray[np.float64], states: NDArray[np.int32], space: Space) -> None:
         """Add the alarms and errors of one subscription's forecasts."""
         outcomes = count_outcomes(states, space.final[states], len(space))
-        self.alarms = self.alarms + alarms(p, outcomes)
-        self.errors += square_errors(p, outcomes)
-        self.base += square_errors(constant(outcomes.base, outcomes), outcomes)
+        self.alarms = self.alarms + count_alarms(p, outcomes)
+        self.errors += sum_square_errors(p, outcomes)
+        self.base += sum_square_errors(build_constant(outcomes.base, outcomes), outcomes)
 
 
 Results: TypeAlias = dict[tuple[str, str], Tested]
@@ -95,7 +95,7 @@ def measure_figure_10(n: int, *, seed: int, say: Callable[[str], None]) -> Study
         f"Figure 10: {n} patterns in `{MODE}`, N_pm = N_fm = {QUOTA}, {len(train['uniform']):,} events to train on,"
         f" {len(test['1:1']):,} to test on, {len(test['1:4']):,} with four times as many partial matches"
     ]
-    return Study(TITLE, _charts(results), _facts(results), tuple(notes))
+    return Study(TITLE, _build_charts(results), _compute_facts(results), tuple(notes))
 
 
 def _stream(patterns: list[Pattern], shape: Shape, ratio: int, seed: int) -> Stream:
@@ -110,7 +110,7 @@ def _forecast(
         tests = {"gaussian": test["1:1"]} if shape == "gaussian" else test
         for space, p in _train(who, patterns, stream):
             for name, other in tests.items():
-                results[who, name].note(p, space.walk(_symbols(space, other)), space)
+                results[who, name].note(p, space.walk(_to_symbols(space, other)), space)
 
 
 def _train(who: str, patterns: list[Pattern], stream: Stream) -> Iterator[tuple[Space, NDArray[np.float64]]]:
@@ -118,34 +118,36 @@ def _train(who: str, patterns: list[Pattern], stream: Stream) -> Iterator[tuple[
     if who == "ours":
         model = train_model(patterns, stream.table(), MODE)
         for number in range(len(patterns)):
-            yield cells_of(model, str(number)), chances(model, str(number), len(LOOKAHEADS))
+            yield build_cells(model, str(number)), compute_chances(model, str(number), len(LOOKAHEADS))
         return
     for pattern in patterns:
-        space = space_of(pattern, MODE, SCHEMA)
-        symbols = _symbols(space, stream)
+        space = build_space(pattern, MODE, SCHEMA)
+        symbols = _to_symbols(space, stream)
         yield space, compute_printed(space, space.count_moves(symbols, space.walk(symbols)), len(LOOKAHEADS))
 
 
-def _symbols(space: Space, stream: Stream) -> NDArray[np.int64]:
-    return space.symbols([name_of(number) for number in range(POOL + IRRELEVANT)], stream.types)
+def _to_symbols(space: Space, stream: Stream) -> NDArray[np.int64]:
+    return space.to_symbols([name_of(number) for number in range(POOL + IRRELEVANT)], stream.types)
 
 
 # Facts -----------------------------------------------------------------------------------------
 
 
-def _facts(results: Results) -> dict[str, float]:
+def _compute_facts(results: Results) -> dict[str, float]:
     facts: dict[str, float] = {}
     for who in WHO:
         same, more, gaussian = (results[who, name].alarms for name in ("1:1", "1:4", "gaussian"))
         low, middle, high = (_pool_alarms(same)[place] for place in (1, THRESHOLDS.index(0.5), -1))
         facts |= {
-            f"{who}_precision_over_lookahead": _over(_mean(same.precision[-1]), _mean(same.precision[0])),
-            f"{who}_precision_over_threshold": _over(high, low),
-            f"{who}_precision_settles": _over(high - middle, middle - low),
-            f"{who}_precision_over_partial": _over(_mean(more.precision), _mean(same.precision)),
-            f"{who}_precision_gaussian": _over(_mean(gaussian.precision), _mean(same.precision)),
-            f"{who}_precision_converges": _apart(same.precision[:, THRESHOLDS.index(0.9)]),
-            f"{who}_synthetic_skill": float(skill(results[who, "1:1"].errors, results[who, "1:1"].base).min()),
+            f"{who}_precision_over_lookahead": _divide(
+                _compute_mean(same.precision[-1]), _compute_mean(same.precision[0])
+            ),
+            f"{who}_precision_over_threshold": _divide(high, low),
+            f"{who}_precision_settles": _divide(high - middle, middle - low),
+            f"{who}_precision_over_partial": _divide(_compute_mean(more.precision), _compute_mean(same.precision)),
+            f"{who}_precision_gaussian": _divide(_compute_mean(gaussian.precision), _compute_mean(same.precision)),
+            f"{who}_precision_converges": _compute_distance(same.precision[:, THRESHOLDS.index(0.9)]),
+            f"{who}_synthetic_skill": float(compute_skill(results[who, "1:1"].errors, results[who, "1:1"].base).min()),
         }
     return facts
 
@@ -157,17 +159,17 @@ def _pool_alarms(alarms: Alarms) -> NDArray[np.float64]:
     return together[last]
 
 
-def _mean(precision: NDArray[np.float64]) -> float:
+def _compute_mean(precision: NDArray[np.float64]) -> float:
     """Return the mean over thresholds above 0, where there are alarms."""
     numbers = precision[..., 1:][~np.isnan(precision[..., 1:])]
     return float(numbers.mean()) if len(numbers) else float("nan")
 
 
-def _over(mine: float, other: float) -> float:
+def _divide(mine: float, other: float) -> float:
     return float(mine) / float(other) if other else float("nan")
 
 
-def _apart(values: NDArray[np.float64]) -> float:
+def _compute_distance(values: NDArray[np.float64]) -> float:
     numbers = values[~np.isnan(values)]
     return float(np.ptp(numbers)) if len(numbers) else float("nan")
 
@@ -175,13 +177,13 @@ def _apart(values: NDArray[np.float64]) -> float:
 # Charts ----------------------------------------------------------------------------------------
 
 
-def _charts(results: Results) -> tuple[Chart, ...]:
+def _build_charts(results: Results) -> tuple[Chart, ...]:
     made = []
     for who, name in WHO.items():
         lines = [
             Line(f"{ratio} full to partial, {line.name}", line.points)
             for ratio in RATIOS
-            for line in over_thresholds(results[who, ratio].alarms.precision, (1, 5, 10))
+            for line in build_threshold_lines(results[who, ratio].alarms.precision, (1, 5, 10))
         ]
         title = f"{name}: precision, with more partial matches than in training"
         made.append(Chart(f"figure-10a-{who}", title, "threshold", "precision", tuple(lines)))
@@ -193,7 +195,9 @@ def _charts(results: Results) -> tuple[Chart, ...]:
                 ("false alarms", alarms.false),
             ):
                 key = f"figure-10{letter}-{who}-{measure.replace(' alarms', '')}"
-                made.append(Chart(key, f"{name}: {measure}, {words}", "threshold", measure, over_thresholds(values)))
+                made.append(
+                    Chart(key, f"{name}: {measure}, {words}", "threshold", measure, build_threshold_lines(values))
+                )
     return tuple(made)
 
 

@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from benchmarks.papers.p_topss import heat
-from benchmarks.papers.p_topss.chains import dense
-from benchmarks.papers.p_topss.folds import FORMULAS, GROUPS, MODES, FoldResult, deal_cities, models, validate_model
+from benchmarks.papers.p_topss.chains import to_dense
+from benchmarks.papers.p_topss.folds import (
+    FORMULAS,
+    GROUPS,
+    MODES,
+    FoldResult,
+    build_models,
+    deal_cities,
+    validate_model,
+)
 from benchmarks.papers.p_topss.ours import ENTRANTS, OURS, follow_cities
-from benchmarks.papers.p_topss.predicting import LOOKAHEADS, THRESHOLDS, over_thresholds, skill
+from benchmarks.papers.p_topss.predicting import LOOKAHEADS, THRESHOLDS, build_threshold_lines, compute_skill
 from tidings.bench.harness.studies import Chart, Line, Study
 from tidings.bench.harness.timing import Clock, Figure, measure_seconds
 
@@ -56,7 +64,7 @@ FACTS = (*(f"heat_{mode}_{name}" for mode in MODES for name in CLAIMED), "heat_s
 
 def measure_figure_11(*, seed: int, say: Callable[[str], None], real: bool = True) -> Study:
     """Return charts, facts and notes; without the archive, or without real data, the facts are NaN."""
-    if not real or not heat.present():
+    if not real or not heat.is_present():
         facts = dict.fromkeys(FACTS, float("nan"))
         return Study(TITLE, (), facts, ("no temperatures here (set TIDINGS_DATA): Figure 11 was left out",))
     cities, cleaning = heat.read()
@@ -66,15 +74,15 @@ def measure_figure_11(*, seed: int, say: Callable[[str], None], real: bool = Tru
     notes = [f"temperatures: {line.strip()}" for line in cleaning.format_lines()]
     for mode in MODES:
         say(f"figure 11: `{mode}`")
-        paper = models(parts, mode)
-        results = {**_paper(paper), **follow_cities(parts, mode)}
-        charts += _charts(results, mode)
-        facts |= {f"heat_{mode}_{name}": value for name, value in _facts(results).items()}
-        notes += _notes(results, mode)
-    return Study(TITLE, tuple(charts), {**facts, **_costs(paper)}, tuple(notes))
+        paper = build_models(parts, mode)
+        results = {**_describe_paper(paper), **follow_cities(parts, mode)}
+        charts += _build_charts(results, mode)
+        facts |= {f"heat_{mode}_{name}": value for name, value in _compute_facts(results).items()}
+        notes += _write_notes(results, mode)
+    return Study(TITLE, tuple(charts), {**facts, **_compare_costs(paper)}, tuple(notes))
 
 
-def _paper(paper: dict[str, Walked]) -> Results:
+def _describe_paper(paper: dict[str, Walked]) -> Results:
     return {
         (f"{name}, {formula}", group): validate_model(model, estimate, group)
         for name, model in paper.items()
@@ -86,22 +94,24 @@ def _paper(paper: dict[str, Walked]) -> Results:
 # Facts -----------------------------------------------------------------------------------------
 
 
-def _facts(results: Results) -> dict[str, float]:
+def _compute_facts(results: Results) -> dict[str, float]:
     """Return the facts that decide the claims; of several folds and groups, the least favourable."""
     generated, made = (pool_alarms(results, name) for name in (GENERATED, HAND_MADE))
     powers = [pool_alarms(results, f"{model}, n-th power alone") for model in ("generated", "hand-made")]
     return {
-        "true_alarms": _ratio(generated.true, made.true),
-        "false_alarms": _ratio(generated.false, made.false),
-        "silent_from": _silent(made) - _silent(generated),
+        "true_alarms": _compute_ratio(generated.true, made.true),
+        "false_alarms": _compute_ratio(generated.false, made.false),
+        "silent_from": _find_silence(made) - _find_silence(generated),
         "true_above_09": float(max(alarms.true[:, -1].max() for alarms in (generated, made))),
         "true_above_09_exactly": float(max(alarms.true[:, -1].max() for alarms in powers)),
-        "precision": _mean_precision(generated) - _mean_precision(made),
-        "skill_of_base": min(float(skill(fold.errors, fold.base_of_test).min()) for fold in _folds(results, OURS)),
-        "skill_of_training_base": min(
-            float(skill(fold.errors, fold.base_of_training).min()) for fold in _folds(results, OURS)
+        "precision": _compute_mean_precision(generated) - _compute_mean_precision(made),
+        "skill_of_base": min(
+            float(compute_skill(fold.errors, fold.base_of_test).min()) for fold in _list_folds(results, OURS)
         ),
-        "skill_of_printed": min(over_lookaheads(own, other) for own, other in against_printed(results, OURS)),
+        "skill_of_training_base": min(
+            float(compute_skill(fold.errors, fold.base_of_training).min()) for fold in _list_folds(results, OURS)
+        ),
+        "skill_of_printed": min(compute_overall_skill(own, other) for own, other in pair_with_printed(results, OURS)),
     }
 
 
@@ -110,54 +120,54 @@ def pool_alarms(results: Results, name: str) -> Alarms:
     return reduce(add, (fold.alarms for fold in results[name, "together"]))
 
 
-def _folds(results: Results, name: str) -> Iterator[FoldResult]:
+def _list_folds(results: Results, name: str) -> Iterator[FoldResult]:
     for group in GROUPS:
         yield from results[name, group]
 
 
-def against_printed(results: Results, name: str) -> Iterator[tuple[FoldResult, FoldResult]]:
+def pair_with_printed(results: Results, name: str) -> Iterator[tuple[FoldResult, FoldResult]]:
     """Yield each fold of an entrant beside that of the generated model with the formulas as printed."""
-    yield from zip(_folds(results, name), _folds(results, GENERATED), strict=True)
+    yield from zip(_list_folds(results, name), _list_folds(results, GENERATED), strict=True)
 
 
-def over_lookaheads(mine: FoldResult, other: FoldResult) -> float:
+def compute_overall_skill(mine: FoldResult, other: FoldResult) -> float:
     """Return the skill of one against another, the errors of all lookaheads added up."""
-    return float(skill(mine.errors.sum(), other.errors.sum()))
+    return float(compute_skill(mine.errors.sum(), other.errors.sum()))
 
 
-def _ratio(mine: NDArray[np.int64], other: NDArray[np.int64]) -> float:
+def _compute_ratio(mine: NDArray[np.int64], other: NDArray[np.int64]) -> float:
     """Return how many times another's alarms these are, over all lookaheads and thresholds above 0."""
     return float(mine[:, 1:].sum() / other[:, 1:].sum())
 
 
-def _silent(alarms: Alarms) -> float:
+def _find_silence(alarms: Alarms) -> float:
     """Return the mean threshold from which no alarm is raised, over the longer lookaheads; 1 where one always is."""
     steps = np.append(THRESHOLDS, 1.0)
     return float(np.mean([steps[np.flatnonzero(np.append(row, 0) == 0)[0]] for row in alarms.all[FAR]]))
 
 
-def _mean_precision(alarms: Alarms) -> float:
+def _compute_mean_precision(alarms: Alarms) -> float:
     """Return the mean precision over the longer lookaheads and thresholds above 0, where there are alarms."""
     return float(np.nanmean(alarms.precision[FAR, 1:]))
 
 
-def _costs(paper: dict[str, Walked]) -> dict[str, float]:
+def _compare_costs(paper: dict[str, Walked]) -> dict[str, float]:
     """Return how many times the states and the time of the generated model the hand-made one has.
 
     The time is that of the sum of ten powers of P, as the paper multiplies them: whole matrices.
     """
     seconds = []
     for model in paper.values():
-        matrix = dense(model.space, model.training(list(model.counts)))
+        matrix = to_dense(model.space, model.sum_counts(list(model.counts)))
         times = 1 if len(matrix) > 100 else 100  # six states take microseconds
         seconds.append(
-            min(measure_seconds(lambda matrix=matrix: _powers(matrix), Clock.PROCESSOR) for _ in range(times))
+            min(measure_seconds(lambda matrix=matrix: _compute_powers(matrix), Clock.PROCESSOR) for _ in range(times))
         )
     sizes = [len(model.space) for model in paper.values()]
     return {"heat_states": sizes[1] / sizes[0], "heat_time": seconds[1] / max(seconds[0], 1e-9)}
 
 
-def _powers(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def _compute_powers(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     power = total = matrix
     for _ in LOOKAHEADS[1:]:
         power = power @ matrix
@@ -168,7 +178,7 @@ def _powers(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 # Charts ----------------------------------------------------------------------------------------
 
 
-def _charts(results: Results, mode: Mode) -> list[Chart]:
+def _build_charts(results: Results, mode: Mode) -> list[Chart]:
     made = []
     for letters, name in (("abc", GENERATED), ("def", HAND_MADE), ("ghi", OURS)):
         alarms = pool_alarms(results, name)
@@ -179,29 +189,29 @@ def _charts(results: Results, mode: Mode) -> list[Chart]:
             strict=True,
         ):
             title = f"{name}, `{mode}`: {measure}"
-            made.append(Chart(f"figure-11{letter}-{mode}", title, "threshold", measure, over_thresholds(values)))
-    made += [_skills(results, mode, group) for group in GROUPS]
+            made.append(Chart(f"figure-11{letter}-{mode}", title, "threshold", measure, build_threshold_lines(values)))
+    made += [_list_skills(results, mode, group) for group in GROUPS]
     return made
 
 
-def _skills(results: Results, mode: Mode, group: str) -> Chart:
+def _list_skills(results: Results, mode: Mode, group: str) -> Chart:
     """Return Brier skill against the base rate over the lookahead, its bars from the worst fold to the best."""
     lines = []
     for name, where in results:
         if where == group and "power" not in name:
-            folds = np.array([skill(fold.errors, fold.base_of_test) for fold in results[name, where]])
+            folds = np.array([compute_skill(fold.errors, fold.base_of_test) for fold in results[name, where]])
             lines.append(Line(name, tuple((n, Figure("", tuple(folds[:, n - 1].tolist()))) for n in LOOKAHEADS)))
     title = f"Brier skill against the base rate of the cities forecast, `{mode}`, {group}: median of five folds"
     return Chart(f"figure-11-skill-{mode}-{group.lower()}", title, "days ahead", "skill", tuple(lines))
 
 
-def _notes(results: Results, mode: Mode) -> list[str]:
+def _write_notes(results: Results, mode: Mode) -> list[str]:
     """Return a line for each entrant of ours and group: the skill of each fold against the formulas as printed."""
     notes = []
     for name in ENTRANTS:
         for group in GROUPS:
             pairs = list(zip(results[name, group], results[GENERATED, group], strict=True))
-            skills = ", ".join(f"{over_lookaheads(*pair):+.3f}" for pair in pairs)
+            skills = ", ".join(f"{compute_overall_skill(*pair):+.3f}" for pair in pairs)
             notes.append(f"heat, `{mode}`, {group}: {name} against the generated model as printed, by fold: {skills}")
     return notes
 

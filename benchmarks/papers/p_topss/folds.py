@@ -15,22 +15,22 @@ from numpy.typing import NDArray
 
 from benchmarks.papers.p_topss.chains import (
     Space,
-    bands_of,
+    build_hand_made,
+    compute_exactly,
+    compute_first_passage,
     compute_printed,
-    exactly,
-    first_passage,
+    find_bands,
     generate_space,
-    hand_made,
 )
 from benchmarks.papers.p_topss.predicting import (
     LOOKAHEADS,
     Alarms,
     Outcomes,
-    alarms,
-    constant,
+    add_outcomes,
+    build_constant,
+    count_alarms,
     count_outcomes,
-    square_errors,
-    together,
+    sum_square_errors,
 )
 from tidings.model.patterns import Mode
 
@@ -58,7 +58,7 @@ class Walked:
     counts: dict[Part, Any]
     seen: dict[Part, Outcomes]
 
-    def training(self, part_of: list[Part]) -> Any:
+    def sum_counts(self, part_of: list[Part]) -> Any:
         """Return the counts of several parts together."""
         first, *rest = (self.counts[part] for part in part_of)
         for counts in rest:
@@ -97,7 +97,7 @@ def walk_cities(
         read = [symbols_of(city) for city in cities]
         states = [space.walk(symbols) for symbols in read]
         counts[part] = sum(space.count_moves(*both) for both in zip(read, states, strict=True))
-        outcomes[part] = together(count_outcomes(mine, space.final[mine], len(space)) for mine in states)
+        outcomes[part] = add_outcomes(count_outcomes(mine, space.final[mine], len(space)) for mine in states)
     return Walked(space, counts, outcomes)
 
 
@@ -109,14 +109,14 @@ def validate_model(model: Walked, estimate: Estimate, group: str) -> list[FoldRe
 def _fold(model: Walked, estimate: Estimate, groups: tuple[str, ...], fold: int) -> FoldResult:
     parts = [part for part in model.seen if part[0] in groups]
     rest = [part for part in parts if part[1] != fold]
-    test = together(model.seen[part] for part in parts if part[1] == fold)
-    trained = together(model.seen[part] for part in rest)
-    p = estimate(model.space, model.training(rest), len(LOOKAHEADS))
+    test = add_outcomes(model.seen[part] for part in parts if part[1] == fold)
+    trained = add_outcomes(model.seen[part] for part in rest)
+    p = estimate(model.space, model.sum_counts(rest), len(LOOKAHEADS))
     return FoldResult(
-        alarms(p, test),
-        square_errors(p, test),
-        square_errors(constant(trained.base, test), test),
-        square_errors(constant(test.base, test), test),
+        count_alarms(p, test),
+        sum_square_errors(p, test),
+        sum_square_errors(build_constant(trained.base, test), test),
+        sum_square_errors(build_constant(test.base, test), test),
         test.decided.sum(axis=1),
     )
 
@@ -124,22 +124,22 @@ def _fold(model: Walked, estimate: Estimate, groups: tuple[str, ...], fold: int)
 # The chains in numpy ---------------------------------------------------------------------------
 
 
-def hot_of(city: CityTemperatures) -> NDArray[np.int64]:
+def find_hot_days(city: CityTemperatures) -> NDArray[np.int64]:
     """Return 1 for hot days."""
     return city.hot.astype(np.int64)
 
 
-def models(parts: dict[Part, list[CityTemperatures]], mode: Mode) -> dict[str, Walked]:
+def build_models(parts: dict[Part, list[CityTemperatures]], mode: Mode) -> dict[str, Walked]:
     """Return the paper's two models, followed through the cities."""
     return {
-        "generated": walk_cities(generate_space(mode), hot_of, parts),
-        "hand-made": walk_cities(hand_made(mode), lambda city: bands_of(city.celsius), parts),
+        "generated": walk_cities(generate_space(mode), find_hot_days, parts),
+        "hand-made": walk_cities(build_hand_made(mode), lambda city: find_bands(city.celsius), parts),
     }
 
 
 FORMULAS: dict[str, Estimate] = {
     "as printed": compute_printed,
-    "first passage": first_passage,
-    "n-th power alone": exactly,
+    "first passage": compute_first_passage,
+    "n-th power alone": compute_exactly,
 }
 """How probabilities are made of counts: sections 5.2.2 (b) and, last, (a)."""

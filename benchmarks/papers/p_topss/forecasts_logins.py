@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 import tidings as td
-from benchmarks.papers.p_topss.logins import LOGS, MINUTE, PATTERNS, detector, plant_attacks, read, table
+from benchmarks.papers.p_topss.logins import LOGS, MINUTE, PATTERNS, build_detector, build_table, plant_attacks, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,12 +45,12 @@ class PatternForecasts:
 def forecast(logins: list[Login], horizon: str, estimator: str = "both") -> dict[str, PatternForecasts]:
     """Let a detector learn and forecast through a log; return each pattern's forecasts and what became of them."""
     first = len(logins) // BEGINNING
-    model = td.train(detector(), table(logins[:first]), estimator=estimator, horizons=[horizon])
+    model = td.train(build_detector(), build_table(logins[:first]), estimator=estimator, horizons=[horizon])
     watch = td.Detector(model=model, learn=True)
     for name, text in PATTERNS.items():
         watch.add(name, text, horizon=horizon, tell="every")
     logins = logins[first:]
-    detections = watch.detect_many(table(logins))
+    detections = watch.detect_many(build_table(logins))
     matches: dict[str, list[int]] = {name: [] for name in PATTERNS}
     for detection in detections:
         matches[detection.pattern].append(max(detection.events))
@@ -60,7 +60,7 @@ def forecast(logins: list[Login], horizon: str, estimator: str = "both") -> dict
     for name in PATTERNS:
         mine = rows.filter(pc.equal(rows["pattern"], name))
         event, p = mine["event"].to_numpy(), mine["probability"].to_numpy()
-        decided, came = ahead.outcomes(matches[name], horizon)
+        decided, came = ahead.find_outcomes(matches[name], horizon)
         forecasts[name] = PatternForecasts(p[decided[event]], came[event][decided[event]])
     return forecasts
 
@@ -78,7 +78,7 @@ class Ahead:
             mine = np.flatnonzero(self.address == address)
             self.own[mine] = np.arange(len(mine))
 
-    def outcomes(self, matches: Sequence[int], horizon: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def find_outcomes(self, matches: Sequence[int], horizon: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return of each login whether the log shows the whole horizon, and whether its address has a match in it."""
         decided, came = np.zeros((2, len(self.own)), np.bool_)
         measure, most = self._measure(horizon)
@@ -112,25 +112,26 @@ def format_report(names: Sequence[str] = tuple(LOGS)) -> list[str]:
             for horizon in HORIZONS:
                 ours, paper = (forecast(logins, horizon, estimator) for estimator in ("both", "printed"))
                 wanted = PATTERNS if logins is real else ("intrusion",)
-                lines += [_line(title, pattern, horizon, ours[pattern], paper[pattern]) for pattern in wanted]
+                lines += [_format_line(title, pattern, horizon, ours[pattern], paper[pattern]) for pattern in wanted]
     return lines
 
 
-def _line(title: str, pattern: str, horizon: str, ours: PatternForecasts, paper: PatternForecasts) -> str:
+def _format_line(title: str, pattern: str, horizon: str, ours: PatternForecasts, paper: PatternForecasts) -> str:
     head = f"{title}: {pattern} within {horizon}"
     score = td.score(ours.p, ours.y)
     if not score.n or score.base_rate < LEAST:
-        return f"{head}: in {score.n:,} forecasts it came {int(ours.y.sum())} times; the greatest is {_most(ours):.3f}"
+        times = int(ours.y.sum())
+        return f"{head}: in {score.n:,} forecasts it came {times} times; the greatest is {_find_highest(ours):.3f}"
     printed = td.score(paper.p, paper.y)
     text = f"{head}: {score.n:,} forecasts, base rate {score.base_rate:.3f}"
-    return f"{text}; {_scores(score)}; as printed: {_scores(printed)}"
+    return f"{text}; {_format_scores(score)}; as printed: {_format_scores(printed)}"
 
 
-def _scores(score: Score) -> str:
+def _format_scores(score: Score) -> str:
     return f"Brier {score.brier:.4f}, skill {score.skill:+.3f}, AUC {score.auc:.3f}"
 
 
-def _most(forecasts: PatternForecasts) -> float:
+def _find_highest(forecasts: PatternForecasts) -> float:
     return float(forecasts.p.max(initial=0.0))
 
 

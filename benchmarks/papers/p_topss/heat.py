@@ -93,7 +93,7 @@ class Cleaning:
         return [f"{count:>9,}  {name}" for name, count in words.items()]
 
 
-def present() -> bool:
+def is_present() -> bool:
     """Tell whether the archive is available."""
     folder = data_folder()
     return folder is not None and (folder / FOLDER / READINGS).exists()
@@ -102,11 +102,11 @@ def present() -> bool:
 def read() -> tuple[list[CityTemperatures], Cleaning]:
     """Return the cities, in the order of their codes, and what cleaning did."""
     folder = data_folder()
-    if folder is None or not present():
+    if folder is None or not is_present():
         msg = f"there is no `{FOLDER}/{READINGS}`; set {VARIABLE} to the folder that has it"
         raise FileError(msg)
     rows = pq.read_table(folder / FOLDER / READINGS).combine_chunks()
-    return clean_rows(rows, _groups(folder / FOLDER / STATIONS))
+    return clean_rows(rows, _read_groups(folder / FOLDER / STATIONS))
 
 
 def clean_rows(rows: pa.Table, groups: dict[str, str]) -> tuple[list[CityTemperatures], Cleaning]:
@@ -117,18 +117,18 @@ def clean_rows(rows: pa.Table, groups: dict[str, str]) -> tuple[list[CityTempera
     days = dated["date"].to_numpy().astype("datetime64[D]")
     degrees = dated["avg_f"].to_numpy().astype(np.float64)
     real = days >= FIRST_DAY
-    kept, again = _single(owner[real], days[real], degrees[real])
+    kept, again = _keep_single(owner[real], days[real], degrees[real])
     owner, days, degrees = (values[real][kept] for values in (owner, days, degrees))
     celsius = np.where(degrees == MISSING_F, np.nan, (degrees - 32) * 5 / 9)
     names = codes.dictionary.to_pylist()
-    cities = [_city(names[place], groups, days[mine], celsius[mine]) for place, mine in _runs(owner)]
+    cities = [_build_city(names[place], groups, days[mine], celsius[mine]) for place, mine in _find_runs(owner)]
     length = sum(len(city.celsius) for city in cities)
     missing = int(np.isnan(celsius).sum())
     counts = (rows.num_rows - dated.num_rows, int((~real).sum()), *again, missing, length - len(kept), length)
     return sorted(cities, key=lambda city: city.code), Cleaning(rows.num_rows, *counts)
 
 
-def _single(
+def _keep_single(
     owner: NDArray[np.int64], days: NDArray[np.datetime64], degrees: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], tuple[int, int, int]]:
     """Return one row for each day of each city, in order, and how many others were the same, missing or different."""
@@ -143,13 +143,13 @@ def _single(
     return order[first], counts
 
 
-def _runs(owner: NDArray[np.int64]) -> list[tuple[int, slice]]:
+def _find_runs(owner: NDArray[np.int64]) -> list[tuple[int, slice]]:
     """Return for each city its number and its rows."""
     ends = [*(np.flatnonzero(np.diff(owner)) + 1).tolist(), len(owner)]
     return [(int(owner[start]), slice(start, end)) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
-def _city(
+def _build_city(
     code: str, groups: dict[str, str], days: NDArray[np.datetime64], celsius: NDArray[np.float64]
 ) -> CityTemperatures:
     places = (days - days[0]).astype(np.int64)
@@ -158,7 +158,7 @@ def _city(
     return CityTemperatures(code, groups.get(code, "INTL"), days[0], whole)
 
 
-def _groups(path: Path) -> dict[str, str]:
+def _read_groups(path: Path) -> dict[str, str]:
     with path.open(encoding="utf-8", newline="") as lines:
         return {row["code"]: row["group"] for row in csv.DictReader(lines)}
 
@@ -177,7 +177,7 @@ class Hot:
     cities: int
 
 
-def lengths(hot: NDArray[np.bool_]) -> NDArray[np.int64]:
+def count_lengths(hot: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return for each day how many hot days in a row end there."""
     places = np.arange(1, len(hot) + 1)
     return places - np.maximum.accumulate(np.where(hot, 0, places))
@@ -187,7 +187,7 @@ def count_hot(cities: Sequence[CityTemperatures]) -> Hot:
     """Count hot days and matches by the lengths of runs: a check that knows no pattern."""
     totals = np.zeros(5, np.int64)
     for city in cities:
-        run = lengths(city.hot)
+        run = count_lengths(city.hot)
         ends = run[np.append(run[1:] == 0, True)]
         matches = (run >= STEPS).sum()
         again = (run[run > 0] % STEPS == 0).sum()

@@ -110,7 +110,7 @@ def plant_attacks(logins: list[Login]) -> list[Login]:
     return made
 
 
-def table(logins: list[Login], rounds: int = 1) -> pa.Table:
+def build_table(logins: list[Login], rounds: int = 1) -> pa.Table:
     """Return the logins as Arrow columns, so many times one after another."""
     times = np.array([login.at for login in logins], np.int64)
     span = int(times[-1] - times[0]) + 86_400
@@ -121,7 +121,7 @@ def table(logins: list[Login], rounds: int = 1) -> pa.Table:
     )
 
 
-def detector() -> td.Detector:
+def build_detector() -> td.Detector:
     """Return a detector with the three patterns."""
     made = td.Detector()
     for name, text in PATTERNS.items():
@@ -172,11 +172,11 @@ def format_report(most: int) -> list[str]:
     for name in LOGS:
         logins = read(name)
         for title, some in ((name, logins), (f"{name} with planted successes", plant_attacks(logins))):
-            counts = detector().detect_many(table(some)).by_pattern()
+            counts = build_detector().detect_many(build_table(some)).by_pattern()
             agrees(title, counts, count_attacks(some))
             summary = ", ".join(f"{key} {count}" for key, count in counts.items()) or "nothing"
             lines.append(f"{title}: {len(some):,} logins of {len({login.ip for login in some}):,} addresses: {summary}")
-        lines.append(_rate(name, plant_attacks(logins), most))
+        lines.append(_measure_rate(name, plant_attacks(logins), most))
     return lines
 
 
@@ -187,9 +187,9 @@ def agrees(title: str, counts: dict[str, int], right: dict[str, int]) -> None:
         raise RuntimeError(msg)
 
 
-def _rate(name: str, logins: list[Login], most: int) -> str:
+def _measure_rate(name: str, logins: list[Login], most: int) -> str:
     rounds = max(1, most // len(logins))
-    events, attacks = table(logins, rounds), detector()
+    events, attacks = build_table(logins, rounds), build_detector()
     attacks.detect_many(events.slice(0, 300))
     seconds = measure_seconds(lambda: len(attacks.detect_many(events.slice(300))), Clock.PROCESSOR)
     return f"{name}, {rounds} times over: {(events.num_rows - 300) / seconds:,.0f} logins/s with three patterns"

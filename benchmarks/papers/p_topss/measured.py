@@ -49,7 +49,7 @@ class MachineCost:
     transitions: int
 
 
-def machine_of(patterns: list[Pattern]) -> PaperMachine:
+def build_machine(patterns: list[Pattern]) -> PaperMachine:
     """Return the paper's machine."""
     made = PaperMachine()
     for number, pattern in enumerate(patterns):
@@ -57,7 +57,7 @@ def machine_of(patterns: list[Pattern]) -> PaperMachine:
     return made
 
 
-def detector_of(patterns: list[Pattern]) -> td.Detector:
+def build_detector(patterns: list[Pattern]) -> td.Detector:
     """Return ours, compiled."""
     made = td.Detector()
     made.add_many([WrittenPattern(str(number), pattern, Mode.OVERLAP, None) for number, pattern in enumerate(patterns)])
@@ -65,12 +65,12 @@ def detector_of(patterns: list[Pattern]) -> td.Detector:
     return made
 
 
-def paper_states(machine: PaperMachine) -> States:
+def count_paper_states(machine: PaperMachine) -> States:
     """Count the states of the paper's machine."""
     return States(machine.tally.states_shared, machine.tally.states, machine.tally.states_unmerged)
 
 
-def our_states(detector: td.Detector) -> States:
+def count_our_states(detector: td.Detector) -> States:
     """Count the places of ours; each way in which matches end is one too, as the paper's last states are."""
     ((machine, _),) = detector.run.prepare_graph_runs()
     merged = machine.merged
@@ -92,7 +92,7 @@ def stream_of(patterns: list[Pattern], *, pool: int, quota: int, seed: int, shap
     return publications(patterns, shape=shape, partial=quota, full=quota, pool=pool, seed=seed)
 
 
-def paper_taken(machine: PaperMachine, stream: Stream, *, most: int | None = None, repeat: int = 0) -> MachineCost:
+def measure_paper(machine: PaperMachine, stream: Stream, *, most: int | None = None, repeat: int = 0) -> MachineCost:
     """Feed the paper's machine the first events of a stream, or all, then so many times again, which is timed.
 
     Transitions are those of the first time; without repeats it is the time of that, too.
@@ -103,10 +103,10 @@ def paper_taken(machine: PaperMachine, stream: Stream, *, most: int | None = Non
         times = _shift_times(stream, turn)[: len(names)].tolist()
         seconds.append(measure_seconds(lambda times=times: _feed(machine, names, times), Clock.PROCESSOR))
         transitions = transitions or machine.tally.transitions
-    return MachineCost(_each(seconds[bool(repeat) :], len(names)), transitions)
+    return MachineCost(_to_figure(seconds[bool(repeat) :], len(names)), transitions)
 
 
-def our_taken(detector: td.Detector, stream: Stream, *, most: int | None = None, repeat: int = 0) -> MachineCost:
+def measure_ours(detector: td.Detector, stream: Stream, *, most: int | None = None, repeat: int = 0) -> MachineCost:
     """Feed our detector the same, in one table."""
     table = stream.table().slice(0, most)
     seconds, transitions = [], 0
@@ -115,7 +115,7 @@ def our_taken(detector: td.Detector, stream: Stream, *, most: int | None = None,
         events = table.set_column(1, "time", times)
         seconds.append(measure_seconds(lambda events=events: len(detector.detect_many(events)), Clock.PROCESSOR))
         transitions = transitions or detector.transitions
-    return MachineCost(_each(seconds[bool(repeat) :], table.num_rows), transitions)
+    return MachineCost(_to_figure(seconds[bool(repeat) :], table.num_rows), transitions)
 
 
 def _feed(machine: PaperMachine, names: list[str], times: list[int]) -> None:
@@ -127,5 +127,5 @@ def _shift_times(stream: Stream, turn: int) -> NDArray[np.int64]:
     return stream.times + turn * (len(stream) * SECOND)
 
 
-def _each(seconds: list[float], events: int) -> Figure:
+def _to_figure(seconds: list[float], events: int) -> Figure:
     return Figure("us", tuple(second * 1e6 / events for second in seconds))

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import tidings as td
 from benchmarks.papers.p_topss.chains import Space
-from benchmarks.papers.p_topss.folds import GROUPS, Walked, hot_of, validate_model, walk_cities
+from benchmarks.papers.p_topss.folds import GROUPS, Walked, find_hot_days, validate_model, walk_cities
 from tidings.lang import WrittenPattern, parse_pattern
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def train_model(patterns: Sequence[Pattern], events: pa.Table, mode: Mode, **opt
     return td.train(watch, events, **options)
 
 
-def cells_of(model: td.Model, name: str) -> Space:
+def build_cells(model: td.Model, name: str) -> Space:
     """Return a pattern's cells as a machine."""
     course = model[name].course
     final = np.zeros(course.cells, np.bool_)
@@ -58,7 +58,7 @@ def cells_of(model: td.Model, name: str) -> Space:
     return Space(course.table, final, course.start, {label: at for at, label in enumerate(course.labels)})
 
 
-def chances(model: td.Model, name: str, most: int) -> NDArray[np.float64]:
+def compute_chances(model: td.Model, name: str, most: int) -> NDArray[np.float64]:
     """Return `p[n - 1, cell]` for n from 1 to `most` of the key's own events."""
     return model.estimates(model[name]).compute_curve(most)[0][1:]
 
@@ -67,7 +67,7 @@ def chances(model: td.Model, name: str, most: int) -> NDArray[np.float64]:
 
 
 @cache
-def _heat() -> Pattern:
+def _parse_heat() -> Pattern:
     return parse_pattern(HEAT)
 
 
@@ -83,9 +83,9 @@ def follow_cities(parts: dict[Part, list[CityTemperatures]], mode: Mode) -> dict
     results = {}
     streams = {part: stream_of(cities) for part, cities in parts.items()}
     for context in sorted({looks for looks, _ in ENTRANTS.values()}):
-        counts = {part: train_model([_heat()], events, mode, context=context) for part, events in streams.items()}
-        cells = cells_of(next(iter(counts.values())), "0")
-        model = Walked(cells, counts, walk_cities(cells, hot_of, parts).seen)
+        counts = {part: train_model([_parse_heat()], events, mode, context=context) for part, events in streams.items()}
+        cells = build_cells(next(iter(counts.values())), "0")
+        model = Walked(cells, counts, walk_cities(cells, find_hot_days, parts).seen)
         for name, (looks, estimator) in ENTRANTS.items():
             if looks == context:
                 results |= {(name, group): validate_model(model, _estimate(estimator), group) for group in GROUPS}
@@ -93,4 +93,4 @@ def follow_cities(parts: dict[Part, list[CityTemperatures]], mode: Mode) -> dict
 
 
 def _estimate(estimator: str) -> Any:
-    return lambda _, model, most: chances(model.using(estimator=estimator), "0", most)
+    return lambda _, model, most: compute_chances(model.using(estimator=estimator), "0", most)

@@ -49,7 +49,7 @@ class Outcomes:
 
 def count_outcomes(states: NDArray[np.int32], matched: NDArray[np.bool_], size: int) -> Outcomes:
     """Count one stream: its state after each event, and which events completed a match."""
-    waits, left = waiting(matched), np.arange(len(states))[::-1]
+    waits, left = count_waiting(matched), np.arange(len(states))[::-1]
     decided = np.zeros((len(LOOKAHEADS), size), np.int64)
     hits = decided.copy()
     for row, n in enumerate(LOOKAHEADS):
@@ -59,14 +59,14 @@ def count_outcomes(states: NDArray[np.int32], matched: NDArray[np.bool_], size: 
     return Outcomes(decided, hits)
 
 
-def waiting(matched: NDArray[np.bool_]) -> NDArray[np.int64]:
+def count_waiting(matched: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return how many events after each the next match comes; more than there are events where none does."""
     places = np.where(matched, np.arange(len(matched)), 2 * len(matched) + 1)
     following = np.minimum.accumulate(places[::-1])[::-1]
     return np.append(following[1:], 2 * len(matched) + 1)[: len(matched)] - np.arange(len(matched))
 
 
-def together(parts: Iterable[Outcomes]) -> Outcomes:
+def add_outcomes(parts: Iterable[Outcomes]) -> Outcomes:
     """Add counts up."""
     first, *rest = parts
     for part in rest:
@@ -96,7 +96,7 @@ class Alarms:
         return np.divide(self.true, self.all, out=np.full(self.all.shape, np.nan), where=self.all > 0)
 
 
-def alarms(p: NDArray[np.float64], outcomes: Outcomes) -> Alarms:
+def count_alarms(p: NDArray[np.float64], outcomes: Outcomes) -> Alarms:
     """Count the alarms of forecasts `p[lookahead, state]` at each threshold."""
     above = p[:, :, None] > np.array(THRESHOLDS)
     true = np.einsum("ns,nst->nt", outcomes.hits, above)
@@ -104,28 +104,28 @@ def alarms(p: NDArray[np.float64], outcomes: Outcomes) -> Alarms:
     return Alarms(true, false)
 
 
-def square_errors(p: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
+def sum_square_errors(p: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
     """Return the sum of squared errors for each lookahead; forecasts outside [0, 1] are clipped, as in `td.score`."""
     q = np.clip(p, 0.0, 1.0)
     return (outcomes.decided * q**2 - 2 * outcomes.hits * q + outcomes.hits).sum(axis=1)
 
 
-def brier(p: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
+def compute_brier(p: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
     """Return the Brier score for each lookahead."""
-    return square_errors(p, outcomes) / outcomes.decided.sum(axis=1)
+    return sum_square_errors(p, outcomes) / outcomes.decided.sum(axis=1)
 
 
-def constant(base: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
+def build_constant(base: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
     """Return forecasts that are the same in every state: the base rate, of this part or of another."""
     return np.repeat(base[:, None], outcomes.decided.shape[1], axis=1)
 
 
-def skill(mine: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+def compute_skill(mine: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return how much of another's squared errors is saved: 1 for all, 0 for none, below 0 where there are more."""
     return 1 - mine / other
 
 
-def over_thresholds(values: NDArray[np.float64], ahead: tuple[int, ...] = SHOWN) -> tuple[Line, ...]:
+def build_threshold_lines(values: NDArray[np.float64], ahead: tuple[int, ...] = SHOWN) -> tuple[Line, ...]:
     """Return a line for each lookahead over the thresholds; what is not a number is left out.
 
     Counts begin above 0: there every forecast that is not quite 0 is an alarm, and a hundred times the others.

@@ -13,12 +13,12 @@ from benchmarks.papers.p_topss import figure_10, figure_11, forecasts_logins, lo
 from benchmarks.papers.p_topss.measured import (
     MachineCost,
     States,
-    detector_of,
-    machine_of,
-    our_states,
-    our_taken,
-    paper_states,
-    paper_taken,
+    build_detector,
+    build_machine,
+    count_our_states,
+    count_paper_states,
+    measure_ours,
+    measure_paper,
     stream_of,
 )
 from tidings.bench.harness.studies import Chart, Line, Scale, Study
@@ -111,7 +111,7 @@ class _Sweep:
 
     def count(self, workload: str, x: float, machine: PaperMachine, detector: td.Detector) -> None:
         """Count the states of both, which merge the same prefixes: they must have as many."""
-        paper, ours = paper_states(machine), our_states(detector)
+        paper, ours = count_paper_states(machine), count_our_states(detector)
         if paper != ours:
             msg = f"{workload}, {x}: the paper's machine has {paper}, ours {ours}"
             raise RuntimeError(msg)
@@ -126,15 +126,15 @@ class _Sweep:
         """Return states after merging."""
         return {x: float(states.merged) for x, states in self.states[who, workload].items()}
 
-    def common(self, who: str, workload: str) -> dict[float, float]:
+    def get_commonality(self, who: str, workload: str) -> dict[float, float]:
         """Return the commonality."""
         return {x: states.commonality for x, states in self.states[who, workload].items()}
 
-    def each(self, who: str, workload: str) -> dict[float, float]:
+    def get_times(self, who: str, workload: str) -> dict[float, float]:
         """Return microseconds an event."""
         return {x: cost.each.median for x, cost in self.costs[who, workload].items()}
 
-    def transitions(self, who: str, workload: str) -> dict[float, float]:
+    def get_transitions(self, who: str, workload: str) -> dict[float, float]:
         """Return transitions of the whole stream."""
         return {x: float(cost.transitions) for x, cost in self.costs[who, workload].items()}
 
@@ -143,15 +143,15 @@ def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
     """Measure all figures at a scale."""
     sizes = SIZES[scale]
     _warm(seed)
-    by_n, by_later = _over_n(sizes, seed, say), _over_later(sizes, seed, say)
-    by_length, by_pool = _over_length(sizes, seed, say), _over_pool(sizes, seed, say)
+    by_n, by_later = _measure_over_n(sizes, seed, say), _measure_over_later(sizes, seed, say)
+    by_length, by_pool = _measure_over_length(sizes, seed, say), _measure_over_pool(sizes, seed, say)
     facts = {
-        **_facts_n(by_n, sizes),
-        **_facts_later(by_later),
-        **_facts_length(by_length),
-        **_facts_pool(by_pool),
+        **_compute_facts_n(by_n, sizes),
+        **_compute_facts_later(by_later),
+        **_compute_facts_length(by_length),
+        **_compute_facts_pool(by_pool),
     }
-    notes, real = _notes(sizes), data_folder() is not None
+    notes, real = _write_notes(sizes), data_folder() is not None
     ten = figure_10.measure_figure_10(sizes.forecast, seed=seed, say=say)
     eleven = figure_11.measure_figure_11(seed=seed, say=say, real=real)
     if real:
@@ -163,7 +163,7 @@ def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
         ]
     else:
         notes.append("no real data here (set TIDINGS_DATA): logins and trades were left out")
-    charts = _charts(sizes, by_n, by_later, by_length, by_pool)
+    charts = _build_charts(sizes, by_n, by_later, by_length, by_pool)
     for more in (ten, eleven):
         charts, facts, notes = (*charts, *more.charts), facts | more.facts, [*notes, *more.notes]
     return Study(TITLE, charts, facts, tuple(notes))
@@ -172,13 +172,13 @@ def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
 def _warm(seed: int) -> None:
     """Let kernels be loaded before anything is timed."""
     patterns = composites(10, seed=seed)
-    our_taken(detector_of(patterns), stream_of(patterns, pool=50, quota=1, seed=seed))
+    measure_ours(build_detector(patterns), stream_of(patterns, pool=50, quota=1, seed=seed))
 
 
 # The sweeps ------------------------------------------------------------------------------------
 
 
-def _over_n(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
+def _measure_over_n(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
     sweep = _Sweep()
     for n in sizes.ns:
         say(f"figures 9 a, b: {n:,} subscriptions")
@@ -186,53 +186,62 @@ def _over_n(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep
             for shape in SHAPES:
                 patterns = composites(n, pool=pool, shape=shape, seed=seed)
                 stream = stream_of(patterns, pool=pool, quota=sizes.quota, seed=seed + 1)
-                machine, detector, workload = machine_of(patterns), detector_of(patterns), _workload(shape, pool)
+                machine, detector, workload = (
+                    build_machine(patterns),
+                    build_detector(patterns),
+                    _name_workload(shape, pool),
+                )
                 sweep.count(workload, n, machine, detector)
-                sweep.note("paper", workload, n, paper_taken(machine, stream, most=sizes.events, repeat=PAPER_REPEAT))
-                sweep.note("ours", workload, n, our_taken(detector, stream, most=sizes.events, repeat=REPEAT))
+                sweep.note("paper", workload, n, measure_paper(machine, stream, most=sizes.events, repeat=PAPER_REPEAT))
+                sweep.note("ours", workload, n, measure_ours(detector, stream, most=sizes.events, repeat=REPEAT))
     return sweep
 
 
-def _over_later(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
+def _measure_over_later(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
     sweep = _Sweep()
     for later in sizes.laters:
         say(f"figure 9 c: {later} non-contiguous operators")
         patterns = composites(sizes.n, later=later, seed=seed)
         stream = stream_of(patterns, pool=50, quota=sizes.quota, seed=seed + 1)
         sweep.note(
-            "paper", "uniform", later, paper_taken(machine_of(patterns), stream, most=sizes.events, repeat=PAPER_REPEAT)
+            "paper",
+            "uniform",
+            later,
+            measure_paper(build_machine(patterns), stream, most=sizes.events, repeat=PAPER_REPEAT),
         )
-        sweep.note("ours", "uniform", later, our_taken(detector_of(patterns), stream, most=sizes.events, repeat=REPEAT))
+        sweep.note(
+            "ours", "uniform", later, measure_ours(build_detector(patterns), stream, most=sizes.events, repeat=REPEAT)
+        )
     return sweep
 
 
-def _over_length(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
+def _measure_over_length(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
     sweep = _Sweep()
     for length in sizes.lengths:
         say(f"figure 9 d: subscriptions of {length}")
         for shape in SHAPES:
             patterns = composites(sizes.n, length=length, later=min(2, length - 1), shape=shape, seed=seed)
-            sweep.count(shape, length, machine_of(patterns), detector_of(patterns))
+            sweep.count(shape, length, build_machine(patterns), build_detector(patterns))
     return sweep
 
 
-def _over_pool(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
+def _measure_over_pool(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
     sweep = _Sweep()
     for pool in sizes.pools:
         say(f"figures 9 e, f: a pool of {pool}")
         for shape in SHAPES:
             patterns = composites(sizes.n, pool=pool, shape=shape, seed=seed)
             for published in SHAPES:
-                machine, detector = machine_of(patterns), detector_of(patterns)
+                machine, detector = build_machine(patterns), build_detector(patterns)
                 sweep.count(shape, pool, machine, detector)
                 stream = stream_of(patterns, pool=pool, quota=sizes.quota, seed=seed + 1, shape=published)
                 workload = _pair(shape, published)
-                sweep.note("paper", workload, pool, paper_taken(machine, stream))
-                sweep.note("ours", workload, pool, our_taken(detector, stream))
+                sweep.note("paper", workload, pool, measure_paper(machine, stream))
+                sweep.note("ours", workload, pool, measure_ours(detector, stream))
     return sweep
 
 
-def _workload(shape: str, pool: int) -> str:
+def _name_workload(shape: str, pool: int) -> str:
     return f"{shape}, pool {pool}"
 
 
@@ -243,83 +252,91 @@ def _pair(shape: str, published: str) -> str:
 # Facts -----------------------------------------------------------------------------------------
 
 
-def _facts_n(sweep: _Sweep, sizes: PTopssSizes) -> dict[str, float]:
+def _compute_facts_n(sweep: _Sweep, sizes: PTopssSizes) -> dict[str, float]:
     """Return the facts that decide the claims of Figures 9 a and b; of several workloads, the least favourable."""
     facts: dict[str, float] = {}
     small, large = sizes.small, sizes.large
     for who in WHO:
         states = {
-            (shape, pool): sweep.map_merged(who, _workload(shape, pool)) for shape in SHAPES for pool in (small, large)
+            (shape, pool): sweep.map_merged(who, _name_workload(shape, pool))
+            for shape in SHAPES
+            for pool in (small, large)
         }
-        each = {(shape, pool): sweep.each(who, _workload(shape, pool)) for shape in SHAPES for pool in (small, large)}
-        facts[f"{who}_states_linear"] = min(_straight(line) for line in states.values())
-        facts[f"{who}_slope_of_small_pool"] = max(_slope(states[s, small]) / _slope(states[s, large]) for s in SHAPES)
-        facts[f"{who}_gaussian_states"] = max(
-            _mean_ratio(states["gaussian", pool], states["uniform", pool]) for pool in (small, large)
+        each = {
+            (shape, pool): sweep.get_times(who, _name_workload(shape, pool))
+            for shape in SHAPES
+            for pool in (small, large)
+        }
+        facts[f"{who}_states_linear"] = min(_measure_straightness(line) for line in states.values())
+        facts[f"{who}_slope_of_small_pool"] = max(
+            _fit_slope(states[s, small]) / _fit_slope(states[s, large]) for s in SHAPES
         )
-        facts[f"{who}_time_over_n"] = min(_rise(line.values()) for line in each.values())
-        facts[f"{who}_time_of_small_pool"] = min(_mean_ratio(each[s, small], each[s, large]) for s in SHAPES)
+        facts[f"{who}_gaussian_states"] = max(
+            _compute_mean_ratio(states["gaussian", pool], states["uniform", pool]) for pool in (small, large)
+        )
+        facts[f"{who}_time_over_n"] = min(_compute_rise(line.values()) for line in each.values())
+        facts[f"{who}_time_of_small_pool"] = min(_compute_mean_ratio(each[s, small], each[s, large]) for s in SHAPES)
         facts[f"{who}_gaussian_time"] = min(
-            _mean_ratio(each["gaussian", pool], each["uniform", pool]) for pool in (small, large)
+            _compute_mean_ratio(each["gaussian", pool], each["uniform", pool]) for pool in (small, large)
         )
     facts["ours_times_faster"] = fmean(
-        _mean_ratio(sweep.each("paper", workload), line)
-        for (who, workload), line in ((key, sweep.each(*key)) for key in sweep.costs)
+        _compute_mean_ratio(sweep.get_times("paper", workload), line)
+        for (who, workload), line in ((key, sweep.get_times(*key)) for key in sweep.costs)
         if who == "ours"
     )
     return facts
 
 
-def _facts_later(sweep: _Sweep) -> dict[str, float]:
-    return {f"{who}_time_over_later": _rise(sweep.each(who, "uniform").values()) for who in WHO}
+def _compute_facts_later(sweep: _Sweep) -> dict[str, float]:
+    return {f"{who}_time_over_later": _compute_rise(sweep.get_times(who, "uniform").values()) for who in WHO}
 
 
-def _facts_length(sweep: _Sweep) -> dict[str, float]:
+def _compute_facts_length(sweep: _Sweep) -> dict[str, float]:
     facts = {}
     for who in WHO:
-        lines = [list(sweep.common(who, shape).values()) for shape in SHAPES]
-        facts[f"{who}_commonality_over_length"] = max(_rise(line) for line in lines)
-        facts[f"{who}_commonality_rises"] = max(_largest_step(line) for line in lines)
+        lines = [list(sweep.get_commonality(who, shape).values()) for shape in SHAPES]
+        facts[f"{who}_commonality_over_length"] = max(_compute_rise(line) for line in lines)
+        facts[f"{who}_commonality_rises"] = max(_find_largest_step(line) for line in lines)
     return facts
 
 
-def _facts_pool(sweep: _Sweep) -> dict[str, float]:
+def _compute_facts_pool(sweep: _Sweep) -> dict[str, float]:
     facts = {}
     for who in WHO:
         states = {shape: sweep.map_merged(who, shape) for shape in SHAPES}
-        facts[f"{who}_states_over_pool"] = min(_rise(line.values()) for line in states.values())
+        facts[f"{who}_states_over_pool"] = min(_compute_rise(line.values()) for line in states.values())
         facts[f"{who}_gaussian_states_over_pool"] = max(
             states["gaussian"][pool] / states["uniform"][pool] for pool in states["uniform"]
         )
-        made = {(s, p): sweep.transitions(who, _pair(s, p)) for s in SHAPES for p in SHAPES}
-        facts[f"{who}_transitions_over_pool"] = max(_rise(line.values()) for line in made.values())
+        made = {(s, p): sweep.get_transitions(who, _pair(s, p)) for s in SHAPES for p in SHAPES}
+        facts[f"{who}_transitions_over_pool"] = max(_compute_rise(line.values()) for line in made.values())
         facts[f"{who}_gaussian_publications"] = max(
-            _mean_ratio(made[s, "gaussian"], made[s, "uniform"]) for s in SHAPES
+            _compute_mean_ratio(made[s, "gaussian"], made[s, "uniform"]) for s in SHAPES
         )
     return facts
 
 
-def _rise(values: Iterable[float]) -> float:
+def _compute_rise(values: Iterable[float]) -> float:
     """Return how many times the first value the last one is."""
     numbers = list(values)
     return numbers[-1] / numbers[0] if numbers[0] else float("nan")
 
 
-def _largest_step(values: list[float]) -> float:
+def _find_largest_step(values: list[float]) -> float:
     """Return how many times the value before a value is, where that is most."""
     steps = [after / before for before, after in pairwise(values) if before]
     return max(steps, default=float("nan"))
 
 
-def _mean_ratio(mine: dict[float, float], other: dict[float, float]) -> float:
+def _compute_mean_ratio(mine: dict[float, float], other: dict[float, float]) -> float:
     return fmean(mine[x] / other[x] for x in mine)
 
 
-def _slope(line: dict[float, float]) -> float:
+def _fit_slope(line: dict[float, float]) -> float:
     return float(np.polyfit(list(line), list(line.values()), 1)[0])
 
 
-def _straight(line: dict[float, float]) -> float:
+def _measure_straightness(line: dict[float, float]) -> float:
     """Return how much of a line's change a straight one explains (the square of the correlation)."""
     return float(np.corrcoef(list(line), list(line.values()))[0, 1] ** 2)
 
@@ -327,13 +344,19 @@ def _straight(line: dict[float, float]) -> float:
 # Charts ----------------------------------------------------------------------------------------
 
 
-def _charts(
+def _build_charts(
     sizes: PTopssSizes, by_n: _Sweep, by_later: _Sweep, by_length: _Sweep, by_pool: _Sweep
 ) -> tuple[Chart, ...]:
     n, per_event = f"{sizes.n:,} subscriptions", "microseconds per event"
     shapes = [(who, shape) for who in WHO for shape in SHAPES]
     return (
-        Chart("figure-9a", "States over N", "subscriptions", "states", _lines(by_n.map_merged, by_n.states, "states")),
+        Chart(
+            "figure-9a",
+            "States over N",
+            "subscriptions",
+            "states",
+            _build_lines(by_n.map_merged, by_n.states, "states"),
+        ),
         Chart("figure-9b", "Time over N", "subscriptions", per_event, _build_time_lines(by_n), log_y=True),
         Chart(
             "figure-9c",
@@ -343,16 +366,26 @@ def _charts(
             _build_time_lines(by_later),
             log_y=True,
         ),
-        Chart("figure-9d", f"Commonality ({n})", "length", "share", _lines(by_length.common, shapes, "share")),
         Chart(
-            "figure-9e", f"States over the pool ({n})", "pool", "states", _lines(by_pool.map_merged, shapes, "states")
+            "figure-9d",
+            f"Commonality ({n})",
+            "length",
+            "share",
+            _build_lines(by_length.get_commonality, shapes, "share"),
+        ),
+        Chart(
+            "figure-9e",
+            f"States over the pool ({n})",
+            "pool",
+            "states",
+            _build_lines(by_pool.map_merged, shapes, "states"),
         ),
         Chart(
             "figure-9f",
             f"Transitions over the pool ({n})",
             "pool",
             "transitions",
-            _lines(by_pool.transitions, by_pool.costs, "transitions"),
+            _build_lines(by_pool.get_transitions, by_pool.costs, "transitions"),
         ),
     )
 
@@ -364,7 +397,7 @@ def _build_time_lines(sweep: _Sweep) -> tuple[Line, ...]:
     )
 
 
-def _lines(
+def _build_lines(
     of: Callable[[str, str], dict[float, float]], keys: Iterable[tuple[str, str]], unit: str
 ) -> tuple[Line, ...]:
     return tuple(
@@ -373,7 +406,7 @@ def _lines(
     )
 
 
-def _notes(sizes: PTopssSizes) -> list[str]:
+def _write_notes(sizes: PTopssSizes) -> list[str]:
     return [
         f"N_pm = N_fm = {sizes.quota} (the paper: 20); time on the first {sizes.events:,} events, fed again"
         f" {REPEAT} times (to the paper's machine {PAPER_REPEAT} times)",

@@ -55,7 +55,7 @@ MS = 1_000
 """Microseconds."""
 
 
-def trades(most: int | None = None) -> pa.Table:
+def read_trades(most: int | None = None) -> pa.Table:
     """Return the first trades, or all: `id`, `time`, `symbol` and `qty`."""
     folder = data_folder()
     if folder is None or not (folder / FILE).exists():
@@ -66,7 +66,7 @@ def trades(most: int | None = None) -> pa.Table:
     return pa.table({"id": ids, "time": read["ts_ny"], "symbol": read["symbol"], "qty": read["qty"]})
 
 
-def detector() -> td.Detector:
+def build_detector() -> td.Detector:
     """Return a detector with the four patterns."""
     made = td.Detector()
     for name, text in PATTERNS.items():
@@ -85,7 +85,7 @@ def split_batches(events: pa.Table, size: int | None) -> Iterator[pa.Table]:
 
 def detect_all(events: pa.Table, size: int | None) -> pa.Table:
     """Return the detections of trades in batches."""
-    watch = detector()
+    watch = build_detector()
     parts = [watch.detect_many(batch) for batch in split_batches(events, size)]
     return pa.concat_tables([part.to_arrow() for part in parts if len(part)])
 
@@ -116,7 +116,7 @@ def count_by_hand(events: pa.Table) -> dict[str, int]:
 
 def format_report(most: int | None) -> list[str]:
     """Return lines: how many trades share their time, the matches in every batching, and the rates."""
-    events = trades(most)
+    events = read_trades(most)
     whole = detect_all(events, events.num_rows)
     for size in (*BATCHES, None):
         if detect_all(events, size) != whole:
@@ -130,7 +130,7 @@ def format_report(most: int | None) -> list[str]:
     summary = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
     lines = [f"{len(times):,} trades, {same:.0%} at the time of the one before: {summary}; the same in every batching"]
     for size in (*BATCHES, events.num_rows):
-        watch = detector()
+        watch = build_detector()
         watch.detect_many(events.slice(0, 1))
         pieces = list(split_batches(events.slice(1), size))
         seconds = measure_seconds(

@@ -71,15 +71,15 @@ class Lines:
         """Put a point at the end of a curve."""
         self.points.setdefault(name, []).append((x, figure))
 
-    def lines(self) -> tuple[Line, ...]:
+    def list_lines(self) -> tuple[Line, ...]:
         """Return the curves."""
         return tuple(Line(name, tuple(points)) for name, points in self.points.items())
 
-    def total(self, name: str) -> float:
+    def sum_medians(self, name: str) -> float:
         """Return the sum of a curve's medians."""
         return sum(figure.median for _, figure in self.points[name])
 
-    def last(self, name: str) -> float:
+    def get_last(self, name: str) -> float:
         """Return the last median of a curve."""
         return self.points[name][-1][1].median
 
@@ -97,11 +97,11 @@ class Market:
     engine: Matcher
 
 
-def market(n: int, nested: float, *, seed: int, posets: int) -> Market:
+def build_market(n: int, nested: float, *, seed: int, posets: int) -> Market:
     """Draw filters and events and fill the matchers, with the time it took."""
-    ends = workload.spans(n, nested, np.random.default_rng([seed, 1]))
-    trees = workload.filters(ends)
-    events = workload.events(np.random.default_rng([seed, 2]))
+    ends = workload.draw_spans(n, nested, np.random.default_rng([seed, 1]))
+    trees = workload.build_filters(ends)
+    events = workload.draw_events(np.random.default_rng([seed, 2]))
     reader = AttributeReader(collect_requirements(trees, Vocabulary(ontology=SETTING.ontology)), SETTING.ontology)
     made: dict[str, Algorithm] = {}
     build: dict[str, Figure] = {}
@@ -123,7 +123,7 @@ def time_matching(work: Callable[[], object], events: int) -> Figure:
     return to_figure(time_repeats(work, repeat=REPEAT, budget_s=BUDGET_S), "us an event", by=1e6 / events)
 
 
-def times_of(filled: Market) -> dict[str, Figure]:
+def measure_times(filled: Market) -> dict[str, Figure]:
     """Measure every matcher, and hold every answer to the engine's."""
     wanted = [set(ids) for ids in filled.engine.match_many(filled.events).by_event()]
     figures = {}
@@ -135,7 +135,7 @@ def times_of(filled: Market) -> dict[str, Figure]:
     return figures
 
 
-def tests_of(filled: Market) -> dict[str, Figure]:
+def count_tests(filled: Market) -> dict[str, Figure]:
     """Count the tests made for each event."""
     count = len(filled.trees)
     figures = {"brute force": Figure("tests an event", (float(count),))}
@@ -147,14 +147,14 @@ def tests_of(filled: Market) -> dict[str, Figure]:
     return figures
 
 
-def by_size(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]) -> list[Chart]:
+def measure_by_size(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]) -> list[Chart]:
     """Measure against the number of filters."""
     time, tests, build = Lines(), Lines(), Lines()
     for n in SIZES[scale]:
         say(f"{n:,} filters, {NESTED:.0%} of them narrowed from others")
-        filled = market(n, NESTED, seed=seed, posets=POSETS[scale])
-        measured = times_of(filled)
-        for lines, figures in ((time, measured), (tests, tests_of(filled)), (build, filled.build)):
+        filled = build_market(n, NESTED, seed=seed, posets=POSETS[scale])
+        measured = measure_times(filled)
+        for lines, figures in ((time, measured), (tests, count_tests(filled)), (build, filled.build)):
             for name, figure in figures.items():
                 lines.add(name, n, figure)
         for name in ("forest", "counting", ENGINE):
@@ -169,23 +169,31 @@ def by_size(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[
             facts["poset_of_forest_time"] = measured["poset"].median / measured["forest"].median
     x = "filters"
     return [
-        Chart("time", "Time against the number of filters", x, "us an event", time.lines(), log_x=True, log_y=True),
         Chart(
-            "tests", "Tests against the number of filters", x, "tests an event", tests.lines(), log_x=True, log_y=True
+            "time", "Time against the number of filters", x, "us an event", time.list_lines(), log_x=True, log_y=True
         ),
-        Chart("build", "Placing a filter", x, "us a filter", build.lines(), log_x=True, log_y=True),
+        Chart(
+            "tests",
+            "Tests against the number of filters",
+            x,
+            "tests an event",
+            tests.list_lines(),
+            log_x=True,
+            log_y=True,
+        ),
+        Chart("build", "Placing a filter", x, "us a filter", build.list_lines(), log_x=True, log_y=True),
     ]
 
 
-def by_nesting(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]) -> list[Chart]:
+def measure_by_nesting(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]) -> list[Chart]:
     """Measure against the number of covering pairs."""
     time, tests, n = Lines(), Lines(), SIZES[scale][-2 if scale is Scale.QUICK else 2]
     for nested in NESTINGS:
-        filled = market(n, nested, seed=seed, posets=POSETS[scale])
-        pairs = max(1, workload.covering_pairs(filled.ends))
+        filled = build_market(n, nested, seed=seed, posets=POSETS[scale])
+        pairs = max(1, workload.count_covering_pairs(filled.ends))
         say(f"{n:,} filters with {pairs:,} covering pairs")
-        counted = tests_of(filled)
-        for lines, figures in ((time, times_of(filled)), (tests, counted)):
+        counted = count_tests(filled)
+        for lines, figures in ((time, measure_times(filled)), (tests, counted)):
             for name, figure in figures.items():
                 lines.add(name, pairs, figure)
         facts["forest_of_brute_tests"] = counted["forest"].median / n
@@ -199,7 +207,7 @@ def by_nesting(scale: Scale, facts: dict[str, float], *, seed: int, say: Callabl
             f"Time against covering pairs, {n:,} filters",
             x,
             "us an event",
-            time.lines(),
+            time.list_lines(),
             log_x=True,
             log_y=True,
         ),
@@ -208,16 +216,18 @@ def by_nesting(scale: Scale, facts: dict[str, float], *, seed: int, say: Callabl
             f"Tests against covering pairs, {n:,} filters",
             x,
             "tests an event",
-            tests.lines(),
+            tests.list_lines(),
             log_x=True,
         ),
     ]
 
 
-def by_interfaces(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]) -> list[Chart]:
+def measure_by_interfaces(
+    scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]
+) -> list[Chart]:
     """Measure routes to few and many interfaces, with each way to skip."""
     time, tests, n = Lines(), Lines(), SIZES[scale][2]
-    filled = market(n, NESTED, seed=seed, posets=0)
+    filled = build_market(n, NESTED, seed=seed, posets=0)
     rng = np.random.default_rng([seed, 3])
     for count in INTERFACES:
         say(f"{count} interfaces")
@@ -229,11 +239,11 @@ def by_interfaces(scale: Scale, facts: dict[str, float], *, seed: int, say: Call
             routes = [made.route(reading, SETTING, skip=skip) for reading in filled.readings]
             assert [set(route.ids) for route in routes] == wanted
             tests.add(skip.value, count, Figure("tests an event", (mean(route.tests for route in routes),)))
-            walk = partial(_routes, made, filled.readings, skip)
+            walk = partial(_walk_routes, made, filled.readings, skip)
             time.add(skip.value, count, time_matching(walk, len(filled.readings)))
     for skip in (SkipMode.TESTS, SkipMode.SUBTREES):
-        facts[f"skip_{skip.value}_of_time"] = time.total(skip.value) / time.total(SkipMode.NOTHING.value)
-        facts[f"skip_{skip.value}_of_tests"] = tests.total(skip.value) / tests.total(SkipMode.NOTHING.value)
+        facts[f"skip_{skip.value}_of_time"] = time.sum_medians(skip.value) / time.sum_medians(SkipMode.NOTHING.value)
+        facts[f"skip_{skip.value}_of_tests"] = tests.sum_medians(skip.value) / tests.sum_medians(SkipMode.NOTHING.value)
     x = "interfaces"
     return [
         Chart(
@@ -241,7 +251,7 @@ def by_interfaces(scale: Scale, facts: dict[str, float], *, seed: int, say: Call
             f"Routes of {n:,} filters, by what is skipped",
             x,
             "us an event",
-            time.lines(),
+            time.list_lines(),
             log_x=True,
         ),
         Chart(
@@ -249,13 +259,13 @@ def by_interfaces(scale: Scale, facts: dict[str, float], *, seed: int, say: Call
             f"Tests of {n:,} filters, by what is skipped",
             x,
             "tests an event",
-            tests.lines(),
+            tests.list_lines(),
             log_x=True,
         ),
     ]
 
 
-def _routes(made: Forest, readings: list[Any], skip: SkipMode) -> None:
+def _walk_routes(made: Forest, readings: list[Any], skip: SkipMode) -> None:
     for reading in readings:
         made.route(reading, SETTING, skip=skip)
 
@@ -273,11 +283,11 @@ class Tests:
         return self.looks
 
 
-def by_deadline(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]) -> list[Chart]:
+def measure_by_deadline(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]) -> list[Chart]:
     """Measure how many false positives a deadline costs; misses are counted, and there must be none."""
     n = SIZES[scale][2]
     say(f"deadlines of {n:,} filters")
-    filled = market(n, NESTED, seed=seed, posets=n)
+    filled = build_market(n, NESTED, seed=seed, posets=n)
     false, misses = Lines(), 0
     for name in ("forest", "poset"):
         made = filled.made[name]
@@ -294,14 +304,14 @@ def by_deadline(scale: Scale, facts: dict[str, float], *, seed: int, say: Callab
             if share == 0.5:
                 facts[f"{name}_false_at_half"] = mean(extra)
     facts["deadline_misses"] = float(misses)
-    facts["forest_false_at_end"] = false.last("forest")
+    facts["forest_false_at_end"] = false.get_last("forest")
     return [
         Chart(
             "deadline",
             f"What a deadline costs, {n:,} filters",
             "deadline, as a share of the tests of a full walk",
             "false positives, as a share of what does not match",
-            false.lines(),
+            false.list_lines(),
             note="Misses: none at any deadline.",
         )
     ]
@@ -312,7 +322,7 @@ def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
     facts: dict[str, float] = {}
     charts = [
         chart
-        for part in (by_size, by_nesting, by_interfaces, by_deadline)
+        for part in (measure_by_size, measure_by_nesting, measure_by_interfaces, measure_by_deadline)
         for chart in part(scale, facts, seed=seed, say=say)
     ]
     notes = (

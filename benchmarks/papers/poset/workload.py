@@ -32,7 +32,7 @@ EVENTS = 64
 """Events of one measurement."""
 
 
-def spans(n: int, nested: float, rng: Generator) -> NDArray[np.float64]:
+def draw_spans(n: int, nested: float, rng: Generator) -> NDArray[np.float64]:
     """Return for each filter and attribute the low and the high end; infinite where it asks nothing."""
     ends = np.empty((n, ATTRIBUTES + 1, 2))
     ends[:, :, 0], ends[:, :, 1] = -np.inf, np.inf
@@ -41,13 +41,13 @@ def spans(n: int, nested: float, rng: Generator) -> NDArray[np.float64]:
             ends[at] = _narrow_span(ends[rng.integers(at)], rng)
         else:
             for attribute in rng.choice(ATTRIBUTES, 2, replace=False):
-                ends[at, attribute] = _span(0, DOMAIN, rng)
+                ends[at, attribute] = _draw_span(0, DOMAIN, rng)
             if rng.random() < 0.5:
                 ends[at, -1] = rng.integers(KINDS)
     return ends
 
 
-def _span(low: float, high: float, rng: Generator) -> tuple[float, float]:
+def _draw_span(low: float, high: float, rng: Generator) -> tuple[float, float]:
     """Return a part of a span, three to nine tenths as wide."""
     width = (high - low) * rng.uniform(0.3, 0.9)
     start = rng.uniform(low, high - width)
@@ -58,11 +58,11 @@ def _narrow_span(parent: NDArray[np.float64], rng: Generator) -> NDArray[np.floa
     child = parent.copy()
     attribute = rng.integers(ATTRIBUTES)
     low, high = max(0.0, parent[attribute, 0]), min(float(DOMAIN), parent[attribute, 1])
-    child[attribute] = _span(low, high, rng)
+    child[attribute] = _draw_span(low, high, rng)
     return child
 
 
-def filters(ends: NDArray[np.float64]) -> list[Filter]:
+def build_filters(ends: NDArray[np.float64]) -> list[Filter]:
     """Return the filters of these ends."""
     return [
         all_of(_test(at, *span) for at, span in enumerate(spans_of_filter.tolist()) if np.isfinite(span[0]))
@@ -74,7 +74,7 @@ def _test(at: int, low: float, high: float) -> Test:
     return Test("kind", Is(int(low))) if at == ATTRIBUTES else Test(f"a{at}", Range(low, high))
 
 
-def covering_pairs(ends: NDArray[np.float64]) -> int:
+def count_covering_pairs(ends: NDArray[np.float64]) -> int:
     """Count the pairs of two filters of which the first covers the second."""
     total = 0
     for spans_of_filter in ends:
@@ -85,7 +85,7 @@ def covering_pairs(ends: NDArray[np.float64]) -> int:
     return total
 
 
-def events(rng: Generator, count: int = EVENTS) -> list[dict[str, Any]]:
+def draw_events(rng: Generator, count: int = EVENTS) -> list[dict[str, Any]]:
     """Return events with a number for each attribute, and a kind."""
     numbers, kinds = rng.uniform(0, DOMAIN, (count, ATTRIBUTES)).tolist(), rng.integers(KINDS, size=count).tolist()
     return [

@@ -142,7 +142,7 @@ def test_the_benchmark_runs_and_agrees_with_the_detector(spark, tmp_path, capsys
     pytest.importorskip("duckdb", reason="needs tidings[bench]")
     from benchmarks.spark import patterns as benchmark
 
-    path = benchmark.events(tmp_path, 2_000, keys=5, kinds=3)
+    path = benchmark.write_events(tmp_path, 2_000, keys=5, kinds=3)
     benchmark.report(benchmark.measure_patterns(spark, path, repeat=1), 2_000)
     assert "baseline" in capsys.readouterr().out
 

@@ -62,7 +62,7 @@ def test_rows_without_a_date_and_of_impossible_years_are_dropped_and_counted():
 
 def test_of_a_day_that_comes_twice_the_first_reading_is_kept_and_the_others_are_counted_by_what_they_are():
     day = date(2000, 1, 1)
-    rows = _rows(*(("A", day, one) for one in (-99.0, 90.0, 90.0, 50.0)), ("B", day, -99.0), ("B", day, -99.0))
+    rows = _rows(*(("A", day, reading) for reading in (-99.0, 90.0, 90.0, 50.0)), ("B", day, -99.0), ("B", day, -99.0))
     (first, second), cleaning = heat.clean_rows(rows, {"A": "US"})
     assert (first.group, second.group) == ("US", "INTL")
     assert first.hot.tolist() == [True]
@@ -78,12 +78,12 @@ def test_cities_come_by_code_and_their_days_in_order():
 
 def test_without_the_archive_it_is_said_what_to_set(monkeypatch, tmp_path):
     monkeypatch.setenv("TIDINGS_DATA", str(tmp_path))
-    assert not heat.present()
+    assert not heat.is_present()
     with pytest.raises(td.TidingsError, match="TIDINGS_DATA"):
         heat.read()
 
 
-@pytest.mark.skipif(not heat.present(), reason="needs the temperatures (TIDINGS_DATA)")
+@pytest.mark.skipif(not heat.is_present(), reason="needs the temperatures (TIDINGS_DATA)")
 def test_the_archive_has_the_hot_days_and_matches_that_are_known_of_it():
     cities, cleaning = heat.read()
     assert heat.count_hot(cities) == heat.Hot(days=76_586, runs=3_111, overlap=39_450, restart=9_454, cities=134)
@@ -107,7 +107,7 @@ def test_runs_of_hot_days_are_counted_as_the_detector_finds_them(mode, celsius):
 
 def test_the_generated_model_has_six_states_and_the_hand_made_one_1365():
     assert len(chains.generate_space(Mode.RESTART)) == len(chains.generate_space(Mode.OVERLAP)) == 6
-    assert len(chains.hand_made(Mode.RESTART)) == 1 + 4 + 16 + 64 + 256 + 1024
+    assert len(chains.build_hand_made(Mode.RESTART)) == 1 + 4 + 16 + 64 + 256 + 1024
 
 
 @MODES
@@ -115,24 +115,24 @@ def test_the_generated_model_has_six_states_and_the_hand_made_one_1365():
 def test_both_models_are_in_their_final_state_where_the_pattern_is_reported(mode, celsius):
     city = _city(celsius)
     for space, symbols in (
-        (chains.generate_space(mode), folds.hot_of(city)),
-        (HAND_MADE[mode], chains.bands_of(city.celsius)),
+        (chains.generate_space(mode), folds.find_hot_days(city)),
+        (HAND_MADE[mode], chains.find_bands(city.celsius)),
     ):
-        found = space.final[space.walk(symbols)]
-        run = heat.lengths(city.hot)
+        final = space.final[space.walk(symbols)]
+        run = heat.count_lengths(city.hot)
         right = run >= 5 if mode is Mode.OVERLAP else (run > 0) & (run % 5 == 0)
-        assert found.tolist() == right.tolist()
+        assert final.tolist() == right.tolist()
 
 
-HAND_MADE = {mode: chains.hand_made(mode) for mode in (Mode.OVERLAP, Mode.RESTART)}
+HAND_MADE = {mode: chains.build_hand_made(mode) for mode in (Mode.OVERLAP, Mode.RESTART)}
 
 
 @MODES
 @given(hot_often)
 def test_the_sum_of_powers_is_that_of_the_whole_matrix(mode, celsius):
-    space, symbols = chains.generate_space(mode), folds.hot_of(_city(celsius))
+    space, symbols = chains.generate_space(mode), folds.find_hot_days(_city(celsius))
     moves = space.count_moves(symbols, space.walk(symbols))
-    matrix = chains.dense(space, moves)
+    matrix = chains.to_dense(space, moves)
     powers = np.cumsum([np.linalg.matrix_power(matrix, n) @ space.final for n in range(1, 7)], axis=0)
     assert np.allclose(chains.compute_printed(space, moves, 6), powers)
 
@@ -145,7 +145,7 @@ def test_first_passage_is_the_share_of_all_futures_that_hold_a_match(mode, hot):
     chance = moves[0, 1] / moves[0].sum()
     for state in range(6):
         whole = sum(_likely(word, chance) for word in product((0, 1), repeat=7) if _matches(space, state, word))
-        assert chains.first_passage(space, moves, 7)[-1, state] == pytest.approx(whole, abs=1e-9)
+        assert chains.compute_first_passage(space, moves, 7)[-1, state] == pytest.approx(whole, abs=1e-9)
 
 
 def _likely(word, chance):
@@ -165,8 +165,8 @@ def test_a_state_that_was_never_seen_is_given_no_chance_and_the_printed_sum_may_
     symbols = np.ones(100, np.int64)
     moves = space.count_moves(symbols, space.walk(symbols))
     assert chains.compute_printed(space, moves, 10)[-1].max() > 5
-    assert chains.first_passage(space, moves, 10).max() == 1.0
-    assert chains.first_passage(space, np.zeros((6, 2), np.int64), 10).max() == 0.0
+    assert chains.compute_first_passage(space, moves, 10).max() == 1.0
+    assert chains.compute_first_passage(space, np.zeros((6, 2), np.int64), 10).max() == 0.0
 
 
 # Scores ----------------------------------------------------------------------------------------
@@ -176,23 +176,23 @@ def test_a_state_that_was_never_seen_is_given_no_chance_and_the_printed_sum_may_
 def test_alarms_and_squared_errors_by_state_are_those_of_each_event(events, data):
     states, matched = (np.array(column) for column in zip(*events, strict=True))
     p = np.array(data.draw(st.lists(st.floats(0, 1.5), min_size=30, max_size=30))).reshape(10, 3)
-    found = predicting.count_outcomes(states, matched, 3)
-    told, errors = predicting.alarms(p, found), predicting.square_errors(p, found)
+    outcomes = predicting.count_outcomes(states, matched, 3)
+    alarms, errors = predicting.count_alarms(p, outcomes), predicting.sum_square_errors(p, outcomes)
     for row, n in enumerate(predicting.LOOKAHEADS):
         ripe = range(len(states) - n)
         truth = [bool(matched[at + 1 : at + n + 1].any()) for at in ripe]
         each = [p[row, states[at]] for at in ripe]
-        assert found.hits[row].sum() == sum(truth)
+        assert outcomes.hits[row].sum() == sum(truth)
         for place in (0, 7, 19):
             right = td.score(each, truth, predicting.THRESHOLDS[place])
-            assert (told.true[row, place], told.false[row, place]) == (right.tp, right.fp)
+            assert (alarms.true[row, place], alarms.false[row, place]) == (right.tp, right.fp)
         if truth:
             assert errors[row] / len(truth) == pytest.approx(right.brier)
 
 
 def test_precision_without_an_alarm_is_not_a_number():
     outcomes = predicting.count_outcomes(np.zeros(20, np.int64), np.ones(20, np.bool_), 1)
-    none = predicting.alarms(np.zeros((10, 1)), outcomes)
+    none = predicting.count_alarms(np.zeros((10, 1)), outcomes)
     assert np.isnan(none.precision).all()
     assert none.all.sum() == 0
 
@@ -229,11 +229,11 @@ def test_the_forecast_of_a_cell_is_what_the_detector_tells_at_every_event_there(
     model = ours.train_model([ours.parse_pattern(ours.HEAT)], events, mode)
     watch = td.Detector(model=model)
     watch.add("heat", ours.HEAT, mode=mode, horizon="4 own events", tell="every")
-    found = watch.detect_many(events).forecasts.to_arrow()
-    space, p = ours.cells_of(model, "0"), ours.chances(model, "0", 4)[-1]
+    forecasts = watch.detect_many(events).forecasts.to_arrow()
+    space, p = ours.build_cells(model, "0"), ours.compute_chances(model, "0", 4)[-1]
     for city in cities:
-        told = found.filter(pc.equal(found["key"], city.code))["probability"].to_numpy()
-        assert np.allclose(told, p[space.walk(folds.hot_of(city))])
+        probabilities = forecasts.filter(pc.equal(forecasts["key"], city.code))["probability"].to_numpy()
+        assert np.allclose(probabilities, p[space.walk(folds.find_hot_days(city))])
 
 
 def test_our_printed_chain_and_the_library_agree():
@@ -241,29 +241,29 @@ def test_our_printed_chain_and_the_library_agree():
     for mode in folds.MODES:
         model = ours.train_model([ours.parse_pattern(heat.TEXT)], city.table(), mode, context=0, estimator="printed")
         space = chains.generate_space(mode)
-        moves = space.count_moves(folds.hot_of(city), space.walk(folds.hot_of(city)))
-        for mine, other in ((chains.compute_printed, "printed"), (chains.first_passage, "chain")):
+        moves = space.count_moves(folds.find_hot_days(city), space.walk(folds.find_hot_days(city)))
+        for mine, other in ((chains.compute_printed, "printed"), (chains.compute_first_passage, "chain")):
             right = model.using(estimator=other, smoothing=0.0)
-            assert np.allclose(mine(space, moves, 10), ours.chances(right, "0", 10))
+            assert np.allclose(mine(space, moves, 10), ours.compute_chances(right, "0", 10))
 
 
 def test_a_tiny_figure_11_has_every_fact_and_without_the_archive_none_is_a_number(monkeypatch):
-    monkeypatch.setattr(heat, "present", lambda: True)
+    monkeypatch.setattr(heat, "is_present", lambda: True)
     monkeypatch.setattr(heat, "read", lambda: (_cities(24), heat.Cleaning(*range(9))))
-    found = figure_11.measure_figure_11(seed=1, say=lambda _: None)
-    assert set(found.facts) == set(figure_11.FACTS)
-    assert all(math.isfinite(value) for value in found.facts.values())
-    assert found.facts["heat_overlap_skill_of_base"] > 0
-    assert all(line.points for chart in found.charts for line in chart.lines)
+    study = figure_11.measure_figure_11(seed=1, say=lambda _: None)
+    assert set(study.facts) == set(figure_11.FACTS)
+    assert all(math.isfinite(value) for value in study.facts.values())
+    assert study.facts["heat_overlap_skill_of_base"] > 0
+    assert all(line.points for chart in study.charts for line in chart.lines)
     none = figure_11.measure_figure_11(seed=1, say=lambda _: None, real=False)
     assert set(none.facts) == set(figure_11.FACTS)
     assert all(math.isnan(value) for value in none.facts.values())
 
 
 def test_a_tiny_figure_10_has_every_fact():
-    found = figure_10.measure_figure_10(3, seed=1, say=lambda _: None)
-    assert set(found.facts) == set(figure_10.FACTS)
-    assert len({chart.key for chart in found.charts}) == len(found.charts) == 14
+    study = figure_10.measure_figure_10(3, seed=1, say=lambda _: None)
+    assert set(study.facts) == set(figure_10.FACTS)
+    assert len({chart.key for chart in study.charts}) == len(study.charts) == 14
 
 
 # Logins ----------------------------------------------------------------------------------------
@@ -273,19 +273,19 @@ logs = st.lists(st.tuples(st.integers(0, 200), st.sampled_from("ab"), st.boolean
 
 @given(logs, st.sampled_from(["3 own events", "5 events", "1 min"]))
 def test_what_lies_ahead_of_a_login_is_what_a_loop_finds(log, horizon):
-    log = sorted(log, key=lambda one: one[0])
+    log = sorted(log, key=lambda login: login[0])
     made = [Login(at, "denied", "root", ip) for at, ip, _ in log]
     matches = [place for place, (_, _, matched) in enumerate(log) if matched]
-    known, came = forecasts_logins.Ahead(made).outcomes(matches, horizon)
-    for place, one in enumerate(made):
-        own = [later for later in range(place + 1, len(made)) if made[later].ip == one.ip]
+    is_known, came = forecasts_logins.Ahead(made).find_outcomes(matches, horizon)
+    for place, login in enumerate(made):
+        own = [later for later in range(place + 1, len(made)) if made[later].ip == login.ip]
         if "own" in horizon:
             whole, within = len(own) >= 3, own[:3]
         elif "min" in horizon:
-            whole, within = made[-1].at - one.at >= 60, [later for later in own if made[later].at - one.at <= 60]
+            whole, within = made[-1].at - login.at >= 60, [later for later in own if made[later].at - login.at <= 60]
         else:
             whole, within = len(made) - 1 - place >= 5, [later for later in own if later - place <= 5]
-        assert known[place] == whole
+        assert is_known[place] == whole
         assert came[place] == any(later in matches for later in within)
 
 

@@ -24,13 +24,13 @@ def test_nothing_is_timed_when_the_loop_and_the_detector_do_not_agree(monkeypatc
 
 def test_the_loop_stands_where_the_detector_does():
     case = run.CASES[1]
-    patterns = run.patterns_of(case, quick=True)[:5]
+    patterns = run.draw_patterns(case, quick=True)[:5]
     stream = run.stream_of(case, patterns, 300)
     learner = td.Detector()
     learner.add_many(run.write_patterns(patterns))
-    detector = run.watching(patterns, td.train(learner, stream.table()), case)
+    detector = run.watch_patterns(patterns, td.train(learner, stream.table()), case)
     loop = PlainForecastLoop.of(detector, run.HORIZON, run.THRESHOLD)
     loop.take(stream.names())
-    told = detector.detect_many(stream.table()).forecasts
-    assert loop.forecasts == len(told)
+    forecasts = detector.detect_many(stream.table()).forecasts
+    assert loop.forecasts == len(forecasts)
     assert loop.cells == detector.prepare_forecasting().forecaster.followers[0].cells[:, 0].tolist()

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.papers.p_topss import logins, ticks
 from benchmarks.papers.p_topss.logins import Login
 from benchmarks.patterns import run
-from benchmarks.patterns.cases import CASES, abc
+from benchmarks.patterns.cases import CASES, draw_abc
 from benchmarks.patterns.plain import PlainPatternLoop
 from tidings.bench.workloads.composites import uniform_stream
 from tidings.errors import Unsupported
@@ -25,15 +25,15 @@ Sep 10 00:05:44 host sshd[6]: Accepted password for fztu from 10.0.0.4 port 4911
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.key != "ten-thousand"], ids=lambda case: case.key)
 def test_the_detector_and_the_plain_loop_agree_and_are_measured(case):
-    found = run.measure_case(case.small(), repeat=1)
-    assert case.title in run.line(found)
-    assert found.plain.median > 0
+    measured = run.measure_case(case.shrink(), repeat=1)
+    assert case.title in run.format_row(measured)
+    assert measured.plain.median > 0
 
 
 def test_answers_that_differ_are_not_timed():
-    detector, other = run.detector_of(abc(5, 10), "restart"), PlainPatternLoop(abc(4, 10), mode="restart")
+    detector, other = run.build_detector(draw_abc(5, 10), "restart"), PlainPatternLoop(draw_abc(4, 10), mode="restart")
     with pytest.raises(RuntimeError, match="differ in 1 patterns"):
-        run.agree(CASES[0], detector, other, uniform_stream(2_000, 10, seed=3).table())
+        run.check_agreement(CASES[0], detector, other, uniform_stream(2_000, 10, seed=3).table())
 
 
 def test_the_plain_loop_refuses_what_is_not_a_sequence():
@@ -42,26 +42,26 @@ def test_the_plain_loop_refuses_what_is_not_a_sequence():
 
 
 def test_adding_patterns_is_measured(capsys):
-    run.compiling(3)
+    run.measure_compiling(3)
     assert "3 of the paper" in capsys.readouterr().out
 
 
 # Real data -------------------------------------------------------------------------------------
 
 
-def _parsed(denied):
+def parse_lines(denied):
     return [login for line in LINES.splitlines() for login in logins.parse_line(line, 2023, denied)]
 
 
 def test_failed_lines_are_failures_and_a_repeated_one_counts_so_often():
-    found = [(one.status, one.user, one.ip) for one in _parsed((logins.FAILED,))]
+    logins_read = [(login.status, login.user, login.ip) for login in parse_lines((logins.FAILED,))]
     again = ("denied", "root", "10.0.0.3")
-    assert found == [("denied", "a b", "10.0.0.2"), again, again, again, ("success", "fztu", "10.0.0.4")]
+    assert logins_read == [("denied", "a b", "10.0.0.2"), again, again, again, ("success", "fztu", "10.0.0.4")]
 
 
 def test_without_failed_lines_unknown_users_and_those_who_left_are_failures():
-    found = [(one.status, one.user, one.ip) for one in _parsed((logins.UNKNOWN, logins.LEFT))][:2]
-    assert found == [("denied", "admin", "10.0.0.1"), ("denied", "root", "10.0.0.1")]
+    logins_read = [(login.status, login.user, login.ip) for login in parse_lines((logins.UNKNOWN, logins.LEFT))][:2]
+    assert logins_read == [("denied", "admin", "10.0.0.1"), ("denied", "root", "10.0.0.1")]
 
 
 def test_the_loop_over_logins_finds_what_the_detector_finds():
@@ -69,10 +69,10 @@ def test_the_loop_over_logins_finds_what_the_detector_finds():
     for number in range(3_000):
         at, ip = number * (1 + number % 7), f"10.0.0.{number % 5 * (number % 3)}"
         made.append(Login(at, "denied", users[number * number % 4 if number % 11 else number % 4], ip))
-    made = logins.plant_attacks(sorted(made, key=lambda one: one.at))
-    found = logins.detector().detect_many(logins.table(made)).by_pattern()
-    assert found == logins.count_attacks(made)
-    assert found.keys() == logins.PATTERNS.keys()
+    made = logins.plant_attacks(sorted(made, key=lambda login: login.at))
+    detections = logins.build_detector().detect_many(logins.build_table(made)).by_pattern()
+    assert detections == logins.count_attacks(made)
+    assert detections.keys() == logins.PATTERNS.keys()
 
 
 def test_a_count_that_the_loop_does_not_have_is_refused():
@@ -89,7 +89,7 @@ def _trades(count):
 
 
 def test_trades_give_the_same_detections_in_every_batching(monkeypatch):
-    monkeypatch.setattr(ticks, "trades", lambda _: _trades(3_000))
+    monkeypatch.setattr(ticks, "read_trades", lambda _: _trades(3_000))
     monkeypatch.setattr(ticks, "BATCHES", (100, 1_024))
     first, *rates = ticks.format_report(None)
     assert "the same in every batching" in first

@@ -29,10 +29,10 @@ TINY = Settings(events=8, repeat=2, budget_s=5.0, checked=4)
 
 
 def test_work_sees_what_lies_in_memory_and_sends_home():
-    known = ["only", "here"]
-    came = run_forked(lambda send: send({"seen": known, "pid": os.getpid()}), budget_s=5)
+    words = ["only", "here"]
+    came = run_forked(lambda send: send({"seen": words, "pid": os.getpid()}), budget_s=5)
     assert came.ended is Ending.DONE
-    assert came.messages[0]["seen"] == known
+    assert came.messages[0]["seen"] == words
     assert came.messages[0]["pid"] != os.getpid()
 
 
@@ -78,20 +78,20 @@ def test_work_that_refuses_fails_or_dies_is_told_apart():
     def fail(send):
         return {}["a mistake"]
 
-    def killed(send):
+    def kill_itself(send):
         os.kill(os.getpid(), signal.SIGKILL)
 
     def crash(send):
         signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # pytest listens for it
         os.kill(os.getpid(), signal.SIGSEGV)
 
-    found = [run_forked(work, budget_s=5) for work in (refuse, fail, killed, crash)]
-    assert [one.ended for one in found] == [Ending.CANNOT, Ending.FAILED, Ending.MEMORY, Ending.DIED]
-    assert found[0].reason == "`hem` has no areas"
-    assert found[1].reason.strip().endswith("KeyError: 'a mistake'")
-    assert "SIGKILL" in found[2].reason
-    assert "SIGSEGV" in found[3].reason  # an index out of bounds, say, and no lack of memory
-    assert "memory" not in found[3].reason
+    runs = [run_forked(work, budget_s=5) for work in (refuse, fail, kill_itself, crash)]
+    assert [run.ended for run in runs] == [Ending.CANNOT, Ending.FAILED, Ending.MEMORY, Ending.DIED]
+    assert runs[0].reason == "`hem` has no areas"
+    assert runs[1].reason.strip().endswith("KeyError: 'a mistake'")
+    assert "SIGKILL" in runs[2].reason
+    assert "SIGSEGV" in runs[3].reason  # an index out of bounds, say, and no lack of memory
+    assert "memory" not in runs[3].reason
 
 
 def test_an_allowance_is_never_more_than_was_said():
@@ -145,13 +145,13 @@ def test_an_approximate_answer_may_have_more_and_never_less():
 # Entries -----------------------------------------------------------------------------------------
 
 
-def entry(who="engine", n=1000, ended=Ending.DONE, role=Role.MATCHER, **said):
-    said = {"asked": n, "budget_s": 60.0, "batch": (9.0, 10.0, 11.0), "checked": 64, "build_s": 1.5, **said}
-    return board.Entry("hem", n, who, role, ended, **said)
+def entry(who="engine", n=1000, ended=Ending.DONE, role=Role.MATCHER, **fields):
+    fields = {"asked": n, "budget_s": 60.0, "batch": (9.0, 10.0, 11.0), "checked": 64, "build_s": 1.5, **fields}
+    return board.Entry("hem", n, who, role, ended, **fields)
 
 
 @pytest.mark.parametrize(
-    ("one", "words"),
+    ("entry_shown", "words"),
     [
         (entry(), "10 +-10%"),
         (entry(ended=Ending.OVER), "over 60 s"),
@@ -164,14 +164,14 @@ def entry(who="engine", n=1000, ended=Ending.DONE, role=Role.MATCHER, **said):
         (entry(checked=0), "10 +-10% (unchecked)"),
     ],
 )
-def test_an_entry_is_shown_as_it_ended(one, words):
-    assert board.format_outcome(one) == words
+def test_an_entry_is_shown_as_it_ended(entry_shown, words):
+    assert board.format_outcome(entry_shown) == words
 
 
-@pytest.mark.parametrize("said", [{"wrong": 1}, {"ended": Ending.FAILED}, {"ended": Ending.DIED}])
-def test_a_matcher_that_is_wrong_fails_or_crashes_is_a_mistake_and_a_peer_is_not(said):
-    assert entry("hem", **said).is_bad
-    assert not entry("duckdb", role=Role.PEER, **said).is_bad
+@pytest.mark.parametrize("fields", [{"wrong": 1}, {"ended": Ending.FAILED}, {"ended": Ending.DIED}])
+def test_a_matcher_that_is_wrong_fails_or_crashes_is_a_mistake_and_a_peer_is_not(fields):
+    assert entry("hem", **fields).is_bad
+    assert not entry("duckdb", role=Role.PEER, **fields).is_bad
     assert not any(entry(ended=ended).is_bad for ended in (Ending.OVER, Ending.MEMORY, Ending.CANNOT, Ending.DONE))
 
 
@@ -189,7 +189,7 @@ def test_entries_are_read_back_the_last_of_each_and_not_the_one_cut_off(tmp_path
     path = tmp_path / "entries.jsonl"
     lines = [entry(batch=(1.0,)).to_json(), entry("hem").to_json(), entry(batch=(2.0,)).to_json()]
     path.write_text("\n".join(lines) + '\n{"workload": "he')
-    assert [(one.who, one.batch[0]) for one in board.read_entries(path)] == [("engine", 2.0), ("hem", 9.0)]
+    assert [(entry.who, entry.batch[0]) for entry in board.read_entries(path)] == [("engine", 2.0), ("hem", 9.0)]
     path.write_text("nonsense\n" + lines[0])
     with pytest.raises(FileError, match="line 1"):
         board.read_entries(path)
@@ -203,11 +203,11 @@ def run(tmp_path, monkeypatch):
     """Run the scoreboard on one tiny workload, and return its exit code and its entries."""
 
     def go(*options, kinds="brute"):
-        given = ["--quick", "--workloads", "hem:m=2", "--sizes", "200", "--kinds", kinds, "--out", str(tmp_path)]
-        monkeypatch.setattr(sys, "argv", ["scoreboard", *given, *options])
+        arguments = ["--quick", "--workloads", "hem:m=2", "--sizes", "200", "--kinds", kinds, "--out", str(tmp_path)]
+        monkeypatch.setattr(sys, "argv", ["scoreboard", *arguments, *options])
         code = scoreboard.main()
-        said = json.loads((tmp_path / "scoreboard" / "scoreboard.json").read_text())
-        return code, {one["who"]: one for one in said["entries"]}
+        board_written = json.loads((tmp_path / "scoreboard" / "scoreboard.json").read_text())
+        return code, {entry_read["who"]: entry_read for entry_read in board_written["entries"]}
 
     return go
 
@@ -275,9 +275,9 @@ def test_a_run_is_resumed_where_it_was(run, capsys):
     run()
     code, entries = run("--resume", kinds="brute,numpy")
     assert code == 0
-    said = capsys.readouterr().err
-    assert "[1/2] hem:m=2, 200: engine" in said  # whose answers the others are held to
-    assert "[2/2] hem:m=2, 200: numpy" in said
+    output = capsys.readouterr().err
+    assert "[1/2] hem:m=2, 200: engine" in output  # whose answers the others are held to
+    assert "[2/2] hem:m=2, 200: numpy" in output
     assert set(entries) == {"engine", "brute", "numpy"}
     code, _ = run("--resume", kinds="brute,numpy")
     assert "[1/" not in capsys.readouterr().err
