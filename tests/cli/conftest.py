@@ -38,8 +38,8 @@ def tidings(monkeypatch, tmp_path):
     for name in [name for name in os.environ if name.startswith("TIDINGS_")]:
         monkeypatch.delenv(name)
 
-    def run(*arguments, given=None):
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=given, prog_name="tidings")
+    def run(*arguments, stdin=None):
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin, prog_name="tidings")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Done(result.exit_code, result.stdout, result.stderr)

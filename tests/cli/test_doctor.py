@@ -36,10 +36,10 @@ def test_a_machine_that_has_everything_is_well(tidings):
 
 
 def test_json_has_every_check(tidings):
-    (said,) = tidings("doctor", "--json").lines
-    assert said["ok"] is True
-    assert {"part", "name", "status", "found", "fix"} == set(said["checks"][0])
-    assert {check["part"] for check in said["checks"]} >= {"core", "spark"}
+    (line,) = tidings("doctor", "--json").lines
+    assert line["ok"] is True
+    assert {"part", "name", "status", "found", "fix"} == set(line["checks"][0])
+    assert {check["part"] for check in line["checks"]} >= {"core", "spark"}
 
 
 @pytest.mark.slow

@@ -21,8 +21,10 @@ def shown(tmp_path_factory):
     folder = tmp_path_factory.mktemp("guide")
     for name, text in FILES:
         (folder / name).write_text(text, encoding="utf-8")
-    here = f'tidings() {{ "{sys.executable}" -m tidings "$@"; }}\n'
-    script = here + "".join(f"{{ {command}\n}} 2> messages; cat messages; echo '{MARK}'\n" for command, _ in EXAMPLES)
+    prelude = f'tidings() {{ "{sys.executable}" -m tidings "$@"; }}\n'
+    script = prelude + "".join(
+        f"{{ {command}\n}} 2> messages; cat messages; echo '{MARK}'\n" for command, _ in EXAMPLES
+    )
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
     done = subprocess.run(["bash", "-c", script], cwd=folder, env=clean, capture_output=True, text=True, check=True)
     return done.stdout.split(f"{MARK}\n")

@@ -17,15 +17,15 @@ class Colours:
 
 
 def test_a_command_takes_the_fields_it_names_in_their_order_and_its_own_option_wins():
-    app, taken = typer.Typer(), []
+    app, calls = typer.Typer(), []
 
     @app.command()
     @with_options("blue name red")
     def paint(colours: Colours, *, name: str = "x", red: int = 9) -> None:
-        taken.append((colours, name, red))
+        calls.append((colours, name, red))
 
     assert CliRunner().invoke(app, ["--blue", "7", "--name", "y"]).exit_code == 0
-    assert taken == [(Colours(blue=7), "y", 9)]
+    assert calls == [(Colours(blue=7), "y", 9)]
     listed = CliRunner().invoke(app, ["--help"]).stdout
     assert listed.index("--blue") < listed.index("--name") < listed.index("--red")
     assert "--green" not in listed

@@ -44,11 +44,11 @@ KAFKA = """
 
 
 @pytest.fixture
-def here(tidings, tmp_path, monkeypatch):
+def run_pipeline(tidings, tmp_path, monkeypatch):
     """Run a command on a pipeline's text; without Spark, whose word is what `spark_says` holds."""
     (tmp_path / "searches").mkdir()
-    said = []
-    monkeypatch.setattr(analysis, "check_locally", lambda _: list(said))
+    messages = []
+    monkeypatch.setattr(analysis, "check_locally", lambda _: list(messages))
     monkeypatch.setenv("BROKERS", f"{SECRET}:9092")
     monkeypatch.setenv("LOGIN", SECRET)
 
@@ -56,19 +56,19 @@ def here(tidings, tmp_path, monkeypatch):
         (tmp_path / "pipeline.toml").write_text(dedent(text))
         return tidings("run", "pipeline.toml", *options)
 
-    on.spark_says = said
+    on.spark_says = messages
     return on
 
 
 @pytest.fixture
 def runs(monkeypatch):
     """What the runner is given; it runs nothing."""
-    given = []
+    calls = []
     runner = ModuleType("tidings.spark.pipeline.run.runner")
-    runner.run = given.append
+    runner.run = calls.append
     monkeypatch.setitem(sys.modules, runner.__name__, runner)
     monkeypatch.setattr(pipeline, "runner", runner, raising=False)
-    return given
+    return calls
 
 
 def example():
@@ -77,8 +77,8 @@ def example():
     return next(dedent(block) for block in blocks if "checkpoint" in block)
 
 
-def test_a_check_says_what_each_part_will_do(here, tmp_path):
-    done = here(KAFKA, "--check")
+def test_a_check_says_what_each_part_will_do(run_pipeline, tmp_path):
+    done = run_pipeline(KAFKA, "--check")
     assert (done.code, done.err) == (0, "")
     assert done.out.replace(f"{tmp_path}/", "").splitlines() == [
         "name           pipeline",
@@ -95,15 +95,15 @@ def test_a_check_says_what_each_part_will_do(here, tmp_path):
     ]
 
 
-def test_a_check_as_json_is_one_object_of_the_same_words(here):
-    (said,) = here(KAFKA, "--check", "--json").lines
-    assert said["ok"] is True
-    assert said["pipeline"]["trigger"] == "as soon as the last micro-batch is done"
+def test_a_check_as_json_is_one_object_of_the_same_words(run_pipeline):
+    (line,) = run_pipeline(KAFKA, "--check", "--json").lines
+    assert line["ok"] is True
+    assert line["pipeline"]["trigger"] == "as soon as the last micro-batch is done"
 
 
-def test_mistakes_of_the_file_and_of_spark_come_together(here):
-    here.spark_says.append(FileMistake(("source", "id"), "[source] `id` is wrong"))
-    done = here(KAFKA.replace("trigger", "triger"), "--check", "--json")
+def test_mistakes_of_the_file_and_of_spark_come_together(run_pipeline):
+    run_pipeline.spark_says.append(FileMistake(("source", "id"), "[source] `id` is wrong"))
+    done = run_pipeline(KAFKA.replace("trigger", "triger"), "--check", "--json")
     assert (done.code, done.lines) == (
         1,
         [
@@ -123,27 +123,27 @@ def test_mistakes_of_the_file_and_of_spark_come_together(here):
     ]
 
 
-def test_a_secret_is_in_nothing_that_is_printed(here):
-    here.spark_says.append(FileMistake(("source", "columns"), f"[source] `columns` cannot be read: {SECRET}"))
+def test_a_secret_is_in_nothing_that_is_printed(run_pipeline):
+    run_pipeline.spark_says.append(FileMistake(("source", "columns"), f"[source] `columns` cannot be read: {SECRET}"))
     for options in (["--check"], ["--check", "--json"], []):
-        done = here(KAFKA.replace("trigger", "triger"), *options)
+        done = run_pipeline(KAFKA.replace("trigger", "triger"), *options)
         assert done.code == 1
         assert SECRET not in done.out + done.err
-    here.spark_says.clear()
+    run_pipeline.spark_says.clear()
     for options in (["--check"], ["--check", "--json"]):
-        done = here(KAFKA, *options)
+        done = run_pipeline(KAFKA, *options)
         assert done.code == 0
         assert SECRET not in done.out + done.err
 
 
-def test_without_spark_the_files_own_mistakes_are_told(here, monkeypatch):
+def test_without_spark_the_files_own_mistakes_are_told(run_pipeline, monkeypatch):
     def refuse(events):
         msg = "Spark needs Java"
         raise SparkUnavailable(msg)
 
     monkeypatch.setattr(analysis, "check_locally", refuse)
-    assert here(KAFKA, "--check").err == "error: Spark needs Java\n"
-    assert here(KAFKA.replace("trigger", "triger"), "--check").err.splitlines()[1:] == [
+    assert run_pipeline(KAFKA, "--check").err == "error: Spark needs Java\n"
+    assert run_pipeline(KAFKA.replace("trigger", "triger"), "--check").err.splitlines()[1:] == [
         "line 3: `triger` is not a key; did you mean `trigger`?",
         "columns and SQL were not checked: Spark needs Java",
     ]
@@ -155,32 +155,32 @@ def test_a_file_that_is_not_there_is_refused(tidings):
     assert done.err.startswith("error: cannot read ")
 
 
-def test_the_runner_is_given_the_pipeline(here, runs):
-    assert here(KAFKA).code == 0
-    assert here(KAFKA, "--once").code == 0
-    assert here(KAFKA, "--json").code == 0
+def test_the_runner_is_given_the_pipeline(run_pipeline, runs):
+    assert run_pipeline(KAFKA).code == 0
+    assert run_pipeline(KAFKA, "--once").code == 0
+    assert run_pipeline(KAFKA, "--json").code == 0
     plain, once, as_json = runs
     assert (plain.trigger, once.trigger) == (Trigger(), Trigger(available_now=True))
     assert (as_json.shown.view, as_json.shown.lines) == ("off", "-")
 
 
-def test_an_error_of_the_run_does_not_show_a_secret(here, runs, monkeypatch):
-    def refuse(given):
-        msg = f"cannot reach `{given.source.servers}`"
+def test_an_error_of_the_run_does_not_show_a_secret(run_pipeline, runs, monkeypatch):
+    def refuse(pipeline):
+        msg = f"cannot reach `{pipeline.source.servers}`"
         raise SparkUnavailable(msg)
 
     monkeypatch.setattr(sys.modules["tidings.spark.pipeline.run.runner"], "run", refuse)
-    done = here(KAFKA)
+    done = run_pipeline(KAFKA)
     assert (done.code, done.err) == (1, "error: cannot reach `${BROKERS}`\n")
 
 
-def test_nothing_runs_when_something_is_wrong(here, runs):
-    assert here(KAFKA.replace("trigger", "triger")).code == 1
+def test_nothing_runs_when_something_is_wrong(run_pipeline, runs):
+    assert run_pipeline(KAFKA.replace("trigger", "triger")).code == 1
     assert runs == []
 
 
-def test_the_helps_example_is_a_pipeline(here, runs):
-    assert here(example()).code == 0
+def test_the_helps_example_is_a_pipeline(run_pipeline, runs):
+    assert run_pipeline(example()).code == 0
     assert runs[0].trigger == Trigger(every=timedelta(seconds=1))
 
 
@@ -192,8 +192,8 @@ def test_spark_is_asked_in_a_process_of_its_own(spawn, tmp_path):
     process = spawn("run", "pipeline.toml", "--check", "--json", env={"BROKERS": SECRET, "LOGIN": SECRET})
     out, err = process.communicate(timeout=180)
     assert process.returncode == 1
-    said = json.loads(out)["mistakes"]
-    assert [": ".join(line.split(": ")[:2]) for line in said] == [
+    mistakes = json.loads(out)["mistakes"]
+    assert [": ".join(line.split(": ")[:2]) for line in mistakes] == [
         "line 22: [derived] `x` cannot be computed",
         "line 10: [source] `id` names `idd`, and there is no such column; did you mean `id`?",
     ]

@@ -13,23 +13,23 @@ CASES = [case for path in sorted(Path(__file__).parent.glob("*.json")) for case 
 JUDGES = ["evaluate", *td.matchers()]
 
 
-def told(value):
+def decode_value(value):
     if isinstance(value, dict) and set(value) == {"range"}:
         return td.Range(*value["range"])
     if isinstance(value, dict):
-        return {name: told(part) for name, part in value.items()}
-    return [told(part) for part in value] if isinstance(value, list) else value
+        return {name: decode_value(part) for name, part in value.items()}
+    return [decode_value(part) for part in value] if isinstance(value, list) else value
 
 
-def judged(judge, filter_, event, schema=None):
+def judge_case(judge, filter_, event, schema=None):
     try:
         if judge == "evaluate":
             return td.evaluate(filter_, event, schema=schema)
         matcher = td.Matcher(kind=judge, schema=schema)
         matcher.add("it", filter_)
-        one, many = matcher.match(event), matcher.match_many([event]).ids
-        assert one == many
-        return bool(one)
+        matches, many = matcher.match(event), matcher.match_many([event]).ids
+        assert matches == many
+        return bool(matches)
     except td.BadEvent:
         return None
 
@@ -43,7 +43,7 @@ def test_case(case, judge):
         with pytest.raises(Unsupported):
             td.Matcher(kind=judge).add("it", tree)
         return
-    verdict = {True: "yes", False: "no", None: "bad"}[judged(judge, tree, told(case["event"]), schema)]
+    verdict = {True: "yes", False: "no", None: "bad"}[judge_case(judge, tree, decode_value(case["event"]), schema)]
     assert verdict == case["verdict"]
 
 

@@ -19,13 +19,13 @@ CASES = [case for path in sorted(FOLDER.glob("*.json")) for case in json.loads(p
 NAMED = pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 
 
-def written(case, text):
+def write_filters(case, text):
     """Give a pattern the filters that it names by one letter."""
     spaced = "".join(sign if sign.isalnum() else " " for sign in text.replace(":", " : ")).split()
     labels = {part.split(":")[0] for part in text.replace("(", " ").split() if ":" in part}
     names = [name for name in "abc" if name in spaced and name not in labels]
-    given = {name: f"kind = '{name}'" for name in names} | case.get("filters", {})
-    return "".join(f"{name} = {given[name]}\n" for name in names) + text
+    filters = {name: f"kind = '{name}'" for name in names} | case.get("filters", {})
+    return "".join(f"{name} = {filters[name]}\n" for name in names) + text
 
 
 def rows_of(step, count):
@@ -35,54 +35,56 @@ def rows_of(step, count):
     return [{"id": count + n, "time": first + n, "kind": kind} for n, kind in enumerate(step["events"])]
 
 
-def played(case, between=lambda detector: detector):
+def play_case(case, between=lambda detector: detector):
     """Play a case's script; `between` may put another detector in the place of this one after each step."""
     detector = td.Detector(**case.get("options", {}))
     for name, text, mode in case["patterns"]:
-        detector.add(name, written(case, text), mode=mode)
-    told, late, count = [], [], 0
+        detector.add(name, write_filters(case, text), mode=mode)
+    reports, late, count = [], [], 0
     for step in case["script"]:
         if "add" in step:
             name, text, mode = step["add"]
-            detector.add(name, written(case, text), mode=mode)
+            detector.add(name, write_filters(case, text), mode=mode)
         elif "remove" in step:
             detector.remove(step["remove"])
         elif "time" in step:
-            told += detector.on_time(step["time"])
+            reports += detector.on_time(step["time"])
         else:
             rows = rows_of(step, count)
             count += len(rows)
-            found = detector.detect_many(rows)
-            told, late = [*told, *found], [*late, *found.late]
+            detections = detector.detect_many(rows)
+            reports, late = [*reports, *detections], [*late, *detections.late]
         detector = between(detector)
-    return sorted([one.pattern, list(one.events)] for one in told), [one.event for one in late]
+    return sorted([detection.pattern, list(detection.events)] for detection in reports), [
+        report.event for report in late
+    ]
 
 
-def judge(case, told, late):
-    assert told in (sorted(case["reports"]), case.get("or"))
+def judge(case, reports, late):
+    assert reports in (sorted(case["reports"]), case.get("or"))
     assert late == case.get("late", [])
 
 
 @NAMED
 def test_case(case):
-    judge(case, *played(case))
+    judge(case, *play_case(case))
 
 
 @NAMED
 def test_case_resumed_after_each_step(case):
-    judge(case, *played(case, lambda detector: td.Detector.resume(detector.snapshot())))
+    judge(case, *play_case(case, lambda detector: td.Detector.resume(detector.snapshot())))
 
 
 @NAMED
 def test_case_handed_on_after_each_step(case):
-    def handed(detector):
+    def hand_over(detector):
         if "add" in str(case["script"]):  # where a detector stands does not say since when it has its patterns
             return detector
         forked = detector.fork()
         run_from_bytes(forked.run, run_to_bytes(detector.run))
         return forked
 
-    judge(case, *played(case, handed))
+    judge(case, *play_case(case, hand_over))
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -97,12 +99,12 @@ def test_case_by_the_definition(case):
     for step in case["script"]:
         events += rows_of(step, len(events)) if "events" in step else []
         now = max(now, step.get("time", 0), *(event["time"] for event in events))
-    pattern = lang.parse_pattern(written(case, text))
+    pattern = lang.parse_pattern(write_filters(case, text))
     stream = judge_events(pattern, [event | {"time": EPOCH + timedelta(seconds=event["time"])} for event in events])
-    found = list_reports(pattern, stream, mode, until=now * 1_000_000)
+    embeddings = list_reports(pattern, stream, mode, until=now * 1_000_000)
     wanted = [tuple(events) for _, events in case["reports"]]
-    assert len(found) == len(wanted)
-    assert all(any(events in one.choices for one in found) for events in wanted)
+    assert len(embeddings) == len(wanted)
+    assert all(any(events in detection.choices for detection in embeddings) for events in wanted)
 
 
 def test_all_cases_without_compiled_kernels():

@@ -20,26 +20,26 @@ from naive_values import (
     READERS,
     UNREADABLE,
     Bad,
-    compared,
-    ends_of,
-    in_block,
-    interval,
-    kind_asked,
-    listed,
-    literals,
-    meet,
-    missing,
-    near,
-    none_or,
+    accepts_text,
+    build_interval,
+    build_span,
+    compare_spans,
+    find_ends,
+    find_kind_asked,
+    find_spelled,
+    is_in_block,
+    is_list,
+    is_missing,
+    is_near,
+    is_text_between,
+    list_literals,
+    list_values,
+    map_value,
+    meets,
     number_point,
     read_or_not,
-    several,
-    span,
-    spelled,
-    text_accepts,
-    text_between,
-    text_of,
     time_point,
+    to_text,
 )
 
 from tidings import model as m
@@ -47,7 +47,7 @@ from tidings.model import Kind
 from tidings.testing.strategies.world import WORTH
 
 
-def naive(tree, event, world) -> bool:
+def evaluate_naively(tree, event, world) -> bool:
     """Tell whether the event satisfies the filter, or raise `Bad`."""
     return Naive(tree, world).opinion(event)
 
@@ -72,39 +72,40 @@ class Surroundings:
     def __init__(self, world):
         self.world, self.now = world, world.now
         self.areas = {name: world.regions[name] for name in world.regions or ()}
-        said = {name: world.schema[name] for name in world.schema or ()}
-        self.single = {name for name, attribute in said.items() if not attribute.several}
-        self.kinds = {name: attribute.kind for name, attribute in said.items() if attribute.kind}
-        self.strings = {name for name, attribute in said.items() if attribute.refinable}
+        declarations = {name: world.schema[name] for name in world.schema or ()}
+        self.single = {name for name, attribute in declarations.items() if not attribute.several}
+        self.kinds = {name: attribute.kind for name, attribute in declarations.items() if attribute.kind}
+        self.strings = {name for name, attribute in declarations.items() if attribute.refinable}
         self.kinds.update(dict.fromkeys(world.lore.trees, Kind.CONCEPT))
         self.kinds.update(dict.fromkeys(world.lore.units, Kind.NUMBER))
-        self.checked = {*said, *self.kinds}  # what is only derived is nobody's declaration
+        self.checked = {*declarations, *self.kinds}  # what is only derived is nobody's declaration
         self.kinds.update({name: Kind.NUMBER for name, slot in world.slots.items() if slot.half})
         self.above = {name: up for tree in world.lore.parents.values() for name, up in tree.items()}
 
-    def declared(self, name):
+    def find_declaration(self, name):
         """How a declared attribute is read, whoever asks."""
         kind, unit, slot = self.kinds.get(name), self.world.lore.units.get(name), self.slot(name)
         return Manner(kind, folded=kind is Kind.CONCEPT, unit=unit, beside=slot.unit_from if slot and unit else None)
 
     def manner(self, name, condition):
         """How a test reads its attribute: as declared, else as what the test asks for."""
-        asked = kind_asked(condition)
+        asked = find_kind_asked(condition)
         if name in self.kinds and not (name in self.strings and asked is Kind.IP):
-            return self.declared(name)
-        units = [literal.unit for literal in literals(condition) if isinstance(literal, m.Quantity)]
+            return self.find_declaration(name)
+        units = [literal.unit for literal in list_literals(condition) if isinstance(literal, m.Quantity)]
         return Manner(asked, unit=WORTH[units[0]][0], bare=False) if units else Manner(asked)
 
-    def manners(self, one, two):
+    def manners(self, first, second):
         """How two attributes that are compared are read: what is declared of one of them goes for both."""
-        given = [name for name in (one, two) if name in self.kinds]
-        given = [name for name in given if name not in self.strings] or given
-        if not given:
+        named = [name for name in (first, second) if name in self.kinds]
+        named = [name for name in named if name not in self.strings] or named
+        if not named:
             return Manner(None), Manner(None)
-        like = self.declared(given[0])
+        like = self.find_declaration(named[0])
         other = Manner(like.kind, unit=like.unit)
         return tuple(
-            self.declared(name) if self.kinds.get(name) in (like.kind, Kind.CONCEPT) else other for name in (one, two)
+            self.find_declaration(name) if self.kinds.get(name) in (like.kind, Kind.CONCEPT) else other
+            for name in (first, second)
         )
 
     def slot(self, name):
@@ -126,8 +127,8 @@ class Surroundings:
             spelled.update({other: name for other in words if other not in spelled and name in self.above})
         return spelled.get(word) or {key.casefold(): name for key, name in spelled.items()}.get(word.casefold(), word)
 
-    def is_below(self, one, two):
-        return one == two or any(self.is_below(up, two) for up in self.above.get(one, ()))
+    def is_below(self, first, second):
+        return first == second or any(self.is_below(up, second) for up in self.above.get(first, ()))
 
     def amount(self, number, unit, to):
         """An amount in another unit, as a whole number or the nearest float."""
@@ -160,30 +161,34 @@ class Naive:
 
     def check(self, fields, name):
         """Raise `Bad` where an event breaks a declaration, whether a filter asks for the attribute or not."""
-        manner = self.world.declared(name)
-        found = self.found(fields, name, "")
+        manner = self.world.find_declaration(name)
+        leaves = self.find_leaves(fields, name, "")
         values = self.values(fields, name, "", manner)
         if UNREADABLE in values and manner.kind is not None:
             raise Bad
-        if name in self.world.single and (len(values) > 1 or any(listed(whole, manner.kind) for whole in found)):
+        if name in self.world.single and (len(values) > 1 or any(is_list(whole, manner.kind) for whole in leaves)):
             raise Bad
 
     # --- the event, spelled out -----------------------------------------------------------------
 
-    def found(self, fields, name, prefix):
+    def find_leaves(self, fields, name, prefix):
         """What stands under the attribute's names, as it stands there."""
-        return [leaf for source in self.world.sources(name) for leaf in spelled(fields, source.removeprefix(prefix))]
+        return [
+            leaf for source in self.world.sources(name) for leaf in find_spelled(fields, source.removeprefix(prefix))
+        ]
 
     def values(self, fields, name, prefix, manner):
         """The values of an attribute as they are read; null and what is empty are none."""
         slot = self.world.slot(name)
         if slot and slot.half:
-            return self.doubled(self.values(fields, slot.half, prefix, Manner(Kind.NUMBER)))
-        wholes = self.found(fields, name, prefix)
-        leaves = [leaf for whole in wholes for leaf in several(whole, manner.kind) if not missing(leaf) and leaf != {}]
+            return self.double_halves(self.values(fields, slot.half, prefix, Manner(Kind.NUMBER)))
+        wholes = self.find_leaves(fields, name, prefix)
+        leaves = [
+            leaf for whole in wholes for leaf in list_values(whole, manner.kind) if not is_missing(leaf) and leaf != {}
+        ]
         return [read_or_not(lambda leaf=leaf: self.value(leaf, manner, fields)) for leaf in leaves]
 
-    def doubled(self, halves):
+    def double_halves(self, halves):
         """The derived attribute of these worlds: it needs one number, and gives twice that."""
         if not halves:
             return []
@@ -192,39 +197,39 @@ class Naive:
         whole = 2 * halves[0][0]
         if whole.denominator == 1 and not -(2**63) <= whole < 2**63:
             return [UNREADABLE]
-        return [span(whole)]
+        return [build_span(whole)]
 
     def value(self, leaf, manner, fields):
         if manner.kind is Kind.NUMBER:
             return self.number(leaf, manner, fields)
         if manner.kind is Kind.TIME:
-            return interval(leaf, time_point)
+            return build_interval(leaf, time_point)
         if manner.kind is Kind.CONCEPT:
-            return self.world.concept(text_of(leaf)) if manner.folded else text_of(leaf)
+            return self.world.concept(to_text(leaf)) if manner.folded else to_text(leaf)
         return READERS[manner.kind](leaf)
 
     def number(self, leaf, manner, fields):
         if manner.unit is None:
-            return interval(leaf, number_point)
-        return interval(leaf, lambda end: self.amount(end, manner, fields))
+            return build_interval(leaf, number_point)
+        return build_interval(leaf, lambda end: self.amount(end, manner, fields))
 
     def amount(self, leaf, manner, fields):
         """A number in the unit that is asked for: the unit is written with it, or beside it, or nowhere."""
-        amount, own = self.measured(leaf, manner, fields)
+        amount, own = self.split_unit(leaf, manner, fields)
         if own is None:
             if not manner.bare:
                 raise Bad
             return number_point(amount)
         return self.world.amount(number_point(amount), own, manner.unit)
 
-    def measured(self, leaf, manner, fields):
+    def split_unit(self, leaf, manner, fields):
         if isinstance(leaf, m.Quantity):
             return leaf.amount, leaf.unit
         if isinstance(leaf, str) and not re.fullmatch(NUMBER, leaf.strip()):
             written = re.fullmatch(rf"({NUMBER})\s*([^\W\d]\w*)", leaf.strip())
             if written:
                 return written[1], written[4]
-        units = [unit for unit in spelled(fields, manner.beside) if unit] if manner.beside else []
+        units = [unit for unit in find_spelled(fields, manner.beside) if unit] if manner.beside else []
         return leaf, units[0] if units else None
 
     # --- deciding: count the values that a test accepts --------------------------------------------
@@ -245,7 +250,7 @@ class Naive:
             case m.Exists():
                 return len(self.values(fields, name, prefix, Manner(None))) > 0
             case m.IsNull():
-                null = any(missing(whole) for whole in self.found(fields, name, prefix))
+                null = any(is_missing(whole) for whole in self.find_leaves(fields, name, prefix))
                 return null and not self.values(fields, name, prefix, Manner(None))
             case m.Compare(op, other):
                 accepted, count = self.compare(op, name, self.world.attribute(prefix + other), prefix, fields)
@@ -264,13 +269,15 @@ class Naive:
 
     def compare(self, op, name, other, prefix, fields):
         """How many values compare so with some value of another attribute, of how many; none without one there."""
-        one, two = self.world.manners(name, other)
-        left, right = self.values(fields, name, prefix, one), self.values(fields, other, prefix, two)
+        first, second = self.world.manners(name, other)
+        left, right = self.values(fields, name, prefix, first), self.values(fields, other, prefix, second)
         if not right:
             return 0, 0
         readable = [value for value in right if value is not UNREADABLE]
         accepted = [
-            value for value in left if value is not UNREADABLE and any(compared(op, value, each) for each in readable)
+            value
+            for value in left
+            if value is not UNREADABLE and any(compare_spans(op, value, each) for each in readable)
         ]
         return len(accepted), len(left)
 
@@ -279,13 +286,15 @@ class Naive:
             case m.Is(wanted):
                 return self.equal(value, wanted, manner)
             case m.In(wanted):
-                return sum(self.equal(value, one, manner) for one in wanted) > 0
+                return sum(self.equal(value, candidate, manner) for candidate in wanted) > 0
             case m.Range():
                 return self.inside(condition, value, manner)
             case m.SameText(values):
-                return sum([*map(ord, value.casefold())] == [*map(ord, one.casefold())] for one in values) > 0
+                return (
+                    sum([*map(ord, value.casefold())] == [*map(ord, candidate.casefold())] for candidate in values) > 0
+                )
             case m.TextTest(op, pattern, ignoring_case):
-                return text_accepts(op.value, pattern, value, ignoring_case)
+                return accepts_text(op.value, pattern, value, ignoring_case)
             case m.IsA(concept):
                 return self.world.is_below(self.world.concept(value), self.world.concept(concept))
             case m.Within(area):
@@ -293,14 +302,19 @@ class Naive:
             case m.WithinRegion(region):
                 return any(holds(polygon, value) for polygon in self.world.areas[region].polygons)
             case m.Near(center, metres):
-                return near(value, center, metres)
+                return is_near(value, center, metres)
             case m.InNetworks(networks):
-                return any(in_block(value, block) for block in networks)
+                return any(is_in_block(value, block) for block in networks)
             case m.Age(seconds):
                 low, high, low_open, high_open = value
                 now = time_point(self.world.now)
-                age = (none_or(high, lambda t: now - t), none_or(low, lambda t: now - t), high_open, low_open)
-                return meet(age, ends_of(seconds, number_point))
+                age = (
+                    map_value(high, lambda t: now - t),
+                    map_value(low, lambda t: now - t),
+                    high_open,
+                    low_open,
+                )
+                return meets(age, find_ends(seconds, number_point))
         raise AssertionError(condition)
 
     def equal(self, value, wanted, manner) -> bool:
@@ -312,12 +326,12 @@ class Naive:
                 return [*map(ord, value)] == [*map(ord, wanted)]
             case m.Point(lon, lat):
                 return value == (Fraction(lon), Fraction(lat))
-        return meet(value, span(self.point(wanted, manner)))
+        return meets(value, build_span(self.point(wanted, manner)))
 
     def inside(self, wanted, value, manner) -> bool:
         if wanted.kind is Kind.TEXT:
-            return text_between(wanted, value)
-        return meet(value, ends_of(wanted, lambda end: self.point(end, manner)))
+            return is_text_between(wanted, value)
+        return meets(value, find_ends(wanted, lambda end: self.point(end, manner)))
 
     def point(self, literal, manner) -> Fraction:
         match literal:

@@ -11,7 +11,7 @@ def holds(rings, place) -> bool:
 
 
 def _holds_unrolled(rings, place) -> bool:
-    outline, *holes = (unrolled(ring) for ring in rings)
+    outline, *holes = (unroll_ring(ring) for ring in rings)
     if on_ring(outline, place):
         return True
     if not in_ring(outline, place):
@@ -26,7 +26,7 @@ def _holds_unrolled(rings, place) -> bool:
     return True
 
 
-def unrolled(ring):
+def unroll_ring(ring):
     places = [(Fraction(ring[0][0]), Fraction(ring[0][1]))]
     for (before, _), (lon, lat) in pairwise(ring):
         step = Fraction(lon) - Fraction(before)
@@ -37,11 +37,11 @@ def unrolled(ring):
 
 
 def on_ring(ring, place) -> bool:
-    return any(on_edge(one, two, place) for one, two in pairwise(ring))
+    return any(on_edge(first, second, place) for first, second in pairwise(ring))
 
 
-def on_edge(one, two, place) -> bool:
-    (x1, y1), (x2, y2), (x, y) = one, two, place
+def on_edge(first, second, place) -> bool:
+    (x1, y1), (x2, y2), (x, y) = first, second, place
     straight = (x2 - x1) * (y - y1) == (y2 - y1) * (x - x1)
     return straight and min(x1, x2) <= x <= max(x1, x2) and min(y1, y2) <= y <= max(y1, y2)
 
@@ -49,8 +49,8 @@ def on_edge(one, two, place) -> bool:
 def in_ring(ring, place) -> bool:
     """Count the edges that a ray to the east crosses."""
     x, y = place
-    crossed = 0
+    crossings = 0
     for (x1, y1), (x2, y2) in pairwise(ring):
         if (y1 > y) != (y2 > y) and x < x1 + (y - y1) * (x2 - x1) / (y2 - y1):
-            crossed += 1
-    return crossed % 2 == 1
+            crossings += 1
+    return crossings % 2 == 1

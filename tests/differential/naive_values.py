@@ -34,7 +34,7 @@ class TooClose(Exception):
 # --- names and arrays -----------------------------------------------------------------------------
 
 
-def literals(condition):
+def list_literals(condition):
     match condition:
         case m.Is(value):
             return (value,)
@@ -45,7 +45,7 @@ def literals(condition):
     return ()
 
 
-def kind_asked(condition):
+def find_kind_asked(condition):
     match condition:
         case m.TextTest() | m.SameText():
             return Kind.TEXT
@@ -59,7 +59,7 @@ def kind_asked(condition):
             return Kind.TIME
         case m.Has():
             return Kind.RECORD
-    for literal in literals(condition):
+    for literal in list_literals(condition):
         for types, kind in (
             (bool, Kind.BOOL),
             (str, Kind.TEXT),
@@ -72,23 +72,23 @@ def kind_asked(condition):
     return None
 
 
-def spelled(fields, name):
+def find_spelled(fields, name):
     """What stands under the dotted name, whichever way keys and records share its dots."""
     for key, value in fields.items():
         if key == name:
             yield value
         elif isinstance(key, str) and name.startswith(f"{key}."):
-            for record in several(value, Kind.RECORD):
+            for record in list_values(value, Kind.RECORD):
                 if isinstance(record, Mapping):
-                    yield from spelled(record, name[len(key) + 1 :])
+                    yield from find_spelled(record, name[len(key) + 1 :])
 
 
-def several(value, kind):
+def list_values(value, kind):
     if kind is Kind.PLACE and is_pair(value):
         yield value
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from several(item, kind)
+            yield from list_values(item, kind)
     else:
         yield value
 
@@ -97,11 +97,11 @@ def is_pair(value):
     return (
         isinstance(value, list | tuple)
         and len(value) == 2
-        and all(is_number(part) and not missing(part) for part in value)
+        and all(is_number(part) and not is_missing(part) for part in value)
     )
 
 
-def missing(value):
+def is_missing(value):
     """Whether a value is null: NaN is, in whatever type of number."""
     if isinstance(value, Decimal):
         return value.is_nan()
@@ -119,7 +119,7 @@ def is_number(value):
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def listed(value, kind):
+def is_list(value, kind):
     """Whether a value came as a list, or as a range: more than one value can be."""
     return isinstance(value, m.Range | list | tuple) and not (kind is Kind.PLACE and is_pair(value))
 
@@ -127,7 +127,7 @@ def listed(value, kind):
 # --- values ---------------------------------------------------------------------------------------
 
 
-def none_or(value, function):
+def map_value(value, function):
     return None if value is None else function(value)
 
 
@@ -143,22 +143,27 @@ class Times(tuple):
     __slots__ = ()
 
 
-def span(point):
+def build_span(point):
     return Numbers((point, point, False, False))
 
 
-def ends_of(wanted, point):
-    return (none_or(wanted.low, point), none_or(wanted.high, point), wanted.low_open, wanted.high_open)
+def find_ends(wanted, point):
+    return (
+        map_value(wanted.low, point),
+        map_value(wanted.high, point),
+        wanted.low_open,
+        wanted.high_open,
+    )
 
 
-def interval(leaf, point):
+def build_interval(leaf, point):
     """A value of a number or a time: from one point to another, perhaps the same."""
     sort = Times if point is time_point else Numbers
     if not isinstance(leaf, m.Range):
-        return sort(span(point(leaf)))
+        return sort(build_span(point(leaf)))
     if isinstance(leaf.low, str) or isinstance(leaf.high, str):
         raise Bad
-    low, high, low_open, high_open = ends_of(leaf, point)
+    low, high, low_open, high_open = find_ends(leaf, point)
     if low is not None and high is not None and (low > high or (low == high and (low_open or high_open))):
         raise Bad
     return sort((low, high, low_open, high_open))
@@ -191,7 +196,7 @@ def time_point(leaf) -> Fraction:
     return Fraction((gone.days * 86400 + gone.seconds) * 10**6 + gone.microseconds, 10**6)
 
 
-def text_of(leaf) -> str:
+def to_text(leaf) -> str:
     if not isinstance(leaf, str) or any("\ud800" <= char <= "\udfff" for char in leaf):
         raise Bad
     return leaf
@@ -233,14 +238,14 @@ def address_of(leaf):
 
 def natural_of(leaf):
     if isinstance(leaf, str):
-        return text_of(leaf)
+        return to_text(leaf)
     if isinstance(leaf, bool):
         return leaf
     if isinstance(leaf, m.Point):
         return place_of(leaf)
     if isinstance(leaf, date) or (isinstance(leaf, m.Range) and isinstance(leaf.low or leaf.high, date)):
-        return interval(leaf, time_point)
-    return interval(leaf, number_point) if is_number(leaf) or isinstance(leaf, m.Range) else leaf
+        return build_interval(leaf, time_point)
+    return build_interval(leaf, number_point) if is_number(leaf) or isinstance(leaf, m.Range) else leaf
 
 
 def record_of(leaf):
@@ -250,7 +255,7 @@ def record_of(leaf):
 
 
 READERS = {
-    Kind.TEXT: text_of,
+    Kind.TEXT: to_text,
     Kind.BOOL: truth_of,
     Kind.PLACE: place_of,
     Kind.IP: address_of,
@@ -262,13 +267,13 @@ READERS = {
 # --- conditions -----------------------------------------------------------------------------------
 
 
-def meet(one, two) -> bool:
+def meets(first, second) -> bool:
     """Whether two ranges share a point: try every end, and a point between and beyond every two."""
-    ends = sorted({end for span in (one, two) for end in span[:2] if end is not None})
+    ends = sorted({end for span in (first, second) for end in span[:2] if end is not None})
     if not ends:
         return True
     points = [*ends, ends[0] - 1, ends[-1] + 1, *((low + high) / 2 for low, high in pairwise(ends))]
-    return any(covers(one, point) and covers(two, point) for point in points)
+    return any(covers(first, point) and covers(second, point) for point in points)
 
 
 def covers(span, point) -> bool:
@@ -278,23 +283,23 @@ def covers(span, point) -> bool:
     return above and below
 
 
-def compared(op, one, two) -> bool:
+def compare_spans(op, first, second) -> bool:
     """Whether some point of one and some point of the other compare; text beside a number or a time is read as that."""
-    if isinstance(one, str) and isinstance(two, str):
-        left, right = [*map(ord, one)], [*map(ord, two)]
+    if isinstance(first, str) and isinstance(second, str):
+        left, right = [*map(ord, first)], [*map(ord, second)]
         return {"=": left == right, "<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op]
-    one, two = beside(one, two), beside(two, one)
-    if is_span(one) and is_span(two):
-        return type(one) is type(two) and points_compare(op, one, two)
-    return op == "=" and type(one) is type(two) and one == two
+    first, second = beside(first, second), beside(second, first)
+    if is_span(first) and is_span(second):
+        return type(first) is type(second) and points_compare(op, first, second)
+    return op == "=" and type(first) is type(second) and first == second
 
 
-def points_compare(op, one, two) -> bool:
+def points_compare(op, first, second) -> bool:
     if op == "=":
-        return meet(one, two)
+        return meets(first, second)
     if op in (">", ">="):
-        one, two, op = two, one, {">": "<", ">=": "<="}[op]
-    (low, _, low_open, _), (_, high, _, high_open) = one, two
+        first, second, op = second, first, {">": "<", ">=": "<="}[op]
+    (low, _, low_open, _), (_, high, _, high_open) = first, second
     if low is None or high is None:
         return True
     return low < high or (op == "<=" and low == high and not low_open and not high_open)
@@ -305,14 +310,14 @@ def beside(value, other):
     if not isinstance(value, str) or not is_span(other):
         return value
     point = time_point if isinstance(other, Times) else number_point
-    return value if (read := read_or_not(lambda: interval(value, point))) is UNREADABLE else read
+    return value if (read := read_or_not(lambda: build_interval(value, point))) is UNREADABLE else read
 
 
 def is_span(value) -> bool:
     return isinstance(value, Numbers | Times)
 
 
-def text_between(span, value) -> bool:
+def is_text_between(span, value) -> bool:
     code = [*map(ord, value)]
     if span.low is not None:
         low = [*map(ord, span.low)]
@@ -325,7 +330,7 @@ def text_between(span, value) -> bool:
     return True
 
 
-def text_accepts(op, pattern, value, ignoring_case) -> bool:
+def accepts_text(op, pattern, value, ignoring_case) -> bool:
     if op == "matches":
         return re_search(pattern, value, ignoring_case)
     if ignoring_case:
@@ -348,16 +353,16 @@ def re_search(pattern, value, ignoring_case) -> bool:
 
 def tokens(pattern):
     """A wildcard pattern as a list: text for a plain character, None for one, Ellipsis for any number."""
-    found, escaped = [], False
+    parts, escaped = [], False
     for char in pattern:
         if escaped or char not in "*?\\":
-            found.append(char)
+            parts.append(char)
             escaped = False
         elif char == "\\":
             escaped = True
         else:
-            found.append(None if char == "?" else ...)
-    return [*found, "\\"] if escaped else found
+            parts.append(None if char == "?" else ...)
+    return [*parts, "\\"] if escaped else parts
 
 
 def like(wanted, value) -> bool:
@@ -371,9 +376,11 @@ def like(wanted, value) -> bool:
     return len(value) in reached
 
 
-def near(value, center, metres) -> bool:
-    one, two = (tuple(math.radians(part) for part in place) for place in (value, (center.lon, center.lat)))
-    vectors = [(math.cos(lat) * math.cos(lon), math.cos(lat) * math.sin(lon), math.sin(lat)) for lon, lat in (one, two)]
+def is_near(value, center, metres) -> bool:
+    start, end = (tuple(math.radians(part) for part in place) for place in (value, (center.lon, center.lat)))
+    vectors = [
+        (math.cos(lat) * math.cos(lon), math.cos(lat) * math.sin(lon), math.sin(lat)) for lon, lat in (start, end)
+    ]
     across = math.dist(*vectors)
     distance = 2 * EARTH_M * math.asin(min(1.0, across / 2))
     if abs(distance - metres) <= 1e-6 * max(1.0, metres) and value != (center.lon, center.lat):
@@ -381,7 +388,7 @@ def near(value, center, metres) -> bool:
     return distance <= metres
 
 
-def in_block(address, block) -> bool:
+def is_in_block(address, block) -> bool:
     if address.version != block.version:
         return False
     bits = 32 if block.version == 4 else 128

@@ -14,19 +14,21 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PLENTY = 1_000_000
 
 
-def moment(micros):
+def to_moment(micros):
     return EPOCH + timedelta(microseconds=micros)
 
 
-def micros(at):
+def to_micros(at):
     return (at - EPOCH) // timedelta(microseconds=1)
 
 
-def stream_of(word, attributes=None):
+def build_stream(word, attributes=None):
     """Make events of symbols with times; their ids are their places."""
     attributes = attributes or [{}] * len(word)
     rows = zip(word, attributes, strict=False)
-    return [{"id": place, "time": moment(at), "kind": kind} | given for place, ((kind, at), given) in enumerate(rows)]
+    return [
+        {"id": place, "time": to_moment(at), "kind": kind} | values for place, ((kind, at), values) in enumerate(rows)
+    ]
 
 
 def number_symbol(minterms, satisfied):
@@ -43,7 +45,7 @@ def walk_automaton(automaton, word):
         state = int(automaton.table[state, symbol])
 
 
-def detector_of(pattern, *modes, **options):
+def build_detector(pattern, *modes, **options):
     """Watch one pattern in several modes, each under the mode's name."""
     made = td.Detector(**options)
     for mode in modes:
@@ -51,33 +53,40 @@ def detector_of(pattern, *modes, **options):
     return made
 
 
-def alike(found):
+def to_tuples(detections):
     """Tell detections in words that can be compared and sorted."""
-    return [(one.pattern, micros(one.at), one.events, tuple(sorted(one.bindings.items()))) for one in found]
+    return [
+        (detection.pattern, to_micros(detection.at), detection.events, tuple(sorted(detection.bindings.items())))
+        for detection in detections
+    ]
 
 
-def same(found, others):
+def is_same(detections, expected):
     """Two runs of one stream agree; what completes at one moment has no order of its own."""
-    return Counter(alike(found)) == Counter(alike(others)) and [x.at for x in found] == [x.at for x in others]
+    return Counter(to_tuples(detections)) == Counter(to_tuples(expected)) and [x.at for x in detections] == [
+        x.at for x in expected
+    ]
 
 
-def end_of(events, more=0):
+def find_end(events, more=0):
     """Return when to look at the clock last, in microseconds."""
-    return max([micros(one["time"]) for one in events if isinstance(one.get("time"), datetime)], default=0) + more
+    return (
+        max([to_micros(event["time"]) for event in events if isinstance(event.get("time"), datetime)], default=0) + more
+    )
 
 
-def hold(pattern, events, found, *, until, stream=None):
+def check_reports(pattern, events, detections, *, until, stream=None):
     """Hold the detections of each mode to the definition: as many, each an allowed choice, in order, well bound."""
     stream = judge_events(pattern, events) if stream is None else stream
     parts = [_Listed(part, until) for part in split_stream(pattern, stream)] if stream else []
     bound = {}
-    for one in (one for part in parts for one in part.listed):
-        bound.setdefault((one.events, one.at), []).append(dict(one.bindings))
-    for mode in found:
+    for detection in (detection for part in parts for detection in part.listed):
+        bound.setdefault((detection.events, detection.at), []).append(dict(detection.bindings))
+    for mode in detections:
         wanted = sorted(
             ((part, group) for part in parts for group in group_reports(part, until, mode=mode)), key=_first
         )
-        _compare(_Context(pattern, events, mode, found[mode], wanted), pattern, found[mode], wanted, bound)
+        _compare(_Context(pattern, events, mode, detections[mode], wanted), pattern, detections[mode], wanted, bound)
 
 
 class _Listed:
@@ -94,26 +103,33 @@ def _first(pair):
     return sort_key(pair[1][0])
 
 
-def _compare(context, pattern, found, wanted, bound):
+def _compare(context, pattern, detections, wanted, bound):
     keys = pattern.key_variables()
-    left = [(micros(one.at), tuple(one.bindings[name] for name in keys), one.events) for one in found]
+    left = [
+        (to_micros(detection.at), tuple(detection.bindings[name] for name in keys), detection.events)
+        for detection in detections
+    ]
     for _, group in wanted:
-        choices = {one.events for one in group}
-        allowed = [one for one in left if one[:2] == (group[0].at, group[0].key) and one[2] in choices]
+        choices = {detection.events for detection in group}
+        allowed = [
+            detection for detection in left if detection[:2] == (group[0].at, group[0].key) and detection[2] in choices
+        ]
         assert allowed, f"missing {group}{context}"
         left.remove(allowed[0])
     assert not left, f"too many: {left}{context}"
-    placed = [(one.at, -1 if pattern.absence else max(one.events)) for one in found]
+    placed = [(detection.at, -1 if pattern.absence else max(detection.events)) for detection in detections]
     assert placed == sorted(placed), f"out of order{context}"
-    for one in found:
-        assert dict(one.bindings) in bound[one.events, micros(one.at)], f"bound {one}{context}"
+    for detection in detections:
+        assert dict(detection.bindings) in bound[detection.events, to_micros(detection.at)], (
+            f"bound {detection}{context}"
+        )
 
 
 class _Context:
     """What a failure is told with; written only then."""
 
-    def __init__(self, pattern, *told):
-        self.pattern, self.told = pattern, told
+    def __init__(self, pattern, *details):
+        self.pattern, self.details = pattern, details
 
     def __str__(self):
-        return "\n".join(["", lang.render_pattern(self.pattern), *map(str, self.told)])
+        return "\n".join(["", lang.render_pattern(self.pattern), *map(str, self.details)])

@@ -36,9 +36,9 @@ class Letters:
     """Finds letters, in no order and some twice, for a finder promises neither."""
 
     def find_many(self, texts):
-        found = [[at for at, word in reversed(list(enumerate(LETTERS))) if word and word in text] for text in texts]
-        starts = np.cumsum([0, *map(len, found)])
-        return starts, np.array([at for each in found for at in each], dtype=np.int64)
+        codes = [[at for at, word in reversed(list(enumerate(LETTERS))) if word and word in text] for text in texts]
+        starts = np.cumsum([0, *map(len, codes)])
+        return starts, np.array([at for each in codes for at in each], dtype=np.int64)
 
 
 def automata(column):
@@ -59,8 +59,8 @@ def naive(reading, column, setting):
             return {0} if column.attribute in reading.nulls else set()
         case View.PATTERNS:
             words = [value for value in values if isinstance(value, str)]
-            found = {at for at, word in enumerate(LETTERS) if word and any(word in text for text in words)}
-            return found or ({-1} if values else set())
+            codes = {at for at, word in enumerate(LETTERS) if word and any(word in text for text in words)}
+            return codes or ({-1} if values else set())
     return {UNREAD if isinstance(value, Mismatch) else naive_code(value, column, setting) for value in values}
 
 
@@ -103,26 +103,26 @@ def naive_code(value, column, setting):
 # --- looking into columns -------------------------------------------------------------------------
 
 
-def rows(found: EventColumn | None, count: int) -> list[set]:
+def rows(column: EventColumn | None, count: int) -> list[set]:
     """The values of each event, and that the column keeps its promises."""
-    if found is None:
+    if column is None:
         return [set() for _ in range(count)]
-    codes = places(found)
-    if found.starts is None:
+    codes = places(column)
+    if column.starts is None:
         assert len(codes) == count
         return [set() if code is None else {code} for code in codes]
-    assert (len(found.starts), found.starts[0], found.starts[-1]) == (count + 1, 0, len(codes))
+    assert (len(column.starts), column.starts[0], column.starts[-1]) == (count + 1, 0, len(codes))
     assert None not in codes
-    return [set(codes[start:end]) for start, end in pairwise(found.starts.tolist())]
+    return [set(codes[start:end]) for start, end in pairwise(column.starts.tolist())]
 
 
-def places(found):
-    low = points(found.low)
-    if found.high is None:
+def places(column):
+    low = points(column.low)
+    if column.high is None:
         return low
-    high = points(found.high)
-    assert len(low) == len(high) == len(found.open)
-    return [span(*each) for each in zip(low, high, found.open.tolist(), strict=True)]
+    high = points(column.high)
+    assert len(low) == len(high) == len(column.open)
+    return [span(*each) for each in zip(low, high, column.open.tolist(), strict=True)]
 
 
 def span(low, high, ends):
@@ -133,15 +133,15 @@ def span(low, high, ends):
     return (None if ends & 4 else low, None if ends & 8 else high, bool(ends & 1), bool(ends & 2))
 
 
-def points(found):
-    if isinstance(found, Numbers):
-        assert found.near.dtype == np.float64
-        rest = [0] * len(found) if found.rest is None else found.rest.tolist()
-        return [number(near, more) for near, more in zip(found.near.tolist(), rest, strict=True)]
-    assert found.index.dtype == np.int32
-    assert len(set(found.distinct)) == len(found.distinct)
+def points(column):
+    if isinstance(column, Numbers):
+        assert column.near.dtype == np.float64
+        rest = [0] * len(column) if column.rest is None else column.rest.tolist()
+        return [number(near, more) for near, more in zip(column.near.tolist(), rest, strict=True)]
+    assert column.index.dtype == np.int32
+    assert len(set(column.distinct)) == len(column.distinct)
     odd = {-1: None, UNREADABLE_TEXT: UNREAD}
-    return [odd[at] if at < 0 else found.distinct[at] for at in found.index.tolist()]
+    return [odd[at] if at < 0 else column.distinct[at] for at in column.index.tolist()]
 
 
 def number(near, rest):
@@ -174,16 +174,16 @@ VIEWS = {
 
 def every_column(required: Requirements, ontology: Ontology) -> list[Column]:
     ways = [(name, need) for name, needs in required.attributes.items() for need in needs]
-    found = []
+    columns = []
     for name, need in ways:
         unit = None if need.bare else need.unit
-        found += [Column(name, view, kind=need.kind, unit=unit) for view in VIEWS.get(need.kind, ())]
+        columns += [Column(name, view, kind=need.kind, unit=unit) for view in VIEWS.get(need.kind, ())]
         if need.kind in (Kind.TEXT, Kind.CONCEPT):
-            found += [Column(name, View.CONCEPT, tree) for tree in ontology.trees]
-    return found
+            columns += [Column(name, View.CONCEPT, tree) for tree in ontology.trees]
+    return columns
 
 
-def required(needs: Mapping[str, ReadSpec], *, strict: bool) -> Requirements:
+def build_requirements(needs: Mapping[str, ReadSpec], *, strict: bool) -> Requirements:
     """Each attribute as it is needed, and as it is."""
     return Requirements(
         {
@@ -195,7 +195,10 @@ def required(needs: Mapping[str, ReadSpec], *, strict: bool) -> Requirements:
 
 def assert_columns_agree(table: pa.Table, needs: Mapping[str, ReadSpec], ontology: Ontology) -> bool:
     """Hold a table's columns against those of its rows, declared or not; tell whether it was read at once."""
-    at_once = {strict: assert_table_agrees(table, required(needs, strict=strict), ontology) for strict in (True, False)}
+    at_once = {
+        strict: assert_table_agrees(table, build_requirements(needs, strict=strict), ontology)
+        for strict in (True, False)
+    }
     return at_once[True]
 
 
@@ -209,16 +212,16 @@ def assert_table_agrees(table: pa.Table, needs: Requirements, ontology: Ontology
         except BadEvent:
             bad.append(at)
     assert_readings_agree(readings, wanted, setting)
-    found = build_table_columns(table, needs, wanted=wanted, setting=setting, automata=automata)
-    if found is None:
+    built = build_table_columns(table, needs, wanted=wanted, setting=setting, automata=automata)
+    if built is None:
         return False
-    assert found.odd.tolist() == bad
+    assert built.odd.tolist() == bad
     unseen = build_table_columns(table, needs, wanted=(), setting=setting, automata=automata)
     assert (unseen.odd.tolist(), unseen.batch) == (bad, {})
-    assert sorted([*found.odd.tolist(), *found.plain.tolist()]) == list(range(table.num_rows))
+    assert sorted([*built.odd.tolist(), *built.plain.tolist()]) == list(range(table.num_rows))
     for column in wanted:
-        held = rows(found.batch.get(column), len(readings))
-        assert held == [naive(reading, column, setting) for reading in readings], column
+        values = rows(built.batch.get(column), len(readings))
+        assert values == [naive(reading, column, setting) for reading in readings], column
     return True
 
 
@@ -226,9 +229,9 @@ def assert_readings_agree(readings, wanted, setting):
     batch = build_columns(readings, wanted, setting=setting, automata=automata)
     ones = [build_columns([reading], wanted, setting=setting, automata=automata) for reading in readings]
     for column in wanted:
-        told = [simple(naive(reading, column, setting)) for reading in readings]
-        assert rows(batch.get(column), len(readings)) == told, column
-        assert [rows(one.get(column), 1)[0] for one in ones] == told, column
+        expected = [simple(naive(reading, column, setting)) for reading in readings]
+        assert rows(batch.get(column), len(readings)) == expected, column
+        assert [rows(batch.get(column), 1)[0] for batch in ones] == expected, column
 
 
 # --- worlds ---------------------------------------------------------------------------------------
@@ -324,8 +327,10 @@ SCALARS = [
 ]
 
 
-def raw(told, numbers, width):
-    return pa.Array.from_buffers(told, len(numbers), [None, pa.py_buffer(np.array(numbers, dtype=width).tobytes())])
+def raw(arrow_type, numbers, width):
+    return pa.Array.from_buffers(
+        arrow_type, len(numbers), [None, pa.py_buffer(np.array(numbers, dtype=width).tobytes())]
+    )
 
 
 YEARS = [
@@ -402,14 +407,14 @@ ARRAYS = {
 SLOW = {"lists of lists", "maps", "decimal places", "empty records", "pairs", "several records"}
 
 
-def told(kind, *, several=True, folded=False):
+def build_spec(kind, *, several=True, folded=False):
     return ReadSpec(kind, several=several, tree="goods" if folded else None, folded=folded)
 
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_every_type_is_read_as_every_kind(name):
     for kind, several in product(SCALARS, (True, False)):
-        needs = {"a": told(kind, several=several)}
+        needs = {"a": build_spec(kind, several=several)}
         fast = {
             assert_columns_agree(pa.table({"a": array}), needs, GOODS) for array in (ARRAYS[name], ARRAYS[name][1:])
         }
@@ -419,7 +424,7 @@ def test_every_type_is_read_as_every_kind(name):
 
 @pytest.mark.parametrize("name", ["text", "dictionary", "words", "int64"])
 def test_names_of_a_declared_concept_fold(name):
-    assert assert_columns_agree(pa.table({"a": ARRAYS[name]}), {"a": told(Kind.CONCEPT, folded=True)}, GOODS)
+    assert assert_columns_agree(pa.table({"a": ARRAYS[name]}), {"a": build_spec(Kind.CONCEPT, folded=True)}, GOODS)
 
 
 def test_units_are_converted_for_each_distinct_text():
@@ -446,16 +451,25 @@ RECORDS = pa.StructArray.from_arrays(
 
 @pytest.mark.parametrize("array", [RECORDS, RECORDS[1:], pa.chunked_array([RECORDS, RECORDS[:2]])])
 def test_fields_of_records_are_attributes_with_dots(array):
-    needs = {"a.n": told(Kind.NUMBER), "a.w": told(Kind.TEXT), "a.l": told(Kind.NUMBER), "a.none": told(None)}
+    needs = {
+        "a.n": build_spec(Kind.NUMBER),
+        "a.w": build_spec(Kind.TEXT),
+        "a.l": build_spec(Kind.NUMBER),
+        "a.none": build_spec(None),
+    }
     assert assert_columns_agree(pa.table({"a": array}), needs, GOODS)
-    assert assert_columns_agree(pa.table({"a": array}), {"a": told(Kind.RECORD), **needs}, GOODS)
-    assert assert_columns_agree(pa.table({"a": array}), {"a.n.m": told(Kind.NUMBER), "a.l": told(Kind.TEXT)}, GOODS)
+    assert assert_columns_agree(pa.table({"a": array}), {"a": build_spec(Kind.RECORD), **needs}, GOODS)
+    assert assert_columns_agree(
+        pa.table({"a": array}), {"a.n.m": build_spec(Kind.NUMBER), "a.l": build_spec(Kind.TEXT)}, GOODS
+    )
     deep = pa.StructArray.from_arrays([array], ["b"]) if isinstance(array, pa.Array) else RECORDS
-    assert assert_columns_agree(pa.table({"x": deep}), {"x.b.n": told(Kind.NUMBER), "x.b": told(None)}, GOODS)
+    assert assert_columns_agree(
+        pa.table({"x": deep}), {"x.b.n": build_spec(Kind.NUMBER), "x.b": build_spec(None)}, GOODS
+    )
 
 
 def test_a_name_with_a_dot_is_a_column_too_but_not_both():
-    needs = {"a.n": told(Kind.NUMBER)}
+    needs = {"a.n": build_spec(Kind.NUMBER)}
     assert assert_columns_agree(pa.table({"a.n": [1, None]}), needs, GOODS)
     assert assert_columns_agree(pa.table({"a.n": [1, None], "a": [5, 6]}), needs, GOODS)
     assert not assert_columns_agree(pa.table({"a.n": [1, None, 3, 4], "a": RECORDS}), needs, GOODS)
@@ -463,24 +477,24 @@ def test_a_name_with_a_dot_is_a_column_too_but_not_both():
 
 def test_synonyms_feed_an_attribute_one_at_a_time():
     ontology = Ontology.from_dict({"attributes": {"colour": {"kind": "text", "synonyms": ["color"]}}})
-    needs = {"colour": told(Kind.TEXT)}
+    needs = {"colour": build_spec(Kind.TEXT)}
     assert assert_columns_agree(pa.table({"color": ["red", None]}), needs, ontology)
     assert not assert_columns_agree(pa.table({"color": ["red", None], "colour": [None, "x"]}), needs, ontology)
 
 
 def test_derived_attributes_are_read_row_by_row():
     ontology = Ontology.from_dict({"derived": {"twice": "2 * once"}})
-    assert not assert_columns_agree(pa.table({"once": [1, None]}), {"twice": told(Kind.NUMBER)}, ontology)
+    assert not assert_columns_agree(pa.table({"once": [1, None]}), {"twice": build_spec(Kind.NUMBER)}, ontology)
 
 
 def test_of_two_columns_with_one_name_the_last_counts():
     table = pa.table([pa.array([1, 2]), pa.array([3, 4])], names=["a", "a"])
-    assert assert_columns_agree(table, {"a": told(Kind.NUMBER)}, GOODS)
+    assert assert_columns_agree(table, {"a": build_spec(Kind.NUMBER)}, GOODS)
 
 
 def test_one_bad_attribute_makes_the_row_odd_for_all():
     table = pa.table({"a": [1.0, float("nan"), 3.0], "b": ["x", "y", "10.0.0.1"], "c": ["x", "y", "z"]})
-    needs = {"a": told(Kind.NUMBER), "b": told(Kind.IP), "c": told(Kind.TEXT)}
+    needs = {"a": build_spec(Kind.NUMBER), "b": build_spec(Kind.IP), "c": build_spec(Kind.TEXT)}
     assert assert_columns_agree(table, needs, GOODS)
 
 
@@ -491,4 +505,4 @@ def test_tables_of_several_columns_are_read_as_their_rows(names, data):
     table = pa.table({name: ARRAYS[name][:size] for name in names})
     if data.draw(st.booleans()):
         table = pa.concat_tables([table, table.slice(1), table])
-    assert_columns_agree(table, {name: told(kind) for name, kind in kinds.items()}, GOODS)
+    assert_columns_agree(table, {name: build_spec(kind) for name, kind in kinds.items()}, GOODS)

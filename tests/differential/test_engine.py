@@ -5,8 +5,8 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from tests.corpus.test_corpus import CASES, judged, told
-from tests.differential.engine_worlds import KINDS, MOMENTS, NOW, WAYS, Drawer, World, by_law, set_to
+from tests.corpus.test_corpus import CASES, decode_value, judge_case
+from tests.differential.engine_worlds import KINDS, MOMENTS, NOW, WAYS, Drawer, World, evaluate_by_law, set_to
 
 import tidings as td
 from tidings.engine.tuning import use_tuning
@@ -25,16 +25,16 @@ def assert_as_the_law_says(world, matcher, truth, *, events=None):
     """Compare batch and scalar answers, and name the first pair that is wrong."""
     events = world.events if events is None else events
     matches = matcher.match_many(events)
-    found = [set(ids) for ids in matches.by_event()]
-    for event, ids, wanted in zip(events, found, truth, strict=True):
+    answers = [set(ids) for ids in matches.by_event()]
+    for event, ids, wanted in zip(events, answers, truth, strict=True):
         wrong = ids ^ wanted
         assert not wrong, next(
             ("too many" if id in ids else "missed", td.render(world.filters[id]), event) for id in wrong
         )
-    assert len(matches) == sum(map(len, found)), "some pair came twice"
+    assert len(matches) == sum(map(len, answers)), "some pair came twice"
     for event, wanted in zip(events[:6], truth[:6], strict=True):
-        one = matcher.match(event)
-        assert (len(one), set(one)) == (len(wanted), wanted)
+        single = matcher.match(event)
+        assert (len(single), set(single)) == (len(wanted), wanted)
 
 
 def test_the_ways_make_more_pairs_than_asked_for():
@@ -46,7 +46,7 @@ def test_every_pair_is_as_the_law_says(way):
     pairs = hits = 0
     for seed in range(WORLDS):
         world = Drawer(SEEDS[way] + seed).world(FILTERS, EVENTS)
-        truth = world.by_law()
+        truth = world.evaluate_by_law()
         with set_to(way):
             matcher = world.matcher()
             matcher.add_many(world.filters.items())
@@ -73,14 +73,14 @@ def test_named_cases_hold_when_they_are_compiled(way):
     with set_to(way):
         for case in CASES:
             schema = td.Schema(case["schema"]) if "schema" in case else None
-            found = judged("engine", td.parse(case["filter"]), told(case["event"]), schema)
-            verdict = {True: "yes", False: "no", None: "bad"}[found]
+            outcome = judge_case("engine", td.parse(case["filter"]), decode_value(case["event"]), schema)
+            verdict = {True: "yes", False: "no", None: "bad"}[outcome]
             assert verdict == case["verdict"], case["name"]
 
 
 @pytest.mark.parametrize("way", ["trees", "trees found by anything", "trees found by any plan", "trees found in vain"])
 def test_trees_that_literals_find_are_as_the_law_says(way, tmp_path):
-    found = 0
+    matches = 0
     for seed in range(8):
         drawer = Drawer(33_000 + seed, names=["n", "k", "t", "tags", "ok", "when"])
         world = drawer.world(120, EVENTS)
@@ -90,21 +90,21 @@ def test_trees_that_literals_find_are_as_the_law_says(way, tmp_path):
             id: And((*drawer.random.sample(keys, 2), Or(tuple(drawer.random.sample(others, 3))))) for id in range(60)
         }
         world = World(filters, world.events, world.keywords)
-        truth = world.by_law()
+        truth = world.evaluate_by_law()
         with set_to(way):
             matcher = world.matcher()
             matcher.add_many(filters.items())
             assert_as_the_law_says(world, matcher, truth)
             matcher.remove(0)
             matcher.compact()
-            matcher = reopened(matcher, tmp_path)
+            matcher = reopen(matcher, tmp_path)
             assert_as_the_law_says(world, matcher, [ids - {0} for ids in truth])
-            found += sum(
+            matches += sum(
                 len(part.segment.candidate_trees.forest)
                 for part in matcher.backend.state.parts
                 if part.segment.candidate_trees
             )
-    assert found > (30 if way == "trees" else 100)
+    assert matches > (30 if way == "trees" else 100)
 
 
 # --- while subscriptions come and go -------------------------------------------------------------------
@@ -124,44 +124,44 @@ def each_as_it_comes(matcher, folder):
     return matcher
 
 
-def compacted(matcher, folder):
+def compact(matcher, folder):
     matcher.compact()
     assert all(not part.deleted_count for part in matcher.backend.state.parts)
     assert len(matcher.backend.state.parts) <= 1
     return matcher
 
 
-def settled(matcher, folder):
+def settle(matcher, folder):
     matcher.backend.settle()
     return matcher
 
 
-def reopened(matcher, folder):
+def reopen(matcher, folder):
     matcher.save(folder / "snapshot")
     return td.Matcher.open(folder / "snapshot")
 
 
-def compacted_and_reopened(matcher, folder):
-    return reopened(compacted(matcher, folder), folder)
+def compact_and_reopen(matcher, folder):
+    return reopen(compact(matcher, folder), folder)
 
 
 @pytest.mark.parametrize(
     "way", ["everything waits", "compiled", "any plan", "any plan, tiny tiles", "trees", "trees found by anything"]
 )
-@pytest.mark.parametrize("after", [each_as_it_comes, compacted, settled, reopened, compacted_and_reopened])
+@pytest.mark.parametrize("after", [each_as_it_comes, compact, settle, reopen, compact_and_reopen])
 def test_after_every_step_it_is_as_the_law_says(way, after, tmp_path):
     for seed in range(3):
         drawer = Drawer(77_000 + SEEDS[way] + seed)
         world = drawer.world(40, 64 if seed else 20)  # from 64 events on, the planner learns from them
-        tuning = replace(WAYS[way], inline_merge_limit=0) if after is settled else WAYS[way]
+        tuning = replace(WAYS[way], inline_merge_limit=0) if after is settle else WAYS[way]
         with use_tuning(tuning):
             matcher = world.matcher()
             for now, new, gone in steps(world, Random(seed)):
                 matcher.remove_many(gone)
                 matcher.add_many(new.items())
                 matcher = after(matcher, tmp_path)
-                here = World(now, world.events, world.keywords)
-                assert_as_the_law_says(here, matcher, here.by_law())
+                moment_world = World(now, world.events, world.keywords)
+                assert_as_the_law_says(moment_world, matcher, moment_world.evaluate_by_law())
                 assert (len(matcher), set(matcher)) == (len(now), set(now))
                 assert {id: matcher[id] for id in matcher} == now
 
@@ -204,7 +204,7 @@ def cell(drawer, name):
                 {"sku": drawer.random.choice(("a", "A", None)), "qty": 1.0} for _ in range(drawer.random.randint(0, 2))
             ]
         case "when":
-            return drawer.random.choice([one for one in MOMENTS if one.year > 1])
+            return drawer.random.choice([moment for moment in MOMENTS if moment.year > 1])
         case "k":
             return drawer.random.randint(-3, 60)
     return drawer.value(name, KINDS[name])
@@ -219,19 +219,19 @@ def test_tables_are_as_the_law_says(way):
         table = pa.Table.from_pylist(rows, schema=TABLE)
         if seed % 3 == 0:
             table = pa.concat_tables([table.slice(0, 30), table.slice(30)])
-        truth = by_law(world.filters, to_rows(table), world.keywords)
+        truth = evaluate_by_law(world.filters, to_rows(table), world.keywords)
         with set_to(way):
             matcher = td.Matcher(**world.keywords)
             matcher.add_many(world.filters.items())
-            found = [set(ids) for ids in matcher.match_many(table).by_event()]
-        for row, ids, wanted in zip(rows, found, truth, strict=True):
+            answers = [set(ids) for ids in matcher.match_many(table).by_event()]
+        for row, ids, wanted in zip(rows, answers, truth, strict=True):
             assert ids == wanted, next((id in ids, td.render(world.filters[id]), row) for id in ids ^ wanted)
 
 
 # --- what small worlds do not reach ---------------------------------------------------------------------
 
 
-def numbered(count, columns, seed, *, width):
+def draw_numbers(count, columns, seed, *, width):
     """Return filters of two ranges or points over many attributes, and events that meet them."""
     random = Random(seed)
     filters = {}
@@ -260,15 +260,15 @@ def numbered(count, columns, seed, *, width):
     ids=["dense", "more columns than are sorted", "more columns than bitmaps pay for", "many ends"],
 )
 def test_larger_worlds_are_as_the_law_says(count, columns, width):
-    world = numbered(count, columns, count + columns, width=width)
+    world = draw_numbers(count, columns, count + columns, width=width)
     matcher = world.matcher()
     matcher.add_many(world.filters.items())
-    assert_as_the_law_says(world, matcher, world.by_law())
+    assert_as_the_law_says(world, matcher, world.evaluate_by_law())
     matcher.match_many(world.events * 3)  # enough to learn from
     matcher.remove_many(range(0, count, 3))
     matcher.compact()
     living = World({id: tree for id, tree in world.filters.items() if id % 3}, world.events, world.keywords)
-    assert_as_the_law_says(living, matcher, living.by_law())
+    assert_as_the_law_says(living, matcher, living.evaluate_by_law())
 
 
 def test_codes_beyond_16_bits_are_as_the_law_says():
@@ -283,9 +283,9 @@ def test_codes_beyond_16_bits_are_as_the_law_says():
         segment = matcher.backend.state.parts[0].segment
         assert segment.index.rows.literal.dtype == "uint32"
         truth = [{id for id, end in enumerate(ends) if end <= event["a"] < end + 0.001} for event in events[:20]]
-        found = [set(ids) for ids in matcher.match_many(events).by_event()]
-        assert [ids - {50_000, 50_001, 50_002} for ids in found[:20]] == truth
-        assert [ids & {50_000, 50_001, 50_002} for ids in found[20:]] == [
+        answers = [set(ids) for ids in matcher.match_many(events).by_event()]
+        assert [ids - {50_000, 50_001, 50_002} for ids in answers[:20]] == truth
+        assert [ids & {50_000, 50_001, 50_002} for ids in answers[20:]] == [
             {50_000},
             {50_000, 50_001},
             {50_001},
@@ -298,10 +298,10 @@ def test_codes_beyond_16_bits_are_as_the_law_says():
 
 def test_batches_of_many_events_are_as_the_law_says():
     world = Drawer(4).world(30, 60)
-    truth = world.by_law()
+    truth = world.evaluate_by_law()
     for way in ("trees", "any plan"):
         with set_to(way):
             matcher = world.matcher()
             matcher.add_many(world.filters.items())
-            found = matcher.match_many(world.events * 40).by_event()
-        assert [set(ids) for ids in found] == truth * 40
+            matches = matcher.match_many(world.events * 40).by_event()
+        assert [set(ids) for ids in matches] == truth * 40

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive import naive
+from naive import evaluate_naively
 from naive_values import Bad, TooClose
 from tests.examples import examples
 
@@ -21,7 +21,7 @@ def law(tree, event, world):
 
 def second_opinion(tree, event, world):
     try:
-        return naive(tree, event, world)
+        return evaluate_naively(tree, event, world)
     except Bad:
         return Bad
 

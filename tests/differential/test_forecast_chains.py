@@ -12,15 +12,15 @@ from forecast_worlds import (
     ONE_KIND,
     SILENCES,
     Chain,
-    events_of,
-    kaplan_meier,
-    known_waits,
-    pattern_of,
-    thinned,
-    told,
-    trained,
-    unlabelled,
-    watching,
+    build_events,
+    build_pattern,
+    compute_kaplan_meier,
+    count_known_waits,
+    list_forecasts,
+    remove_labels,
+    thin_curve,
+    train_model,
+    watch_pattern,
 )
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -57,7 +57,7 @@ def machines(draw):
     return [draw(cells) for _ in range(states)], [draw(hits) for _ in range(states)], chances
 
 
-def enumerated(machine, state, count):
+def enumerate_words(machine, state, count):
     """Add up the probabilities of all words that have a match in them."""
     following, hits, chances = machine
     total = Fraction(0)
@@ -74,10 +74,10 @@ def enumerated(machine, state, count):
 @given(machines())
 def test_first_passage_is_the_probability_of_all_words_with_a_match(machine):
     following, hits, chances = machine
-    found = sum_first_passages(np.array(chances, float), np.array(following, np.int32), np.array(hits), 5)
-    assert found.shape == (6, len(following))
+    passages = sum_first_passages(np.array(chances, float), np.array(following, np.int32), np.array(hits), 5)
+    assert passages.shape == (6, len(following))
     for state, count in product(range(len(following)), range(6)):
-        assert abs(found[count, state] - enumerated(machine, state, count)) < 1e-12
+        assert abs(passages[count, state] - enumerate_words(machine, state, count)) < 1e-12
 
 
 def test_first_passage_runs_as_plain_python_too():
@@ -102,8 +102,8 @@ SETTINGS = st.fixed_dictionaries(
 
 
 @given(patterns(overlapping=True), streams(), st.sampled_from(("restart", "overlap", "any", "next")), SETTINGS)
-def test_every_probability_is_one_and_a_longer_horizon_is_no_less_likely(pattern, history, mode, given):
-    model = trained(pattern, history, mode, **given)
+def test_every_probability_is_one_and_a_longer_horizon_is_no_less_likely(pattern, history, mode, settings):
+    model = train_model(pattern, history, mode, **settings)
     curve, part = model.estimates(model["p"]).compute_curve(1100)
     assert np.isfinite(curve).all()
     assert curve.min() >= 0
@@ -116,40 +116,40 @@ def test_every_probability_is_one_and_a_longer_horizon_is_no_less_likely(pattern
 
 @examples(50)
 @given(patterns(variables=True), streams(), SETTINGS, st.sampled_from(("events", "own", "time")))
-def test_of_keys_too(pattern, history, given, unit):
+def test_of_keys_too(pattern, history, settings, unit):
     """In own events, and by the chain in all measures; shares that were counted may cross as less is known of them."""
-    model = trained(pattern, history, **given)
+    model = train_model(pattern, history, **settings)
     assume(unit != "time" or model.traffic.rate is not None)
     estimates, before = model.estimates(model["p"]), 0
     for amount in (1, 2, 5, 40):
         horizon = Horizon(amount * (1_000_000 if unit == "time" else 1), unit)
-        found = build_table(estimates, horizon, keyed=True, traffic=model.traffic).chances
-        assert found.min() >= 0
-        assert found.max() <= 1 + 1e-12
-        assert (np.diff(found, axis=1) <= 1e-12).all()  # a smaller share of the stream, a smaller probability
+        table = build_table(estimates, horizon, keyed=True, traffic=model.traffic).chances
+        assert table.min() >= 0
+        assert table.max() <= 1 + 1e-12
+        assert (np.diff(table, axis=1) <= 1e-12).all()  # a smaller share of the stream, a smaller probability
         # A span is laid on its grid by an offset: columns of two spans are of different keys.
-        if unit == "own" or (unit == "events" and given["estimator"] == "chain"):
-            assert (found >= before - 1e-12).all()
-        before = found
+        if unit == "own" or (unit == "events" and settings["estimator"] == "chain"):
+            assert (table >= before - 1e-12).all()
+        before = table
 
 
 @examples(33)
 @given(patterns(variables=True), streams(), st.sampled_from((0.1, 0.5)), st.sampled_from((1, 2, 5, 40)))
 def test_of_keys_it_is_the_share_of_waits_in_the_stream_drawn_towards_the_thinned_chances(pattern, history, by, count):
-    model = trained(pattern, history, smoothing=by)
+    model = train_model(pattern, history, smoothing=by)
     estimates, later = model.estimates(model["p"]), model["p"].counts.later
-    found = build_table(estimates, Horizon(count), keyed=True, traffic=model.traffic).chances
+    table = build_table(estimates, Horizon(count), keyed=True, traffic=model.traffic).chances
     curve, place = estimates.compute_curve(count)[0], sum(edge < count for edge in EDGES)
     for line in {0, *np.flatnonzero(later.any(axis=1)).tolist()}:
-        seen, counted = known_waits(later[line], count), kaplan_meier(later[line])[place]
+        seen, counted = count_known_waits(later[line], count), compute_kaplan_meier(later[line])[place]
         for column in (0, 1, 4):
-            thin = thinned(curve[:, line // SILENCES], count, 2 ** (-column / 2))
-            assert found[line, column] == pytest.approx((seen * counted + 40 * by * thin) / (seen + 40 * by), abs=1e-9)
+            thin = thin_curve(curve[:, line // SILENCES], count, 2 ** (-column / 2))
+            assert table[line, column] == pytest.approx((seen * counted + 40 * by * thin) / (seen + 40 * by), abs=1e-9)
 
 
 @given(patterns(overlapping=True, **PLAIN), streams(), SETTINGS)
-def test_rows_of_the_chain_sum_to_one(pattern, history, given):
-    model = trained(pattern, history, **given)
+def test_rows_of_the_chain_sum_to_one(pattern, history, settings):
+    model = train_model(pattern, history, **settings)
     chances = model.estimates(model["p"]).compute_chances()
     assert chances.min() >= 0
     np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-12)
@@ -165,34 +165,36 @@ COUNTED = {"context": 0, "smoothing": 0, "estimator": "chain"}
 @given(patterns(**PLAIN), WORDS, MODES, st.integers(1, 6))
 def test_without_context_and_smoothing_it_is_the_counted_chain_of_the_automaton(pattern, word, mode, count):
     chain = Chain(pattern, mode, word)
-    model = trained(pattern, events_of(word), mode, **COUNTED)
-    watch = watching(pattern, mode, model=model, horizon=count, tell="every")
+    model = train_model(pattern, build_events(word), mode, **COUNTED)
+    watch = watch_pattern(pattern, mode, model=model, horizon=count, tell="every")
     [before] = watch.forecast("p")
     assert before.probability == pytest.approx(float(chain.within(0, count)), abs=1e-12)
-    found = watch.detect_many(events_of(word)).forecasts
+    forecasts = watch.detect_many(build_events(word)).forecasts
     wanted = [float(chain.within(chain.after(word[: place + 1]), count)) for place in range(len(word))]
-    assert [p for *_, p in told(found)] == pytest.approx(wanted, abs=1e-12)
+    assert [p for *_, p in list_forecasts(forecasts)] == pytest.approx(wanted, abs=1e-12)
 
 
 @given(patterns(**PLAIN), WORDS, WORDS, MODES)
 def test_what_was_counted_on_one_history_is_told_on_another(pattern, word, other, mode):
     chain = Chain(pattern, mode, word)
-    model = trained(pattern, events_of(word), mode, **COUNTED)
-    watch = watching(pattern, mode, model=model)
-    watch.detect_many(events_of(other))
-    [found] = watch.forecast("p", horizon=3)
-    assert found.probability == pytest.approx(float(chain.within(chain.after(other), 3)), abs=1e-12)
+    model = train_model(pattern, build_events(word), mode, **COUNTED)
+    watch = watch_pattern(pattern, mode, model=model)
+    watch.detect_many(build_events(other))
+    [forecast] = watch.forecast("p", horizon=3)
+    assert forecast.probability == pytest.approx(float(chain.within(chain.after(other), 3)), abs=1e-12)
 
 
 def probabilities(pattern, history, *counts, seen="", mode="restart", **settings):
-    watch = watching(pattern, mode, model=trained(pattern, events_of(history), mode, **(COUNTED | settings)))
-    watch.detect_many(events_of(seen))
+    watch = watch_pattern(
+        pattern, mode, model=train_model(pattern, build_events(history), mode, **(COUNTED | settings))
+    )
+    watch.detect_many(build_events(seen))
     return [watch.forecast("p", horizon=count)[0].probability for count in counts]
 
 
 def test_two_steps_worked_by_hand():
     # Nothing begun was left once, by `a`; after `a` came `b` both times; after the match came `a`.
-    pair = pattern_of("a , b")
+    pair = build_pattern("a , b")
     assert probabilities(pair, "abab", 1, 2, 3) == [0, 1, 1]
     assert probabilities(pair, "abab", 1, 2, seen="a") == [1, 1]
     assert probabilities(pair, "abab", 1, 2, 3, seen="ab") == [0, 1, 1]
@@ -205,7 +207,7 @@ FIGURE_8 = "ababcefabcddga"
 
 def test_the_stream_of_figure_8_worked_by_hand():
     # Left: the start by a, a, a and three others; `a` twice by b; `a b` by a, b, c, c; the final state by others.
-    steps = pattern_of("a , b ; c")
+    steps = build_pattern("a , b ; c")
     assert probabilities(steps, FIGURE_8, 1, 2, 3, 4, seen=FIGURE_8) == [0, 1 / 2, 3 / 4, 7 / 8]
     assert probabilities(steps, FIGURE_8, 1, 2, 3, 4) == [0, 0, 1 / 4, 1 / 2]
     assert probabilities(steps, FIGURE_8, 1, 2, 3, seen="ab") == [1 / 2, 3 / 4, 7 / 8]
@@ -214,13 +216,13 @@ def test_the_stream_of_figure_8_worked_by_hand():
 
 def test_smoothing_worked_by_hand():
     # Three labels, so that a half each is one and a half observations; `a` and `b` were a half of all events each.
-    [found] = probabilities(pattern_of("a , b"), "abab", 1, seen="a", smoothing=0.5)
-    assert found == pytest.approx((2 + 1.5 * 0.5) / (2 + 1.5), abs=1e-15)
+    [probability] = probabilities(build_pattern("a , b"), "abab", 1, seen="a", smoothing=0.5)
+    assert probability == pytest.approx((2 + 1.5 * 0.5) / (2 + 1.5), abs=1e-15)
 
 
 def test_context_worked_by_hand():
     # After `c a` always b, after `b a` never: the state alone says six of eleven.
-    word, pair = "caba" * 6, pattern_of("a , b")
+    word, pair = "caba" * 6, build_pattern("a , b")
     assert probabilities(pair, word, 1, seen="ca") == [6 / 11]
     assert probabilities(pair, word, 1, seen="ca", context=2) == [1]
     assert probabilities(pair, word, 1, seen="ba", context=2) == [0]
@@ -228,14 +230,14 @@ def test_context_worked_by_hand():
 
 @pytest.mark.parametrize("context", range(4))
 def test_a_context_that_was_never_seen_says_what_a_shorter_one_does(context):
-    assert probabilities(pattern_of("a , b"), "caba" * 3, 1, seen="aa", context=context) == [3 / 5]
+    assert probabilities(build_pattern("a , b"), "caba" * 3, 1, seen="aa", context=context) == [3 / 5]
 
 
 # Or and and -------------------------------------------------------------------------------------------
 
 
-def joined(kind, one, other):
-    return Pattern((*one.filters, *other.filters), kind((unlabelled(one.root), unlabelled(other.root))))
+def join_patterns(kind, left, right):
+    return Pattern((*left.filters, *right.filters), kind((remove_labels(left.root), remove_labels(right.root))))
 
 
 @examples(25)
@@ -245,7 +247,7 @@ def joined(kind, one, other):
     st.lists(st.sampled_from("abcde"), min_size=1, max_size=20),
     MODES,
 )
-def test_or_and_and_add_up_to_the_sum_of_their_parts(one, other, word, mode):
+def test_or_and_and_add_up_to_the_sum_of_their_parts(left, right, word, mode):
     """Within n events of the stream's start, for children that no event can serve both.
 
     Then `or` is matched first at the earlier of the children's first matches, and `and` at the later one, whatever
@@ -254,14 +256,21 @@ def test_or_and_and_add_up_to_the_sum_of_their_parts(one, other, word, mode):
     pattern. Counted chains of the four know different states, so that theirs differ by what they cannot see. (Once
     something was seen the two modes differ: a match of `or` in `restart` takes away what the other child had begun.)
     """
-    shares = td.train(watching(pattern_of("a or b or c or d")), events_of(word), estimator="chain", smoothing=0)
+    shares = td.train(
+        watch_pattern(build_pattern("a or b or c or d")), build_events(word), estimator="chain", smoothing=0
+    )
     watch = td.Detector(model=shares)
-    told = {"one": one, "other": other, "or": joined(Either, one, other), "and": joined(Both, one, other)}
-    for name, pattern in told.items():
+    by_name = {
+        "one": left,
+        "other": right,
+        "or": join_patterns(Either, left, right),
+        "and": join_patterns(Both, left, right),
+    }
+    for name, pattern in by_name.items():
         watch.add(name, pattern, mode=mode)
         assert not build_course(watch[name], Mode(mode), context=3).approximate
     for count in range(1, 9):
-        p = {name: watch.forecast(name, horizon=count)[0].probability for name in told}
+        p = {name: watch.forecast(name, horizon=count)[0].probability for name in by_name}
         assert p["or"] + p["and"] == pytest.approx(p["one"] + p["other"], abs=1e-12)
         assert p["or"] >= max(p["one"], p["other"]) - 1e-12
         assert p["and"] <= min(p["one"], p["other"]) + 1e-12
@@ -273,15 +282,15 @@ def test_or_and_and_add_up_to_the_sum_of_their_parts(one, other, word, mode):
     patterns(("c", "d"), most_steps=2, **PLAIN),
     st.lists(st.integers(1, 5), min_size=5, max_size=5),
 )
-def test_or_and_and_are_those_of_all_words(one, other, weights):
+def test_or_and_and_are_those_of_all_words(left, right, weights):
     """The same by enumeration: words of four events over five symbols of unequal weight."""
     law = {kind: Fraction(weight, sum(weights)) for kind, weight in zip("abcde", weights, strict=True)}
     traffic = Traffic(sum(weights), {f"kind = '{kind}'": float(weights["abcde".index(kind)]) for kind in "abcd"})
     for kind in (Either, Both):
-        pattern = joined(kind, one, other)
+        pattern = join_patterns(kind, left, right)
         model = td.Model(estimator="chain", smoothing=0)
         model.traffic = traffic
-        watch = watching(pattern, "overlap", model=model)
+        watch = watch_pattern(pattern, "overlap", model=model)
         chain = Chain(pattern, "overlap", "a")
         total = Fraction(0)
         for word in product("abcde", repeat=4):
@@ -297,22 +306,22 @@ def test_or_and_and_are_those_of_all_words(one, other, weights):
 @given(patterns(overlapping=True, **PLAIN), MODES, st.integers(0, 3))
 def test_a_context_changes_where_a_course_stands_but_not_where_it_reports(pattern, mode, context):
     plain = build_course(pattern, Mode(mode), Vocabulary(ONE_KIND), context=0)
-    told = build_course(pattern, Mode(mode), Vocabulary(ONE_KIND), context=context)
-    assert told.depth <= context
-    state = told.groups[0]
-    assert (plain.table[state] == state[told.table]).all()
-    assert (plain.hits[state] == told.hits).all()
-    assert plain.states == told.states
-    for above, below in zip(told.groups, told.groups[1:], strict=False):  # each group lies in one of the row above
+    course = build_course(pattern, Mode(mode), Vocabulary(ONE_KIND), context=context)
+    assert course.depth <= context
+    state = course.groups[0]
+    assert (plain.table[state] == state[course.table]).all()
+    assert (plain.hits[state] == course.hits).all()
+    assert plain.states == course.states
+    for above, below in zip(course.groups, course.groups[1:], strict=False):  # each group lies in one of the row above
         assert len(np.unique(np.stack([above, below]), axis=1).T) == below.max() + 1
-    assert sorted(told.groups[-1].tolist()) == list(range(told.cells))
+    assert sorted(course.groups[-1].tolist()) == list(range(course.cells))
 
 
 def test_an_estimate_says_what_it_is_made_of():
-    course = build_course(pattern_of("a , b"), Mode.RESTART, context=1)
+    course = build_course(build_pattern("a , b"), Mode.RESTART, context=1)
     model = td.Model()
     made = Estimates(
-        course, model.recall_pattern(watching(pattern_of("a , b")).patterns[0]).counts, np.full(3, 1 / 3), 0.5
+        course, model.recall_pattern(watch_pattern(build_pattern("a , b")).patterns[0]).counts, np.full(3, 1 / 3), 0.5
     )
     assert made.estimator == "both"
     assert made.shrinking == 20

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from forecast_worlds import events_of, own_gaps, pattern_of, random_events, same_counts, told, trained, watching
+from forecast_worlds import (
+    build_events,
+    build_pattern,
+    check_same_counts,
+    compute_own_gaps,
+    draw_events,
+    list_forecasts,
+    train_model,
+    watch_pattern,
+)
 
 import tidings as td
 
@@ -15,35 +24,35 @@ OTHERS = ("a , b , c", "b ; a", "a ; b within 4 s", "c , c")
 def with_others(model, learn, change, events, cut):
     """Run one pattern and let others come and go at a place of the stream; return what is told of it."""
     watch = td.Detector(model=model, learn=learn)
-    watch.add("p", pattern_of("a , b ; c"), horizon=3, tell="every")
+    watch.add("p", build_pattern("a , b ; c"), horizon=3, tell="every")
     if change == "remove":
         for place, body in enumerate(OTHERS):
-            watch.add(f"other {place}", pattern_of(body), horizon=2)
-    found = told(watch.detect_many(events[:cut]).forecasts, "p")
+            watch.add(f"other {place}", build_pattern(body), horizon=2)
+    forecasts = list_forecasts(watch.detect_many(events[:cut]).forecasts, "p")
     for place, body in enumerate(OTHERS):
         if change == "add":
-            watch.add(f"other {place}", pattern_of(body), horizon=2)
+            watch.add(f"other {place}", build_pattern(body), horizon=2)
         elif change == "remove":
             watch.remove(f"other {place}")
-    found += told(watch.detect_many(events[cut:]).forecasts, "p")
-    return found, watch
+    forecasts += list_forecasts(watch.detect_many(events[cut:]).forecasts, "p")
+    return forecasts, watch
 
 
 @pytest.mark.parametrize("change", ["add", "remove"])
 @pytest.mark.parametrize("cut", [0, 1, 7, 30])
 def test_patterns_that_come_and_go_leave_others_where_they_stand(change, cut):
-    events = random_events(60)
-    model = trained(pattern_of("a , b ; c"), random_events(300, seed=2))
+    events = draw_events(60)
+    model = train_model(build_pattern("a , b ; c"), draw_events(300, seed=2))
     wanted, _ = with_others(model, False, None, events, cut)
-    found, _ = with_others(model, False, change, events, cut)
-    assert found == wanted
+    forecasts, _ = with_others(model, False, change, events, cut)
+    assert forecasts == wanted
 
 
 @pytest.mark.parametrize("change", ["add", "remove"])
 @pytest.mark.parametrize("cut", [1, 7, 30])
 def test_and_leave_what_is_learned_of_them(change, cut):
     """Moves, and waits that had not ended when the others came, are counted as if nothing had changed."""
-    events = random_events(60)
+    events = draw_events(60)
     _, alone = with_others(td.Model(), True, None, events, cut)
     _, watch = with_others(td.Model(), True, change, events, cut)
     mine, theirs = alone.model["p"].counts, watch.model["p"].counts
@@ -51,7 +60,7 @@ def test_and_leave_what_is_learned_of_them(change, cut):
     assert theirs.waits.tolist() == mine.waits.tolist()
     assert watch.model.traffic.seen == alone.model.traffic.seen
     again = td.Detector.resume(watch.snapshot()).model
-    same_counts(again, watch.model)
+    check_same_counts(again, watch.model)
 
 
 def gaps_of(watch):
@@ -59,25 +68,25 @@ def gaps_of(watch):
 
 
 def test_gaps_of_keys_stay_counted_when_patterns_come():
-    events, pattern = random_events(60, keys=4), pattern_of("a ; b", key=KEYED)
-    watch = watching(pattern, learn=True)
+    events, pattern = draw_events(60, keys=4), build_pattern("a ; b", key=KEYED)
+    watch = watch_pattern(pattern, learn=True)
     watch.detect_many(events[:40])
-    wanted = own_gaps(pattern, events[:40])
+    wanted = compute_own_gaps(pattern, events[:40])
     assert gaps_of(watch) == wanted
-    watch.add("q", pattern_of("a ; b ; c", key=KEYED))
+    watch.add("q", build_pattern("a ; b ; c", key=KEYED))
     assert gaps_of(watch) == wanted
     watch.detect_many([])
     watch.forecast("q", horizon=3)
     assert gaps_of(watch) == wanted
     watch.detect_many(events[40:])
-    assert gaps_of(watch) == own_gaps(pattern, events)
+    assert gaps_of(watch) == compute_own_gaps(pattern, events)
 
 
 def test_gaps_of_keys_stay_counted_when_the_only_pattern_goes():
-    events, pattern = random_events(60, keys=4), pattern_of("a ; b", key=KEYED)
-    watch = watching(pattern, learn=True)
+    events, pattern = draw_events(60, keys=4), build_pattern("a ; b", key=KEYED)
+    watch = watch_pattern(pattern, learn=True)
     watch.detect_many(events[:40])
-    wanted = own_gaps(pattern, events[:40])
+    wanted = compute_own_gaps(pattern, events[:40])
     watch.remove("p")
     watch.add("p", pattern)
     watch.forecast("p", horizon=3)
@@ -85,26 +94,26 @@ def test_gaps_of_keys_stay_counted_when_the_only_pattern_goes():
 
 
 def test_a_pattern_that_is_replaced_by_one_of_another_mode_begins_anew():
-    body = pattern_of("a , b , a , b")
-    events = events_of("abababa")
-    model = trained(body, random_events(300, kinds="ab"), "overlap") + trained(body, random_events(300, kinds="ab"))
-    watch = watching(body, "overlap", model=model)
+    body = build_pattern("a , b , a , b")
+    events = build_events("abababa")
+    model = train_model(body, draw_events(300, kinds="ab"), "overlap") + train_model(body, draw_events(300, kinds="ab"))
+    watch = watch_pattern(body, "overlap", model=model)
     watch.detect_many(events)
     watch.forecast("p", horizon=2)
     watch.add("p", body, mode="restart")
-    fresh = watching(body, "restart", model=model)
+    fresh = watch_pattern(body, "restart", model=model)
     assert watch.forecast("p", horizon=2) == fresh.forecast("p", horizon=2)
 
 
 def test_a_pattern_that_is_added_again_unchanged_goes_on():
-    body, events = pattern_of("a ; b ; c"), random_events(40)
-    model = trained(body, random_events(300, seed=3))
-    one, two = watching(body, model=model, horizon=3), watching(body, model=model, horizon=3)
-    one.detect_many(events)
-    two.detect_many(events[:21])
-    two.add("p", body, horizon=3)
-    two.detect_many(events[21:])
-    assert two.forecast("p") == one.forecast("p")
+    body, events = build_pattern("a ; b ; c"), draw_events(40)
+    model = train_model(body, draw_events(300, seed=3))
+    first, second = watch_pattern(body, model=model, horizon=3), watch_pattern(body, model=model, horizon=3)
+    first.detect_many(events)
+    second.detect_many(events[:21])
+    second.add("p", body, horizon=3)
+    second.detect_many(events[21:])
+    assert second.forecast("p") == first.forecast("p")
 
 
 @pytest.mark.parametrize("learn", [False, True])
@@ -112,20 +121,22 @@ def test_a_pattern_that_is_added_again_unchanged_goes_on():
 @pytest.mark.parametrize("body", ["a ; b ; c", "a ; b ; c within 9 s"])
 def test_a_pattern_that_is_removed_and_added_again_begins_anew(body, key, learn):
     """It has not seen what was before, in the forecast as in detection; the others go on."""
-    pattern, other = pattern_of(body, key=key), pattern_of("a ; b", key=key)
-    model = trained(pattern, random_events(300, seed=3, keys=2)) + trained(other, random_events(300, seed=3, keys=2))
-    watch = watching(pattern, model=model, learn=learn, horizon=3)
+    pattern, other = build_pattern(body, key=key), build_pattern("a ; b", key=key)
+    model = train_model(pattern, draw_events(300, seed=3, keys=2)) + train_model(
+        other, draw_events(300, seed=3, keys=2)
+    )
+    watch = watch_pattern(pattern, model=model, learn=learn, horizon=3)
     watch.add("q", other, horizon=3)
-    watch.detect_many(events_of("ab", [1, 1]))
+    watch.detect_many(build_events("ab", [1, 1]))
     before = watch.model["p"].counts.moves
     watch.remove("p")
     watch.add("p", pattern, horizon=3)
     if not learn:
-        fresh = watching(pattern, model=model, horizon=3)
+        fresh = watch_pattern(pattern, model=model, horizon=3)
         assert watch.forecast("p")[-1].probability == fresh.forecast("p")[-1].probability
-    assert [one.key for one in watch.forecast("p")] == [None]
-    events = events_of("abc", [1, 1, 1])[2:]
-    assert [one.pattern for one in watch.detect_many(events)] == []
+    assert [forecast.key for forecast in watch.forecast("p")] == [None]
+    events = build_events("abc", [1, 1, 1])[2:]
+    assert [detection.pattern for detection in watch.detect_many(events)] == []
     if learn:  # the last event came where nothing had begun
         course, more = watch.model["p"].course, watch.model["p"].counts.moves - before
         assert more.sum() == pytest.approx(1)
@@ -135,11 +146,11 @@ def test_a_pattern_that_is_removed_and_added_again_begins_anew(body, key, learn)
 @pytest.mark.parametrize("learn", [False, True])
 def test_a_pattern_that_is_added_again_with_another_plan_tells_the_crossing(learn):
     """What was told by the old plan was not told by the new one; with the same plan nothing is told twice."""
-    pattern = pattern_of("a , b")
-    model = trained(pattern, events_of("ab" * 40))
-    watch = watching(pattern, model=model, learn=learn, horizon=5, threshold=0.5)
-    found = [told(watch.detect_many(events_of("c")).forecasts)]
+    pattern = build_pattern("a , b")
+    model = train_model(pattern, build_events("ab" * 40))
+    watch = watch_pattern(pattern, model=model, learn=learn, horizon=5, threshold=0.5)
+    forecasts = [list_forecasts(watch.detect_many(build_events("c")).forecasts)]
     for plan in ({"threshold": 0.5}, {"threshold": 0.4}, {"threshold": 0.4}, {"threshold": 0.4, "tell": "episode"}):
         watch.add("p", pattern, horizon=5, **plan)
-        found.append(told(watch.detect_many(events_of("c")).forecasts))
-    assert [len(one) for one in found] == [1, 0, 1, 0, 1]
+        forecasts.append(list_forecasts(watch.detect_many(build_events("c")).forecasts))
+    assert [len(forecast) for forecast in forecasts] == [1, 0, 1, 0, 1]

@@ -6,7 +6,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from forecast_worlds import events_of, pattern_of, same_counts, same_traffic, told, trained, watching
+from forecast_worlds import (
+    build_events,
+    build_pattern,
+    check_same_counts,
+    check_same_traffic,
+    list_forecasts,
+    train_model,
+    watch_pattern,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
@@ -32,21 +40,21 @@ SETTINGS = st.fixed_dictionaries(
 
 
 def curve(model, most=8):
-    return {key: model.estimates(one).compute_curve(most)[0] for key, one in model.patterns.items()}
+    return {key: model.estimates(pattern_model).compute_curve(most)[0] for key, pattern_model in model.patterns.items()}
 
 
-def same_forecasts(one, other, within=1e-9):
-    mine, theirs = curve(one), curve(other)
+def same_forecasts(first, second, within=1e-9):
+    mine, theirs = curve(first), curve(second)
     assert mine.keys() == theirs.keys()
     for key in mine:
         np.testing.assert_allclose(mine[key], theirs[key], atol=within)
 
 
-def same(one, other, within=0.0):
-    same_counts(one, other, within)
-    same_traffic(one.traffic, other.traffic, within)
-    assert one.now == other.now
-    same_forecasts(one, other, max(within, 1e-12))
+def same(first, second, within=0.0):
+    check_same_counts(first, second, within)
+    check_same_traffic(first.traffic, second.traffic, within)
+    assert first.now == second.now
+    same_forecasts(first, second, max(within, 1e-12))
 
 
 # Sums -------------------------------------------------------------------------------------------------
@@ -54,46 +62,46 @@ def same(one, other, within=0.0):
 
 @examples(33)
 @given(patterns(), st.lists(streams(), min_size=3, max_size=3), SETTINGS)
-def test_models_add_up_in_any_order(pattern, histories, given):
-    one, two, three = (trained(pattern, history, **given) for history in histories)
-    within = 0.0 if given["half_life"] is None else 1e-12
-    same(one + two, two.merge(one), within)
-    same((one + two) + three, one + (two + three), within or 1e-12)
+def test_models_add_up_in_any_order(pattern, histories, settings):
+    first, second, third = (train_model(pattern, history, **settings) for history in histories)
+    within = 0.0 if settings["half_life"] is None else 1e-12
+    same(first + second, second.merge(first), within)
+    same((first + second) + third, first + (second + third), within or 1e-12)
 
 
 @examples(50)
 @given(patterns(), st.lists(streams(), min_size=2, max_size=2), SETTINGS)
-def test_a_sum_is_the_count_of_both_histories(pattern, histories, given):
-    one, two = (trained(pattern, history, **given) for history in histories)
-    watch = watching(pattern)
-    both = extend_model(td.train(watch, histories[0], **given), watch, histories[1])
-    if given["half_life"] is None:
-        same_counts(one + two, both)
-        assert (one + two).traffic.seen == both.traffic.seen
-    for key, mine in one.patterns.items():
-        theirs = two.patterns[key]
-        latest = max(one.now[1], two.now[1])
-        by = [1.0 if given["half_life"] is None else 0.5 ** ((latest - of.now[1]) / 2e6) for of in (one, two)]
+def test_a_sum_is_the_count_of_both_histories(pattern, histories, settings):
+    first, second = (train_model(pattern, history, **settings) for history in histories)
+    watch = watch_pattern(pattern)
+    both = extend_model(td.train(watch, histories[0], **settings), watch, histories[1])
+    if settings["half_life"] is None:
+        check_same_counts(first + second, both)
+        assert (first + second).traffic.seen == both.traffic.seen
+    for key, mine in first.patterns.items():
+        theirs = second.patterns[key]
+        latest = max(first.now[1], second.now[1])
+        by = [1.0 if settings["half_life"] is None else 0.5 ** ((latest - of.now[1]) / 2e6) for of in (first, second)]
         wanted = by[0] * mine.counts.waits + by[1] * theirs.counts.waits
-        np.testing.assert_allclose((one + two).patterns[key].counts.waits, wanted, atol=1e-12)
+        np.testing.assert_allclose((first + second).patterns[key].counts.waits, wanted, atol=1e-12)
 
 
 def test_models_of_different_patterns_hold_both():
-    word = events_of("abcabc")
-    one, two = trained(pattern_of("a , b"), word), trained(pattern_of("b , c"), word)
-    assert len(one + two) == 2
+    word = build_events("abcabc")
+    first, second = train_model(build_pattern("a , b"), word), train_model(build_pattern("b , c"), word)
+    assert len(first + second) == 2
 
 
 def test_models_of_different_settings_do_not_add_up():
-    one, two = (trained(pattern_of("a , b"), events_of("ab"), context=context) for context in (0, 1))
+    first, second = (train_model(build_pattern("a , b"), build_events("ab"), context=context) for context in (0, 1))
     with pytest.raises(td.TidingsError, match="different settings"):
-        one + two
+        first + second
 
 
 def test_an_empty_model_adds_nothing():
-    one = trained(pattern_of("a , b"), events_of("abcab"))
-    same(one + td.Model(), one)
-    same(td.Model() + one, one)
+    model = train_model(build_pattern("a , b"), build_events("abcab"))
+    same(model + td.Model(), model)
+    same(td.Model() + model, model)
 
 
 # Pieces -----------------------------------------------------------------------------------------------
@@ -101,20 +109,20 @@ def test_an_empty_model_adds_nothing():
 
 @examples(50)
 @given(patterns(variables="joins"), streams(most=12), SETTINGS, st.lists(st.integers(0, 12), max_size=4))
-def test_a_history_in_pieces_counts_as_the_whole(pattern, history, given, cuts):
+def test_a_history_in_pieces_counts_as_the_whole(pattern, history, settings, cuts):
     cuts = [0, *sorted(cuts), len(history)]
     pieces = [history[begin:end] for begin, end in pairwise(cuts)]
-    same(trained(pattern, iter(pieces), **given), trained(pattern, history, **given), 1e-12)
+    same(train_model(pattern, iter(pieces), **settings), train_model(pattern, history, **settings), 1e-12)
 
 
 def test_long_waits_go_on_over_pieces():
     rng = np.random.default_rng(2)
     word = ["b" if draw < 0.002 else "a" if draw < 0.1 else "c" for draw in rng.random(4000)]
-    events = events_of(word, rng.integers(0, 3, len(word)).tolist())
+    events = build_events(word, rng.integers(0, 3, len(word)).tolist())
     for key in ("", KEYED):
-        watch, pattern = td.Detector(), pattern_of("a ; b", key=key)
+        watch, pattern = td.Detector(), build_pattern("a ; b", key=key)
         watch.add("p", pattern)
-        watch.add("q", pattern_of("a ; b within 60 s", key=key))
+        watch.add("q", build_pattern("a ; b within 60 s", key=key))
         whole = td.train(watch, events, half_life=1000)
         pieces = td.train(watch, iter([events[at : at + 700] for at in range(0, len(events), 700)]), half_life=1000)
         same(pieces, whole, 1e-9)
@@ -123,12 +131,12 @@ def test_long_waits_go_on_over_pieces():
 def test_counting_at_once_or_little_by_little_is_the_same():
     """Waits are settled when many events wait to be counted: when that is changes nothing."""
     rng = np.random.default_rng(4)
-    events = events_of(rng.choice(list("abc"), 4000).tolist(), rng.integers(0, 2, 4000).tolist())
+    events = build_events(rng.choice(list("abc"), 4000).tolist(), rng.integers(0, 2, 4000).tolist())
     watch, patient = td.Detector(), td.Detector(forecast_tuning=ForecastTuning(counted_at_once=100))
     for detector in (watch, patient):
-        detector.add("p", pattern_of("a , b , a , b", key=KEYED))
-        detector.add("q", pattern_of("a , a , a ; c"))
-        detector.add("r", pattern_of("a ; b within 5 s", key=KEYED))
+        detector.add("p", build_pattern("a , b , a , b", key=KEYED))
+        detector.add("q", build_pattern("a , a , a ; c"))
+        detector.add("r", build_pattern("a ; b within 5 s", key=KEYED))
     whole = td.train(watch, events, horizons=["30 s"], half_life="10 min")
     little = td.train(
         patient, iter([events[at : at + 99] for at in range(0, 4000, 99)]), horizons=["30 s"], half_life="10 min"
@@ -140,12 +148,12 @@ def test_counting_at_once_or_little_by_little_is_the_same():
 def test_many_keys_are_trained_although_their_names_are_forgotten(timed):
     """A detector numbers values anew when they are many; what is counted of a key must go along."""
     rng = np.random.default_rng(6)
-    events = events_of(rng.choice(list("abc"), 3000).tolist(), rng.integers(0, 200, 3000).tolist())
+    events = build_events(rng.choice(list("abc"), 3000).tolist(), rng.integers(0, 200, 3000).tolist())
     watch, cramped = td.Detector(), td.Detector(tuning=FEW)
     for detector in (watch, cramped):
-        detector.add("p", pattern_of("a ; b ; c", key=KEYED))
+        detector.add("p", build_pattern("a ; b ; c", key=KEYED))
         if timed:
-            detector.add("q", pattern_of("a ; b within 99 s", key=KEYED))
+            detector.add("q", build_pattern("a ; b within 99 s", key=KEYED))
     whole = td.train(watch, events)
     pieces = [events[at : at + 100] for at in range(0, 3000, 100)]
     same(td.train(cramped, iter(pieces)), whole)
@@ -154,26 +162,26 @@ def test_many_keys_are_trained_although_their_names_are_forgotten(timed):
 
 def td_with_model(watch, model):
     made = td.Detector(model=model, tuning=FEW)
-    for one in watch.patterns:
-        made.add(one.name, one.pattern, mode=one.mode)
+    for pattern in watch.patterns:
+        made.add(pattern.name, pattern.pattern, mode=pattern.mode)
     return made
 
 
 def test_many_keys_are_learned_although_their_names_are_forgotten():
     rng = np.random.default_rng(7)
-    events = events_of(rng.choice(list("abc"), 1500).tolist(), rng.integers(0, 100, 1500).tolist())
-    pattern = pattern_of("a ; b ; c", key=KEYED)
+    events = build_events(rng.choice(list("abc"), 1500).tolist(), rng.integers(0, 100, 1500).tolist())
+    pattern = build_pattern("a ; b ; c", key=KEYED)
 
     def run(tuning=None):
-        watch, found = watching(pattern, learn=True, horizon=10, threshold=0.2, tuning=tuning), []
+        watch, forecasts = watch_pattern(pattern, learn=True, horizon=10, threshold=0.2, tuning=tuning), []
         for at in range(0, 1500, 50):
-            found += told(watch.detect_many(events[at : at + 50]).forecasts)
-        return found, watch.model
+            forecasts += list_forecasts(watch.detect_many(events[at : at + 50]).forecasts)
+        return forecasts, watch.model
 
     wanted, whole = run()
-    found, model = run(FEW)
+    forecasts, model = run(FEW)
     same(model, whole)
-    assert found == wanted
+    assert forecasts == wanted
     assert wanted
 
 
@@ -182,22 +190,24 @@ def test_many_keys_are_learned_although_their_names_are_forgotten():
 
 @examples(50)
 @given(patterns(variables="joins"), streams(most=12), SETTINGS)
-def test_a_detector_that_learns_counts_what_training_counts(pattern, history, given):
-    watch = watching(pattern, model=td.Model(**given), learn=True)
+def test_a_detector_that_learns_counts_what_training_counts(pattern, history, settings):
+    watch = watch_pattern(pattern, model=td.Model(**settings), learn=True)
     watch.detect_many(history)
     watch.forecast("p", horizon=1)  # before the first event nothing is there to be asked, unless somebody asks
-    same(watch.model, trained(pattern, history, **given), 1e-12)
+    same(watch.model, train_model(pattern, history, **settings), 1e-12)
 
 
 @examples(50)
 @given(patterns(), streams(most=12), st.integers(0, 12))
 def test_it_does_not_matter_how_a_stream_is_cut(pattern, events, cut):
-    one = watching(pattern, learn=True, horizon=3, tell="every")
-    two = watching(pattern, learn=True, horizon=3, tell="every")
-    whole = told(one.detect_many(events).forecasts)
-    found = told(two.detect_many(events[:cut]).forecasts) + told(two.detect_many(events[cut:]).forecasts)
-    assert found == whole
-    same(two.model, one.model, 1e-12)
+    first = watch_pattern(pattern, learn=True, horizon=3, tell="every")
+    second = watch_pattern(pattern, learn=True, horizon=3, tell="every")
+    whole = list_forecasts(first.detect_many(events).forecasts)
+    forecasts = list_forecasts(second.detect_many(events[:cut]).forecasts) + list_forecasts(
+        second.detect_many(events[cut:]).forecasts
+    )
+    assert forecasts == whole
+    same(second.model, first.model, 1e-12)
 
 
 @pytest.mark.parametrize("horizon", [8, "9 s"])
@@ -205,37 +215,37 @@ def test_it_does_not_matter_how_a_stream_is_cut(pattern, events, cut):
 def test_a_deadline_is_not_known_before_it_is_over(key, horizon):
     """A batch is detected at once, and learned from in between: what its end completes must not be known then."""
     rng = np.random.default_rng(9)
-    events = events_of(rng.choice(list("abc"), 120).tolist(), rng.integers(0, 6, 120).tolist())
-    pattern = pattern_of("a ; not b for 3 s", key=key)
-    one, two = (watching(pattern, learn=True, horizon=horizon, tell="every") for _ in range(2))
-    whole = told(one.detect_many(events).forecasts)
-    assert [row for event in events for row in told(two.detect_many([event]).forecasts)] == whole
-    same(two.model, one.model, 1e-12)
+    events = build_events(rng.choice(list("abc"), 120).tolist(), rng.integers(0, 6, 120).tolist())
+    pattern = build_pattern("a ; not b for 3 s", key=key)
+    first, second = (watch_pattern(pattern, learn=True, horizon=horizon, tell="every") for _ in range(2))
+    whole = list_forecasts(first.detect_many(events).forecasts)
+    assert [row for event in events for row in list_forecasts(second.detect_many([event]).forecasts)] == whole
+    same(second.model, first.model, 1e-12)
 
 
 # Resuming ---------------------------------------------------------------------------------------------
 
 
-def _by_event(one):
-    return str(one[:2]), one[2]
+def _by_event(detector):
+    return str(detector[:2]), detector[2]
 
 
-def resumed(make, events, splits, horizon=4):
+def check_resumed(make, events, splits, horizon=4):
     """Hold a detector that is resumed at each of the splits to one that never stopped."""
     whole = make()
-    wanted = sorted(told(whole.detect_many(events).forecasts), key=_by_event)
+    wanted = sorted(list_forecasts(whole.detect_many(events).forecasts), key=_by_event)
     for split in splits:
         first = make()
-        found = told(first.detect_many(events[:split]).forecasts)
+        forecasts = list_forecasts(first.detect_many(events[:split]).forecasts)
         second = td.Detector.resume(first.snapshot())
         assert second.horizons() == first.horizons()
         for name in whole:
-            mine, theirs = (one.forecast(name, horizon=horizon) for one in (first, second))
+            mine, theirs = (detector.forecast(name, horizon=horizon) for detector in (first, second))
             assert sorted(map(repr, mine)) == sorted(map(repr, theirs))
-        found += told(second.detect_many(events[split:]).forecasts)
-        found.sort(key=_by_event)
-        assert [one[:2] for one in found] == [one[:2] for one in wanted], split
-        assert [p for *_, p in found] == pytest.approx([p for *_, p in wanted], abs=1e-9), split
+        forecasts += list_forecasts(second.detect_many(events[split:]).forecasts)
+        forecasts.sort(key=_by_event)
+        assert [forecast[:2] for forecast in forecasts] == [forecast[:2] for forecast in wanted], split
+        assert [p for *_, p in forecasts] == pytest.approx([p for *_, p in wanted], abs=1e-9), split
         if events and whole.model is not None:
             same(second.model, whole.model, 1e-12)
 
@@ -243,9 +253,9 @@ def resumed(make, events, splits, horizon=4):
 @examples(33)
 @given(patterns(), streams(most=10), st.booleans(), st.sampled_from(("every", "crossing", "episode", "change")))
 def test_resumed_at_every_event_it_goes_on_as_if_it_had_not_stopped(pattern, events, learn, tell):
-    model = trained(pattern, events, context=1)
-    resumed(
-        lambda: watching(pattern, model=model, learn=learn, horizon=4, threshold=0.3, tell=tell),
+    model = train_model(pattern, events, context=1)
+    check_resumed(
+        lambda: watch_pattern(pattern, model=model, learn=learn, horizon=4, threshold=0.3, tell=tell),
         events,
         range(len(events) + 1),
     )
@@ -254,8 +264,8 @@ def test_resumed_at_every_event_it_goes_on_as_if_it_had_not_stopped(pattern, eve
 @examples(25)
 @given(patterns(variables="joins"), streams(most=10), st.sampled_from(("every", "episode")))
 def test_so_do_keys(pattern, events, tell):
-    resumed(
-        lambda: watching(pattern, model=td.Model(context=1), learn=True, horizon=4, threshold=0.3, tell=tell),
+    check_resumed(
+        lambda: watch_pattern(pattern, model=td.Model(context=1), learn=True, horizon=4, threshold=0.3, tell=tell),
         events,
         range(len(events) + 1),
     )
@@ -263,30 +273,30 @@ def test_so_do_keys(pattern, events, tell):
 
 def test_a_longer_stream_of_many_patterns_is_resumed():
     rng = np.random.default_rng(8)
-    events = events_of(rng.choice(list("abcd"), 200).tolist(), rng.integers(0, 5, 200).tolist())
+    events = build_events(rng.choice(list("abcd"), 200).tolist(), rng.integers(0, 5, 200).tolist())
 
     def make():
         watch = td.Detector(model=td.Model(half_life="5 min"), learn=True)
-        watch.add("steps", pattern_of("a , b ; c"), horizon=5, tell="every")
-        watch.add("keyed", pattern_of("a ; b ; c", key=KEYED), horizon=10, threshold=0.2)
-        watch.add("timed", pattern_of("a ; b within 4 s", key=KEYED), horizon="20 s", tell="change")
-        watch.add("absent", pattern_of("a ; c ; not b for 3 s"), horizon="20 s", threshold=0.2, tell="episode")
-        watch.add("silent", pattern_of("d , d"), mode="overlap")
+        watch.add("steps", build_pattern("a , b ; c"), horizon=5, tell="every")
+        watch.add("keyed", build_pattern("a ; b ; c", key=KEYED), horizon=10, threshold=0.2)
+        watch.add("timed", build_pattern("a ; b within 4 s", key=KEYED), horizon="20 s", tell="change")
+        watch.add("absent", build_pattern("a ; c ; not b for 3 s"), horizon="20 s", threshold=0.2, tell="episode")
+        watch.add("silent", build_pattern("d , d"), mode="overlap")
         return watch
 
-    resumed(make, events, [1, 17, 150])
+    check_resumed(make, events, [1, 17, 150])
 
 
 def test_a_snapshot_leaves_the_detector_as_it_was():
-    events = events_of("abcabcbcaabbcc" * 4)
-    one, two = (watching(pattern_of("a ; b , c"), learn=True, horizon=3, tell="every") for _ in range(2))
-    found, wanted = [], []
+    events = build_events("abcabcbcaabbcc" * 4)
+    first, second = (watch_pattern(build_pattern("a ; b , c"), learn=True, horizon=3, tell="every") for _ in range(2))
+    forecasts, wanted = [], []
     for event in events:
-        one.snapshot()
-        found += told(one.detect_many([event]).forecasts)
-        wanted += told(two.detect_many([event]).forecasts)
-    assert found == wanted
-    same(one.model, two.model)
+        first.snapshot()
+        forecasts += list_forecasts(first.detect_many([event]).forecasts)
+        wanted += list_forecasts(second.detect_many([event]).forecasts)
+    assert forecasts == wanted
+    same(first.model, second.model)
 
 
 # Files ------------------------------------------------------------------------------------------------
@@ -294,28 +304,30 @@ def test_a_snapshot_leaves_the_detector_as_it_was():
 
 @examples(50)
 @given(patterns(overlapping=True, variables="joins"), streams(), SETTINGS)
-def test_a_file_holds_all_of_a_model(pattern, history, given):
-    model = trained(pattern, history, horizons=["3 s"], smoothing=0.25, **given)
+def test_a_file_holds_all_of_a_model(pattern, history, settings):
+    model = train_model(pattern, history, horizons=["3 s"], smoothing=0.25, **settings)
     read = td.Model.from_bytes(model.to_bytes())
     same(read, model)
     assert read.settings == model.settings
     assert read.to_bytes() == model.to_bytes()
     assert list(read) == list(model)
-    more = watching(pattern)
+    more = watch_pattern(pattern)
     same(extend_model(read, more, history), extend_model(model, more, history))
 
 
 @pytest.fixture
 def model():
-    return trained(pattern_of("a , b ; c"), events_of("abcabacbc" * 9), horizons=["3 s"])
+    return train_model(build_pattern("a , b ; c"), build_events("abcabacbc" * 9), horizons=["3 s"])
 
 
 def test_a_file_is_saved_and_loaded(model, tmp_path):
     model.save(tmp_path / "some.model")
     same(td.Model.load(tmp_path / "some.model"), model)
     watch = td.Detector(model=str(tmp_path / "some.model"))
-    watch.add("p", pattern_of("a , b ; c"))
-    assert watch.forecast("p", horizon=4) == watching(pattern_of("a , b ; c"), model=model).forecast("p", horizon=4)
+    watch.add("p", build_pattern("a , b ; c"))
+    assert watch.forecast("p", horizon=4) == watch_pattern(build_pattern("a , b ; c"), model=model).forecast(
+        "p", horizon=4
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["some.model"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from forecast_worlds import Chain, Source, outcomes, pattern_of, trained, truth, watching
+from forecast_worlds import Chain, Source, build_pattern, compute_truth, list_outcomes, train_model, watch_pattern
 
 import tidings as td
 
@@ -12,8 +12,8 @@ INDEPENDENT = Source({(): (0.4, 0.25, 0.2, 0.15)})
 FIRST = Source({(0,): (0.1, 0.8, 0.1), (1,): (0.3, 0.1, 0.6), (2,): (0.6, 0.2, 0.2)})
 SECOND = Source(
     {
-        (one, two): ((0.1, 0.7, 0.2), (0.5, 0.25, 0.25), (0.2, 0.1, 0.7))[(one + 2 * two) % 3]
-        for one in range(3)
+        (place, two): ((0.1, 0.7, 0.2), (0.5, 0.25, 0.25), (0.2, 0.1, 0.7))[(place + 2 * two) % 3]
+        for place in range(3)
         for two in range(3)
     }
 )
@@ -41,15 +41,15 @@ def histories():
     return {id(source): (source.word(TRAINED, 1), source.word(JUDGED, 2)) for source in (INDEPENDENT, FIRST, SECOND)}
 
 
-def judged(source, body, mode, count, histories, **given):
+def judge_forecasts(source, body, mode, count, histories, **settings):
     """Return forecasts at every event of a fresh word, what came of them, and what the law says."""
-    pattern, (old, new) = pattern_of(body), histories[id(source)]
-    model = trained(pattern, arrow(old), mode, **given)
-    watch = watching(pattern, mode, model=model, horizon=count, tell="every")
-    found = watch.detect_many(arrow(new))
-    p = found.forecasts.probabilities
-    y = outcomes([max(one.events) for one in found], len(new), count)
-    exact = truth(source, Chain(pattern, mode, new[:50]), new, count)
+    pattern, (old, new) = build_pattern(body), histories[id(source)]
+    model = train_model(pattern, arrow(old), mode, **settings)
+    watch = watch_pattern(pattern, mode, model=model, horizon=count, tell="every")
+    detections = watch.detect_many(arrow(new))
+    p = detections.forecasts.probabilities
+    y = list_outcomes([max(detection.events) for detection in detections], len(new), count)
+    exact = compute_truth(source, Chain(pattern, mode, new[:50]), new, count)
     whole = slice(source.order, len(new) - count)
     return p[whole], y[whole].astype(float), exact[whole]
 
@@ -57,7 +57,7 @@ def judged(source, body, mode, count, histories, **given):
 @pytest.mark.parametrize(("source", "body", "mode", "count"), CASES)
 def test_forecasts_come_true_as_often_as_they_say(source, body, mode, count, histories):
     """Every n-th event alone, so that no two outcomes hang on one match; bins within four standard errors."""
-    p, y, _ = judged(source, body, mode, count, histories)
+    p, y, _ = judge_forecasts(source, body, mode, count, histories)
     p, y = p[:: 4 * count], y[:: 4 * count]
     bins = np.minimum((p * 10).astype(int), 9)
     for number in np.unique(bins):
@@ -69,7 +69,7 @@ def test_forecasts_come_true_as_often_as_they_say(source, body, mode, count, his
 @pytest.mark.parametrize("estimator", ["both", "chain", "direct"])
 @pytest.mark.parametrize(("source", "body", "mode", "count"), CASES)
 def test_with_enough_context_the_score_is_that_of_the_true_law(source, body, mode, count, estimator, histories):
-    p, y, exact = judged(source, body, mode, count, histories, estimator=estimator)
+    p, y, exact = judge_forecasts(source, body, mode, count, histories, estimator=estimator)
     brier, least = ((p - y) ** 2).mean(), ((exact - y) ** 2).mean()
     assert brier == pytest.approx(least, rel=0.02)
 
@@ -77,7 +77,7 @@ def test_with_enough_context_the_score_is_that_of_the_true_law(source, body, mod
 @pytest.mark.parametrize(("source", "body", "mode", "count"), CASES)
 def test_the_true_law_is_what_happens(source, body, mode, count, histories):
     """The twin itself: exact probabilities come true as often as they say."""
-    _, y, exact = judged(source, body, mode, count, histories, estimator="chain", context=0)
+    _, y, exact = judge_forecasts(source, body, mode, count, histories, estimator="chain", context=0)
     y, exact = y[:: 4 * count], exact[:: 4 * count]
     error = np.sqrt((exact * (1 - exact)).sum()) / len(y)
     assert abs(y.mean() - exact.mean()) <= 4 * error
@@ -85,21 +85,21 @@ def test_the_true_law_is_what_happens(source, body, mode, count, histories):
 
 def test_without_the_context_a_source_with_memory_is_told_worse(histories):
     case = (SECOND, "a , b , c", "restart", 4, histories)
-    p, y, exact = judged(*case, context=0)
-    near, *_ = judged(*case, context=2)
+    p, y, exact = judge_forecasts(*case, context=0)
+    near, *_ = judge_forecasts(*case, context=2)
     assert ((near - y) ** 2).mean() < 0.98 * ((p - y) ** 2).mean()
     assert ((near - exact) ** 2).mean() < 0.1 * ((p - exact) ** 2).mean()
 
 
 def test_probabilities_converge_to_the_law(histories):
-    _, _, exact = judged(FIRST, "a , b ; c", "restart", 4, histories)
-    p, *_ = judged(FIRST, "a , b ; c", "restart", 4, histories)
+    _, _, exact = judge_forecasts(FIRST, "a , b ; c", "restart", 4, histories)
+    p, *_ = judge_forecasts(FIRST, "a , b ; c", "restart", 4, histories)
     assert np.abs(p - exact).mean() < 0.01
     assert np.abs(p - exact).max() < 0.15
 
 
 def test_what_is_printed_in_the_paper_is_no_probability(histories):
-    p, y, exact = judged(INDEPENDENT, "a or b", "overlap", 5, histories, estimator="printed")
+    p, y, exact = judge_forecasts(INDEPENDENT, "a or b", "overlap", 5, histories, estimator="printed")
     assert p.max() > 1
     assert ((np.clip(p, 0, 1) - y) ** 2).mean() >= ((exact - y) ** 2).mean()
 
@@ -110,13 +110,13 @@ def test_a_keys_own_share_of_the_stream_thins_what_is_expected(histories):
     shares = [0.5, 0.3, 0.15, 0.05]
     old, new = histories[id(INDEPENDENT)]
     keys = rng.choice(4, (2, len(old)), p=shares)
-    pattern = pattern_of("a ; b , c", key=" and key = $x")
-    model = td.train(watching(pattern), arrow(old).append_column("key", [keys[0]]))
-    watch = watching(pattern, model=model, horizon=20, tell="every")
-    found = watch.detect_many(arrow(new).append_column("key", [keys[1]]))
-    p, hits = found.forecasts.probabilities, np.zeros((4, len(new)))
-    for one in found:
-        hits[one.bindings["x"], max(one.events)] = 1
+    pattern = build_pattern("a ; b , c", key=" and key = $x")
+    model = td.train(watch_pattern(pattern), arrow(old).append_column("key", [keys[0]]))
+    watch = watch_pattern(pattern, model=model, horizon=20, tell="every")
+    detections = watch.detect_many(arrow(new).append_column("key", [keys[1]]))
+    p, hits = detections.forecasts.probabilities, np.zeros((4, len(new)))
+    for detection in detections:
+        hits[detection.bindings["x"], max(detection.events)] = 1
     ahead = np.concatenate([np.zeros((4, 1)), np.cumsum(hits, axis=1)], axis=1)
     for key, own in enumerate(shares):
         mine = np.flatnonzero(keys[1] == key)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pattern_worlds import S, detector_of, end_of, hold, moment, stream_of
+from pattern_worlds import S, build_detector, build_stream, check_reports, find_end, to_moment
 from tests.examples import examples
 
 import tidings as td
@@ -17,7 +17,7 @@ from tidings.model.patterns import Mode
 ALL = tuple(Mode)
 
 
-def named(*names, of=None):
+def name_filters(*names, of=None):
     return "".join(f"{name} = kind = '{(of or {}).get(name, name)}'\n" for name in names)
 
 
@@ -27,36 +27,38 @@ def letters(text, times=None):
 
 
 def counts(text, events):
-    detector = detector_of(lang.parse_pattern(text), *ALL)
-    found = detector.detect_many(events).by_pattern()
-    return [found.get(mode, 0) for mode in ALL]
+    detector = build_detector(lang.parse_pattern(text), *ALL)
+    detections = detector.detect_many(events).by_pattern()
+    return [detections.get(mode, 0) for mode in ALL]
 
 
 def test_figure_6_merges_ten_states_into_six():
     detector = td.Detector()
     for name, text in {"cs1": "a ; b ; c", "cs2": "a ; b ; d", "cs3": "a"}.items():
-        detector.add(name, named(*text.split(" ; ")) + text)
+        detector.add(name, name_filters(*text.split(" ; ")) + text)
     [(machine, _)] = detector.run.prepare_graph_runs()
     ends = [key for key in machine.merged.edges if key.target < 0]
     assert len(machine.merged.nodes) == 3, "the start, M1 and M2"
     assert len(ends) == 3, "M3, M4 and M5: the last step of a pattern is an edge"
     alone = [td.Detector() for _ in range(3)]
-    for one, (name, text) in zip(alone, {"cs1": "a ; b ; c", "cs2": "a ; b ; d", "cs3": "a"}.items(), strict=True):
-        one.add(name, named(*text.split(" ; ")) + text)
-    assert sum(len(one.run.prepare_graph_runs()[0][0].merged.nodes) + 1 for one in alone) == 10
+    for single, (name, text) in zip(alone, {"cs1": "a ; b ; c", "cs2": "a ; b ; d", "cs3": "a"}.items(), strict=True):
+        single.add(name, name_filters(*text.split(" ; ")) + text)
+    assert sum(len(detector.run.prepare_graph_runs()[0][0].merged.nodes) + 1 for detector in alone) == 10
 
 
 def test_figure_7_gives_exactly_one_match():
-    text = named("s1", "s2", "s3", of={"s1": "a", "s2": "b", "s3": "c"})
+    text = name_filters("s1", "s2", "s3", of={"s1": "a", "s2": "b", "s3": "c"})
     text += "s1 ; s2 @ t(s2) - t(s1) < 3 s ; s3 @ (t(s3) - t(s1) < 6 s and t(s3) - t(s2) > 3 s)"
     events = letters("aaabbbcc", range(1, 9))
     for mode in ALL:
-        assert [one.events for one in detector_of(lang.parse_pattern(text), mode).detect_many(events)] == [(3, 4, 8)]
+        assert [
+            detection.events for detection in build_detector(lang.parse_pattern(text), mode).detect_many(events)
+        ] == [(3, 4, 8)]
 
 
 @pytest.mark.parametrize(("word", "wanted"), [("ababcefabcddga", [2, 2, 3, 5]), ("abcc", [1, 2, 1, 2])])
 def test_figure_8_tells_the_four_modes_apart(word, wanted):
-    assert counts(named("a", "b", "c") + "a , b ; c", letters(word)) == wanted
+    assert counts(name_filters("a", "b", "c") + "a , b ; c", letters(word)) == wanted
 
 
 TABLE_1 = [
@@ -91,9 +93,11 @@ s1 ; ((s2 ; s3 @ t(s3) - t(s1) < MINUTES min) or (s4 , s5)) ; s6
 def test_table_1_holds_one_intrusion_within_five_minutes(minutes, wanted, mode):
     detector = td.Detector()
     detector.add("CS_intrusion", INTRUSION.replace("MINUTES", str(minutes)), mode=mode)
-    found = list(detector.detect_many(TABLE_1))
-    assert [one.events for one in found] == wanted
-    assert all((one.bindings, one.at) == ({"x": "128.100.2.15"}, TABLE_1[3]["time"]) for one in found)
+    detections = list(detector.detect_many(TABLE_1))
+    assert [detection.events for detection in detections] == wanted
+    assert all(
+        (detection.bindings, detection.at) == ({"x": "128.100.2.15"}, TABLE_1[3]["time"]) for detection in detections
+    )
 
 
 @pytest.mark.parametrize(("minutes", "wanted"), [(5, [1, 1, 1, 1]), (6, [1, 1, 2, 3]), (1, [0, 0, 0, 0])])
@@ -126,12 +130,17 @@ def test_time_conditions_of_all_five_cases_of_table_3_are_judged(case, way, gaps
     if case != 4 and bound in ("> -2 s", "< 0 s"):  # these two have an order
         bound = "<= 2 s"
     root = f"(s1 ; ((s2 ; s3) and (s4 , s5)) ; s6 ; (s7 or s8)) @ t({late}) - t({early}) {bound}"
-    pattern = lang.parse_pattern(named(*KINDS, of=KINDS) + root)
+    pattern = lang.parse_pattern(name_filters(*KINDS, of=KINDS) + root)
     times = [sum(gaps[: place + 1]) * S for place in range(len(way))]
-    events = stream_of(list(zip(way, times, strict=True)))
-    detector, until = detector_of(pattern, *ALL), end_of(events)
-    found = [*detector.detect_many(events), *detector.on_time(moment(until))]
-    hold(pattern, events, {mode: [one for one in found if one.pattern == mode] for mode in ALL}, until=until)
+    events = build_stream(list(zip(way, times, strict=True)))
+    detector, until = build_detector(pattern, *ALL), find_end(events)
+    detections = [*detector.detect_many(events), *detector.on_time(to_moment(until))]
+    check_reports(
+        pattern,
+        events,
+        {mode: [detection for detection in detections if detection.pattern == mode] for mode in ALL},
+        until=until,
+    )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -140,5 +149,5 @@ def test_both_sides_of_a_bound_are_seen_in_all_five_cases(case):
     wanted = {}
     for bound in ("< 100 s", "> 100 s"):
         root = f"(s1 ; ((s2 ; s3) and (s4 , s5)) ; s6 ; (s7 or s8)) @ t({late}) - t({early}) {bound}"
-        wanted[bound] = counts(named(*KINDS, of=KINDS) + root, letters("abcdbac"))
+        wanted[bound] = counts(name_filters(*KINDS, of=KINDS) + root, letters("abcdbac"))
     assert wanted == {"< 100 s": [1, 1, 1, 1], "> 100 s": [0, 0, 0, 0]}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pattern_worlds import PLENTY, S, detector_of, end_of, hold, moment, same
+from pattern_worlds import PLENTY, S, build_detector, check_reports, find_end, is_same, to_moment
 from tests.examples import examples
 
 import tidings as td
@@ -33,11 +33,18 @@ CRAMPED = DetectorTuning(
 @examples(50)
 def test_little_room_changes_nothing(variables, data, events, more):
     pattern = data.draw(patterns(variables=variables, overlapping=data.draw(st.booleans()), most_steps=4))
-    detector, until = detector_of(pattern, *ALL, tuning=CRAMPED), end_of(events, more * S)
+    detector, until = build_detector(pattern, *ALL, tuning=CRAMPED), find_end(events, more * S)
     answers = [detector.detect_many(events[low : low + 4]) for low in range(0, len(events), 4)]
-    found = detector.on_time(moment(until))
-    found = [one for answer in answers for one in answer] + found  # read when the detector has moved on
-    hold(pattern, events, {mode: [one for one in found if one.pattern == mode] for mode in ALL}, until=until)
+    detections = detector.on_time(to_moment(until))
+    detections = [
+        detection for answer in answers for detection in answer
+    ] + detections  # read when the detector has moved on
+    check_reports(
+        pattern,
+        events,
+        {mode: [detection for detection in detections if detection.pattern == mode] for mode in ALL},
+        until=until,
+    )
 
 
 def crowd(size, seed):
@@ -64,21 +71,21 @@ def test_many_keys_report_as_the_stream_of_each_alone(text):
     for mode in ALL:
         plain = "".join(f"{name} = kind = '{name}'\n" for name in names)
         alone.add(mode, plain + text, mode=mode, limit=PLENTY if mode == "any" else None)
-    found = [*whole.detect_many(events), *whole.on_time(10**6)]
+    detections = [*whole.detect_many(events), *whole.on_time(10**6)]
     for key in {event["key"] for event in events}:
-        one = alone.fork()
+        single = alone.fork()
         mine = [event for event in events if event["key"] == key]
-        wanted = [*one.detect_many(mine), *one.on_time(10**6)]
-        got = [td.Detection(two.pattern, two.events, two.at) for two in found if two.bindings == {"x": key}]
-        assert same(wanted, got)
-    assert len(found) > 100
+        wanted = [*single.detect_many(mine), *single.on_time(10**6)]
+        got = [td.Detection(two.pattern, two.events, two.at) for two in detections if two.bindings == {"x": key}]
+        assert is_same(wanted, got)
+    assert len(detections) > 100
 
 
 def test_one_event_may_complete_more_than_a_buffer_holds():
     detector = td.Detector(tuning=CRAMPED)
     detector.add("p", "a = kind = 'a'\na{2,}", mode="any", limit=10**6)
-    found = detector.detect_many([{"id": n, "time": n, "kind": "a"} for n in range(19)])
-    assert len(found) == 2**19 - 19 - 1
+    detections = detector.detect_many([{"id": n, "time": n, "kind": "a"} for n in range(19)])
+    assert len(detections) == 2**19 - 19 - 1
 
 
 @pytest.mark.parametrize("text", ["a ; s:a", "(a ; s:a) @ t(s) - t(a) < 9 s"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
-from pattern_worlds import PLENTY, S, alike, hold, moment
+from pattern_worlds import PLENTY, S, check_reports, to_moment, to_tuples
 
 import tidings as td
 from tidings.model.patterns import Mode
@@ -28,29 +28,29 @@ class Sets(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.detector, self.now, self.count = td.Detector(), 0, 0
-        self.detector.on_time(moment(0))
-        self.told = {}
+        self.detector.on_time(to_moment(0))
+        self.histories = {}
 
     @precondition(lambda self: self.count < 10)
     @rule(name=NAMES, pattern=GIVEN, mode=st.sampled_from(list(Mode)))
     def add(self, name, pattern, mode):
-        known = self.told.get(name)
+        history = self.histories.get(name)
         self.detector.add(name, pattern, mode=mode, limit=PLENTY if mode == "any" else None)
-        if known is None or known[:2] != (pattern, mode):  # one that is there, unchanged, goes on
-            self.told[name] = (pattern, mode, [], [])
+        if history is None or history[:2] != (pattern, mode):  # one that is there, unchanged, goes on
+            self.histories[name] = (pattern, mode, [], [])
 
-    @precondition(lambda self: self.told)
+    @precondition(lambda self: self.histories)
     @rule(data=st.data(), mode=st.sampled_from(list(Mode)))
     def add_what_is_there_under_another_name(self, data, mode):
-        pattern = self.told[data.draw(st.sampled_from(sorted(self.told)))][0]
+        pattern = self.histories[data.draw(st.sampled_from(sorted(self.histories)))][0]
         self.add(data.draw(NAMES), pattern, mode)
 
-    @precondition(lambda self: self.told)
+    @precondition(lambda self: self.histories)
     @rule(data=st.data())
     def remove(self, data):
-        name = data.draw(st.sampled_from(sorted(self.told)))
+        name = data.draw(st.sampled_from(sorted(self.histories)))
         self.detector.remove(name)
-        del self.told[name]
+        del self.histories[name]
         with pytest.raises(td.UnknownPattern):
             self.detector.remove(name)
 
@@ -60,26 +60,26 @@ class Sets(RuleBasedStateMachine):
         batch = []
         for kind, gap, key in happened:
             self.now += (gap or 0) * S
-            when = {} if gap is None else {"time": moment(self.now)}
+            when = {} if gap is None else {"time": to_moment(self.now)}
             batch.append({"id": self.count, "stands": self.now, "kind": kind, "key": key} | when)
             self.count += 1
-        for *_, events, _ in self.told.values():
+        for *_, events, _ in self.histories.values():
             events.extend(batch)
-        self.heard(self.detector.detect_many(batch))
+        self.record_reports(self.detector.detect_many(batch))
 
     @rule(seconds=st.integers(0, 3))
     def time_passes(self, seconds):
         self.now += seconds * S
-        self.heard(self.detector.on_time(moment(self.now)))
+        self.record_reports(self.detector.on_time(to_moment(self.now)))
 
     @rule()
     def go_on_from_a_snapshot(self):
         self.detector = td.Detector.resume(self.detector.snapshot())
-        assert list(self.detector) == [told.name for told in self.detector.patterns]
+        assert list(self.detector) == [pattern.name for pattern in self.detector.patterns]
 
     @rule()
     def go_on_from_where_it_stands(self):
-        if all(told.born == 0 for told in self.detector.patterns):
+        if all(pattern.born == 0 for pattern in self.detector.patterns):
             forked = self.detector.fork()
             run_from_bytes(forked.run, run_to_bytes(self.detector.run))
             self.detector = forked
@@ -88,20 +88,22 @@ class Sets(RuleBasedStateMachine):
     def another_fork_changes_nothing(self, pattern):
         forked = self.detector.fork()
         forked.add("another", pattern)
-        for name in list(self.told)[:1]:
+        for name in list(self.histories)[:1]:
             forked.remove(name)
-        forked.detect_many([{"id": -1, "time": moment(0), "kind": "a", "key": 1}])
-        assert set(self.detector) == set(self.told)
+        forked.detect_many([{"id": -1, "time": to_moment(0), "kind": "a", "key": 1}])
+        assert set(self.detector) == set(self.histories)
 
-    def heard(self, found):
-        for one in found:
-            self.told[one.pattern][3].append(one)
-        for pattern, mode, events, reported in self.told.values():
+    def record_reports(self, detections):
+        for detection in detections:
+            self.histories[detection.pattern][3].append(detection)
+        for pattern, mode, events, reported in self.histories.values():
             if events:
                 first = events[0]["id"]
-                mine = [replace(one, events=tuple(id_ - first for id_ in one.events)) for one in reported]
+                mine = [
+                    replace(detection, events=tuple(id_ - first for id_ in detection.events)) for detection in reported
+                ]
                 stream = [replace(judge_events(pattern, [event])[0], time=event["stands"]) for event in events]
-                hold(pattern, events, {mode: mine}, until=self.now, stream=stream)
+                check_reports(pattern, events, {mode: mine}, until=self.now, stream=stream)
             else:
                 assert not reported
 
@@ -121,7 +123,9 @@ def test_a_pattern_that_is_added_sees_nothing_from_before_though_it_shares_place
     detector.add("old", AB)
     detector.on_event(letters("a")[0])
     detector.add("new", AB)
-    assert [(one.pattern, one.events) for one in detector.detect_many(letters("b", 1))] == [("old", (0, 1))]
+    assert [(detection.pattern, detection.events) for detection in detector.detect_many(letters("b", 1))] == [
+        ("old", (0, 1))
+    ]
 
 
 def test_a_pattern_that_is_replaced_forgets_and_keeps_filters_it_shares():
@@ -130,7 +134,7 @@ def test_a_pattern_that_is_replaced_forgets_and_keeps_filters_it_shares():
     detector.on_event(letters("a")[0])
     detector.add("one", AB.replace("a ; b", "a , b"))
     assert not list(detector.detect_many(letters("b", 1)))
-    assert [one.events for one in detector.detect_many(letters("ab", 2))] == [(2, 3)]
+    assert [detection.events for detection in detector.detect_many(letters("ab", 2))] == [(2, 3)]
 
 
 def test_a_pattern_that_is_added_again_unchanged_goes_on():
@@ -138,7 +142,7 @@ def test_a_pattern_that_is_added_again_unchanged_goes_on():
     detector.add("one", AB)
     detector.on_event(letters("a")[0])
     detector.add("one", AB)
-    assert [one.events for one in detector.detect_many(letters("b", 1))] == [(0, 1)]
+    assert [detection.events for detection in detector.detect_many(letters("b", 1))] == [(0, 1)]
 
 
 # While events wait ------------------------------------------------------------------------------------
@@ -152,7 +156,7 @@ def waiting(*texts):
 
 
 def finish(detector):
-    return [(one.pattern, one.events) for one in detector.on_time(1000)]
+    return [(detection.pattern, detection.events) for detection in detector.on_time(1000)]
 
 
 def test_a_pattern_that_is_removed_while_events_wait_leaves_the_others():
@@ -204,8 +208,8 @@ def test_a_fork_begins_anew_and_changes_by_itself():
     forked = detector.fork()
     forked.add("two", "c = kind = 'c'\nc")
     detector.add("three", "d = kind = 'd'\nd")
-    assert [one.pattern for one in forked.detect_many(letters("abcd"))] == ["one", "two"]
-    assert [(one.pattern, one.events) for one in detector.detect_many(letters("bcd", 3))] == [
+    assert [detection.pattern for detection in forked.detect_many(letters("abcd"))] == ["one", "two"]
+    assert [(detection.pattern, detection.events) for detection in detector.detect_many(letters("bcd", 3))] == [
         ("one", (2, 3)),
         ("three", (5,)),
     ]
@@ -226,4 +230,4 @@ def test_what_was_compiled_is_shared_with_a_fork():
     detector.detect_many(letters("a"))
     forked = detector.fork()
     assert forked.run.prepare_graph_runs()[0][0] is detector.run.prepare_graph_runs()[0][0]
-    assert alike(forked.detect_many(letters("ab"))) == [("one", S, (0, 1), ())]
+    assert to_tuples(forked.detect_many(letters("ab"))) == [("one", S, (0, 1), ())]

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from pattern_worlds import (
     PLENTY,
     S,
-    alike,
-    detector_of,
-    end_of,
-    hold,
-    micros,
-    moment,
-    same,
-    stream_of,
+    build_detector,
+    build_stream,
+    check_reports,
+    find_end,
+    is_same,
+    to_micros,
+    to_moment,
+    to_tuples,
     walk_automaton,
 )
 from tests.examples import examples
@@ -41,7 +41,7 @@ ALL = tuple(Mode)
 FILTERS = "a = kind = 'a'\nb = kind = 'b'\nc = kind = 'c'\n"
 
 
-def parsed(text, filters=FILTERS):
+def parse_with_filters(text, filters=FILTERS):
     """Read a pattern over those of the filters that it uses."""
     names = set("".join(sign if sign.isalpha() else " " for sign in text).split())
     lines = [line for line in filters.splitlines(keepends=True) if line[0] in names]
@@ -52,9 +52,14 @@ def parsed(text, filters=FILTERS):
 
 
 def check(pattern, events, more):
-    detector, until = detector_of(pattern, *ALL), end_of(events, more)
-    found = [*detector.detect_many(events), *detector.on_time(moment(until))]
-    hold(pattern, events, {mode: [one for one in found if one.pattern == mode] for mode in ALL}, until=until)
+    detector, until = build_detector(pattern, *ALL), find_end(events, more)
+    detections = [*detector.detect_many(events), *detector.on_time(to_moment(until))]
+    check_reports(
+        pattern,
+        events,
+        {mode: [detection for detection in detections if detection.pattern == mode] for mode in ALL},
+        until=until,
+    )
 
 
 more = st.integers(0, 4).map(lambda seconds: seconds * S)
@@ -107,12 +112,12 @@ def test_a_declared_attribute_gives_its_declared_reading(pattern, events, keys):
     rows = [event | {"key": key, "other": str(event.get("other"))} for event, key in zip(events, keys, strict=False)]
     table = pa.table({name: [row[name] for row in rows] for name in ("id", "time", "kind", "other")})
     table = table.append_column("key", pa.array([None if row["key"] is None else str(row["key"]) for row in rows]))
-    until, stream = end_of(rows), judge_events(pattern, rows, schema=DECLARED)
+    until, stream = find_end(rows), judge_events(pattern, rows, schema=DECLARED)
     for form in (rows, table.cast(table.schema)) if rows else (rows,):
-        detector = detector_of(pattern, *ALL, schema=DECLARED)
-        found = [*detector.detect_many(form), *detector.on_time(moment(until))]
-        told = {mode: [one for one in found if one.pattern == mode] for mode in ALL}
-        hold(pattern, rows, told, until=until, stream=stream)
+        detector = build_detector(pattern, *ALL, schema=DECLARED)
+        detections = [*detector.detect_many(form), *detector.on_time(to_moment(until))]
+        by_mode = {mode: [detection for detection in detections if detection.pattern == mode] for mode in ALL}
+        check_reports(pattern, rows, by_mode, until=until, stream=stream)
 
 
 @given(patterns(overlapping=True, absence=False, guards=False), streams(most=7), st.just(0))
@@ -135,7 +140,7 @@ UNKEYED_NOT = [
 @given(streams(("a", "b", "c"), most=7))
 def test_a_not_forbids_what_agrees_with_the_match_on_a_variable_bound_before(text, events):
     filters = "a = kind = 'a' and key = $y\nb = kind = 'b' and key = $y\nc = kind = 'c'\n"
-    check(parsed(text, filters), events, 2 * S)
+    check(parse_with_filters(text, filters), events, 2 * S)
 
 
 JOINS = [
@@ -156,7 +161,7 @@ def test_steps_that_share_a_variable_agree_whatever_lies_between(text, events, t
     filters = "a = kind = 'a' and key = $x\nb = kind = 'b'\nc = kind = 'c' and other = $x\n"
     if two:
         filters = filters.replace("'b'", "'b' and other = $z").replace("$x\nb", "$x and other = $z\nb")
-    check(parsed(text, filters), events, 2 * S)
+    check(parse_with_filters(text, filters), events, 2 * S)
 
 
 ACROSS = ["a ; not b ; c", "a , b ; c", "a ; c ; not b for 2 s", "(a ; not b ; c) and s:b", "b{2,} , a", "a or (b , c)"]
@@ -167,7 +172,7 @@ ACROSS = ["a ; not b ; c", "a , b ; c", "a ; c ; not b for 2 s", "(a ; not b ; c
 @given(streams(("a", "b", "c"), most=8))
 def test_a_key_may_be_given_through_other_attributes(text, events):
     filters = "a = kind = 'a' and key = $x\nb = kind = 'b' and other = $x\nc = kind = 'c' and key = $x\n"
-    check(parsed(text, filters), events, 2 * S)
+    check(parse_with_filters(text, filters), events, 2 * S)
 
 
 CONDITIONS = [
@@ -186,7 +191,7 @@ CONDITIONS = [
 @examples(33)
 @given(words(most=8))
 def test_conditions_are_judged_when_their_part_is_taken(text, word):
-    check(parsed(text), stream_of(word), 0)
+    check(parse_with_filters(text), build_stream(word), 0)
 
 
 ROOTS = [
@@ -212,32 +217,32 @@ ROOTS = [
 def merged():
     made = td.Detector()
     for text, mode in product(ROOTS, ALL):
-        made.add(f"{mode} {text}", parsed(text), mode=mode, limit=PLENTY if mode == "any" else None)
+        made.add(f"{mode} {text}", parse_with_filters(text), mode=mode, limit=PLENTY if mode == "any" else None)
     return made
 
 
 def test_all_words_of_six_letters_are_reported_as_the_definition_says(merged):
     # What is reported at an event depends on those before it alone, so words of six hold all shorter ones.
-    trees, until = {text: parsed(text) for text in ROOTS}, 7 * S
+    trees, until = {text: parse_with_filters(text) for text in ROOTS}, 7 * S
     for word in product("abc", repeat=6):
-        events = stream_of([(kind, place * S) for place, kind in enumerate(word)])
+        events = build_stream([(kind, place * S) for place, kind in enumerate(word)])
         stream = [SeenEvent(place * S, frozenset(kind), {}) for place, kind in enumerate(word)]
-        detector, found = merged.fork(), {}
-        for one in [*detector.detect_many(events), *detector.on_time(moment(until))]:
-            found.setdefault(one.pattern, []).append(one)
+        detector, reports = merged.fork(), {}
+        for detection in [*detector.detect_many(events), *detector.on_time(to_moment(until))]:
+            reports.setdefault(detection.pattern, []).append(detection)
         for text, tree in trees.items():
-            of_modes = {mode: found.get(f"{mode} {text}", []) for mode in ALL}
-            hold(tree, events, of_modes, until=until, stream=stream)
+            of_modes = {mode: reports.get(f"{mode} {text}", []) for mode in ALL}
+            check_reports(tree, events, of_modes, until=until, stream=stream)
 
 
 @given(patterns(conditions=False, absence=False), words(most=8), st.sampled_from([Mode.RESTART, Mode.OVERLAP]))
 def test_an_automaton_reports_where_the_detector_does(pattern, word, mode):
     automaton = determinise(pattern, mode, Vocabulary(td.Schema({"kind": "text"})))
     if isinstance(automaton, PatternAutomaton):
-        events = stream_of(word)
+        events = build_stream(word)
         walked = walk_automaton(automaton, [event.names for event in judge_events(pattern, events)])
-        found = [max(one.events) for one in detector_of(pattern, mode).detect_many(events)]
-        assert found == [place for place, reported in enumerate(walked) if reported]
+        ends = [max(detection.events) for detection in build_detector(pattern, mode).detect_many(events)]
+        assert ends == [place for place, reported in enumerate(walked) if reported]
 
 
 # One by one, in batches, merged -----------------------------------------------------------------------
@@ -245,41 +250,41 @@ def test_an_automaton_reports_where_the_detector_does(pattern, word, mode):
 SETS = st.lists(st.tuples(patterns(variables="joins", most_steps=4), st.sampled_from(ALL)), min_size=2, max_size=5)
 
 
-def watching(given, **options):
+def watching(pairs, **options):
     made = td.Detector(**options)
-    for place, (pattern, mode) in enumerate(given):
+    for place, (pattern, mode) in enumerate(pairs):
         made.add(f"p{place}", pattern, mode=mode, limit=PLENTY if mode == "any" else None)
     return made
 
 
 @examples(50)
 @given(SETS, streams(), more)
-def test_many_patterns_at_once_report_as_each_alone(given, events, more):
-    until = moment(end_of(events, more))
-    together = watching(given)
-    found = [*together.detect_many(events), *together.on_time(until)]
-    for place, (pattern, mode) in enumerate(given):
+def test_many_patterns_at_once_report_as_each_alone(pairs, events, more):
+    until = to_moment(find_end(events, more))
+    together = watching(pairs)
+    detections = [*together.detect_many(events), *together.on_time(until)]
+    for place, (pattern, mode) in enumerate(pairs):
         alone = watching([(pattern, mode)])
         wanted = [*alone.detect_many(events), *alone.on_time(until)]
-        mine = [one for one in found if one.pattern == f"p{place}"]
-        assert [line[1:] for line in sorted(alike(mine), key=repr)] == [
-            line[1:] for line in sorted(alike(wanted), key=repr)
+        mine = [detection for detection in detections if detection.pattern == f"p{place}"]
+        assert [line[1:] for line in sorted(to_tuples(mine), key=repr)] == [
+            line[1:] for line in sorted(to_tuples(wanted), key=repr)
         ]
 
 
 def in_pieces(detector, events, cuts, form=list):
     ends = [0, *sorted(cut for cut in cuts if cut <= len(events)), len(events)]
-    return [one for low, high in pairwise(ends) for one in detector.detect_many(form(events[low:high]))]
+    return [detection for low, high in pairwise(ends) for detection in detector.detect_many(form(events[low:high]))]
 
 
 @examples(50)
 @given(SETS, streams(), st.sets(st.integers(0, 8)))
-def test_batches_report_as_events_one_by_one(given, events, cuts):
-    detector = watching(given)
+def test_batches_report_as_events_one_by_one(pairs, events, cuts):
+    detector = watching(pairs)
     whole = list(detector.fork().detect_many(events))
     one_by_one = detector.fork()
-    assert same(whole, [found for event in events for found in one_by_one.on_event(event)])
-    assert same(whole, in_pieces(detector.fork(), events, cuts))
+    assert is_same(whole, [detection for event in events for detection in one_by_one.on_event(event)])
+    assert is_same(whole, in_pieces(detector.fork(), events, cuts))
 
 
 def as_table(events, *, coded=False):
@@ -295,36 +300,36 @@ def as_table(events, *, coded=False):
 
 def texts_of(events):
     spoken = [{name: str(event[name]) for name in ("key", "other") if name in event} for event in events]
-    return [event | held for event, held in zip(events, spoken, strict=True)]
+    return [event | values for event, values in zip(events, spoken, strict=True)]
 
 
 @examples(50)
 @given(SETS, streams().map(texts_of), st.sets(st.integers(0, 8)), st.booleans())
-def test_arrow_tables_report_as_rows(given, events, cuts, coded):
-    detector = watching(given)
+def test_arrow_tables_report_as_rows(pairs, events, cuts, coded):
+    detector = watching(pairs)
     whole = list(detector.fork().detect_many(events))
-    assert same(whole, in_pieces(detector.fork(), events, cuts, lambda piece: as_table(piece, coded=coded)))
-    assert same(whole, in_pieces(detector.fork(), events, cuts, lambda piece: td.EventBatch.of(as_table(piece))))
+    assert is_same(whole, in_pieces(detector.fork(), events, cuts, lambda piece: as_table(piece, coded=coded)))
+    assert is_same(whole, in_pieces(detector.fork(), events, cuts, lambda piece: td.EventBatch.of(as_table(piece))))
 
 
 @examples(20)
 @given(SETS, st.integers(0, 5), st.integers(2, 4))
-def test_a_long_table_of_few_kinds_reports_as_rows(given, seed, size):
+def test_a_long_table_of_few_kinds_reports_as_rows(pairs, seed, size):
     rows = [
-        {"id": n, "time": moment(n * S), "kind": "abcd"[n * n * (seed + 7) % 31 % 4], "key": str(n * 7 % 11 % size)}
+        {"id": n, "time": to_moment(n * S), "kind": "abcd"[n * n * (seed + 7) % 31 % 4], "key": str(n * 7 % 11 % size)}
         for n in range(300)
     ]
-    given = [(pattern, mode) for pattern, mode in given if mode not in ("any", "next")]
-    detector = watching(given)
+    pairs = [(pattern, mode) for pattern, mode in pairs if mode not in ("any", "next")]
+    detector = watching(pairs)
     one_by_one = detector.fork()
-    expected = [found for event in rows for found in one_by_one.on_event(event)]
-    assert same(expected, list(detector.fork().detect_many(as_table(rows, coded=bool(seed % 2)))))
+    expected = [detection for event in rows for detection in one_by_one.on_event(event)]
+    assert is_same(expected, list(detector.fork().detect_many(as_table(rows, coded=bool(seed % 2)))))
 
 
 # Kept and gone on -------------------------------------------------------------------------------------
 
 
-def gone_on(detector, way):
+def continue_detector(detector, way):
     """Return a detector that goes on where this one stands."""
     if way == "snapshot":
         return td.Detector.resume(detector.snapshot())
@@ -336,34 +341,34 @@ def gone_on(detector, way):
 
 
 @pytest.mark.parametrize("way", ["snapshot", "pickle", "where"])
-@given(given=SETS, events=streams(), more=more, lateness=st.sampled_from([None, "2 s"]))
+@given(pairs=SETS, events=streams(), more=more, lateness=st.sampled_from([None, "2 s"]))
 @examples(33)
-def test_a_run_that_is_resumed_anywhere_is_the_uninterrupted_one(way, given, events, more, lateness):
-    until = moment(end_of(events, more))
-    fresh = watching(given, lateness=lateness, keep=["kind"])
+def test_a_run_that_is_resumed_anywhere_is_the_uninterrupted_one(way, pairs, events, more, lateness):
+    until = to_moment(find_end(events, more))
+    fresh = watching(pairs, lateness=lateness, keep=["kind"])
     whole = fresh.fork()
     wanted = [*whole.detect_many(events), *whole.on_time(until)]
     for split in range(len(events) + 1):
         first = fresh.fork()
-        found = list(first.detect_many(events[:split]))
-        then = gone_on(first, way)
+        detections = list(first.detect_many(events[:split]))
+        then = continue_detector(first, way)
         assert then.next_deadline() == first.next_deadline()
         for going_on in (then, first):  # taking a state leaves the run itself as it was
             rest = [*going_on.detect_many(events[split:]), *going_on.on_time(until)]
-            assert same(wanted, found + rest)
-            assert [one.fields for one in wanted] == [one.fields for one in found + rest]
+            assert is_same(wanted, detections + rest)
+            assert [detection.fields for detection in wanted] == [detection.fields for detection in detections + rest]
             assert (going_on.transitions, going_on.late) == (whole.transitions, whole.late)
 
 
 @examples(33)
 @given(SETS, streams(most=6))
-def test_a_run_may_be_resumed_after_every_event(given, events):
-    detector = watching(given)
-    wanted, found = list(detector.fork().detect_many(events)), []
+def test_a_run_may_be_resumed_after_every_event(pairs, events):
+    detector = watching(pairs)
+    wanted, detections = list(detector.fork().detect_many(events)), []
     for event in events:
-        detector = gone_on(detector, "snapshot")
-        found += detector.on_event(event)
-    assert same(wanted, found)
+        detector = continue_detector(detector, "snapshot")
+        detections += detector.on_event(event)
+    assert is_same(wanted, detections)
 
 
 # Time -------------------------------------------------------------------------------------------------
@@ -371,63 +376,65 @@ def test_a_run_may_be_resumed_after_every_event(given, events):
 
 @examples(50)
 @given(SETS, streams(), st.randoms(use_true_random=False), st.integers(0, 8))
-def test_events_that_come_within_the_lateness_are_put_in_order(given, events, rng, cut):
+def test_events_that_come_within_the_lateness_are_put_in_order(pairs, events, rng, cut):
     jitter = sorted(
-        range(len(events)), key=lambda place: (micros(events[place]["time"]) + rng.randint(0, 2 * S), place)
+        range(len(events)), key=lambda place: (to_micros(events[place]["time"]) + rng.randint(0, 2 * S), place)
     )
     mixed = [events[place] for place in jitter]
-    waiting = watching(given, lateness=timedelta(seconds=2))
-    until = moment(end_of(events, 9 * S))
-    found = list(waiting.detect_many(mixed[:cut]))
-    waiting = gone_on(waiting, "snapshot")
+    waiting = watching(pairs, lateness=timedelta(seconds=2))
+    until = to_moment(find_end(events, 9 * S))
+    detections = list(waiting.detect_many(mixed[:cut]))
+    waiting = continue_detector(waiting, "snapshot")
     got = waiting.detect_many(mixed[cut:])
-    found += [*got, *waiting.on_time(until)]
+    detections += [*got, *waiting.on_time(until)]
     assert waiting.late == 0 == len(got.late)
     # Of equal times, the one that came first goes first.
     ordered = sorted(mixed, key=lambda event: event["time"])
-    plain = watching(given)
-    assert same([*plain.detect_many(ordered), *plain.on_time(until)], found)
+    plain = watching(pairs)
+    assert is_same([*plain.detect_many(ordered), *plain.on_time(until)], detections)
 
 
 @given(SETS, streams(), st.permutations(range(8)))
-def test_what_is_too_late_is_told_and_as_if_it_never_came(given, events, order):
+def test_what_is_too_late_is_told_and_as_if_it_never_came(pairs, events, order):
     mixed = [events[place] for place in order if place < len(events)]
-    detector, latest, taken, late = watching(given), None, [], []
+    detector, latest, accepted, late = watching(pairs), None, [], []
     for event in mixed:
         behind = latest is not None and event["time"] < latest
-        (late if behind else taken).append(event)
+        (late if behind else accepted).append(event)
         latest = event["time"] if latest is None else max(latest, event["time"])
     plain = detector.fork()
-    found = detector.detect_many(mixed)
-    assert same(list(plain.detect_many(taken)), list(found))
-    assert [(one.event, one.time) for one in found.late] == [(event["id"], event["time"]) for event in late]
+    detections = detector.detect_many(mixed)
+    assert is_same(list(plain.detect_many(accepted)), list(detections))
+    assert [(letter.event, letter.time) for letter in detections.late] == [
+        (event["id"], event["time"]) for event in late
+    ]
     assert detector.late == len(late)
 
 
 @examples(50)
 @given(SETS, streams(), st.integers(0, 8), st.lists(st.integers(0, 3), max_size=3))
-def test_time_that_passes_between_events_changes_nothing_but_when_reports_come(given, events, split, steps):
-    quiet, told = watching(given), watching(given)
-    until = moment(end_of(events, 9 * S))
+def test_time_that_passes_between_events_changes_nothing_but_when_reports_come(pairs, events, split, steps):
+    quiet, ticking = watching(pairs), watching(pairs)
+    until = to_moment(find_end(events, 9 * S))
     wanted = [*quiet.detect_many(events), *quiet.on_time(until)]
-    now = micros(events[split]["time"]) if split < len(events) else end_of(events)
-    found = list(told.detect_many(events[:split]))
-    start = end_of(events[:split])
+    now = to_micros(events[split]["time"]) if split < len(events) else find_end(events)
+    detections = list(ticking.detect_many(events[:split]))
+    start = find_end(events[:split])
     for step in sorted(steps):
-        found += told.on_time(moment(min(now, start + step * S)))
-    found += [*told.detect_many(events[split:]), *told.on_time(until)]
-    assert Counter(alike(wanted)) == Counter(alike(found))
-    assert told.late == 0
+        detections += ticking.on_time(to_moment(min(now, start + step * S)))
+    detections += [*ticking.detect_many(events[split:]), *ticking.on_time(until)]
+    assert Counter(to_tuples(wanted)) == Counter(to_tuples(detections))
+    assert ticking.late == 0
 
 
 @given(SETS, streams())
-def test_the_next_deadline_is_when_the_next_absence_completes(given, events):
-    detector = watching([(pattern, mode) for pattern, mode in given if mode != "restart"])
+def test_the_next_deadline_is_when_the_next_absence_completes(pairs, events):
+    detector = watching([(pattern, mode) for pattern, mode in pairs if mode != "restart"])
     detector.detect_many(events)
     while (deadline := detector.next_deadline()) is not None:
         before = detector.fork()
         run_from_bytes(before.run, run_to_bytes(detector.run))
         assert before.on_time(deadline - timedelta(microseconds=1)) == []
-        found = detector.on_time(deadline)
-        assert all(one.at == deadline for one in found)
+        detections = detector.on_time(deadline)
+        assert all(detection.at == deadline for detection in detections)
         assert detector.next_deadline() is None or detector.next_deadline() > deadline

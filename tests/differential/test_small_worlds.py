@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from naive import naive
+from naive import evaluate_naively
 
 import tidings as td
 from tidings.model import Compare, Comparison, Is, Kind, Quantifier, Range, Test, TextOp, TextTest
@@ -20,7 +20,7 @@ VALUES = [0, 0.5, 1, 2, *dict.fromkeys(FILLED)]
 
 
 def assert_they_agree(tree, event, world):
-    assert td.evaluate(tree, event) == naive(tree, event, world), (td.render(tree), event)
+    assert td.evaluate(tree, event) == evaluate_naively(tree, event, world), (td.render(tree), event)
 
 
 @pytest.mark.parametrize("quantifier", Quantifier)

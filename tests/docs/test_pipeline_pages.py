@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tidings as td
-from tidings.matcher.live.sharded_store import TOKENS, shard_of
+from tidings.matcher.live.sharded_store import TOKENS, compute_shard
 from tidings.matcher.tuning import LIVE_TUNING
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -41,7 +41,7 @@ def test_the_page_says_which_shard_an_id_is_in():
     assert f"`token * shards // {TOKENS}`" in SNAPSHOT
     for id in ("s1", 17, "Zürich"):
         token = int(hashlib.sha256(str(id).encode()).hexdigest()[:8], 16) % TOKENS
-        assert shard_of(id, 7) == token * 7 // TOKENS
+        assert compute_shard(id, 7) == token * 7 // TOKENS
 
 
 def test_the_pipelines_page_names_every_field_of_a_report():
@@ -49,9 +49,9 @@ def test_the_pipelines_page_names_every_field_of_a_report():
     from tidings.spark.pipeline.monitor.batch_report import BatchReport
 
     row = next(line for line in PIPELINE.splitlines() if line.startswith("| `lines` | a JSON object"))
-    told = set(re.findall(r"`([a-z_]+)`", row)) - {"lines", "kind", "batch", "status", "warning", "at"}
+    fields = set(re.findall(r"`([a-z_]+)`", row)) - {"lines", "kind", "batch", "status", "warning", "at"}
     rates = {"events_per_second", "matches_per_second"}
-    assert told == {*BatchReport.__dataclass_fields__, *rates} - {"pipeline", "batch", "files_behind"}
+    assert fields == {*BatchReport.__dataclass_fields__, *rates} - {"pipeline", "batch", "files_behind"}
 
 
 def test_the_pipelines_page_names_every_metric_that_is_not_a_count():
@@ -63,11 +63,12 @@ def test_the_pipelines_page_names_every_metric_that_is_not_a_count():
 
     metrics = Metrics("127.0.0.1:0", name="p")
     try:
-        served = _fetched(metrics.port)
+        served = fetch_metrics(metrics.port)
     finally:
         metrics.close()
     names = {
-        f"{one.name}_total" if one.type == "counter" else one.name for one in text_string_to_metric_families(served)
+        f"{family.name}_total" if family.type == "counter" else family.name
+        for family in text_string_to_metric_families(served)
     }
     own = {name for name in names if name.startswith("tidings_") and not name.endswith("_created")} - {
         f"tidings_{name}_total" for name in COUNT_FIELDS
@@ -76,7 +77,7 @@ def test_the_pipelines_page_names_every_metric_that_is_not_a_count():
     assert shown == own - {"tidings_files_behind"}
 
 
-def _fetched(port):
+def fetch_metrics(port):
     from urllib.request import urlopen
 
     with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:

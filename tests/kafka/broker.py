@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from tests.kafka import wire
-from tests.kafka.leash import leashed
+from tests.kafka.leash import build_leashed_command
 
 FOLDER = Path(__file__).resolve().parents[2] / ".kafka"
 """Where tools/kafka-jars puts what it fetches."""
@@ -121,7 +121,7 @@ class Broker:
         atexit.register(self.stop)
 
     def _run(self, *program):
-        command = leashed(java(), *JAVA, "-cp", f"{self._jars}/*", *program)
+        command = build_leashed_command(java(), *JAVA, "-cp", f"{self._jars}/*", *program)
         with (self._folder / "broker.log").open("ab") as log:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -147,14 +147,14 @@ def wait_for(condition, seconds):
 
 def _knows_itself(address):
     try:
-        return bool(wire.brokers(address))
+        return bool(wire.list_brokers(address))
     except OSError:
         return False
 
 
 def _free_ports(number):
-    taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [line.getsockname()[1] for line in taken]
-    for line in taken:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [line.getsockname()[1] for line in sockets]
+    for line in sockets:
         line.close()
     return ports

@@ -46,7 +46,7 @@ class Kafka:
         name = f"{name}-{next(self._numbers)}"
         settings = {**({"cleanup.policy": "compact"} if compacted else {}), **(settings or {})}
         wire.create_topic(self.broker.address, name, partitions=partitions, settings=settings)
-        wait_for(lambda: self._led(name) == partitions, LEADERS_S)
+        wait_for(lambda: self.count_led_partitions(name) == partitions, LEADERS_S)
         return name
 
     def delete(self, topic):
@@ -71,8 +71,8 @@ class Kafka:
         rows = frame.selectExpr(
             "CAST(key AS STRING)", "CAST(value AS STRING)", "partition", "offset", "timestamp", "headers"
         ).collect()
-        found = [Record(*row[:5], {name: _text(value) for name, value in row.headers or ()}) for row in rows]
-        return sorted(found, key=lambda record: (record.partition, record.offset))
+        records = [Record(*row[:5], {name: _text(value) for name, value in row.headers or ()}) for row in rows]
+        return sorted(records, key=lambda record: (record.partition, record.offset))
 
     def write(self, topic, frame):
         """Write a DataFrame with Spark: columns `value` and, where wanted, `key`, `headers`, `partition`."""
@@ -100,8 +100,8 @@ class Kafka:
             self._made.close()
         self.broker.stop()
 
-    def _led(self, topic):
-        return sum(leader >= 0 for leader in wire.leaders(self.broker.address, topic).values())
+    def count_led_partitions(self, topic):
+        return sum(leader >= 0 for leader in wire.list_leaders(self.broker.address, topic).values())
 
     def _reader(self):
         return self._spark.read.format("kafka").options(**self.options)
@@ -118,17 +118,17 @@ class Kafka:
     def _record(self, topic, record):
         match record:
             case Mapping():
-                told = record
+                row = record
             case (key, value):
-                told = {"key": key, "value": value}
+                row = {"key": key, "value": value}
             case _:
-                told = {"value": record}
-        if unknown := told.keys() - {"key", "value", "partition", "timestamp", "headers"}:
+                row = {"value": record}
+        if unknown := row.keys() - {"key", "value", "partition", "timestamp", "headers"}:
             msg = f"a record has no {sorted(unknown)}"
             raise ValueError(msg)
         make = self._spark._jvm.org.apache.kafka.clients.producer.ProducerRecord  # noqa: SLF001 - Kafka's own classes, in the session's Java
-        time, headers = _millis(told.get("timestamp")), self._headers(told.get("headers"))
-        return make(topic, told.get("partition"), time, _bytes(told.get("key")), _bytes(told.get("value")), headers)
+        time, headers = _millis(row.get("timestamp")), self._headers(row.get("headers"))
+        return make(topic, row.get("partition"), time, _bytes(row.get("key")), _bytes(row.get("value")), headers)
 
     def _headers(self, headers):
         if headers is None:
@@ -155,14 +155,14 @@ def _millis(time):
 # Jars or no jars -------------------------------------------------------------------------------------
 
 
-def connector_jars(folder=CONNECTOR):
+def find_connector_jars(folder=CONNECTOR):
     """Return the folder of Spark's connector, for the tests' session; nothing when it was not fetched."""
     return str(folder) if any(folder.glob("*.jar")) else None
 
 
 def without_jars(broker=BROKER, connector=CONNECTOR, *, environ=os.environ):
     """Skip the test, and say so, where the jars were not fetched; fail it in the gate, which must have them."""
-    if any(broker.glob("*.jar")) and connector_jars(connector):
+    if any(broker.glob("*.jar")) and find_connector_jars(connector):
         return
     if environ.get("CI") == "true":
         pytest.fail(f"no Kafka broker in the gate: {HINT}", pytrace=False)

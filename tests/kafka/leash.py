@@ -12,7 +12,7 @@ import sys
 PARENT_DEATH_SIGNAL = 1
 
 
-def leashed(*command):
+def build_leashed_command(*command):
     """Return the command that runs this one on a leash; for Popen, in the main thread."""
     return [sys.executable, "-S", "-E", __file__, str(os.getpid()), *map(str, command)]
 

@@ -61,13 +61,13 @@ def delete_topic(address, name):
         raise Refused(msg)
 
 
-def brokers(address):
+def list_brokers(address):
     """Return the numbers of the brokers that this one knows: none until it has joined its cluster."""
     answer = _metadata(address, ())
     return answer[0]
 
 
-def leaders(address, topic):
+def list_leaders(address, topic):
     """Return each partition's leader: -1, or no partitions at all, until the broker serves the topic."""
     ((_, _, partitions),) = _metadata(address, (topic,))[1]
     return {partition: leader for _, partition, leader in partitions}
@@ -92,9 +92,9 @@ def _metadata(address, topics):
         error, name, _ = answer.number("h"), answer.text(), answer.number("b")
         return error, name, answer.array(partition)
 
-    known = answer.array(broker)
+    brokers = answer.array(broker)
     answer.text(), answer.number("i")  # the cluster's id and its controller
-    return known, answer.array(topic)
+    return brokers, answer.array(topic)
 
 
 def _ask(address, request, body):

@@ -77,15 +77,15 @@ def events(values):
     return st.lists(fields, min_size=1, max_size=8)
 
 
-def judged(trees, some, **around):
+def judge(trees, some, **around):
     """What the filters say of each event that is good for all of them: with a unit unsaid, an amount may be bad."""
     for event in some:
         with suppress(BadEvent):
             yield tuple(evaluate(tree, event, **around) for tree in trees)
 
 
-def same(one, two, some, **around):
-    return all(left is right for left, right in judged((one, two), some, **around))
+def same(first, second, some, **around):
+    return all(left is right for left, right in judge((first, second), some, **around))
 
 
 # --- normal forms -----------------------------------------------------------------------------------------
@@ -141,44 +141,44 @@ def test_simplifying_keeps_the_meaning_in_any_world(case):
 # --- covering and overlap ---------------------------------------------------------------------------------
 
 
-def check_sound(one, two, some, around, seen):
-    found = [*judged((one, two), some, **seen)]
-    if covers(one, two, **around):
-        assert all(wide for wide, narrow in found if narrow)
-    if not overlaps(one, two, **around):
-        assert not any(wide and narrow for wide, narrow in found)
+def check_sound(first, second, some, around, seen):
+    verdicts = [*judge((first, second), some, **seen)]
+    if covers(first, second, **around):
+        assert all(wide for wide, narrow in verdicts if narrow)
+    if not overlaps(first, second, **around):
+        assert not any(wide and narrow for wide, narrow in verdicts)
 
 
 @given(filters, filters, events(several))
-def test_covers_and_overlaps_never_lie(one, two, some):
-    check_sound(one, two, some, {}, {})
+def test_covers_and_overlaps_never_lie(first, second, some):
+    check_sound(first, second, some, {}, {})
 
 
 @given(filters, filters, events(single))
-def test_covers_and_overlaps_never_lie_where_a_schema_says_one_value(one, two, some):
-    check_sound(one, two, some, {"schema": SINGLE}, {"schema": SINGLE})
+def test_covers_and_overlaps_never_lie_where_a_schema_says_one_value(first, second, some):
+    check_sound(first, second, some, {"schema": SINGLE}, {"schema": SINGLE})
 
 
 @given(cases(events=5))
 @examples(200)
 def test_covers_and_overlaps_never_lie_in_any_world(case):
     around = case.world.keywords
-    for one, two in product(case.filters, repeat=2):
-        check_sound(one, two, case.events, around, around)
-        check_sound(one, two, case.events, {**around, "now": None}, around)
+    for first, second in product(case.filters, repeat=2):
+        check_sound(first, second, case.events, around, around)
+        check_sound(first, second, case.events, {**around, "now": None}, around)
 
 
 @given(filters, filters)
-def test_what_is_said_of_two_filters_agrees(one, two):
-    assert covers(one, one)
-    assert covers(TRUE, one)
-    assert covers(one, FALSE)
-    assert overlaps(one, two) == overlaps(two, one)
-    if covers(one, two) and overlaps(two, two):
-        assert overlaps(one, two)
+def test_what_is_said_of_two_filters_agrees(first, second):
+    assert covers(first, first)
+    assert covers(TRUE, first)
+    assert covers(first, FALSE)
+    assert overlaps(first, second) == overlaps(second, first)
+    if covers(first, second) and overlaps(second, second):
+        assert overlaps(first, second)
 
 
 @given(filters, filters)
-def test_a_filter_covers_its_parts_and_is_covered_by_its_wholes(one, two):
-    assert covers(any_of([one, two]), one)
-    assert covers(one, all_of([one, two]))
+def test_a_filter_covers_its_parts_and_is_covered_by_its_wholes(first, second):
+    assert covers(any_of([first, second]), first)
+    assert covers(first, all_of([first, second]))

@@ -39,11 +39,11 @@ def graphs(draw):
 
 def reachable(links, name):
     """All concepts at or above one, walked naively."""
-    found, stack = set(), [name]
+    names, stack = set(), [name]
     while stack:
-        found.add(at := stack.pop())
+        names.add(at := stack.pop())
         stack.extend(links[at])
-    return found
+    return names
 
 
 @given(graphs())
@@ -62,8 +62,8 @@ def test_ranges_are_disjoint_ascending_and_hold_what_lies_below(links):
         ranges = tree.ranges(concept)
         assert all(low <= high for low, high in ranges)
         assert all(high + 1 < low for (_, high), (low, _) in pairwise(ranges))
-        held = {tree.names[number] for low, high in ranges for number in range(low, high + 1)}
-        assert held == {name for name in links if concept in reachable(links, name)}
+        covered = {tree.names[number] for low, high in ranges for number in range(low, high + 1)}
+        assert covered == {name for name in links if concept in reachable(links, name)}
 
 
 @given(st.integers(1, 30), st.randoms(use_true_random=False))
@@ -95,7 +95,7 @@ def test_synonyms_fold_to_one_name(links, data):
 @given(graphs(), st.data())
 def test_ontologies_round_trip_and_pickle(links, data):
     words = st.dictionaries(st.sampled_from(sorted(links)), st.lists(st.text("xyz", min_size=1), max_size=2))
-    own = {name: [w for w in found if w not in links] for name, found in data.draw(words).items()}
+    own = {name: [w for w in spellings if w not in links] for name, spellings in data.draw(words).items()}
     table = {
         "trees": {"t": {"parents": {name: list(above) for name, above in links.items()}, "synonyms": own}},
         "attributes": {"a": "concept t", "b": {"kind": "number", "synonyms": ["c"]}},
@@ -123,14 +123,14 @@ def test_conversions_keep_the_order(a, b, unit, to):
 @given(st.integers(-(2**40), 2**40), st.integers(1, 10**6))
 def test_currencies_convert_exactly(amount, cents):
     units = Units(currencies=Currencies("USD", {"EUR": cents / 100}))
-    found = units.convert(amount, "EUR", to="USD")
-    assert found == float(amount * Fraction(str(cents / 100)))
+    amount_in_dollars = units.convert(amount, "EUR", to="USD")
+    assert amount_in_dollars == float(amount * Fraction(str(cents / 100)))
 
 
 @given(st.text(max_size=30))
 def test_no_text_is_read_as_anything_but_an_amount_or_nothing(text):
-    found = Units(currencies=Currencies("USD", {})).read(text)
-    assert found is None or (math.isfinite(found[0]) and found[1])
+    amount = Units(currencies=Currencies("USD", {})).read(text)
+    assert amount is None or (math.isfinite(amount[0]) and amount[1])
 
 
 # --- nothing a user can write raises anything but our error ------------------------------------
@@ -142,24 +142,24 @@ FACTORS = ["m", "km", "^2", "**3", "/", "*", "Â·", " per ", "kg", "USD", "$", "Â
 KEYS = [*SECTIONS, *OF_TREES, *OF_ATTRIBUTES, "base", "rates", "a", "b"]
 
 
-def written(parts, joint, most=20):
+def join_parts(parts, joint, most=20):
     return st.one_of(st.lists(st.sampled_from(parts), max_size=most).map(joint.join), st.text(max_size=40))
 
 
-@given(written(WORDS, " "), st.sampled_from([None, 0, 1.5, "x", NOW, True, [1]]))
+@given(join_parts(WORDS, " "), st.sampled_from([None, 0, 1.5, "x", NOW, True, [1]]))
 def test_any_expression_is_evaluated_or_refused(text, value):
     with suppress(TidingsError):
         Derived.parse("x", text).value(lambda _: value, NOW)
 
 
-@given(written(FACTORS, "", 6))
+@given(join_parts(FACTORS, "", 6))
 def test_any_unit_is_known_or_refused(text):
     units = Units(currencies=Currencies("USD", {}))
     with suppress(TidingsError):
         assert units.base(units.base(text)) == units.base(text)
 
 
-@given(written(LINES, "\n"), st.sampled_from(sorted({*READERS} - {"skos"})), st.booleans())
+@given(join_parts(LINES, "\n"), st.sampled_from(sorted({*READERS} - {"skos"})), st.booleans())
 def test_any_text_is_a_tree_or_refused(text, format, lenient):
     with suppress(TidingsError):
         assert len(Tree.read(text, format=format, lenient=lenient)) > 0

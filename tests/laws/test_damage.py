@@ -38,7 +38,7 @@ def answers(matcher: td.Matcher) -> list[list[str]]:
     return [sorted(matcher.match(event)) for event in EVENTS]
 
 
-def made(kind: str = "engine") -> td.Matcher:
+def build_matcher(kind: str = "engine") -> td.Matcher:
     matcher = td.Matcher(kind, schema=SCHEMA)
     matcher.add_many(FILTERS.items())
     matcher.settle()
@@ -54,7 +54,7 @@ class Kept:
 
 
 @cache
-def kept(kind: str) -> Kept:
+def save_snapshot(kind: str) -> Kept:
     folder = Path(tempfile.mkdtemp(dir=QUICK), "kept")
     if kind == "live":
         live = td.Live(folder, shards=2, schema=SCHEMA)
@@ -62,7 +62,7 @@ def kept(kind: str) -> Kept:
         live.remove("n3")
         live.claim("query", 7)
         return Kept(folder, lambda path: (answers(td.Live(path).open()), claims.read_claim(path, "query", 7)))
-    matcher = made(kind)
+    matcher = build_matcher(kind)
     matcher.save(folder)
     matcher.remove_many(["n3", "near"])
     matcher.save(folder)
@@ -70,7 +70,7 @@ def kept(kind: str) -> Kept:
 
 
 @contextmanager
-def flipped(folder: Path, file: Path, at: int, bits: int) -> Iterator[Path]:
+def flip_byte(folder: Path, file: Path, at: int, bits: int) -> Iterator[Path]:
     """Yield a copy of a folder in which one byte is another."""
     with tempfile.TemporaryDirectory(dir=QUICK) as base:
         other = Path(base, "kept")
@@ -85,15 +85,15 @@ def flipped(folder: Path, file: Path, at: int, bits: int) -> Iterator[Path]:
 @given(data=st.data(), where=st.floats(0, 1, exclude_max=True), bits=st.integers(1, 255))
 @examples(150)
 def test_whichever_byte_is_another_the_answer_is_an_error_or_the_right_one(kind, data, where, bits):
-    one = kept(kind)
-    files = sorted(path.relative_to(one.folder) for path in one.folder.rglob("*") if path.is_file())
+    original = save_snapshot(kind)
+    files = sorted(path.relative_to(original.folder) for path in original.folder.rglob("*") if path.is_file())
     file = data.draw(st.sampled_from(files))
-    length = (one.folder / file).stat().st_size
-    with flipped(one.folder, file, int(where * length), bits) as other:
+    length = (original.folder / file).stat().st_size
+    with flip_byte(original.folder, file, int(where * length), bits) as other:
         try:
-            answer = one.ask(other)
+            answer = original.ask(other)
         except SnapshotError:
             return
     # A space of JSON that became another kind of space says the same; of the data nothing does.
     assert file.name == "manifest.json" or file.parts[0] in ("versions", "claims"), f"`{file}` is not refused"
-    assert answer == one.ask(one.folder)
+    assert answer == original.ask(original.folder)

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.differential.engine_worlds import NOW, ONTOLOGY, Drawer, any_plan, by_law
+from tests.differential.engine_worlds import NOW, ONTOLOGY, Drawer, choose_any_plan, evaluate_by_law
 from tests.examples import examples
 from tests.unit.engine.invariants import check_state
 
@@ -52,7 +52,7 @@ class Steps(RuleBasedStateMachine):
         self.stack = ExitStack()
         tuning = EngineTuning(waiting_limit=few, inline_merge_limit=at_once, row_limit=rows)
         if not planned:
-            tuning = replace(tuning, index=IndexTuning(planner=any_plan, tiled_from=1, tile_rows=4))
+            tuning = replace(tuning, index=IndexTuning(planner=choose_any_plan, tiled_from=1, tile_rows=4))
         self.stack.enter_context(use_tuning(tuning))
         self.folder = Path(self.stack.enter_context(TemporaryDirectory()))
         self.named = named
@@ -138,17 +138,17 @@ class Steps(RuleBasedStateMachine):
 
     @rule(events=st.lists(events, min_size=1, max_size=6))
     def match(self, events):
-        for event, wanted in zip(events, by_law(self.model, events, KEYWORDS), strict=True):
-            found = self.matcher.match(event)
-            assert (len(found), set(found)) == (len(wanted), wanted)
+        for event, wanted in zip(events, evaluate_by_law(self.model, events, KEYWORDS), strict=True):
+            matches = self.matcher.match(event)
+            assert (len(matches), set(matches)) == (len(wanted), wanted)
 
     @rule(events=st.lists(events, max_size=10), often=st.sampled_from((1, 1, 8)))
     def match_many(self, events, often):
         events = events * often
-        found = self.matcher.match_many(events)
-        wanted = by_law(self.model, events, KEYWORDS)
-        assert [set(ids) for ids in found.by_event()] == wanted
-        assert len(found) == sum(map(len, wanted))
+        matches = self.matcher.match_many(events)
+        wanted = evaluate_by_law(self.model, events, KEYWORDS)
+        assert [set(ids) for ids in matches.by_event()] == wanted
+        assert len(matches) == sum(map(len, wanted))
 
     # What is always true
 

@@ -18,7 +18,7 @@ ROUNDS = 60
 
 
 @contextmanager
-def hurried(few, *, at_once):
+def hurry_threads(few, *, at_once):
     """Switch threads often, and build engines that merge often; with `at_once` 0, in the merging thread only."""
     before = sys.getswitchinterval()
     with use_tuning(EngineTuning(waiting_limit=few, inline_merge_limit=at_once)):
@@ -29,7 +29,7 @@ def hurried(few, *, at_once):
             sys.setswitchinterval(before)
 
 
-def watched(matcher, write, look):
+def watch_writes(matcher, write, look):
     """Run `write` here while readers go on to `look`; return what they found wrong."""
     over, wrong, looks = Event(), [], count()
 
@@ -77,16 +77,16 @@ def test_of_two_that_are_swapped_one_is_always_seen(few, at_once):
             matcher.compact()
 
     def look():
-        found = [set(ids) & {"left", "right"} for ids in matcher.match_many([event, event, {}]).by_event()]
-        one = set(matcher.match(event)) & {"left", "right"}
-        return [seen for seen in (one, found[0]) if len(seen) != 1] + [
-            found for _ in "." if found[0] != found[1] or found[2]
+        answers = [set(ids) & {"left", "right"} for ids in matcher.match_many([event, event, {}]).by_event()]
+        matches = set(matcher.match(event)) & {"left", "right"}
+        return [seen for seen in (matches, answers[0]) if len(seen) != 1] + [
+            answers for _ in "." if answers[0] != answers[1] or answers[2]
         ]
 
-    with hurried(few, at_once=at_once):
+    with hurry_threads(few, at_once=at_once):
         matcher = td.Matcher()
         matcher.add_many([("left", yes), ("right", no)])
-        assert watched(matcher, write, look) == []
+        assert watch_writes(matcher, write, look) == []
     assert len(matcher) == 2 + ROUNDS - (ROUNDS + 2) // 3
 
 
@@ -100,18 +100,18 @@ def test_a_filter_that_asks_for_another_attribute_is_seen_with_it(few, at_once):
         matcher.add_many([("it", forms[step % 4]), ("never", ("not (x = 1)", "not (y = 1)")[step % 2])])
 
     def look():
-        found = matcher.match_many([event] * 2).by_event()
-        return [ids for ids in (matcher.match(event), *found) if ids != ["it"]]
+        matches = matcher.match_many([event] * 2).by_event()
+        return [ids for ids in (matcher.match(event), *matches) if ids != ["it"]]
 
-    with hurried(few, at_once=at_once):
+    with hurry_threads(few, at_once=at_once):
         matcher = td.Matcher()
         write(0)
-        assert watched(matcher, write, look) == []
+        assert watch_writes(matcher, write, look) == []
 
 
 def test_what_dies_while_a_merge_runs_stays_dead():
     """Each id is there or not as the writer left it, whatever the merging thread does meanwhile."""
-    with hurried(0, at_once=0):
+    with hurry_threads(0, at_once=0):
         matcher = td.Matcher()
         living = set()
 
@@ -124,7 +124,9 @@ def test_what_dies_while_a_merge_runs_stays_dead():
             assert set(matcher.match({"a": 100})) == living
 
         assert (
-            watched(matcher, write, lambda: [ids for ids in [matcher.match({"a": 3})] if len(ids) != len(set(ids))])
+            watch_writes(
+                matcher, write, lambda: [ids for ids in [matcher.match({"a": 3})] if len(ids) != len(set(ids))]
+            )
             == []
         )
         assert matcher.backend.merges > 3
@@ -139,7 +141,7 @@ def test_several_threads_find_what_one_finds():
         matcher.add_many(world.filters.items())
     alone = [set(ids) for ids in matcher.match_many(world.events).by_event()]
     singles = [set(matcher.match(event)) for event in world.events]
-    assert alone == singles == world.by_law()
+    assert alone == singles == world.evaluate_by_law()
     with ThreadPoolExecutor(READERS) as pool:
         batches = list(pool.map(lambda _: matcher.match_many(world.events, now=NOW).by_event(), range(16)))
         each = list(pool.map(lambda event: set(matcher.match(event)), world.events * 4))
@@ -156,6 +158,6 @@ def test_what_is_needed_can_be_asked_while_it_changes():
         names = {name.split("x")[0] for name in matcher.needs()} - {"b"}
         return [names for _ in "." if len(names) > 5] + [plan for plan in [matcher.explain()] if not str(plan)]
 
-    with hurried(1000, at_once=0):
+    with hurry_threads(1000, at_once=0):
         matcher = td.Matcher()
-        assert watched(matcher, write, look) == []
+        assert watch_writes(matcher, write, look) == []

@@ -35,12 +35,12 @@ class Told:
     """A feed that has told so many of its changes."""
 
     def __init__(self, steps):
-        self.steps, self.told = steps, 0
+        self.steps, self.position = steps, 0
 
     def changes(self, position, current):
         del current
         read = position.get("read", 0)
-        return Changes(self.steps[read : self.told], {"read": self.told} if self.told else {})
+        return Changes(self.steps[read : self.position], {"read": self.position} if self.position else {})
 
 
 def in_force(live):
@@ -48,17 +48,17 @@ def in_force(live):
     return {id: td.render(opened[id]) for id in opened}
 
 
-def listed(refused):
+def list_refusals(refused):
     return [(id, str(problem)) for id, problem in refused]
 
 
-def followed(folder, steps, ends, shards):
+def follow_feed(folder, steps, ends, shards):
     """Follow a feed that is looked at when it has told so many; return what is in force, and all refusals."""
     feed, refused = Told(steps), []
     live = td.Live(folder, shards=shards, follow=feed)
-    for feed.told in [*ends, len(steps)]:
+    for feed.position in [*ends, len(steps)]:
         refused += live.sync().refused
-    return in_force(live), listed(refused)
+    return in_force(live), list_refusals(refused)
 
 
 def one_by_one(steps):
@@ -74,13 +74,13 @@ def one_by_one(steps):
                 matcher.add(step.id, step.filter, notation=step.notation)
         except TidingsError as problem:
             refused.append((step.id, problem))
-    return {id: td.render(matcher[id]) for id in matcher}, listed(refused)
+    return {id: td.render(matcher[id]) for id in matcher}, list_refusals(refused)
 
 
 @given(words, st.lists(st.integers(0, 16), max_size=4), st.sampled_from([1, 3]))
 def test_any_split_of_a_feed_into_syncs_gives_the_same_subscriptions_and_refusals(steps, ends, shards):
     with tempfile.TemporaryDirectory(dir=QUICK) as folder:
-        assert followed(folder, steps, sorted(min(end, len(steps)) for end in ends), shards) == one_by_one(steps)
+        assert follow_feed(folder, steps, sorted(min(end, len(steps)) for end in ends), shards) == one_by_one(steps)
 
 
 @given(words, st.sets(st.integers(0, 16), max_size=3), st.booleans())
@@ -97,7 +97,7 @@ def test_change_files_seen_together_or_one_by_one_give_the_same(steps, cuts, tog
             (changes / f"{number}.jsonl").write_text("".join(f"{text}\n" for text in texts))
             refused += [] if together else live.sync().refused
         refused += live.sync().refused
-        assert (in_force(live), listed(refused)) == one_by_one(rows)
+        assert (in_force(live), list_refusals(refused)) == one_by_one(rows)
 
 
 @given(words, st.lists(st.sampled_from(IDS), unique=True), st.sampled_from([1, 3]))
@@ -109,8 +109,8 @@ def test_a_change_by_hand_removes_first_and_then_adds_in_order(steps, removed, s
         live = td.Live(folder, shards=shards)
         live.add_many([(step.id, step.filter) for step in first])
         change = live.change([step[:3] for step in added], removed, on_error="collect")
-        taken = [ChangeStep(id, removes=True) for id in removed]
-        assert (in_force(live), listed(change.refused)) == one_by_one([*first, *taken, *added])
+        removals = [ChangeStep(id, removes=True) for id in removed]
+        assert (in_force(live), list_refusals(change.refused)) == one_by_one([*first, *removals, *added])
 
 
 @given(words)

@@ -74,7 +74,7 @@ def soup(words=WORDS, joint=" "):
 
 
 @st.composite
-def broken(draw, notation):
+def break_source(draw, notation):
     """A valid filter, cut short, doubled, or with a few characters changed."""
     source = draw(filters(depth=2).map(lambda tree: td.render(tree, notation=notation)))
     at, to = sorted((draw(st.integers(0, len(source))), draw(st.integers(0, len(source)))))
@@ -127,7 +127,7 @@ def test_likely_mistakes_are_read_or_refused(source):
 @given(data=st.data())
 @examples(150)
 def test_broken_filters_are_read_or_refused(notation, data):
-    accepts_or_refuses(data.draw(broken(notation)), notation)
+    accepts_or_refuses(data.draw(break_source(notation)), notation)
 
 
 # --- URL ------------------------------------------------------------------------------------------
@@ -204,14 +204,14 @@ def test_a_part_replaced_by_another_object_is_read_or_refused(node, tree, data):
 @pytest.mark.parametrize("large", ["1" + "0" * 400, "1e400", "-1e308", "9" * 5000])
 def test_numbers_beyond_all_bounds_are_refused_in_json(large):
     ring = f"[[[{large}, 0], [1, 0], [1, 1], [{large}, 1]]]"
-    for said in (
+    for message in (
         f'"op": "within", "geometry": {{"type": "Polygon", "coordinates": {ring}}}',
         f'"op": "near", "lon": {large}, "lat": 0, "metres": 1',
         f'"op": "=", "value": {{"lon": {large}, "lat": 0}}',
         f'"op": "age", "low": {large}, "low_open": 5',
     ):
         with pytest.raises(td.TidingsError):
-            td.parse(f'{{"attr": "a", {said}}}', notation="json")
+            td.parse(f'{{"attr": "a", {message}}}', notation="json")
 
 
 @pytest.mark.parametrize("notation", ALL)
@@ -246,12 +246,12 @@ LARGE = {
 @pytest.mark.parametrize("source", LARGE.values(), ids=LARGE)
 def test_length_and_depth_are_limited(source):
     start = time.process_time()
-    said = ""
+    message = ""
     try:
         td.parse(source)
     except td.TidingsError as problem:
-        said = str(problem)
-    assert len(said) < 5000
+        message = str(problem)
+    assert len(message) < 5000
     assert time.process_time() - start < 5
 
 
@@ -293,7 +293,7 @@ def test_the_quick_way_accepts_nothing_the_grammar_refuses(source):
     assert_one_reading(source)
 
 
-@given(broken("text"))
+@given(break_source("text"))
 @examples(200)
 def test_the_quick_way_and_the_grammar_agree_on_broken_filters(source):
     assert_one_reading(source)

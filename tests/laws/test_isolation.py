@@ -52,23 +52,23 @@ class Law:
     def match_many(self, events, *, on_error):
         assert on_error == "collect"
         reader, setting = AttributeReader(self.needs.to_requirements(), self.ontology), Setting(self.ontology, self.now)
-        heard, letters = [], []
+        answers, letters = [], []
         for at, event in enumerate(events):
             try:
                 reading = reader.read(event, self.now)
             except td.BadEvent as problem:
-                heard.append([])
+                answers.append([])
                 letters.append(SimpleNamespace(index=at, reason=str(problem)))
             else:
-                heard.append([id for id, (_, bound) in self.filters.items() if holds(bound, reading, setting)])
-        return SimpleNamespace(by_event=lambda: heard, dead_letters=letters)
+                answers.append([id for id, (_, bound) in self.filters.items() if holds(bound, reading, setting)])
+        return SimpleNamespace(by_event=lambda: answers, dead_letters=letters)
 
 
 def matcher_of(judge, world):
     return Law(**world.keywords) if judge == "law" else td.Matcher(kind=judge, **world.keywords)
 
 
-def taken(matcher, subscriptions):
+def add_accepted(matcher, subscriptions):
     """Add subscriptions; return those that are not refused, and say why the others are."""
     refusals = {}
     for id, tree in subscriptions.items():
@@ -83,9 +83,9 @@ def taken(matcher, subscriptions):
 
 def answers(matcher, events, ids):
     """Who of `ids` hears of each event, and which events are bad."""
-    found = matcher.match_many(list(events), on_error="collect")
-    heard = [sorted(id for id in some if id in ids) for some in found.by_event()]
-    return heard, [letter.index for letter in found.dead_letters]
+    matches = matcher.match_many(list(events), on_error="collect")
+    lists = [sorted(id for id in some if id in ids) for some in matches.by_event()]
+    return lists, [letter.index for letter in matches.dead_letters]
 
 
 several = cases(filters=6, events=5, bad=True)
@@ -98,11 +98,11 @@ def test_others_change_nothing(judge, case, data):
     every = dict(enumerate(case.filters))
     first = {id: tree for id, tree in every.items() if data.draw(st.booleans(), label=f"{id} is one of the first")}
     alone, crowd = matcher_of(judge, case.world), matcher_of(judge, case.world)
-    refusals = taken(alone, first)
+    refusals = add_accepted(alone, first)
     expected = answers(alone, case.events, first)
 
     order = data.draw(st.permutations(sorted(every)), label="order")
-    among = taken(crowd, {id: every[id] for id in order})
+    among = add_accepted(crowd, {id: every[id] for id in order})
     assert {id: why for id, why in among.items() if id in first} == refusals
     assert answers(crowd, case.events, first) == expected
 
@@ -116,7 +116,7 @@ def test_others_change_nothing(judge, case, data):
 @settings(deadline=None)
 def test_what_is_bad_hangs_on_declarations_alone(judge, case):
     nobody, everybody = matcher_of(judge, case.world), matcher_of(judge, case.world)
-    taken(everybody, dict(enumerate(case.filters)))
+    add_accepted(everybody, dict(enumerate(case.filters)))
     assert answers(nobody, case.events, ())[1] == answers(everybody, case.events, ())[1]
     if case.world.schema is None and not case.world.ontology.declared_names:
         assert answers(everybody, case.events, ())[1] == []
@@ -128,10 +128,10 @@ def test_eve_silences_nobody(judge):
     matcher = matcher_of(judge, world)
     ads = [{"make": "ford", "price": 8500, "year": 2014, "model": "focus"}, {"make": "bmw", "year": 2016, "model": 7}]
     subscriptions = {"ann": "make = 'ford' and price < 9000", "bob": "year >= 2015"}
-    taken(matcher, {id: td.parse(text) for id, text in subscriptions.items()})
+    add_accepted(matcher, {id: td.parse(text) for id, text in subscriptions.items()})
     before = answers(matcher, ads, subscriptions)
     for text in ("model > 5", "price < 9000 m", "year = 'new'", "make near (8.5, 47.4) 5 km", "model has (x = 1)"):
-        taken(matcher, {"eve": td.parse(text)})
+        add_accepted(matcher, {"eve": td.parse(text)})
         assert answers(matcher, ads, subscriptions) == before
         if "eve" in getattr(matcher, "filters", matcher):
             matcher.remove("eve")

@@ -47,25 +47,25 @@ def watching(kind, pairs, *, schema=None, **settings):
     return made
 
 
-def told(found, kind="p"):
+def list_reports(detections, kind="p"):
     """Return what the patterns of one letter report, in words that can be compared."""
     return sorted(
-        (one.pattern, one.at, one.events, json.dumps(one.bindings, default=str))
-        for one in found
-        if one.pattern.startswith(kind)
+        (detection.pattern, detection.at, detection.events, json.dumps(detection.bindings, default=str))
+        for detection in detections
+        if detection.pattern.startswith(kind)
     )
 
 
 def outcome(detector, batches):
     """Return what is reported, late and bad, batch by batch, and at the end of time."""
-    heard = [taken(detector, batch) for batch in batches]
-    return [*heard, told(detector.on_time(datetime(2000, 1, 1, tzinfo=UTC)))]
+    reports = [detect_batch(detector, batch) for batch in batches]
+    return [*reports, list_reports(detector.on_time(datetime(2000, 1, 1, tzinfo=UTC)))]
 
 
-def taken(detector, batch):
+def detect_batch(detector, batch):
     """Return what is reported, late and bad of a batch."""
-    found = detector.detect_many(batch, on_error="collect")
-    return told(found), found.late, found.dead_letters
+    detections = detector.detect_many(batch, on_error="collect")
+    return list_reports(detections), detections.late, detections.dead_letters
 
 
 def cut(events, at):
@@ -77,8 +77,10 @@ def test_other_patterns_change_nothing(ours, others, events, at, schema, data):
     events = [event | data.draw(UNASKED) for event in events]
     events += data.draw(st.lists(BAD, max_size=1))
     alone, beside = watching("p", ours, schema=schema), watching("o", others, schema=schema)
-    for one in alone.patterns:
-        beside.add(one.name, one.pattern, mode=one.mode, limit=one.limit if one.mode == "any" else None)
+    for pattern in alone.patterns:
+        beside.add(
+            pattern.name, pattern.pattern, mode=pattern.mode, limit=pattern.limit if pattern.mode == "any" else None
+        )
     assert outcome(alone, cut(events, at)) == outcome(beside, cut(events, at))
 
 
@@ -87,16 +89,16 @@ def test_other_patterns_change_nothing(ours, others, events, at, schema, data):
 def test_patterns_that_come_and_go_change_nothing(ours, others, events, at, lateness):
     alone, beside = (watching("p", ours, lateness=lateness) for _ in range(2))
     first, second, third = events[:at], events[at : at + 3], events[at + 3 :]
-    heard = {detector: [taken(detector, first)] for detector in (alone, beside)}
+    reports = {detector: [detect_batch(detector, first)] for detector in (alone, beside)}
     for place, (pattern, mode) in enumerate(others):
         beside.add(f"o{place}", pattern, mode=mode, limit=LIMIT if mode == "any" else None)
     for detector in (alone, beside):
-        heard[detector].append(taken(detector, second))
+        reports[detector].append(detect_batch(detector, second))
     for name in [name for name in beside if name.startswith("o")]:
         beside.remove(name)
     for detector in (alone, beside):
-        heard[detector] += outcome(detector, [third])
-    assert heard[alone] == heard[beside]
+        reports[detector] += outcome(detector, [third])
+    assert reports[alone] == reports[beside]
 
 
 @examples(50)
@@ -120,8 +122,10 @@ def test_other_patterns_change_nothing_in_tables(ours, others, events, form):
         lists = [None if key is None else [1] * (1 + isinstance(key, str)) for key in keys]
         table = table.append_column("key", column if form == "text" else pa.array(lists, pa.list_(pa.int64())))
     alone, beside = watching("p", ours), watching("o", others)
-    for one in alone.patterns:
-        beside.add(one.name, one.pattern, mode=one.mode, limit=one.limit if one.mode == "any" else None)
+    for pattern in alone.patterns:
+        beside.add(
+            pattern.name, pattern.pattern, mode=pattern.mode, limit=pattern.limit if pattern.mode == "any" else None
+        )
     rows = watching("p", ours)
     first = outcome(alone, [table])
     assert first == outcome(beside, [table])
@@ -150,17 +154,19 @@ def test_a_pattern_that_cannot_read_an_event_harms_nobody(text):
     detector = td.Detector()
     detector.add("ours", AB)
     detector.add("eve", text)
-    found = detector.detect_many(EVENTS)
-    assert [(one.pattern, one.events) for one in found if one.pattern == "ours"] == [("ours", (0, 1))]
-    assert not found.dead_letters
-    assert any("eve" in one.patterns for one in detector.mismatches()), "and it is told why nothing comes"
+    detections = detector.detect_many(EVENTS)
+    assert [(detection.pattern, detection.events) for detection in detections if detection.pattern == "ours"] == [
+        ("ours", (0, 1))
+    ]
+    assert not detections.dead_letters
+    assert any("eve" in mismatch.patterns for mismatch in detector.mismatches()), "and it is told why nothing comes"
 
 
 def test_a_pattern_that_asks_for_records_harms_nobody():
     detector = td.Detector()
     detector.add("ours", AB)
     detector.add("eve", "a = kind has (n > 5)\na")
-    assert [one.events for one in detector.detect_many(EVENTS)] == [(0, 1)]
+    assert [detection.events for detection in detector.detect_many(EVENTS)] == [(0, 1)]
 
 
 def test_variables_of_one_attribute_beside_filters_of_every_kind():
@@ -168,8 +174,8 @@ def test_variables_of_one_attribute_beside_filters_of_every_kind():
     for name, asked in {"number": "k > 0", "text": "k like '*'", "truth": "k = true", "any": "k exists"}.items():
         detector.add(name, f"a = {asked} and k = $x\na ; b:a", mode="any")
     values = [1, "1", True, 1.0, "1", True, [1, 2], "x", None]
-    found = detector.detect_many([{"id": place, "time": place, "k": value} for place, value in enumerate(values)])
-    pairs = {name: [one.events for one in found if one.pattern == name] for name in detector}
+    detections = detector.detect_many([{"id": place, "time": place, "k": value} for place, value in enumerate(values)])
+    pairs = {name: [detection.events for detection in detections if detection.pattern == name] for name in detector}
     assert pairs == {
         "number": [(0, 3), (1, 4)],  # text that is a number satisfies `k > 0`, and joins its like alone
         "text": [(1, 4)],

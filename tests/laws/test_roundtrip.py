@@ -16,7 +16,7 @@ from tidings.testing.strategies import filters, worlds
 BOTH = ("text", "json")
 
 
-def parsed(source, notation):
+def parse_source(source, notation):
     return td.parse(source, notation=notation)
 
 
@@ -24,13 +24,13 @@ def parsed(source, notation):
 @given(tree=filters())
 @examples(250)
 def test_what_is_rendered_parses_back(notation, tree):
-    assert parsed(td.render(tree, notation=notation), notation) == tree
+    assert parse_source(td.render(tree, notation=notation), notation) == tree
 
 
 @given(filters())
 def test_rendering_is_stable_across_notations(tree):
     text = td.render(tree)
-    through_json = parsed(json.loads(td.render(parsed(text, "text"), notation="json")), "json")
+    through_json = parse_source(json.loads(td.render(parse_source(text, "text"), notation="json")), "json")
     assert td.render(through_json) == text
 
 
@@ -47,8 +47,8 @@ def in_url(tree):
 def test_url_says_it_or_names_what_it_cannot_say(tree):
     query, problem = in_url(tree)
     if problem is None:
-        assert parsed(query, "url") == tree
-        assert parsed(td.render(parsed(query, "url")), "text") == tree
+        assert parse_source(query, "url") == tree
+        assert parse_source(td.render(parse_source(query, "url")), "text") == tree
     else:
         assert problem.notation == "url"
         assert problem.part
@@ -60,9 +60,9 @@ def test_url_says_it_or_names_what_it_cannot_say(tree):
 @examples(150)
 def test_a_schema_ontology_and_regions_change_nothing_of_what_was_written(world, data):
     tree = data.draw(filters(world))
-    known = {key: value for key, value in world.keywords.items() if key != "now"}
+    vocabulary = {key: value for key, value in world.keywords.items() if key != "now"}
     for notation in BOTH:
-        assert td.parse(td.render(tree, notation=notation), notation=notation, **known) == tree
+        assert td.parse(td.render(tree, notation=notation), notation=notation, **vocabulary) == tree
 
 
 @given(worlds(), st.data())
@@ -73,8 +73,8 @@ def test_url_with_a_schema_gives_values_their_kinds(world, data):
         query = td.render(tree, notation="url", schema=world.schema)
     except td.NotExpressible:
         return
-    known = {key: value for key, value in world.keywords.items() if key != "now"}
-    assert td.parse(query, notation="url", **known) == tree
+    vocabulary = {key: value for key, value in world.keywords.items() if key != "now"}
+    assert td.parse(query, notation="url", **vocabulary) == tree
 
 
 @given(st.integers(0, 2**32))
@@ -82,8 +82,8 @@ def test_url_with_a_schema_gives_values_their_kinds(world, data):
 def test_saved_searches_survive_every_notation(seed):
     for _, text in saved_searches(5, seed):
         tree = td.parse(text)
-        assert parsed(td.render(tree), "text") == tree
-        assert parsed(td.render(tree, notation="json"), "json") == tree
+        assert parse_source(td.render(tree), "text") == tree
+        assert parse_source(td.render(tree, notation="json"), "json") == tree
 
 
 @given(filters())

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.kafka.fixture import connector_jars, kafka  # noqa: F401 - a fixture
+from tests.kafka.fixture import find_connector_jars, kafka  # noqa: F401 - a fixture
 from tests.spark.pipeline.piping import Pipe
 
 SETTINGS = {
@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items):
 def spark():
     from tidings import spark as ts
 
-    jars = connector_jars()
+    jars = find_connector_jars()
     session = ts.session("tidings tests", master="local[2]", kafka=jars is not None, jars=jars, config=SETTINGS)
     yield session
     session.stop()

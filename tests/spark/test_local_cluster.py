@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from tests.kafka.broker import wait_for
-from tests.kafka.leash import leashed
+from tests.kafka.leash import build_leashed_command
 from tests.spark.pipeline.crashing import alive, command_of, descendants
 
 import tidings as td
@@ -63,7 +63,7 @@ def test_a_job_that_loses_an_executor_finds_what_the_local_engine_finds(tmp_path
     matcher.save(tmp_path / "snapshot")
     (tmp_path / "job.py").write_text(JOB)
     log = tmp_path / "driver.log"
-    command = leashed(sys.executable, tmp_path / "job.py", tmp_path, PARTS, EVENTS)
+    command = build_leashed_command(sys.executable, tmp_path / "job.py", tmp_path, PARTS, EVENTS)
     with log.open("wb") as out:
         driver = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=tmp_path)
     try:

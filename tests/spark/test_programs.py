@@ -17,7 +17,7 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from rich.console import Console
 from tests.kafka.broker import wait_for
-from tests.kafka.leash import leashed
+from tests.kafka.leash import build_leashed_command
 from typer.testing import CliRunner
 
 import tidings as td
@@ -144,7 +144,9 @@ def test_the_readme_shows_the_demo_as_it_is(shown):
 
 def test_ctrl_c_ends_the_demo_without_a_trace(tmp_path):
     command = [sys.executable, "-m", "tidings.spark.demo", "--searches", "50", "--out", str(tmp_path)]
-    with subprocess.Popen(leashed(*command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        build_leashed_command(*command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         begun = wait_for(lambda: list(tmp_path.glob("ads/*.json")) or process.poll() is not None, 120)
         assert begun
         assert process.poll() is None

@@ -9,7 +9,7 @@ from tidings.bench.workloads import WORKLOADS
 
 
 @pytest.fixture
-def measured(tidings, tmp_path):
+def quick_run(tidings, tmp_path):
     """A quick run, written to a folder."""
     done = tidings("bench", "run", "equalities", "--quick", "-n", 200, "--no-peers", "--matcher", "brute", "--out", "r")
     assert done.code == 0, done.err
@@ -21,13 +21,13 @@ def test_the_workloads_are_listed_with_their_matches(tidings):
     done = tidings("bench", "list")
     assert done.code == 0
     assert [line.split()[0] for line in done.out.splitlines()[1:]] == list(WORKLOADS)
-    said = {line["key"]: line for line in tidings("bench", "list", "--json").lines}
-    assert said["equalities"]["expected_at_1m"] == pytest.approx(8)
-    assert all(line["description"] for line in said.values())
+    lines = {line["key"]: line for line in tidings("bench", "list", "--json").lines}
+    assert lines["equalities"]["expected_at_1m"] == pytest.approx(8)
+    assert all(line["description"] for line in lines.values())
 
 
-def test_a_quick_run_prints_a_table(measured):
-    done, _ = measured
+def test_a_quick_run_prints_a_table(quick_run):
+    done, _ = quick_run
     assert done.out.startswith("equalities, 200 subscriptions")
     assert "scan (baseline)" in done.out
     assert "times brute" in done.out
@@ -36,8 +36,8 @@ def test_a_quick_run_prints_a_table(measured):
     assert "note: wrote" in done.err
 
 
-def test_a_quick_run_writes_results_and_a_picture(measured):
-    _, file = measured
+def test_a_quick_run_writes_results_and_a_picture(quick_run):
+    _, file = quick_run
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [line["subject"] for line in lines] == ["brute", "scan"]
     assert {"machine", "date", "command", "version"} <= lines[0]["run"].keys()
@@ -59,8 +59,8 @@ def test_the_usual_matcher_is_measured_with_peers(tidings):
     assert "numpy" in [line["subject"] for line in done.lines]
 
 
-def test_a_run_compared_with_itself_is_noise(tidings, measured):
-    _, file = measured
+def test_a_run_compared_with_itself_is_noise(tidings, quick_run):
+    _, file = quick_run
     done = tidings("bench", "compare", file, file)
     assert done.code == 0
     assert "noise" in done.out
@@ -68,8 +68,8 @@ def test_a_run_compared_with_itself_is_noise(tidings, measured):
     assert {line["verdict"] for line in tidings("bench", "compare", file, file, "--json").lines} == {"noise", "same"}
 
 
-def test_a_slower_run_is_called_slower(tidings, measured, tmp_path):
-    _, file = measured
+def test_a_slower_run_is_called_slower(tidings, quick_run, tmp_path):
+    _, file = quick_run
     lines = [json.loads(line) for line in file.read_text().splitlines()]
 
     def write(name, seconds):  # what a busy machine measured does not matter
@@ -125,8 +125,8 @@ def test_what_cannot_be_done_is_refused_in_one_line(tidings, monkeypatch, argume
     assert message in done.err
 
 
-def test_runs_of_different_workloads_have_nothing_to_compare(tidings, measured):
-    _, file = measured
+def test_runs_of_different_workloads_have_nothing_to_compare(tidings, quick_run):
+    _, file = quick_run
     other = file.with_name("other.jsonl")
     other.write_text(file.read_text().replace('"equalities"', '"ranges"'))
     done = tidings("bench", "compare", file, other)

@@ -106,14 +106,14 @@ def test_a_study_prints_its_figures_and_its_claims(tidings, checkout):
 
 def test_a_study_writes_its_results_with_their_circumstances(tidings, checkout, tmp_path):
     tidings("bench", "run", "papers/tiny", "--quick", "--seed", 5)
-    said = json.loads((tmp_path / "out" / "papers" / "tiny" / "study.json").read_text())
-    assert said["study"] == "papers/tiny"
-    assert said["facts"] == {"ratio": 2.0, "slope": 7.0, "seed": 5.0, "empty": None}
-    outcomes = {claim["key"]: claim["outcome"] for claim in said["claims"]}
+    written = json.loads((tmp_path / "out" / "papers" / "tiny" / "study.json").read_text())
+    assert written["study"] == "papers/tiny"
+    assert written["facts"] == {"ratio": 2.0, "slope": 7.0, "seed": 5.0, "empty": None}
+    outcomes = {claim["key"]: claim["outcome"] for claim in written["claims"]}
     assert outcomes == {"twice": "kept", "flat": "missed", "large": "unmeasured", "void": "unmeasured"}
-    assert [claim["reason"] for claim in said["claims"]] == ["", "the machine leans", "", ""]
-    assert said["charts"][0]["lines"][0]["points"][0]["repeats"] == [1.0, 10 / 9, 1.25]
-    assert {"machine", "date", "command", "version", "python", "packages", "seed", "scale"} <= said["run"].keys()
+    assert [claim["reason"] for claim in written["claims"]] == ["", "the machine leans", "", ""]
+    assert written["charts"][0]["lines"][0]["points"][0]["repeats"] == [1.0, 10 / 9, 1.25]
+    assert {"machine", "date", "command", "version", "python", "packages", "seed", "scale"} <= written["run"].keys()
 
 
 def test_a_study_draws_a_picture_for_each_chart(tidings, checkout, tmp_path):
@@ -200,9 +200,9 @@ def test_a_run_that_is_no_study_is_refused(tidings, checkout):
 # Claims that are wrong ---------------------------------------------------------------------------
 
 
-def claim(**said):
+def claim(**fields):
     good = {"key": "a", "place": "1", "says": "so", "fact": "ratio", "at_least": 1}
-    lines = [f"{name} = {json.dumps(value)}" for name, value in (good | said).items() if value is not None]
+    lines = [f"{name} = {json.dumps(value)}" for name, value in (good | fields).items() if value is not None]
     return "[[claim]]\n" + "\n".join(lines) + "\n"
 
 

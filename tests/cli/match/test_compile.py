@@ -30,9 +30,9 @@ def test_parquet_with_a_column_for_each_parameter_is_compiled(tidings, columns, 
     done = tidings("compile", "-s", columns, "-o", "snapshot")
     assert "2 subscriptions in `snapshot`" in done.err
     write_lines(tmp_path / "ads.jsonl", [{"make": "ford", "price": 8500}, {"make": "audi", "price": 100}])
-    found = tidings("match", "--snapshot", "snapshot", "-e", "ads.jsonl")
-    assert found.pairs == {(0, "ford"), (1, "cheap")}
-    assert tidings("match", "-s", columns, "-e", "ads.jsonl").pairs == found.pairs
+    matched = tidings("match", "--snapshot", "snapshot", "-e", "ads.jsonl")
+    assert matched.pairs == {(0, "ford"), (1, "cheap")}
+    assert tidings("match", "-s", columns, "-e", "ads.jsonl").pairs == matched.pairs
 
 
 def test_rows_that_are_refused_are_named(tidings, tmp_path):
@@ -55,7 +55,7 @@ def test_a_file_is_indexed_once_however_long_it_is(tidings, tmp_path, monkeypatc
 
     calls, enter_rows = [], Matcher.enter_rows
     monkeypatch.setattr(
-        Matcher, "enter_rows", lambda *given, **options: calls.append(1) or enter_rows(*given, **options)
+        Matcher, "enter_rows", lambda *arguments, **options: calls.append(1) or enter_rows(*arguments, **options)
     )
     write_lines(tmp_path / "subs.jsonl", [{"id": str(n), "filter": f"n = {n}"} for n in range(10_000)])
     assert "10,000 subscriptions" in tidings("compile", "-s", "subs.jsonl", "-o", "snapshot").err
@@ -76,36 +76,36 @@ class File:
             yield ["row"] * 100
 
 
-def shown(monkeypatch, *, quiet=False):
+def show_bar(monkeypatch, *, quiet=False):
     """Read and parse three batches with a bar; return the words that it had, one after the other, and the screen."""
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    said = []
+    words = []
     file = File()
     with render.show_loading(file, quiet=quiet) as loading:
         if isinstance(loading, render.LoadBar):
             update = loading.bar.update
             loading.bar.update = lambda task, **new: (
-                said.append((new["description"], new["rows"])),
+                words.append((new["description"], new["rows"])),
                 update(task, **new),
             )
         rows = [row for batch in loading.read(file) for row in batch]
         list(subscription_input.WatchedSubscriptions([(row, row, "text") for row in rows], loading.watch))
-    return said, screen.getvalue()
+    return words, screen.getvalue()
 
 
 def test_a_bar_tells_what_is_read_parsed_and_indexed(monkeypatch):
-    said, screen = shown(monkeypatch)
-    stages = list(dict.fromkeys(doing for doing, _ in said))
+    words, screen = show_bar(monkeypatch)
+    stages = list(dict.fromkeys(doing for doing, _ in words))
     assert stages == ["reading subscriptions", "indexing", "parsing"]
-    assert said[-1] == ("indexing", "300 rows")
-    assert said[2][1].startswith("300 rows, ")
-    assert said[2][1].endswith(" a second")
+    assert words[-1] == ("indexing", "300 rows")
+    assert words[2][1].startswith("300 rows, ")
+    assert words[2][1].endswith(" a second")
     assert "indexing" in screen
 
 
 def test_no_bar_where_nothing_but_json_is_asked_for(monkeypatch):
-    assert shown(monkeypatch, quiet=True) == ([], "")
+    assert show_bar(monkeypatch, quiet=True) == ([], "")
 
 
 def test_the_command_is_quiet_with_json(tidings, columns, monkeypatch):
@@ -120,7 +120,10 @@ def test_the_command_is_quiet_with_json(tidings, columns, monkeypatch):
 
 
 def test_watched_subscriptions_tell_now_and_then():
-    told = []
-    given = [(n, "a = 1", "text") for n in range(2500)]
-    assert list(subscription_input.WatchedSubscriptions(given, lambda done, total: told.append((done, total)))) == given
-    assert told == [(0, 2500), (1000, 2500), (2000, 2500), (2500, 2500)]
+    progress = []
+    subscriptions = [(n, "a = 1", "text") for n in range(2500)]
+    assert (
+        list(subscription_input.WatchedSubscriptions(subscriptions, lambda done, total: progress.append((done, total))))
+        == subscriptions
+    )
+    assert progress == [(0, 2500), (1000, 2500), (2000, 2500), (2500, 2500)]

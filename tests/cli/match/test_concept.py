@@ -17,8 +17,8 @@ def test_a_concept_is_shown_by_any_of_its_names(tidings, products):
 
 
 def test_each_meaning_is_a_line_of_json(tidings, products):
-    (said,) = tidings("concept", "show", "computer", "--ontology", products, "--json").lines
-    assert (said["name"], said["children"], said["size"]) == ("computer", ["laptop"], 2)
+    (line,) = tidings("concept", "show", "computer", "--ontology", products, "--json").lines
+    assert (line["name"], line["children"], line["size"]) == ("computer", ["laptop"], 2)
 
 
 def test_the_file_may_come_from_the_environment(tidings, products, monkeypatch):
@@ -36,8 +36,8 @@ def test_a_sound_file_is_counted(tidings, products):
     done = tidings("concept", "check", products)
     assert done.code == 0
     assert "4 concepts" in done.out
-    (said,) = tidings("concept", "check", products, "--json").lines
-    assert (said["ok"], said["trees"]["products"]["concepts"]) == (True, 4)
+    (line,) = tidings("concept", "check", products, "--json").lines
+    assert (line["ok"], line["trees"]["products"]["concepts"]) == (True, 4)
 
 
 def test_a_cycle_is_refused(tidings, tmp_path):
@@ -45,9 +45,9 @@ def test_a_cycle_is_refused(tidings, tmp_path):
     done = tidings("concept", "check", "cycle.csv")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("error: ")
-    (said,) = tidings("concept", "check", "cycle.csv", "--json").lines
-    assert said["ok"] is False
-    assert said["mistakes"]
+    (line,) = tidings("concept", "check", "cycle.csv", "--json").lines
+    assert line["ok"] is False
+    assert line["mistakes"]
 
 
 def test_a_missing_file_is_refused(tidings):

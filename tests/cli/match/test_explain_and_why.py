@@ -27,8 +27,8 @@ def test_a_snapshot_carries_its_schema(tidings, ads, tmp_path):
 
 
 def test_compile_says_what_it_wrote_as_json(tidings, searches):
-    (said,) = tidings("compile", "-s", searches, "-o", "snapshot", "--json").lines
-    assert said == {"snapshot": "snapshot", "subscriptions": 3, "matcher": "engine"}
+    (line,) = tidings("compile", "-s", searches, "-o", "snapshot", "--json").lines
+    assert line == {"snapshot": "snapshot", "subscriptions": 3, "matcher": "engine"}
 
 
 def test_a_folder_with_other_files_is_not_overwritten(tidings, searches):
@@ -60,10 +60,10 @@ def test_explain_prints_the_plan_and_how_a_sample_fares(tidings, searches, ads):
 
 
 def test_explain_is_json_when_asked(tidings, searches, ads):
-    (said,) = tidings("explain", "-s", searches, "-e", ads, "--json").lines
-    assert said["kind"] == "engine"
-    assert said["subscriptions"] == 3
-    assert said["sample"]["matches"] == 5
+    (line,) = tidings("explain", "-s", searches, "-e", ads, "--json").lines
+    assert line["kind"] == "engine"
+    assert line["subscriptions"] == 3
+    assert line["sample"]["matches"] == 5
 
 
 def test_explain_says_what_is_slow(tidings, tmp_path):
@@ -73,9 +73,9 @@ def test_explain_says_what_is_slow(tidings, tmp_path):
     tidings("compile", "-s", tmp_path / "subs.jsonl", "-o", snapshot)
     done = tidings("explain", "--snapshot", snapshot)
     assert done.out.splitlines()[1] == "slow: 1 filter has no selective predicate"
-    (said,) = tidings("explain", "--snapshot", snapshot, "--json").lines
-    assert said["slow"] == ["1 filter has no selective predicate"]
-    assert said["segments"][0]["paths"]
+    (line,) = tidings("explain", "--snapshot", snapshot, "--json").lines
+    assert line["slow"] == ["1 filter has no selective predicate"]
+    assert line["segments"][0]["paths"]
 
 
 @pytest.fixture
@@ -94,9 +94,9 @@ def test_why_tells_which_test_decided(tidings, searches, event):
 
 
 def test_why_is_json_when_asked(tidings, searches, event):
-    (said,) = tidings("why", "-s", searches, "-e", event, "--id", "s1", "--json").lines
-    assert (said["subscription"], said["matched"]) == ("s1", False)
-    assert said["reasons"] == [{"test": "make = 'ford'", "holds": False, "seen": ["vw"]}]
+    (line,) = tidings("why", "-s", searches, "-e", event, "--id", "s1", "--json").lines
+    assert (line["subscription"], line["matched"]) == ("s1", False)
+    assert line["reasons"] == [{"test": "make = 'ford'", "holds": False, "seen": ["vw"]}]
 
 
 def test_why_takes_one_event_of_many_by_its_number(tidings, searches, ads):
@@ -107,7 +107,7 @@ def test_why_takes_one_event_of_many_by_its_number(tidings, searches, ads):
 
 def test_why_finds_integer_ids_too(tidings, tmp_path):
     write_lines(tmp_path / "subs.jsonl", [{"id": 7, "filter": "a = 1"}])
-    assert tidings("why", "-s", "subs.jsonl", "-e", "-", "--id", "7", given='{"a": 1}').out.startswith("`7` matches")
+    assert tidings("why", "-s", "subs.jsonl", "-e", "-", "--id", "7", stdin='{"a": 1}').out.startswith("`7` matches")
 
 
 def test_why_of_an_unknown_id_is_refused(tidings, searches, event):

@@ -44,19 +44,19 @@ def test_json_changes_nothing_on_standard_output(tidings, searches, ads):
 
 
 def test_events_may_come_from_standard_input(tidings, searches):
-    given = "".join(json.dumps(ad) + "\n" for ad in ADS)
-    assert tidings("match", "-s", searches, "-e", "-", "--event-id", "id", given=given).pairs == PAIRS
+    text = "".join(json.dumps(ad) + "\n" for ad in ADS)
+    assert tidings("match", "-s", searches, "-e", "-", "--event-id", "id", stdin=text).pairs == PAIRS
 
 
 def test_csv_from_standard_input_is_announced(tidings, searches):
-    given = "id,make,price,year\na,ford,8500,2016\n"
-    done = tidings("match", "-s", searches, "-e", "-", "--event-id", "id", "--format", "csv", given=given)
+    text = "id,make,price,year\na,ford,8500,2016\n"
+    done = tidings("match", "-s", searches, "-e", "-", "--event-id", "id", "--format", "csv", stdin=text)
     assert done.pairs == {("a", "s1"), ("a", "s2"), ("a", "s3")}
 
 
 def test_subscriptions_may_come_from_standard_input(tidings, ads):
-    given = "".join(json.dumps(search) + "\n" for search in SEARCHES)
-    assert tidings("match", "-s", "-", "-e", ads, "--event-id", "id", given=given).pairs == PAIRS
+    text = "".join(json.dumps(search) + "\n" for search in SEARCHES)
+    assert tidings("match", "-s", "-", "-e", ads, "--event-id", "id", stdin=text).pairs == PAIRS
 
 
 def test_all_forms_give_the_same_pairs(tidings, searches, tmp_path):
@@ -281,10 +281,10 @@ def test_names_that_no_column_has_are_an_error_with_the_nearest_ones(tidings, mi
 
 @pytest.mark.parametrize("events", ["ads.csv", "ads.parquet"])
 def test_absent_opens_the_world_and_bad_ones_may_be_skipped(tidings, misspelt, events):
-    told = ("match", "-s", misspelt, "-e", events, "--event-id", "id")
+    command = ("match", "-s", misspelt, "-e", events, "--event-id", "id")
     id = "1" if events == "ads.csv" else 1
-    assert tidings(*told, "--unknown", "absent").pairs == {(id, "good"), (id, "odd")}
-    skipped = tidings(*told, "--skip-bad")
+    assert tidings(*command, "--unknown", "absent").pairs == {(id, "good"), (id, "odd")}
+    skipped = tidings(*command, "--skip-bad")
     assert skipped.pairs == {(id, "good")}
     assert "going on without these 2 subscriptions" in skipped.err
 

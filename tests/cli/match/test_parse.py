@@ -56,14 +56,14 @@ def test_normal_form_multiplies_out(tidings):
 
 
 def test_a_dash_reads_standard_input(tidings):
-    assert tidings("parse", "-", given=f"{FILTER}\r\n").out == f"{FILTER}\n"
+    assert tidings("parse", "-", stdin=f"{FILTER}\r\n").out == f"{FILTER}\n"
 
 
 def test_json_has_the_tree_and_what_was_asked_for(tidings):
-    (said,) = tidings("parse", FILTER, "--to", "url", "--json").lines
-    assert said["to"] == "url"
-    assert said["rendered"] == "make=ford&price_to=9000"
-    assert tidings("parse", json.dumps(said["filter"]), "--from", "json").out == f"{FILTER}\n"
+    (line,) = tidings("parse", FILTER, "--to", "url", "--json").lines
+    assert line["to"] == "url"
+    assert line["rendered"] == "make=ford&price_to=9000"
+    assert tidings("parse", json.dumps(line["filter"]), "--from", "json").out == f"{FILTER}\n"
 
 
 def test_a_refusal_points_at_the_place(tidings, tmp_path):
@@ -79,9 +79,9 @@ def test_a_refusal_points_at_the_place(tidings, tmp_path):
 
 def test_a_refusal_with_json_is_json_too(tidings):
     done = tidings("parse", "a = and", "--json")
-    (said,) = done.lines
+    (line,) = done.lines
     assert done.code == 1
-    assert said["mistakes"][0]["start"] == 4
+    assert line["mistakes"][0]["start"] == 4
     assert done.err.startswith("error: expected")
 
 
@@ -96,10 +96,10 @@ def test_ontology_and_regions_are_looked_up(tidings, tmp_path):
     square = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]]}
     collection = {"type": "Feature", "properties": {"name": "downtown"}, "geometry": square}
     (tmp_path / "regions.geojson").write_text(json.dumps(collection), encoding="utf-8")
-    known = ("--ontology", "products.txt", "--regions", "regions.geojson")
-    assert tidings("parse", "kind is a 'laptop' and spot within @downtown", *known).code == 0
-    assert "did you mean `laptop`" in tidings("parse", "kind is a 'lapto'", *known).err
-    assert "did you mean `downtown`" in tidings("parse", "spot within @downton", *known).err
+    options = ("--ontology", "products.txt", "--regions", "regions.geojson")
+    assert tidings("parse", "kind is a 'laptop' and spot within @downtown", *options).code == 0
+    assert "did you mean `laptop`" in tidings("parse", "kind is a 'lapto'", *options).err
+    assert "did you mean `downtown`" in tidings("parse", "spot within @downton", *options).err
 
 
 @pytest.mark.parametrize("arguments", [["--from", "xml"], ["--to", "xml"], ["--what"]])
@@ -110,6 +110,6 @@ def test_wrong_usage_is_exit_2(tidings, arguments):
 
 
 def test_bytes_that_are_not_utf8_are_refused(tidings):
-    done = tidings("parse", "-", given=b"a = '\xff'")
+    done = tidings("parse", "-", stdin=b"a = '\xff'")
     assert done.code == 1
     assert "not UTF-8" in done.err

@@ -96,8 +96,8 @@ def test_json_has_a_line_for_every_case(run):
 
 
 def test_cases_may_come_from_standard_input(tidings, searches):
-    given = json.dumps({"event": {}, "expect": []})
-    assert tidings("test", "-s", searches, "-", given=given).code == 0
+    text = json.dumps({"event": {}, "expect": []})
+    assert tidings("test", "-s", searches, "-", stdin=text).code == 0
 
 
 def test_no_cases_is_worth_a_warning(run):

@@ -20,7 +20,7 @@ def files(tmp_path):
         (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
-def warned(done):
+def list_warnings(done):
     return [line.removeprefix("warning: ") for line in done.err.splitlines() if line.startswith("warning: ")]
 
 
@@ -50,7 +50,7 @@ def test_parse_shows_the_warning_with_its_place(tidings):
 def test_commands_that_load_subscriptions_name_each_once(tidings, command):
     done = tidings(*command)
     assert done.code == 0, done.err
-    assert [line.partition(":")[0] for line in warned(done)] == ["subscription `s1`", "subscription `s2`"]
+    assert [line.partition(":")[0] for line in list_warnings(done)] == ["subscription `s1`", "subscription `s2`"]
 
 
 def test_patterns_are_warned_of_too(tidings, tmp_path):
@@ -59,5 +59,5 @@ def test_patterns_are_warned_of_too(tidings, tmp_path):
     )
     done = tidings("pattern", "compile", "two.patterns")
     assert done.code == 0, done.err
-    assert len(warned(done)) == 1
+    assert len(list_warnings(done)) == 1
     assert "'start'" in done.err

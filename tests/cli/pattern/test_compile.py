@@ -25,7 +25,7 @@ def broken(tmp_path):
     return "broken.patterns"
 
 
-def written(tmp_path, text):
+def write_patterns(tmp_path, text):
     (tmp_path / "some.patterns").write_text(text, encoding="utf-8")
     return "some.patterns"
 
@@ -63,7 +63,7 @@ def test_json_says_the_same(tidings):
 
 def test_automata_are_made_for_few_patterns_or_when_asked_for(tidings, tmp_path):
     many = "".join(f"pattern p{n}\n  a = kind = {n}\n  a ; b:a\n" for n in range(51))
-    file = written(tmp_path, many)
+    file = write_patterns(tmp_path, many)
     assert "not counted" in tidings("pattern", "compile", file).out
     assert "not counted" not in tidings("pattern", "compile", file, "--automata").out
     assert "not counted" in tidings("pattern", "compile", ATTACKS, "--no-automata").out
@@ -89,14 +89,14 @@ def test_with_json_a_refusal_is_json_too(tidings, broken):
 
 
 def test_a_pattern_with_too_many_configurations_is_named(tidings, tmp_path):
-    file = written(tmp_path, "pattern fine\n  a = k = 1\n  a\npattern long\n  a = k = 1\n  a{16385}\n")
+    file = write_patterns(tmp_path, "pattern fine\n  a = k = 1\n  a\npattern long\n  a = k = 1\n  a{16385}\n")
     done = tidings("pattern", "compile", file)
     assert done.code == 1
     assert done.err.startswith("error: pattern `long`: the pattern has more than 16,384 configurations")
 
 
 def test_patterns_that_read_an_attribute_differently_live_side_by_side(tidings, tmp_path):
-    file = written(tmp_path, "pattern p\n  a = x = 'a'\n  a\npattern q\n  b = x > 5\n  b\n")
+    file = write_patterns(tmp_path, "pattern p\n  a = x = 'a'\n  a\npattern q\n  b = x > 5\n  b\n")
     done = tidings("pattern", "compile", file)
     assert (done.code, done.err) == (0, "")
     assert "2 patterns: 3 states together" in done.out
@@ -111,12 +111,12 @@ def test_a_schema_makes_wrong_names_mistakes(tidings, tmp_path):
 
 def test_patterns_may_come_from_standard_input_and_as_json_lines(tidings):
     line = json.dumps({"name": "p", "pattern": "a = kind = 'a'\na ; b:a", "mode": "overlap"})
-    done = tidings("pattern", "compile", "-", "--json", given=line + "\n")
-    assert [one["pattern"] for one in done.lines[0]["patterns"]] == ["p"]
+    done = tidings("pattern", "compile", "-", "--json", stdin=line + "\n")
+    assert [pattern["pattern"] for pattern in done.lines[0]["patterns"]] == ["p"]
 
 
 def test_a_file_without_patterns_is_refused(tidings, tmp_path):
-    done = tidings("pattern", "compile", written(tmp_path, "# nothing yet\n"))
+    done = tidings("pattern", "compile", write_patterns(tmp_path, "# nothing yet\n"))
     assert (done.code, done.out) == (1, "")
     assert "holds no pattern" in done.err
 
@@ -128,10 +128,10 @@ def test_the_overview_counts_what_patterns_share():
     watch.add("same", f"{filters}a ; b")
     watch.add("longer", f"{filters}a ; b ; c:a")
     watch.add("silent", f"{filters}a ; not b for 5 s")
-    found = build_overview(watch.compile())
-    assert [one.states for one in found.patterns] == [3, 3, 4, 2]
-    assert [one.shared for one in found.patterns] == [2, 2, 1, 0]
-    assert (found.together, found.apart) == (7, 10), "what asks for times begins by itself"
+    overview = build_overview(watch.compile())
+    assert [pattern.states for pattern in overview.patterns] == [3, 3, 4, 2]
+    assert [pattern.shared for pattern in overview.patterns] == [2, 2, 1, 0]
+    assert (overview.together, overview.apart) == (7, 10), "what asks for times begins by itself"
 
 
 # show ------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def test_strange_files_are_refused_in_words(tidings, tmp_path, use):
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "deep.jsonl").write_text('{"name": "x", "pattern": ' + '{"timed": ' * 5000 + "1" + "}" * 5001 + "\n")
     (tmp_path / "events.jsonl").write_text('{"kind": "a"}\n', encoding="utf-8")
-    written(tmp_path, "pattern p\n  a = kind = 'a'\n  a\n")
+    write_patterns(tmp_path, "pattern p\n  a = kind = 'a'\n  a\n")
     for name in STRANGE:
         done = tidings(*(part.replace("{}", name) for part in use.split()))  # a traceback would be raised here
         assert done.code in (0, 1), (name, done)

@@ -29,13 +29,13 @@ def ab(tmp_path):
     return "ab.patterns"
 
 
-def kinds(text):
+def parse_kinds(text):
     """Events `a@3`: a kind and a second."""
-    told = (one.split("@") for one in text.split())
-    return [{"id": place, "kind": kind, "time": int(second)} for place, (kind, second) in enumerate(told)]
+    words = (word.split("@") for word in text.split())
+    return [{"id": place, "kind": kind, "time": int(second)} for place, (kind, second) in enumerate(words)]
 
 
-def found(done):
+def list_reports(done):
     return [(line["pattern"], line["events"]) for line in done.lines]
 
 
@@ -59,25 +59,25 @@ def test_the_example_gives_what_the_detector_gives(tidings):
     attacks.add_many(read_patterns(ATTACKS.read_text(encoding="utf-8")))
     events = [json.loads(line) for line in LOGINS.read_text(encoding="utf-8").splitlines()]
     done = tidings("pattern", "detect", "-p", ATTACKS, "-e", LOGINS, "--event-id", "id", "--keep", "user", "-q")
-    assert [as_line(one) for one in attacks.detect_many(events)] == done.lines
+    assert [as_line(detection) for detection in attacks.detect_many(events)] == done.lines
     assert done.err == ""
 
 
-def as_line(one, *, fields=True):
+def as_line(detection, *, fields=True):
     line = {
-        "pattern": one.pattern,
-        "at": one.at.isoformat().replace("+00:00", "Z"),
-        "events": list(one.events),
-        "bindings": one.bindings,
+        "pattern": detection.pattern,
+        "at": detection.at.isoformat().replace("+00:00", "Z"),
+        "events": list(detection.events),
+        "bindings": detection.bindings,
     }
-    return {**line, "fields": [dict(row) for row in one.fields]} if fields else line
+    return {**line, "fields": [dict(row) for row in detection.fields]} if fields else line
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(patterns(variables=True), min_size=1, max_size=3), streams(), st.sampled_from(list(Mode)), st.data())
 def test_generated_patterns_give_what_the_detector_gives(tidings, tmp_path, drawn, events, mode, data):
     watch = td.Detector()
-    given_patterns = [WrittenPattern(f"p{n}", one, mode) for n, one in enumerate(drawn)]
+    given_patterns = [WrittenPattern(f"p{n}", pattern, mode) for n, pattern in enumerate(drawn)]
     watch.add_many(given_patterns)
     (tmp_path / "drawn.patterns").write_text(render_patterns(given_patterns), encoding="utf-8")
     rows = [{**event, "time": event["time"].isoformat()} for event in events]
@@ -86,7 +86,7 @@ def test_generated_patterns_give_what_the_detector_gives(tidings, tmp_path, draw
     expected = [*watch.detect_many(events), *watch.on_time(until)]
     command = ["pattern", "detect", "--event-id", "id", "--until", until.isoformat()]
     done = tidings(*command, "-p", "drawn.patterns", "-e", "drawn.jsonl")
-    assert done.lines == [as_line(one, fields=False) for one in expected]
+    assert done.lines == [as_line(detection, fields=False) for detection in expected]
 
     # The same in two runs, through a state.
     cut = data.draw(st.integers(0, len(rows)))
@@ -103,7 +103,7 @@ def test_generated_patterns_give_what_the_detector_gives(tidings, tmp_path, draw
 
 
 def test_all_forms_give_the_same(tidings, ab, tmp_path):
-    rows = kinds("a@1 c@2 b@3")
+    rows = parse_kinds("a@1 c@2 b@3")
     write_lines(tmp_path / "e.jsonl", rows)
     (tmp_path / "e.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
     text = "".join(f"{row['id']},{row['kind']},{row['time']}\n" for row in rows)
@@ -116,9 +116,9 @@ def test_all_forms_give_the_same(tidings, ab, tmp_path):
 
 
 def test_events_may_come_from_standard_input(tidings, ab):
-    lines = "".join(json.dumps(row) + "\n" for row in kinds("a@1 b@3"))
-    assert found(tidings("pattern", "detect", "-p", ab, "-e", "-", given=lines)) == [("ab", [0, 1])]
-    assert tidings("pattern", "detect", "-p", "-", "-e", "-", given=lines).code == 2
+    lines = "".join(json.dumps(row) + "\n" for row in parse_kinds("a@1 b@3"))
+    assert list_reports(tidings("pattern", "detect", "-p", ab, "-e", "-", stdin=lines)) == [("ab", [0, 1])]
+    assert tidings("pattern", "detect", "-p", "-", "-e", "-", stdin=lines).code == 2
 
 
 def test_time_and_id_may_lie_in_records_and_be_called_as_one_likes(tidings, ab, tmp_path):
@@ -140,7 +140,7 @@ def test_events_without_times_pass_by_patterns_that_ask_for_them_and_that_is_tol
     (tmp_path / "two.patterns").write_text(SILENT + AB, encoding="utf-8")
     write_lines(tmp_path / "e.jsonl", [{"kind": "a"}, {"kind": "b", "time": "some day"}])
     done = tidings("pattern", "detect", "-p", "two.patterns", "-e", "e.jsonl")
-    assert found(done) == [("ab", [0, 1])]
+    assert list_reports(done) == [("ab", [0, 1])]
     lack = "time: 2 of 2 events have no time that can be read, and take no part in 1 pattern (silent)"
     assert f"warning: {lack}" in done.err
     assert "1 detections, 0 late, 0 dead letters" in done.err
@@ -176,7 +176,7 @@ def mixed(tmp_path):
 def test_bad_and_late_events_are_told_with_their_lines_and_do_not_stop_the_others(tidings, ab, mixed, tmp_path):
     done = tidings("pattern", "detect", "-p", ab, "-e", mixed, "--event-id", "id", "--dead-letters", "dead.jsonl")
     assert done.code == 0
-    assert found(done) == [("ab", ["c", "g"])], "one without a time stands where it came"
+    assert list_reports(done) == [("ab", ["c", "g"])], "one without a time stands where it came"
     assert "warning: 2 of 7 events could not be read and were not taken\n  line 2: not JSON" in done.err
     assert "line 4: the event has no single value `id`" in done.err
     assert "warning: 1 of 7 events came late and were not taken\n  line 6: its time, 1970-01-01T00:00:00Z" in done.err
@@ -187,19 +187,19 @@ def test_bad_and_late_events_are_told_with_their_lines_and_do_not_stop_the_other
 
 
 def test_lateness_puts_events_in_order(tidings, ab, tmp_path):
-    write_lines(tmp_path / "e.jsonl", kinds("b@3 a@1 b@9 a@4"))
+    write_lines(tmp_path / "e.jsonl", parse_kinds("b@3 a@1 b@9 a@4"))
     done = tidings("pattern", "detect", "-p", ab, "-e", "e.jsonl", "--lateness", "2s", "--mode", "any")
-    assert found(done) == [("ab", [1, 0]), ("ab", [1, 2])]
+    assert list_reports(done) == [("ab", [1, 0]), ("ab", [1, 2])]
     assert "line 4: its time, 1970-01-01T00:00:04Z, lies more than 2 s behind" in done.err
     assert "--lateness 5s would have put them in order" in done.err
     done = tidings("pattern", "detect", "-p", ab, "-e", "e.jsonl", "--lateness", "5s", "--mode", "any")
-    assert sorted(found(done)) == [("ab", [1, 0]), ("ab", [1, 2]), ("ab", [3, 2])]
+    assert sorted(list_reports(done)) == [("ab", [1, 0]), ("ab", [1, 2]), ("ab", [3, 2])]
     assert tidings("pattern", "detect", "-p", ab, "-e", "e.jsonl", "--lateness", "5 parsecs").code == 2
 
 
 def test_partial_matches_that_were_given_up_are_told(tidings, tmp_path):
     (tmp_path / "p.patterns").write_text(AB.replace("ab\n", "ab mode next\n", 1), encoding="utf-8")
-    write_lines(tmp_path / "e.jsonl", kinds("a@1 a@2 a@3 b@4"))
+    write_lines(tmp_path / "e.jsonl", parse_kinds("a@1 a@2 a@3 b@4"))
     done = tidings("pattern", "detect", "-p", "p.patterns", "-e", "e.jsonl", "--partials", "1")
     assert len(done.lines) < 3
     assert "partial matches were given up" in done.err
@@ -207,7 +207,7 @@ def test_partial_matches_that_were_given_up_are_told(tidings, tmp_path):
 
 def test_a_limit_that_cut_is_told(tidings, tmp_path):
     (tmp_path / "p.patterns").write_text(AB.replace("ab\n", "ab mode any limit 1\n", 1), encoding="utf-8")
-    write_lines(tmp_path / "e.jsonl", kinds("a@1 a@2 b@4"))
+    write_lines(tmp_path / "e.jsonl", parse_kinds("a@1 a@2 b@4"))
     done = tidings("pattern", "detect", "-p", "p.patterns", "-e", "e.jsonl")
     assert len(done.lines) == 1
     assert "a pattern's limit, which cut them short" in done.err
@@ -218,12 +218,12 @@ def test_a_limit_that_cut_is_told(tidings, tmp_path):
 
 def test_absences_count_up_to_the_last_event_or_further(tidings, tmp_path):
     (tmp_path / "silent.patterns").write_text(SILENT, encoding="utf-8")
-    write_lines(tmp_path / "e.jsonl", kinds("a@1 c@6 a@8 c@9"))
+    write_lines(tmp_path / "e.jsonl", parse_kinds("a@1 c@6 a@8 c@9"))
     command = ("pattern", "detect", "-p", "silent.patterns", "-e", "e.jsonl")
-    assert found(tidings(*command)) == [("silent", [0])]
-    assert found(tidings(*command, "--until", "1970-01-01T00:00:13Z")) == [("silent", [0]), ("silent", [2])]
-    assert found(tidings(*command, "--until", "1970-01-01T00:00:02Z")) == [("silent", [0])]
-    assert found(tidings(*command, "--lateness", "1h")) == [("silent", [0])]
+    assert list_reports(tidings(*command)) == [("silent", [0])]
+    assert list_reports(tidings(*command, "--until", "1970-01-01T00:00:13Z")) == [("silent", [0]), ("silent", [2])]
+    assert list_reports(tidings(*command, "--until", "1970-01-01T00:00:02Z")) == [("silent", [0])]
+    assert list_reports(tidings(*command, "--lateness", "1h")) == [("silent", [0])]
 
 
 # Options ---------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def test_absences_count_up_to_the_last_event_or_further(tidings, tmp_path):
 def test_modes_are_those_of_the_paper_s_figure(tidings, ab, tmp_path):
     text = "pattern abc\n" + "".join(f"  {kind} = kind = '{kind}'\n" for kind in "abc") + "  a , b ; c\n"
     (tmp_path / "abc.patterns").write_text(text, encoding="utf-8")
-    write_lines(tmp_path / "e.jsonl", kinds(" ".join(f"{kind}@{at}" for at, kind in enumerate("ababcefabcddga"))))
+    write_lines(tmp_path / "e.jsonl", parse_kinds(" ".join(f"{kind}@{at}" for at, kind in enumerate("ababcefabcddga"))))
     counts = [
         len(tidings("pattern", "detect", "-p", "abc.patterns", "-e", "e.jsonl", "--mode", mode).lines)
         for mode in ("restart", "overlap", "next", "any")

@@ -59,10 +59,13 @@ def test_alarms_are_those_of_the_detector(tidings, pumps, tell, step, horizon):
     done = tidings("pattern", "forecast", PUMPS, rest, "--model", model, *options)
     assert done.code == 0, done.err
     watch = watching(model, horizon=horizon, threshold=0.4, tell=tell, step=step)
-    found = watch.detect_many(events_of(rest))
+    detections = watch.detect_many(events_of(rest))
     alarms = [line for line in done.lines if line["kind"] == "forecast"]
-    assert len(alarms) == len(found.forecasts) > 0
-    expected = [(one.event, one.forecast.key, float(f"{one.forecast.probability:.4g}")) for one in found.forecasts]
+    assert len(alarms) == len(detections.forecasts) > 0
+    expected = [
+        (forecast.event, forecast.forecast.key, float(f"{forecast.forecast.probability:.4g}"))
+        for forecast in detections.forecasts
+    ]
     assert sorted((line["event"], line["key"], line["probability"]) for line in alarms) == sorted(expected)
     assert [line["at"] for line in alarms] == sorted(line["at"] for line in alarms)
     assert {line["estimator"] for line in alarms} <= {"both", "chain"}
@@ -71,10 +74,10 @@ def test_alarms_are_those_of_the_detector(tidings, pumps, tell, step, horizon):
     assert len(standing) == len(now)
     assert standing[-1]["key"] is None
     assert {line["key"]: line["probability"] for line in standing} == {
-        one.key: float(f"{one.probability:.4g}") for one in now
+        forecast.key: float(f"{forecast.probability:.4g}") for forecast in now
     }
-    told = f"{len(alarms):,} forecasts told, {len(found):,} detections"
-    assert f"note: 1,000 events, 1 patterns: {told}" in done.err
+    forecasts = f"{len(alarms):,} forecasts told, {len(detections):,} detections"
+    assert f"note: 1,000 events, 1 patterns: {forecasts}" in done.err
 
 
 def test_the_likeliest_keys_stand_first_and_the_rest_is_counted(tidings, pumps):
@@ -107,14 +110,14 @@ def test_what_is_learned_is_saved(tidings, ab, tmp_path):
 def test_ctrl_c_saves_what_was_learned_up_to_the_end_of_the_batch(tidings, ab, tmp_path, monkeypatch):
     detect_many = td.Detector.detect_many
 
-    def interrupted(self, events, **options):
+    def interrupt(self, events, **options):
         os.kill(os.getpid(), signal.SIGINT)
         return detect_many(self, events, **options)
 
     batch = FILE_TUNING.batch_rows
     rows = [{"kind": "acb"[n % 3], "time": n} for n in range(batch + 10)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "many.parquet")
-    monkeypatch.setattr(td.Detector, "detect_many", interrupted)
+    monkeypatch.setattr(td.Detector, "detect_many", interrupt)
     done = tidings("pattern", "forecast", ab, "many.parquet", "--learn", "--save", "m")
     assert done.code == 130
     assert done.err == f"note: stopped after {batch:,} events; what was learned is in `m`\n"
@@ -164,11 +167,11 @@ def test_a_terminal_gets_rows():
     watch.add_many(read_patterns(AB))
     table = PatternTable(watch)
     at = datetime(2024, 7, 1, tzinfo=UTC)
-    one = Forecast("ab", "x", 0.6543, "10 own events", "both", {0.25: 3, 0.5: 7, 0.75: None})
+    forecast = Forecast("ab", "x", 0.6543, "10 own events", "both", {0.25: 3, 0.5: 7, 0.75: None})
     assert table.format_heading(FORECAST_COLUMNS) == "at                    pattern      p  key, event"
-    assert table.format_forecast(EventForecast(17, at, one)) == "2024-07-01T00:00:00Z  ab       0.654  x, 17"
+    assert table.format_forecast(EventForecast(17, at, forecast)) == "2024-07-01T00:00:00Z  ab       0.654  x, 17"
     other = Forecast("ab", None, 0.1, "10 own events", "chain", {0.25: 1, 0.5: 2, 0.75: 3})
-    assert format_standing_rows([one, other], 4) == [
+    assert format_standing_rows([forecast, other], 4) == [
         "ab, within 10 own events:",
         "  0.654  x  [25% 3, 50% 7, 75% later]  both",
         "  and 4 keys that are less likely",

@@ -29,20 +29,22 @@ def test_the_examples_run(path, least, monkeypatch):
 
 def commands(page):
     blocks = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
-    return [one for block in blocks for one in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)]
+    return [command for block in blocks for command in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)]
 
 
-def printed(page, folder):
+def run_page(page, folder):
     """What each command prints, messages after results, beside the shipped example."""
     for name in ("attacks.patterns", "logins.jsonl", "pumps.patterns", "pumps.jsonl"):
         shutil.copy(ROOT / "examples" / name, folder)
     for name, text in re.findall(r"```\w+ (\S+)\n(.*?)```", page, re.DOTALL):
         (folder / name).write_text(text, encoding="utf-8")
-    here = f'tidings() {{ "{sys.executable}" -m tidings "$@"; }}\n'
-    told = "".join(f"{{ {command}\n}} 2> messages; cat messages; echo '{MARK}'\n" for command, _ in commands(page))
+    script = f'tidings() {{ "{sys.executable}" -m tidings "$@"; }}\n'
+    commands_text = "".join(
+        f"{{ {command}\n}} 2> messages; cat messages; echo '{MARK}'\n" for command, _ in commands(page)
+    )
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
     done = subprocess.run(
-        ["bash", "-c", here + told], cwd=folder, env=clean, capture_output=True, text=True, check=True
+        ["bash", "-c", script + commands_text], cwd=folder, env=clean, capture_output=True, text=True, check=True
     )
     return [sizeless(text) for text in done.stdout.split(f"{MARK}\n")[:-1]]
 
@@ -56,15 +58,15 @@ def sizeless(text):
 def test_commands_print_what_the_page_shows(page, tmp_path):
     shown = [text for _, text in commands(page)]
     assert shown
-    assert printed(page, tmp_path) == shown
+    assert run_page(page, tmp_path) == shown
 
 
 def test_the_readme_s_example_prints_what_it_says(capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
     (source,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     exec(compile(source, "README patterns", "exec"), {})
-    said = re.search(r"print\(.*?# (.*)", source).group(1)
-    assert capsys.readouterr().out.splitlines()[0] == said
+    expected = re.search(r"print\(.*?# (.*)", source).group(1)
+    assert capsys.readouterr().out.splitlines()[0] == expected
 
 
 @pytest.mark.parametrize("page", [PAGE, FORECASTS], ids=["patterns", "forecasts"])

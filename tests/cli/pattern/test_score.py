@@ -52,12 +52,12 @@ def test_the_numbers_are_those_of_the_trial(tidings, ab, tmp_path):
     for line, trial in zip(done.lines, trials, strict=True):
         assert line["matches"] == trial.matches
         assert line["forecasts"] + line["unknown"] == len(events)
-        for name, told in line["scores"].items():
+        for name, numbers in line["scores"].items():
             expected = trial.score(name, 0.4).to_dict()
-            assert {key: told[key] for key in expected} == pytest.approx(expected, nan_ok=True)
+            assert {key: numbers[key] for key in expected} == pytest.approx(expected, nan_ok=True)
             warned = trial.warnings(name, 0.4)
-            assert told["false_per_1000"] == warned.false_per_1000
-            assert told["lead"] == (None if warned.lead != warned.lead else warned.lead)
+            assert numbers["false_per_1000"] == warned.false_per_1000
+            assert numbers["lead"] == (None if warned.lead != warned.lead else warned.lead)
         assert set(line["scores"]["both"]["skill_against"]) == {BASE, "printed"}
 
 
@@ -108,6 +108,6 @@ def test_bad_events_are_left_out_and_nothing_but_them_is_refused(tidings, ab, tm
     assert mixed.lines == clean.lines
     assert "events could not be read and were not taken" in mixed.err
     assert len((tmp_path / "dead.jsonl").read_text(encoding="utf-8").splitlines()) == 2
-    done = tidings("pattern", "score", ab, "-", given="no\n")
+    done = tidings("pattern", "score", ab, "-", stdin="no\n")
     assert done.code == 1
     assert "there is no event to score on; 0 late, 1 dead letters" in done.err

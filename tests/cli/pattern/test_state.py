@@ -10,7 +10,7 @@ from contextlib import suppress
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.pattern.test_detect import AB, found, kinds
+from tests.cli.pattern.test_detect import AB, list_reports, parse_kinds
 from tests.cli.samples import write_lines
 
 import tidings as td
@@ -22,8 +22,8 @@ BC = "pattern bc\n  b = kind = 'b'\n  c = kind = 'c'\n  b ; c\n"
 @pytest.fixture
 def ab(tmp_path):
     (tmp_path / "ab.patterns").write_text(AB, encoding="utf-8")
-    write_lines(tmp_path / "first.jsonl", kinds("a@1"))
-    write_lines(tmp_path / "second.jsonl", kinds("b@2 c@3"))
+    write_lines(tmp_path / "first.jsonl", parse_kinds("a@1"))
+    write_lines(tmp_path / "second.jsonl", parse_kinds("b@2 c@3"))
     return "ab.patterns"
 
 
@@ -42,16 +42,16 @@ def test_a_state_is_the_detector_s_own(tidings, ab, tmp_path):
     tidings("pattern", "detect", "-p", ab, "-e", "first.jsonl", "--save-state", "s", "--time", "time")
     watch = td.Detector.resume((tmp_path / "s").read_bytes())
     assert list(watch) == ["ab"]
-    assert [one.events for one in watch.on_event({"kind": "b", "time": 5})] == [(0, 1)]
+    assert [detection.events for detection in watch.on_event({"kind": "b", "time": 5})] == [(0, 1)]
 
 
 def test_a_state_that_has_seen_nothing_takes_any_setting(tidings, ab, tmp_path):
     tidings("pattern", "compile", ab, "-o", "s")
-    write_lines(tmp_path / "e.jsonl", kinds("b@2 a@1 a@3"))
+    write_lines(tmp_path / "e.jsonl", parse_kinds("b@2 a@1 a@3"))
     done = tidings(
         "pattern", "detect", "--state", "s", "-e", "e.jsonl", "--lateness", "5s", "--keep", "kind", "--partials", "7"
     )
-    assert found(done) == [("ab", [1, 0])]
+    assert list_reports(done) == [("ab", [1, 0])]
     assert done.lines[0]["fields"] == [{"kind": "a"}, {"kind": "b"}]
 
 
@@ -65,15 +65,15 @@ def test_a_state_that_has_begun_keeps_its_settings(tidings, ab):
 
 
 def test_what_waits_goes_into_the_state(tidings, ab, tmp_path):
-    write_lines(tmp_path / "late.jsonl", kinds("b@9 a@6"))
-    write_lines(tmp_path / "later.jsonl", kinds("a@7 c@20"))
+    write_lines(tmp_path / "late.jsonl", parse_kinds("b@9 a@6"))
+    write_lines(tmp_path / "later.jsonl", parse_kinds("a@7 c@20"))
     command = ("pattern", "detect", "--event-id", "id")
     first = tidings(*command, "-p", ab, "-e", "late.jsonl", "--lateness", "10s", "--mode", "any", "--save-state", "s")
     assert first.lines == []
     both = tidings(*command, "--state", "s", "-e", "later.jsonl")
-    assert sorted(found(both)) == [("ab", [0, 0]), ("ab", [1, 0])]
+    assert sorted(list_reports(both)) == [("ab", [0, 0]), ("ab", [1, 0])]
     (tmp_path / "none.jsonl").write_text("", encoding="utf-8")
-    assert found(tidings(*command, "--state", "s", "-e", "none.jsonl")) == [("ab", [1, 0])]
+    assert list_reports(tidings(*command, "--state", "s", "-e", "none.jsonl")) == [("ab", [1, 0])]
 
 
 def test_a_file_of_patterns_beside_a_state_says_what_is_watched(tidings, ab, tmp_path):
@@ -81,9 +81,9 @@ def test_a_file_of_patterns_beside_a_state_says_what_is_watched(tidings, ab, tmp
     (tmp_path / "both.patterns").write_text(AB + BC, encoding="utf-8")
     (tmp_path / "bc.patterns").write_text(BC, encoding="utf-8")
     command = ("pattern", "detect", "--state", "s", "-e", "second.jsonl")
-    assert found(tidings(*command, "-p", "both.patterns")) == [("ab", [0, 0]), ("bc", [0, 1])]
-    assert found(tidings(*command, "-p", "bc.patterns")) == [("bc", [0, 1])]
-    assert found(tidings(*command, "-p", "both.patterns", "--mode", "any")) == [("bc", [0, 1])]
+    assert list_reports(tidings(*command, "-p", "both.patterns")) == [("ab", [0, 0]), ("bc", [0, 1])]
+    assert list_reports(tidings(*command, "-p", "bc.patterns")) == [("bc", [0, 1])]
+    assert list_reports(tidings(*command, "-p", "both.patterns", "--mode", "any")) == [("bc", [0, 1])]
 
 
 def test_a_state_has_its_own_modes_and_schema(tidings, ab, tmp_path):
@@ -133,12 +133,12 @@ def test_ctrl_c_saves_what_was_taken(spawn, tidings, ab, tmp_path, number):
     process.send_signal(number)
     assert process.wait(timeout=60) == 130
     assert process.stderr.read().decode() == "note: stopped after 3 events; go on with: --state s\n"
-    write_lines(tmp_path / "rest.jsonl", kinds("b@5"))
-    assert found(tidings("pattern", "detect", "--state", "s", "-e", "rest.jsonl")) == [("ab", [2, 0])]
+    write_lines(tmp_path / "rest.jsonl", parse_kinds("b@5"))
+    assert list_reports(tidings("pattern", "detect", "--state", "s", "-e", "rest.jsonl")) == [("ab", [2, 0])]
 
 
 def test_a_terminal_gets_a_table(spawn, ab, tmp_path):
-    write_lines(tmp_path / "both.jsonl", kinds("a@1 b@2"))
+    write_lines(tmp_path / "both.jsonl", parse_kinds("a@1 b@2"))
     ours, theirs = pty.openpty()
     process = spawn("pattern", "detect", "-p", ab, "-e", "both.jsonl", "-q", stdout=theirs)
     os.close(theirs)
@@ -156,23 +156,23 @@ def test_a_terminal_gets_a_table(spawn, ab, tmp_path):
 
 def test_ctrl_c_in_the_middle_of_a_batch_waits_for_its_end(tidings, ab, tmp_path, monkeypatch):
     batch = FILE_TUNING.batch_rows
-    rows = kinds(" ".join(f"c@{n}" for n in range(batch - 3)) + " a@5001 b@5002 a@5003 b@5004 a@5005 b@5006")
+    rows = parse_kinds(" ".join(f"c@{n}" for n in range(batch - 3)) + " a@5001 b@5002 a@5003 b@5004 a@5005 b@5006")
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "all.parquet")
     detect_many = td.Detector.detect_many
 
-    def interrupted(self, events, **options):
+    def interrupt(self, events, **options):
         os.kill(os.getpid(), signal.SIGINT)
         return detect_many(self, events, **options)
 
     with monkeypatch.context() as now:
-        now.setattr(td.Detector, "detect_many", interrupted)
+        now.setattr(td.Detector, "detect_many", interrupt)
         done = tidings("pattern", "detect", "-p", ab, "-e", "all.parquet", "--event-id", "id", "--save-state", "s")
     assert done.code == 130
-    assert found(done) == [("ab", [batch - 3, batch - 2])]
+    assert list_reports(done) == [("ab", [batch - 3, batch - 2])]
     assert f"stopped after {batch:,} events" in done.err
     write_lines(tmp_path / "rest.jsonl", rows[batch:])
     later = [("ab", [batch - 1, batch]), ("ab", [batch + 1, batch + 2])]
-    assert found(tidings("pattern", "detect", "--state", "s", "-e", "rest.jsonl")) == later
+    assert list_reports(tidings("pattern", "detect", "--state", "s", "-e", "rest.jsonl")) == later
 
 
 def test_a_second_ctrl_c_is_obeyed_at_once_and_nothing_is_saved(tidings, ab, tmp_path, monkeypatch):

@@ -30,7 +30,7 @@ def kinds(text, since=0):
     return [{"id": f"e{n}", "kind": kind, "time": since + n} for n, kind in enumerate(text)]
 
 
-def trained(text, events, **settings):
+def train_here(text, events, **settings):
     watch = td.Detector()
     watch.add_many(read_patterns(text))
     return td.train(watch, events, **settings)
@@ -40,9 +40,9 @@ def same(model, other):
     assert model.traffic == other.traffic
     assert model.now == other.now
     assert model.patterns.keys() == other.patterns.keys()
-    for key, one in model.patterns.items():
-        assert (one.counts.moves == other.patterns[key].counts.moves).all()
-        assert (one.counts.waits == other.patterns[key].counts.waits).all()
+    for key, trained_pattern in model.patterns.items():
+        assert (trained_pattern.counts.moves == other.patterns[key].counts.moves).all()
+        assert (trained_pattern.counts.waits == other.patterns[key].counts.waits).all()
 
 
 def test_the_model_is_what_td_train_gives(tidings, tmp_path):
@@ -54,13 +54,13 @@ def test_the_model_is_what_td_train_gives(tidings, tmp_path):
     assert "note: 4,000 events, 0 late, 0 dead letters (" in done.err
     assert done.err.endswith(f"; the model is in `pumps.model`, {size:,} bytes\n")
     events = [json.loads(line) for line in REPORTS.read_text(encoding="utf-8").splitlines()]
-    same(td.Model.load(tmp_path / "pumps.model"), trained(PUMPS.read_text(encoding="utf-8"), events))
+    same(td.Model.load(tmp_path / "pumps.model"), train_here(PUMPS.read_text(encoding="utf-8"), events))
 
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(patterns(), min_size=1, max_size=3), streams(), st.sampled_from([Mode.RESTART, Mode.OVERLAP]))
 def test_generated_patterns_are_counted_alike(tidings, tmp_path, drawn, events, mode):
-    written = [WrittenPattern(f"p{n}", one, mode) for n, one in enumerate(drawn)]
+    written = [WrittenPattern(f"p{n}", pattern, mode) for n, pattern in enumerate(drawn)]
     (tmp_path / "drawn.patterns").write_text(render_patterns(written), encoding="utf-8")
     write_lines(tmp_path / "drawn.jsonl", [{**event, "time": event["time"].isoformat()} for event in events])
     assert tidings("pattern", "train", "drawn.patterns", "drawn.jsonl", "-o", "drawn.model").code == 0
@@ -87,8 +87,8 @@ def test_several_files_are_one_stream_unless_apart(tidings, ab, tmp_path):
     write_lines(tmp_path / "2.jsonl", second)
     tidings("pattern", "train", ab, "1.jsonl", "2.jsonl", "-o", "one")
     tidings("pattern", "train", ab, "1.jsonl", "2.jsonl", "-o", "two", "--apart")
-    same(td.Model.load(tmp_path / "one"), trained(AB, [*first, *second]))
-    parted = trained(AB, first) + trained(AB, second)
+    same(td.Model.load(tmp_path / "one"), train_here(AB, [*first, *second]))
+    parted = train_here(AB, first) + train_here(AB, second)
     assert td.Model.load(tmp_path / "two")["ab"].counts.moves.tolist() == parted["ab"].counts.moves.tolist()
 
 
@@ -100,7 +100,7 @@ def test_a_model_goes_on_from_another(tidings, ab, tmp_path):
     assert done.lines[0]["events"] == 4
     assert done.lines[0]["events_of_the_model"] == 8
     assert done.lines[0]["bytes"] == (tmp_path / "m").stat().st_size
-    merged = trained(AB, kinds("acab"), context=1) + trained(AB, kinds("bcab", since=9), context=1)
+    merged = train_here(AB, kinds("acab"), context=1) + train_here(AB, kinds("bcab", since=9), context=1)
     assert td.Model.load(tmp_path / "m")["ab"].counts.moves.tolist() == merged["ab"].counts.moves.tolist()
     done = tidings("pattern", "train", ab, "2.jsonl", "-o", "m", "--from", "m", "--context", "2")
     assert done.code == 2
@@ -175,8 +175,8 @@ def test_arrows_and_states_of_a_picture_carry_probabilities(tidings, model, tmp_
     (line,) = tidings("pattern", "show", "both.patterns", "ab", "--model", model, "--json").lines
     leaving = {}
     for arrow in line["arrows"]:
-        told = [part.rsplit(" ", 1) for part in arrow["label"].splitlines()]
-        leaving[arrow["source"]] = leaving.get(arrow["source"], 0) + sum(float(chance) for _, chance in told)
+        labels = [part.rsplit(" ", 1) for part in arrow["label"].splitlines()]
+        leaving[arrow["source"]] = leaving.get(arrow["source"], 0) + sum(float(chance) for _, chance in labels)
     assert all(abs(total - 1) < 0.01 for total in leaving.values())
     assert [state["name"] for state in line["states"] if state["final"]] == ["N2"]
     shown = td.Model.load(tmp_path / model).show("ab", horizon=10).splitlines()[-3:]
@@ -192,7 +192,7 @@ def test_a_picture_of_an_approximate_pattern_ends_in_a_match(tidings, model, tmp
     done = tidings("pattern", "show", "both.patterns", "aged", "--model", model, "-o", "aged.svg", "--horizon", "5s")
     assert done.code == 0, done.err
     drawn = ET.parse(tmp_path / "aged.svg").getroot()
-    words = [one.text for one in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    words = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
     assert "match" in words
     assert any(word.startswith("p = ") for word in words)
     assert words[-1] == "aged (restart), p within 5 s, approximate"

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tests.kafka.leash import leashed
+from tests.kafka.leash import build_leashed_command
 from tests.spark.detect.on_detect import started
 from tests.spark.detect.test_detect import found_on
 from tests.spark.detect.test_detect_stream import written
@@ -28,7 +28,7 @@ class Killed(Driver):
         self._log = folder / f"driver-{time.monotonic_ns()}.log"
         root = Path(__file__).parents[3]
         environ = {**os.environ, "PYTHONPATH": str(root)}
-        command = leashed(sys.executable, "-m", "tests.spark.detect.on_detect", folder)
+        command = build_leashed_command(sys.executable, "-m", "tests.spark.detect.on_detect", folder)
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, cwd=root, start_new_session=True

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from rich.console import Console
 from tests.kafka.broker import wait_for
-from tests.kafka.fixture import connector_jars
-from tests.kafka.leash import leashed
+from tests.kafka.fixture import find_connector_jars
+from tests.kafka.leash import build_leashed_command
 
 PATIENCE = 120
 """Seconds that anything here may take; other builds may run beside."""
@@ -129,8 +129,10 @@ class Driver:
     def __init__(self, world, *arguments):
         self.world = world
         self._log = world.folder / f"driver-{time.monotonic_ns()}.log"
-        command = leashed(sys.executable, "-m", "tidings", "run", world.folder / "pipeline.toml", *arguments)
-        environ = {**os.environ, "TIDINGS_JARS": connector_jars() or ""}
+        command = build_leashed_command(
+            sys.executable, "-m", "tidings", "run", world.folder / "pipeline.toml", *arguments
+        )
+        environ = {**os.environ, "TIDINGS_JARS": find_connector_jars() or ""}
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, start_new_session=True

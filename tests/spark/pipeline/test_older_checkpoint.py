@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tests.older.forms import pipeline_rows, read, totals, unpack
+from tests.older.forms import read, read_pipeline_rows, sum_totals, unpack
 
 
 class Older:
@@ -17,7 +17,7 @@ class Older:
     def __init__(self, name, folder):
         self.expected = read(f"checkpoints/{name}.json.gz")
         self.folder = unpack(f"checkpoints/{name}.tar.gz", folder, root=self.expected["root"])
-        self.before = pipeline_rows(folder)
+        self.before = read_pipeline_rows(folder)
 
     def put(self):
         """Let the next files come, and the subscriptions change."""
@@ -30,7 +30,7 @@ class Older:
 
     def rows(self):
         """Return what was written since it goes on, by sink."""
-        found = pipeline_rows(self.folder)
+        found = read_pipeline_rows(self.folder)
         return {path: [row for row in rows if row not in self.before.get(path, ())] for path, rows in found.items()}
 
 
@@ -74,7 +74,7 @@ def test_a_pipeline_goes_on_where_an_older_version_left_it(older, name):
     for path, rows in expected["after"].items():
         same(found.pop(path), rows)
     assert not any(found.values())
-    assert totals(pipeline.folder) == expected["totals"]  # files that were read are not read again
+    assert sum_totals(pipeline.folder) == expected["totals"]  # files that were read are not read again
     assert len([*pipeline.folder.glob("state/subscriptions/*")]) <= 1  # nor are subscriptions
-    again = pipeline_rows(pipeline.folder)
+    again = read_pipeline_rows(pipeline.folder)
     assert all(row in again[path] for path, rows in pipeline.before.items() for row in rows)

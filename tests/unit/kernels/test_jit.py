@@ -107,15 +107,15 @@ def test_a_read_only_install_compiles_once(tmp_path):
         "PYTHONPATH": str(package),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    said = []
+    messages = []
     for _ in range(2):
         command = [sys.executable, "-c", IN_A_READ_ONLY_INSTALL, str(package), str(home)]
         done = subprocess.run(command, env=around, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         folder, hits, misses = done.stdout.split()
         assert Path(folder).parent == temporary
-        said.append((int(hits), int(misses)))
-    assert said == [(0, 1), (1, 0)]
+        messages.append((int(hits), int(misses)))
+    assert messages == [(0, 1), (1, 0)]
     assert not list(package.rglob("*.nbi"))
     assert not list(home.rglob("*.nbi"))
 

@@ -37,12 +37,12 @@ def test_dead_letters_of_comparisons_are_those_of_matching(filters, events):
 
 
 def assert_same_letters(matcher, events):
-    told = matcher.match_many(events, on_error="collect").dead_letters
-    assert list(told) == matcher.dead_letters(events)
+    matches = matcher.match_many(events, on_error="collect").dead_letters
+    assert list(matches) == matcher.dead_letters(events)
     rows = table_of(events)
     if rows is not None:
-        told = matcher.match_many(rows, on_error="collect").dead_letters
-        assert sorted(told, key=lambda letter: letter.index) == matcher.dead_letters(rows)
+        matches = matcher.match_many(rows, on_error="collect").dead_letters
+        assert sorted(matches, key=lambda letter: letter.index) == matcher.dead_letters(rows)
 
 
 def table_of(events):
@@ -53,10 +53,10 @@ def table_of(events):
 
 
 def test_counts_that_are_merged_are_held_to_the_declaration():
-    one, two = td.Matcher(schema=td.Schema({"price": "number"})), td.Matcher()
-    one.add("s1", "price < 9")
-    two.add("s2", "price = 'much'")
+    first, second = td.Matcher(schema=td.Schema({"price": "number"})), td.Matcher()
+    first.add("s1", "price < 9")
+    second.add("s2", "price = 'much'")
     with pytest.raises(KindConflict, match="declared number, but subscription `s2` uses it as text"):
-        one.admission.needs.merge(two.admission.needs.to_dict())
-    two.admission.needs.merge(one.admission.needs.to_dict())
-    assert [need.kind for need in two.admission.needs.to_requirements().attributes["price"]] == ["number", "text"]
+        first.admission.needs.merge(second.admission.needs.to_dict())
+    second.admission.needs.merge(first.admission.needs.to_dict())
+    assert [need.kind for need in second.admission.needs.to_requirements().attributes["price"]] == ["number", "text"]

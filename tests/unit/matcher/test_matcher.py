@@ -31,11 +31,11 @@ def test_an_arrow_table_brings_ids_filters_and_notations():
 
 
 @pytest.mark.parametrize(
-    "given", [pa.array([1]), pa.scalar(1), pa.schema([("id", pa.int64()), ("a", pa.int64())]), "a"]
+    "subscriptions", [pa.array([1]), pa.scalar(1), pa.schema([("id", pa.int64()), ("a", pa.int64())]), "a"]
 )
-def test_what_is_no_table_is_refused_with_what_is_taken(given):
+def test_what_is_no_table_is_refused_with_what_is_taken(subscriptions):
     with pytest.raises(td.TidingsError, match=r"add_many takes pairs of id and filter, or an Arrow table"):
-        td.Matcher().add_many(given)
+        td.Matcher().add_many(subscriptions)
 
 
 def test_one_bad_filter_among_many_adds_none_and_names_every_bad_one():
@@ -89,9 +89,9 @@ def test_values_that_filters_cannot_read_are_counted_and_told():
     searches.add_many([("ann", "make = 'ford' and price < 9000"), ("bob", "year >= 2015"), ("eve", "model > 5")])
     ads = [{"make": "ford", "price": 1, "year": 2020, "model": "focus" if at < 483 else 500} for at in range(500)]
     searches.match_many(ads)
-    (told,) = searches.mismatches()
-    assert str(told) == "model: 483 of 500 values are text, asked as numbers by 1 subscription (eve)"
-    assert str(told) in str(searches.explain())
+    (mismatch,) = searches.mismatches()
+    assert str(mismatch) == "model: 483 of 500 values are text, asked as numbers by 1 subscription (eve)"
+    assert str(mismatch) in str(searches.explain())
     assert searches.explain().to_dict()["mismatches"][0]["ids"] == ["eve"]
     searches.remove("eve")
     assert searches.mismatches() == ()
@@ -104,9 +104,12 @@ def test_mismatches_of_a_table_are_counted_as_those_of_its_rows():
         searches = td.Matcher()
         searches.add_many([(f"s{at}", f"a > {at}") for at in range(20)] + [("far", "a > 1 km"), ("t", "b = 5")])
         searches.match_many(events)
-        counted.append([one.to_dict() for one in searches.mismatches()])
+        counted.append([mismatch.to_dict() for mismatch in searches.mismatches()])
     assert counted[0] == counted[1]
-    assert [(one["attribute"], one["asked"], one["mismatched"], one["values"]) for one in counted[0]] == [
+    assert [
+        (mismatch["attribute"], mismatch["asked"], mismatch["mismatched"], mismatch["values"])
+        for mismatch in counted[0]
+    ] == [
         ("b", "number", 5, 5),
         ("a", "number", 3, 4),
         ("a", "number", 3, 4),
@@ -150,11 +153,11 @@ def test_now_is_the_matchers_or_the_calls():
 def test_matches_carry_arrays_lists_and_arrow():
     searches = td.Matcher()
     searches.add_many([("s1", "a = 1"), ("s2", "a exists")])
-    found = searches.match_many([{"a": 1}, {}, {"a": 5}])
-    assert sorted(found) == [(0, "s1"), (0, "s2"), (2, "s2")]
-    assert found.event_index.dtype == "int64"
-    assert [sorted(ids) for ids in found.by_event()] == [["s1", "s2"], [], ["s2"]]
-    assert found.to_arrow().schema.names == ["event", "subscription"]
+    matches = searches.match_many([{"a": 1}, {}, {"a": 5}])
+    assert sorted(matches) == [(0, "s1"), (0, "s2"), (2, "s2")]
+    assert matches.event_index.dtype == "int64"
+    assert [sorted(ids) for ids in matches.by_event()] == [["s1", "s2"], [], ["s2"]]
+    assert matches.to_arrow().schema.names == ["event", "subscription"]
     assert searches.match_many([]).to_arrow().num_rows == 0
 
 
@@ -163,10 +166,10 @@ def test_bad_events_raise_or_are_collected_with_their_index():
     searches.add("s1", "a < 5")
     with pytest.raises(td.BadEvent, match="event 1"):
         searches.match_many([{"a": 1}, {"a": "x"}])
-    found = searches.match_many([{"a": 1}, {"a": "x"}, 7, {"a": 2}], on_error="collect")
-    assert found.by_event() == [["s1"], [], [], ["s1"]]
-    assert [letter.index for letter in found.dead_letters] == [1, 2]
-    assert "'x' is not a number" in found.dead_letters[0].reason
+    matches = searches.match_many([{"a": 1}, {"a": "x"}, 7, {"a": 2}], on_error="collect")
+    assert matches.by_event() == [["s1"], [], [], ["s1"]]
+    assert [letter.index for letter in matches.dead_letters] == [1, 2]
+    assert "'x' is not a number" in matches.dead_letters[0].reason
 
 
 def test_one_event_in_place_of_many_is_a_clear_error():

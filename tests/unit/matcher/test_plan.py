@@ -65,29 +65,29 @@ def test_what_waits_has_its_line():
 
 def test_a_long_list_is_cut_and_the_rest_counted():
     filters = [f"a{number % 40} = {number}" for number in range(4000)]
-    found = plan(filters)
-    paths = found.to_dict()["segments"][0]["paths"]
+    explained = plan(filters)
+    paths = explained.to_dict()["segments"][0]["paths"]
     assert len(paths) == 40
-    printed = str(found)
+    printed = str(explained)
     assert sum("equality on" in line for line in printed.splitlines()) == SHOWN
     rest = paths[SHOWN:]
     assert f"and {len(rest)} more ways: {sum(path['rows'] for path in rest):,} rows, " in printed
     assert "and 16 more attributes" in printed
-    assert len(found.to_dict()["attributes"]) == 40
+    assert len(explained.to_dict()["attributes"]) == 40
 
 
 def test_plain_values_survive_json():
-    found = plan([f"make = 'm{number}'" for number in range(100)]).to_dict()
-    assert json.loads(json.dumps(found)) == found
-    assert found["kind"] == "engine"
+    explained = plan([f"make = 'm{number}'" for number in range(100)]).to_dict()
+    assert json.loads(json.dumps(explained)) == explained
+    assert explained["kind"] == "engine"
 
 
 @pytest.mark.parametrize(
-    ("nanoseconds", "said"),
+    ("nanoseconds", "text"),
     [(0, "0 ns"), (999, "999 ns"), (1000, "1.0 µs"), (12_340, "12 µs"), (2_500_000, "2.5 ms"), (4e9, "4,000 ms")],
 )
-def test_times_have_the_unit_that_suits(nanoseconds, said):
-    assert format_time(nanoseconds) == said
+def test_times_have_the_unit_that_suits(nanoseconds, text):
+    assert format_time(nanoseconds) == text
 
 
 def test_a_sheet_without_rows_is_its_title():

@@ -26,7 +26,7 @@ def span(random, top, *, points=0.5):
     return low, high
 
 
-def random_table(seed, *, rows=40, columns=4, ends=6):
+def draw_table(seed, *, rows=40, columns=4, ends=6):
     """Return a table of rows; some slots have several rows, some rows several slots."""
     random = Random(seed)
     start, head, low, high, union_start, union_low, union_high = [0], [], [], [], [0], [], []
@@ -56,7 +56,7 @@ def random_table(seed, *, rows=40, columns=4, ends=6):
         if slots == sum(sizes)
         else [random.randrange(slots) for _ in range(sum(sizes))]
     )
-    arrays = [np.array(one, np.uint32) for one in (head, low, high, union_start, union_low, union_high)]
+    arrays = [np.array(words, np.uint32) for words in (head, low, high, union_start, union_low, union_high)]
     return RowTable(
         columns=tuple(Column(f"c{number}", View.NUMBER) for number in range(columns)),
         kinds=(Kind.NUMBER,) * columns,
@@ -75,7 +75,7 @@ def build_of(table):
     return RowLiterals(table.start, *table.literals)
 
 
-def random_cells(seed, *, events=25, columns=4, ends=6):
+def draw_cells(seed, *, events=25, columns=4, ends=6):
     """Return cells: one code, absent, or several values of which some are ranges; and the values in plain lists."""
     random = Random(seed)
     cell = np.full((events, columns), ABSENT, np.uint32)
@@ -105,7 +105,7 @@ def random_cells(seed, *, events=25, columns=4, ends=6):
     return cells, values
 
 
-def spans_of(literals, at):
+def get_spans(literals, at):
     """Return the intervals of a literal."""
     if not literals.head[at] & UNION:
         return [(int(literals.low[at]), int(literals.high[at]))]
@@ -127,15 +127,15 @@ def accepts(op, spans, values):
     )[op & 7]
 
 
-def naive_matches(table, values):
+def find_naive_matches(table, values):
     """Return the pairs of event and slot, by two loops."""
-    found = set()
+    pairs = set()
     for event, columns in enumerate(values):
         for row in range(len(table.start) - 1):
             places = range(table.start[row], table.start[row + 1])
             head = table.literals.head
             if all(
-                accepts(int(head[at]) & 7, spans_of(table.literals, at), columns[head[at] >> OP_BITS]) for at in places
+                accepts(int(head[at]) & 7, get_spans(table.literals, at), columns[head[at] >> OP_BITS]) for at in places
             ):
-                found.update((event, int(slot)) for slot in table.slot[table.entry[row] : table.entry[row + 1]])
-    return found
+                pairs.update((event, int(slot)) for slot in table.slot[table.entry[row] : table.entry[row + 1]])
+    return pairs

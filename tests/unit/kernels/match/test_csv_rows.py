@@ -13,14 +13,14 @@ TEXTS = st.text(alphabet='a,"\n ;', max_size=40)
 
 
 def ends_in_pieces(text, cuts, *, escape=-1, several_lines=True):
-    data, found, state, start = text.encode(), [], BEGIN, 0
+    data, row_ends, state, start = text.encode(), [], BEGIN, 0
     for cut in [*sorted(cuts), len(data)]:
         signs = np.frombuffer(data[start:cut], np.uint8)
         ends = np.empty(len(signs), np.int64)
         count, state = find_row_ends(signs, state, ord(","), ord('"'), escape, several_lines, ends)
-        found += (ends[:count] + start).tolist()
+        row_ends += (ends[:count] + start).tolist()
         start = max(start, cut)
-    return found
+    return row_ends
 
 
 @given(TEXTS)

@@ -23,7 +23,7 @@ def bits(values):
 
 def flat(values):
     written = [value.encode() for value in values]
-    offsets = np.concatenate(([0], np.cumsum([len(one) for one in written], dtype=np.int64))).astype(np.int64)
+    offsets = np.concatenate(([0], np.cumsum([len(text) for text in written], dtype=np.int64))).astype(np.int64)
     return np.frombuffer(b"".join(written), np.uint8), offsets
 
 
@@ -32,16 +32,16 @@ def empty(count, room):
 
 
 def slots(values, asked):
-    known = {value: slot for slot, value in enumerate(values)}
-    return [known.get(value, -1) for value in asked]
+    slot_by_value = {value: slot for slot, value in enumerate(values)}
+    return [slot_by_value.get(value, -1) for value in asked]
 
 
 @given(numbers, numbers, st.integers(1, 50))
 def test_numbers_are_found_as_in_a_dictionary(values, others, room):
     table = empty(len(values), room)
     assert kernel.build_numbers(bits(values), table) == len(set(values))
-    found = kernel.find_numbers(bits(values), table, bits(values + others))
-    assert found.tolist() == slots(values, values + others)
+    slots_found = kernel.find_numbers(bits(values), table, bits(values + others))
+    assert slots_found.tolist() == slots(values, values + others)
 
 
 @given(texts, texts, st.integers(1, 50), st.sampled_from([np.uint32, np.int64]))
@@ -49,8 +49,8 @@ def test_texts_are_found_as_in_a_dictionary(values, others, room, width):
     data, offsets = flat(values)
     table = empty(len(values), room)
     assert kernel.build_text(data, offsets.astype(width), table) == len(set(values))
-    found = kernel.find_text(data, offsets.astype(width), table, *flat(values + others))
-    assert found.tolist() == slots(values, values + others)
+    slots_found = kernel.find_text(data, offsets.astype(width), table, *flat(values + others))
+    assert slots_found.tolist() == slots(values, values + others)
 
 
 def test_the_hash_is_the_same_on_every_machine():

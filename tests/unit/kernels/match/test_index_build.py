@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.unit.kernels.match.random_rows import accepts, build_of, random_table, spans_of
+from tests.unit.kernels.match.random_rows import accepts, build_of, draw_table, get_spans
 
 from tidings.kernels.match import index_build
 from tidings.kernels.match.keys import find_cluster
@@ -16,7 +16,7 @@ few = examples(25)
 @given(st.integers(0, 2**32), st.lists(st.integers(0, 19), max_size=30))
 @few
 def test_gathered_rows_have_the_literals_of_their_owners(seed, owner):
-    table = random_table(seed, rows=20)
+    table = draw_table(seed, rows=20)
     lits = table.literals
     start, head, low, high = index_build.gather_rows(
         np.array(owner, np.uint32), table.start, lits.head, lits.low, lits.high
@@ -35,34 +35,34 @@ def test_hashed_keys_are_found_and_no_others(keys, base):
     tables = [np.zeros(base + size, np.uint32) for _ in range(3)]
     first, second = np.array(keys, np.int64).reshape(-1, 2).T.copy()
     index_build.fill_hash(first, second, np.arange(len(keys)), size - 1, *(table[base:] for table in tables))
-    group = [np.array([one], np.int64) for one in (base, 0, size - 1)]
+    group = [np.array([number], np.int64) for number in (base, 0, size - 1)]
 
-    def looked_up(key):
+    def look_up(key):
         return find_cluster(np.int64(key[0]), np.int64(key[1]), 0, *group, np.zeros(0, np.uint32), *tables)
 
-    assert [looked_up(key) for key in keys] == list(range(len(keys)))
-    assert all(looked_up((a, b + 1)) == -1 for a, b in keys if (a, b + 1) not in keys)
+    assert [look_up(key) for key in keys] == list(range(len(keys)))
+    assert all(look_up((a, b + 1)) == -1 for a, b in keys if (a, b + 1) not in keys)
 
 
 @given(st.integers(0, 2**32), st.sets(st.integers(1, 13), max_size=6))
 @few
 def test_a_literal_has_its_bit_wherever_some_value_satisfies_it(seed, cuts):
     """Never less; and nothing more where every end of the literal is an edge."""
-    table = random_table(seed, rows=30)
+    table = draw_table(seed, rows=30)
     rows, edges = build_of(table), np.array(sorted(cuts), np.uint32)
     buckets = [*zip([0, *sorted(cuts)], [*sorted(cuts), 13], strict=True)]
     for at in range(len(rows.head)):
         bits = np.zeros(len(buckets) + 1, np.uint64)
         index_build.set_literal_bits(rows, at, edges, 0, len(edges), 0, 1, 0, np.uint64(1), bits)
-        op, spans = int(rows.head[at]) & 7, spans_of(table.literals, at)
+        op, spans = int(rows.head[at]) & 7, get_spans(table.literals, at)
         wanted = [any(accepts(op, spans, [(code, code)]) for code in range(*bucket)) for bucket in buckets]
-        found = bits.astype(bool).tolist()
-        assert all(has or not must for has, must in zip(found[:-1], wanted, strict=True))
-        assert found[-1] == accepts(op, spans, [])
+        is_set = bits.astype(bool).tolist()
+        assert all(has or not must for has, must in zip(is_set[:-1], wanted, strict=True))
+        assert is_set[-1] == accepts(op, spans, [])
         ends = {end for low, high in spans if low <= high for end in (low, high + 1)} - {0}
         if ends <= cuts and disjoint(spans):
-            there = [at for at, bucket in enumerate(buckets) if range(*bucket)]
-            assert [found[at] for at in there] == [wanted[at] for at in there], "exact where every end is an edge"
+            places = [at for at, bucket in enumerate(buckets) if range(*bucket)]
+            assert [is_set[at] for at in places] == [wanted[at] for at in places], "exact where every end is an edge"
 
 
 def disjoint(spans):
@@ -73,7 +73,7 @@ def disjoint(spans):
 @given(st.integers(0, 2**32))
 @few
 def test_together_is_the_intersection_of_plain_literals(seed):
-    table = random_table(seed, rows=60, columns=1)
+    table = draw_table(seed, rows=60, columns=1)
     rows = build_of(table)
     for row in range(60):
         places = range(rows.start[row], rows.start[row + 1])
@@ -82,7 +82,7 @@ def test_together_is_the_intersection_of_plain_literals(seed):
         low, high = index_build.intersect_literals(rows, row, places[0])
         plain = all(rows.head[at] & 15 == 0 for at in places)
         common = set(range(13)).intersection(
-            *(range(a, b + 1) for at in places for a, b in spans_of(table.literals, at))
+            *(range(a, b + 1) for at in places for a, b in get_spans(table.literals, at))
         )
         if plain and common:
             assert (low, high) == (min(common), max(common))
@@ -93,12 +93,12 @@ def test_together_is_the_intersection_of_plain_literals(seed):
 @given(st.integers(0, 2**32))
 @few
 def test_columns_of_tiles_are_those_of_their_rows(seed):
-    table = random_table(seed, rows=30)
+    table = draw_table(seed, rows=30)
     tile_row, tile_end = np.array([0, 10], np.uint32), np.array([10, 30], np.uint32)
-    found = index_build.find_tile_columns(
+    columns = index_build.find_tile_columns(
         table.start, table.literals.head, tile_row, tile_end, np.array([-1, -1, 2, -1]), 4
     )
     for tile, (begin, end) in enumerate(((0, 10), (10, 30))):
         heads = table.literals.head[table.start[begin] : table.start[end]]
         wanted = {int(head) >> OP_BITS for head in heads} - ({2} if tile else set())
-        assert set(np.flatnonzero(found[tile]).tolist()) == wanted
+        assert set(np.flatnonzero(columns[tile]).tolist()) == wanted

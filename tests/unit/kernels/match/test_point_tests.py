@@ -17,7 +17,9 @@ rings = st.lists(corners, min_size=3, max_size=40).map(lambda ring: [*ring, ring
 def exactly(x, y, ring):
     """Count the crossings of a ray to the east in rational numbers: odd is 1; on an edge is 3."""
     odd = 0
-    for (x1, y1), (x2, y2) in pairwise((Fraction(one) - Fraction(x), Fraction(two) - Fraction(y)) for one, two in ring):
+    for (x1, y1), (x2, y2) in pairwise(
+        (Fraction(start) - Fraction(x), Fraction(end) - Fraction(y)) for start, end in ring
+    ):
         side = x1 * y2 - x2 * y1
         if side == 0 and x1 * x2 <= 0 and y1 * y2 <= 0:
             return 3
@@ -51,9 +53,9 @@ def telling_points(draw, ring):
 def test_a_sure_answer_is_the_exact_one(ring, data, size):
     x, y = data.draw(telling_points(ring))
     ends, bounds, vertices = runs_of(ring, size)
-    found = kernel.decide_area(x, y, 0, len(ends), ends, bounds, vertices)
+    decision = kernel.decide_area(x, y, 0, len(ends), ends, bounds, vertices)
     expected = exactly(x, y, ring)
-    assert found in (kernel.UNSURE, kernel.INSIDE if expected else kernel.OUTSIDE)
+    assert decision in (kernel.UNSURE, kernel.INSIDE if expected else kernel.OUTSIDE)
 
 
 @given(rings, corners)

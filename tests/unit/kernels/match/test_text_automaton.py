@@ -19,7 +19,7 @@ literals = st.tuples(st.booleans(), st.builds(lambda begin, run, end: begin + ru
 steps = st.lists(st.sampled_from(["a", "b", "é", "?", "*"]), max_size=8)
 
 
-def packed(parts):
+def pack_texts(parts):
     starts = np.array(list(accumulate(map(len, parts), initial=0)), np.int64)
     return starts, np.frombuffer(b"".join(parts), np.uint8)
 
@@ -29,16 +29,16 @@ def program_of(pattern):
     return np.frombuffer(b"".join(written.get(step, step.encode()) for step in pattern), np.uint8)
 
 
-def scanned(keys, pairs, programs=None, doubtful=None):
+def scan_text(keys, pairs, programs=None, doubtful=None):
     """Scan for sorted distinct literals, one pattern each."""
-    starts, data = packed([literal for _, literal in keys])
+    starts, data = pack_texts([literal for _, literal in keys])
     nodes = kernel.build_tries(data, starts, sum(not folded for folded, _ in keys))
     shorter = np.full(len(keys) + 1, -1, np.int32)
     dense = kernel.link_failures(nodes, shorter)
     ids = np.arange(len(keys) + 1, dtype=np.int32)
-    bounds, text = packed([side.encode() for pair in pairs for side in pair])
+    bounds, text = pack_texts([side.encode() for pair in pairs for side in pair])
     stamps = np.zeros(len(keys) + 1, np.int32)
-    program_starts, program_bytes = packed(programs or [b""] * len(keys))
+    program_starts, program_bytes = pack_texts(programs or [b""] * len(keys))
     doubtful = np.array(doubtful or [0] * len(keys), np.uint8)
     literals = np.stack([ids, shorter], axis=1)
     tables = nodes, dense, literals, ids[:-1], ids[:-1], doubtful, program_starts, program_bytes
@@ -51,7 +51,7 @@ def scanned(keys, pairs, programs=None, doubtful=None):
 @example([(False, b""), (True, b"")], [("", "")])
 @example([(False, bytes([kernel.BEGIN, kernel.END]))], [("", "a"), ("a", "")])
 def test_the_literals_found_are_those_that_occur(keys, pairs):
-    starts, ids, maybe_texts, maybe_ids = scanned(keys, pairs)
+    starts, ids, maybe_texts, maybe_ids = scan_text(keys, pairs)
     for at, pair in enumerate(pairs):
         whole = [bytes([kernel.BEGIN]) + side.encode() + bytes([kernel.END]) for side in pair]
         expected = [place for place, (folded, literal) in enumerate(keys) if literal in whole[folded]]
@@ -76,10 +76,10 @@ def test_a_program_fits_as_the_expression_does(pattern, text):
 
 def test_more_hits_than_there_is_room_for_are_all_returned():
     keys = sorted((False, b"a" * length) for length in range(1, 200))
-    starts, ids, *_ = scanned(keys, [("a" * 300, ""), ("aaa", "")])
+    starts, ids, *_ = scan_text(keys, [("a" * 300, ""), ("aaa", "")])
     assert ids.tolist() == [*range(199), 0, 1, 2]
     assert starts.tolist() == [0, 199, 202]
-    *_, maybe_texts, maybe_ids = scanned(keys, [("a" * 300, ""), ("aaa", "")], doubtful=[1] * 199)
+    *_, maybe_texts, maybe_ids = scan_text(keys, [("a" * 300, ""), ("aaa", "")], doubtful=[1] * 199)
     assert sorted(zip(maybe_texts.tolist(), maybe_ids.tolist(), strict=True)) == [
         *((0, id) for id in range(199)),
         *((1, id) for id in range(3)),
@@ -88,7 +88,7 @@ def test_more_hits_than_there_is_room_for_are_all_returned():
 
 def test_a_literal_alone_is_not_enough_where_there_is_a_program():
     program = bytes(program_of(["*", "a", "?", "b", "*"]))
-    starts, *_ = scanned([(False, b"a")], [("ab", ""), ("aéb", ""), ("éab", "")], [program])
+    starts, *_ = scan_text([(False, b"a")], [("ab", ""), ("aéb", ""), ("éab", "")], [program])
     assert starts.tolist() == [0, 0, 1, 1]
 
 

@@ -44,7 +44,7 @@ class Block:
         return bool(accepts(cell, self.op[leaf], self.low[leaf], self.high[leaf], *self.many, *self.union))
 
 
-def drawn_block(rng, events, columns=4, leaves=24, several=0.2, far=0.0):
+def draw_block(rng, events, columns=4, leaves=24, several=0.2, far=0.0):
     def codes(count):
         return np.where(rng.random(count) < far, FAR + rng.integers(0, 9, count), rng.integers(0, TOP, count))
 
@@ -81,7 +81,7 @@ def drawn_block(rng, events, columns=4, leaves=24, several=0.2, far=0.0):
     )
 
 
-def decided(block):
+def decide_block(block):
     truths = np.full(len(block.op) * vector_words.WORDS, 0xDEAD, np.uint64)
     trees.decide_leaves(block.event_cells, block.leaves, block.starts, truths)
     return (
@@ -89,7 +89,7 @@ def decided(block):
     )
 
 
-def expected(block):
+def expect_block(block):
     rows = np.zeros((len(block.op), vector_words.EVENTS), bool)
     for leaf in range(len(block.op)):
         for event in range(len(block.cells)):
@@ -100,21 +100,21 @@ def expected(block):
 @given(st.integers(0, 2**32), st.integers(0, 80), st.sampled_from([0.0, 0.2, 1.0]), st.sampled_from([0.0, 0.3]))
 @examples(60)
 def test_leaves_of_a_block_are_the_literals_one_by_one(seed, events, several, far):
-    block = drawn_block(np.random.default_rng(seed), events, several=several, far=far)
-    assert (decided(block) == expected(block)).all()
+    block = draw_block(np.random.default_rng(seed), events, several=several, far=far)
+    assert (decide_block(block) == expect_block(block)).all()
 
 
 @pytest.mark.parametrize("events", [1, 63, 64, 65, 512])
 @pytest.mark.parametrize("far", [0.0, 0.5])
 def test_leaves_are_decided_for_every_size_of_block(events, far):
-    block = drawn_block(np.random.default_rng(events), events, leaves=12, several=0.05, far=far)
-    assert (decided(block) == expected(block)).all()
+    block = draw_block(np.random.default_rng(events), events, leaves=12, several=0.05, far=far)
+    assert (decide_block(block) == expect_block(block)).all()
 
 
 def test_a_column_that_no_event_has_gives_only_weak_negations():
-    block = drawn_block(np.random.default_rng(1), 70, several=0.0)
+    block = draw_block(np.random.default_rng(1), 70, several=0.0)
     block.cells[:] = ABSENT
-    assert (decided(block)[:, :70].all(axis=1) == ((block.op & 7) >= 3)).all()
+    assert (decide_block(block)[:, :70].all(axis=1) == ((block.op & 7) >= 3)).all()
 
 
 def leaf_trees(rng, leaves, count):
@@ -147,7 +147,7 @@ def leaf_trees(rng, leaves, count):
 @examples(60)
 def test_trees_of_one_event_are_decided_as_written(seed, count):
     rng = np.random.default_rng(seed)
-    block = drawn_block(rng, 3, leaves=8)
+    block = draw_block(rng, 3, leaves=8)
     tokens, starts, naive = leaf_trees(rng, 8, count)
     roots, node_starts, pool = tree_code.share_nodes(tokens, starts, 8)
     code, starts, shared = tree_code.assemble(roots, node_starts, pool, 8)
@@ -161,7 +161,7 @@ def test_trees_of_one_event_are_decided_as_written(seed, count):
 
 
 def test_shared_sub_trees_of_one_event_may_wait_for_each_other():
-    block = drawn_block(np.random.default_rng(5), 4, leaves=24, several=0.0)
+    block = draw_block(np.random.default_rng(5), 4, leaves=24, several=0.0)
     both, either = -1 - 8, -1 - (8 + tree_code.DISJUNCTION)
     tokens, starts = [], [0]
     for level in range(1, 11):
@@ -177,11 +177,11 @@ def test_shared_sub_trees_of_one_event_may_wait_for_each_other():
         out = np.empty(40, bool)
         forest, memo = ForestCode(code, program_starts, (roots & 1).astype(np.uint8)), np.zeros(24 + shared, np.int64)
         trees.run_for_event(forest, block.leaves, block.event_cells, event, np.arange(40), memo, 1, out)
-        for tree, found in enumerate(out):
+        for tree, truth in enumerate(out):
             value = block.truth(event, 11)
             for i in reversed(range(tree // 4 + 1)):
                 value = (block.truth(event, i) or value) if i % 2 else (block.truth(event, i) and value)
-            assert found == value
+            assert truth == value
 
 
 @given(st.integers(0, 2**32), st.integers(0, 300), st.integers(0, vector_words.EVENTS))
@@ -191,11 +191,11 @@ def test_slots_come_by_event_and_none_is_lost(seed, count, events):
     bits = rng.random((count, vector_words.EVENTS)) < rng.random((count, 1)) ** 3
     bits[:, events:] = False
     rows = np.packbits(bits, axis=1, bitorder="little").reshape(-1).view(np.uint64)
-    found = rng.integers(0, 2**32, count).astype(np.uint32)
+    words = rng.integers(0, 2**32, count).astype(np.uint32)
     by_bit = np.empty((count + 63) // 64 * 64 * vector_words.WORDS, np.uint64)
     starts = trees.transpose_matches(rows, count, events, by_bit)
     slots = np.empty(starts[-1], np.uint32)
-    trees.write_by_event(by_bit, found, count, starts, slots)
+    trees.write_by_event(by_bit, words, count, starts, slots)
     for event in range(events):
-        assert slots[starts[event] : starts[event + 1]].tolist() == found[bits[:, event]].tolist()
+        assert slots[starts[event] : starts[event + 1]].tolist() == words[bits[:, event]].tolist()
     assert starts[-1] == len(slots) == bits.sum()

@@ -40,8 +40,10 @@ def test_integers_without_a_list_have_the_codes_of_their_list(values, base, coun
 
 @given(st.lists(st.binary(max_size=4)), st.sets(st.binary(max_size=4)))
 def test_bytes_are_coded_by_rank(values, ends):
-    def packed(texts):
+    def pack_texts(texts):
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])
 
     ends = sorted(ends)
-    assert value_codes.rank_bytes(*packed(values), *packed(ends)).tolist() == [code_of(value, ends) for value in values]
+    assert value_codes.rank_bytes(*pack_texts(values), *pack_texts(ends)).tolist() == [
+        code_of(value, ends) for value in values
+    ]

@@ -38,13 +38,13 @@ def in_force(live):
 
 
 @pytest.fixture
-def followed(tmp_path):
+def live_and_folder(tmp_path):
     (tmp_path / "changes").mkdir()
     return td.Live(tmp_path / "live", follow=tmp_path / "changes"), tmp_path / "changes"
 
 
-def test_change_files_are_applied_once_in_the_order_of_their_names_and_later_rows_win(followed):
-    live, folder = followed
+def test_change_files_are_applied_once_in_the_order_of_their_names_and_later_rows_win(live_and_folder):
+    live, folder = live_and_folder
     put(folder, "02.jsonl", lines({"id": "s1", "filter": "a = 2"}, {"id": "s2", "filter": "a = 1"}))
     put(folder, "01.jsonl", lines({"id": "s1", "filter": "a = 1"}, {"id": "s3", "filter": "a = 1"}))
     put(folder, "03.jsonl", lines({"id": "s2", "filter": None}, {"id": "s3"}, {"id": "s3", "filter": "b = 3"}))
@@ -69,8 +69,8 @@ def test_change_files_are_applied_once_in_the_order_of_their_names_and_later_row
         ("1.json", lines({"id": "s1", "filter": "a = 1"}, {"id": "s2", "filter": "price_to=9", "notation": "url"})),
     ],
 )
-def test_change_files_of_every_form(followed, name, content):
-    live, folder = followed
+def test_change_files_of_every_form(live_and_folder, name, content):
+    live, folder = live_and_folder
     live.add("s3", "c exists")
     put(folder, name, content)
     put(folder, "2.jsonl", lines({"id": "s3", "filter": None}))
@@ -78,8 +78,8 @@ def test_change_files_of_every_form(followed, name, content):
     assert in_force(live) == {"s1": "a = 1", "s2": "price <= 9"}
 
 
-def test_what_is_not_a_change_file_is_left_alone(followed):
-    live, folder = followed
+def test_what_is_not_a_change_file_is_left_alone(live_and_folder):
+    live, folder = live_and_folder
     (folder / ".half.jsonl").write_text("{")
     (folder / "_SUCCESS").write_text("")
     (folder / "notes.txt").write_text("hello")
@@ -87,8 +87,8 @@ def test_what_is_not_a_change_file_is_left_alone(followed):
     assert live.sync().version == 1
 
 
-def test_bad_rows_are_listed_by_file_and_line_while_the_others_are_in_force(followed):
-    live, folder = followed
+def test_bad_rows_are_listed_by_file_and_line_while_the_others_are_in_force(live_and_folder):
+    live, folder = live_and_folder
     rows = lines({"id": "s1", "filter": "a = 1"}, {"filter": "a = 1"}, {"id": "s2", "filter": "a ="}, {"id": 1.5})
     put(folder, "1.jsonl", rows + "{\n" + lines({"id": "s3", "filter": "a = 3"}))
     put(folder, "2.jsonl", lines({"id": "s4", "filter": "a = 'x"}, {"id": 5, "filter": "a = 5"}))
@@ -98,18 +98,22 @@ def test_bad_rows_are_listed_by_file_and_line_while_the_others_are_in_force(foll
     put(folder, "6.csv", "name,price\nx,1\n")
     put(folder, "7.jsonl", lines({"id": "s7", "filter": "a = 7"}))
     change = live.sync()
-    told = [(id, str(problem).split("\n")[0]) for id, problem in change.refused]
+    refusals = [(id, str(problem).split("\n")[0]) for id, problem in change.refused]
     for name, line in (("1.jsonl", "line 2"), ("1.jsonl", "line 4"), ("1.jsonl", "line 5"), ("5.jsonl", "line 1")):
-        assert any(id is None and name in said and line in said for id, said in told), (name, line, told)
+        assert any(id is None and name in message and line in message for id, message in refusals), (
+            name,
+            line,
+            refusals,
+        )
     for name in ("3.parquet", "4.jsonl.gz", "6.csv"):
-        assert any(name in said for _, said in told), (name, told)
-    assert {id for id, _ in told if id is not None} == {"s2", "s4", 5}
+        assert any(name in message for _, message in refusals), (name, refusals)
+    assert {id for id, _ in refusals if id is not None} == {"s2", "s4", 5}
     assert in_force(live) == {"s1": "a = 1", "s3": "a = 3", "s7": "a = 7"}
     assert live.sync() == type(change)(change.version)  # a file is read once
 
 
-def test_a_refused_change_leaves_the_one_before_it_in_force_though_both_are_seen_together(followed):
-    live, folder = followed
+def test_a_refused_change_leaves_the_one_before_it_in_force_though_both_are_seen_together(live_and_folder):
+    live, folder = live_and_folder
     live.add_many({"gone": "a = 1", "edited": "a = 1", "back": "a = 1"})
     put(folder, "1.jsonl", lines({"id": "gone"}, {"id": "edited", "filter": "a = 2"}, {"id": "back"}))
     put(folder, "2.jsonl", lines({"id": "gone", "filter": "a ="}, {"id": "edited", "filter": "a ="}))
@@ -157,8 +161,8 @@ def test_a_file_that_holds_all_subscriptions_removes_what_it_lacks(tmp_path):
     assert in_force(live) == {1: "b = 'x'", 2: "b = 'z'"}
 
 
-def test_a_claim_takes_in_what_was_written_before_and_nothing_after(followed):
-    live, folder = followed
+def test_a_claim_takes_in_what_was_written_before_and_nothing_after(live_and_folder):
+    live, folder = live_and_folder
     put(folder, "1.jsonl", lines({"id": "s1", "filter": "a = 1"}))
     first = live.claim("q", 0)
     put(folder, "2.jsonl", lines({"id": "s2", "filter": "a = 2"}))

@@ -19,7 +19,7 @@ from tidings.errors import BadSubscriptions, SnapshotError, TidingsError
 from tidings.matcher.live import claims, versions
 from tidings.matcher.live.claims import Claim
 from tidings.matcher.live.open_version import open_version
-from tidings.matcher.live.sharded_store import shard_of
+from tidings.matcher.live.sharded_store import compute_shard
 from tidings.matcher.snapshot.snapshot_folder import OURS, list_names
 from tidings.matcher.tuning import LIVE_TUNING, LiveTuning
 from tidings.testing.strategies import NOW
@@ -60,23 +60,23 @@ def needs_of(matcher):
     return matcher.needs()
 
 
-def answers(matcher):
+def list_answers(matcher):
     """Who hears of which event, and which cannot be read."""
-    found = matcher.match_many(list(EVENTS), on_error="collect")
-    return sorted(found, key=str), sorted(letter.index for letter in found.dead_letters)
+    matches = matcher.match_many(list(EVENTS), on_error="collect")
+    return sorted(matches, key=str), sorted(letter.index for letter in matches.dead_letters)
 
 
-def fresh(filters):
+def build_fresh(filters):
     made = td.Matcher("brute")
     made.add_many(filters.items())
     return made
 
 
-def data_files(folder):
+def list_data_files(folder):
     return {path.name for path in folder.iterdir() if OURS.fullmatch(path.name)}
 
 
-def named_files(folder):
+def list_named_files(folder):
     numbers = [int(path.stem) for path in (folder / "versions").glob("*.json")]
     kept = [versions.read_version(folder, number) for number in numbers]
     return {name for version in kept for name in list_names(version.files, version.shards)}
@@ -95,7 +95,7 @@ class Changing(RuleBasedStateMachine):
         self.batches = count()
 
     @initialize(shards=st.sampled_from([1, 3]), ids=st.sampled_from([TEXT, NUMBERS]), several=st.integers(1, 3))
-    def made(self, shards, ids, several):
+    def open_lives(self, shards, ids, several):
         self.shards, self.ids = shards, ids
         self.lives = [td.Live(self.folder, shards=shards, tuning=self.tuning) for _ in range(several)]
 
@@ -107,7 +107,7 @@ class Changing(RuleBasedStateMachine):
 
     @rule(at=st.integers(0, 2), id=st.integers(0, 5), text=st.sampled_from(FILTERS + BAD[:1]))
     def add(self, at, id, text):
-        before, model = self.lives[0].version.number, fresh(self.model)
+        before, model = self.lives[0].version.number, build_fresh(self.model)
         try:
             model.add(self.ids[id], text)
         except TidingsError as problem:
@@ -120,38 +120,38 @@ class Changing(RuleBasedStateMachine):
 
     @rule(
         at=st.integers(0, 2),
-        given=st.lists(st.tuples(st.integers(0, 5), st.sampled_from(FILTERS + BAD)), max_size=5),
+        additions=st.lists(st.tuples(st.integers(0, 5), st.sampled_from(FILTERS + BAD)), max_size=5),
         removed=st.lists(st.integers(0, 5), max_size=3),
         on_error=st.sampled_from(["raise", "collect"]),
         stranger=st.integers(0, 9),
     )
-    def change(self, at, given, removed, on_error, stranger):
-        given = [(self.ids[id], text) for id, text in given]
+    def change(self, at, additions, removed, on_error, stranger):
+        additions = [(self.ids[id], text) for id, text in additions]
         if stranger == 0:
-            given.append((NUMBERS[1] if self.ids is TEXT else TEXT[1], "c exists"))  # ids are not mixed
+            additions.append((NUMBERS[1] if self.ids is TEXT else TEXT[1], "c exists"))  # ids are not mixed
         removed = [self.ids[id] for id in removed]
-        before, model = self.lives[0].version.number, fresh(self.model)
+        before, model = self.lives[0].version.number, build_fresh(self.model)
         gone = {id for id in removed if id in model}
         model.remove_many(gone)
-        errors = [error for pair in given for error in model.add_many([pair], on_error="collect")]
+        errors = [error for pair in additions for error in model.add_many([pair], on_error="collect")]
         if errors and on_error == "raise":
             with pytest.raises(BadSubscriptions) as refused:
-                self.writer(at).change(given, removed)
-            told, left = refused.value.errors, self.model
+                self.writer(at).change(additions, removed)
+            caught, left = refused.value.errors, self.model
         else:
-            change = self.writer(at).change(given, removed, on_error=on_error)
-            told, left = change.refused, {id: td.parse(td.render(model[id])) for id in model}
-            good = Counter(id for id, _ in given) - Counter(id for id, _ in errors)
+            change = self.writer(at).change(additions, removed, on_error=on_error)
+            caught, left = change.refused, {id: td.parse(td.render(model[id])) for id in model}
+            good = Counter(id for id, _ in additions) - Counter(id for id, _ in errors)
             assert (change.added, change.removed) == (len(good), sum(id not in model for id in gone))
             assert change.version == before + (change.added + change.removed > 0)
-        assert [(id, type(problem)) for id, problem in told] == [(id, type(problem)) for id, problem in errors]
+        assert [(id, type(problem)) for id, problem in caught] == [(id, type(problem)) for id, problem in errors]
         self.model = left
 
     @rule(at=st.integers(0, 2), id=st.integers(0, 5))
     def remove(self, at, id):
         before = self.lives[0].version.number
-        there = self.model.pop(self.ids[id], None) is not None
-        assert self.writer(at).remove(self.ids[id]) == before + there
+        was_there = self.model.pop(self.ids[id], None) is not None
+        assert self.writer(at).remove(self.ids[id]) == before + was_there
 
     @rule(at=st.integers(0, 2))
     def reopen(self, at):
@@ -163,7 +163,7 @@ class Changing(RuleBasedStateMachine):
         claim = self.writer(at).claim(query, batch, facts=facts)
         assert claim == Claim(self.lives[0].version.number, facts)
         mine = self.claimed[query]
-        mine[batch] = claim, answers(fresh(self.model)), set(self.model)
+        mine[batch] = claim, list_answers(build_fresh(self.model)), set(self.model)
         for old in sorted(mine)[: -self.tuning.claims_kept]:
             del mine[old]
 
@@ -175,35 +175,35 @@ class Changing(RuleBasedStateMachine):
         claim, then, ids = self.claimed[query][batch]
         assert self.writer(at).claim(query, batch, facts={"other": 1}) == claim
         opened = self.writer(at).open(claim.version)
-        assert (answers(opened), set(opened)) == (then, ids)
+        assert (list_answers(opened), set(opened)) == (then, ids)
 
     @invariant()
     def all_is_as_in_one_matcher(self):
         if not hasattr(self, "lives"):
             return
-        live, model = self.lives[-1], fresh(self.model)
+        live, model = self.lives[-1], build_fresh(self.model)
         version, whole = live.version, live.open()
         assert len(live) == version.count == len(whole) == len(self.model)
         assert set(live) == set(self.model)
-        assert answers(whole) == answers(model)
+        assert list_answers(whole) == list_answers(model)
         assert needs_of(whole) == needs_of(model)
         apart = [open_version(self.folder, version, shard) for shard in range(self.shards)]
-        assert [len(one) for one in apart] == [shard["count"] for shard in version.shards]
-        assert sorted((pair for one in apart for pair in answers(one)[0]), key=str) == answers(model)[0]
-        for shard, one in enumerate(apart):
-            assert answers(one)[1] == answers(model)[1]
-            assert needs_of(one) == needs_of(model)
-            assert {shard_of(id, self.shards) for id in one} <= {shard}
+        assert [len(live) for live in apart] == [shard["count"] for shard in version.shards]
+        assert sorted((pair for live in apart for pair in list_answers(live)[0]), key=str) == list_answers(model)[0]
+        for shard, opened in enumerate(apart):
+            assert list_answers(opened)[1] == list_answers(model)[1]
+            assert needs_of(opened) == needs_of(model)
+            assert {compute_shard(id, self.shards) for id in opened} <= {shard}
 
     @invariant()
     def nothing_that_is_named_goes_and_nothing_else_stays(self):
         if not hasattr(self, "lives"):
             return
-        there = sorted(int(path.stem) for path in (self.folder / "versions").glob("*.json"))
-        newest = there[-1]
+        numbers = sorted(int(path.stem) for path in (self.folder / "versions").glob("*.json"))
+        newest = numbers[-1]
         wanted = {claim.version for mine in self.claimed.values() for claim, *_ in mine.values()}
-        assert wanted | set(range(max(1, newest - 2), newest + 1)) <= set(there)
-        assert data_files(self.folder) == named_files(self.folder)
+        assert wanted | set(range(max(1, newest - 2), newest + 1)) <= set(numbers)
+        assert list_data_files(self.folder) == list_named_files(self.folder)
 
 
 TestChanging = Changing.TestCase
@@ -253,42 +253,42 @@ def test_once_all_are_gone_ids_may_be_of_the_other_kind(tmp_path):
 # What is refused -----------------------------------------------------------------------------------
 
 
-def made(folder, **given):
-    live = td.Live(folder, **given)
+def build_live(folder, **keywords):
+    live = td.Live(folder, **keywords)
     live.add_many(START)
     return live
 
 
-def rewritten(live, **told):
+def rewritten(live, **changes):
     path = live.folder / "versions" / f"{live.version.number:08}.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **told}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
     return path
 
 
 def test_a_newer_format_is_refused_by_its_number(tmp_path):
-    live = made(tmp_path / "live")
+    live = build_live(tmp_path / "live")
     path = rewritten(live, format=versions.FORMAT + 1, tidings="99.0")
     for ask in (lambda: td.Live(live.folder), live.open, lambda: live.add("s", "a = 1"), lambda: live.claim("q", 1)):
         with pytest.raises(
             SnapshotError, match=r"has format 6 \(by tidings 99.0\); this version reads up to 5"
-        ) as told:
+        ) as caught:
             ask()
-        assert str(path) in str(told.value)
+        assert str(path) in str(caught.value)
 
 
 def test_a_version_that_is_altered_is_refused_by_name(tmp_path):
-    live = made(tmp_path / "live")
+    live = build_live(tmp_path / "live")
     path = rewritten(live, count=2)
-    with pytest.raises(SnapshotError, match="is altered: its checksum is another") as told:
+    with pytest.raises(SnapshotError, match="is altered: its checksum is another") as caught:
         live.open()
-    assert str(path) in str(told.value)
+    assert str(path) in str(caught.value)
     path.write_text("{")
     with pytest.raises(SnapshotError, match="cannot be read"):
         live.open()
 
 
 def test_an_old_version_that_cannot_be_read_does_not_stop_writers(tmp_path):
-    live = made(tmp_path / "live")
+    live = build_live(tmp_path / "live")
     live.claim("q", 1)
     rewritten(live, count=7)
     for number in range(4):
@@ -301,7 +301,7 @@ def test_an_old_version_that_cannot_be_read_does_not_stop_writers(tmp_path):
 
 
 def test_a_data_file_that_is_missing_or_altered_is_refused_by_name(tmp_path):
-    live = made(tmp_path / "live")
+    live = build_live(tmp_path / "live")
     path = next(live.folder.glob("segment-*.bin"))
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
@@ -314,18 +314,18 @@ def test_a_data_file_that_is_missing_or_altered_is_refused_by_name(tmp_path):
 
 
 def test_a_version_that_is_gone_is_named_and_so_are_those_that_are_there(tmp_path):
-    live = made(tmp_path / "live")
+    live = build_live(tmp_path / "live")
     with pytest.raises(SnapshotError, match=r"has no version 9 \(any more\): there are 1 to 2"):
         live.open(9)
 
 
 def test_a_matcher_opens_a_folder_of_versions_and_does_not_save_into_it(tmp_path):
-    live = made(tmp_path / "live", shards=3)
+    live = build_live(tmp_path / "live", shards=3)
     matcher = td.Matcher.open(live.folder, verify=True)
-    assert answers(matcher) == answers(fresh(START))
+    assert list_answers(matcher) == list_answers(build_fresh(START))
     with pytest.raises(SnapshotError, match="holds versions of subscriptions"):
         matcher.save(live.folder)
-    assert answers(live.open()) == answers(fresh(START))
+    assert list_answers(live.open()) == list_answers(build_fresh(START))
 
 
 def test_live_does_not_take_the_folder_of_a_snapshot(tmp_path):
@@ -334,7 +334,7 @@ def test_live_does_not_take_the_folder_of_a_snapshot(tmp_path):
     fresh_one.save(tmp_path / "snapshot")
     with pytest.raises(SnapshotError, match="is a snapshot"):
         td.Live(tmp_path / "snapshot")
-    assert answers(td.Matcher.open(tmp_path / "snapshot")) == answers(fresh(START))
+    assert list_answers(td.Matcher.open(tmp_path / "snapshot")) == list_answers(build_fresh(START))
     (tmp_path / "file").write_text("")
     with pytest.raises(SnapshotError, match="file"):
         td.Live(tmp_path / "file")
@@ -348,7 +348,7 @@ REGIONS = td.Regions.from_dict({"type": "Feature", "id": "centre", "geometry": S
 
 def test_what_a_folder_was_made_with_comes_back_and_is_not_changed(tmp_path):
     around = {"schema": SCHEMA, "ontology": ONTOLOGY, "regions": REGIONS, "now": NOW}
-    made(tmp_path / "live", shards=2, **around)
+    build_live(tmp_path / "live", shards=2, **around)
     again = td.Live(tmp_path / "live", shards=2, **around)
     assert set(again.open().match({"alpha": 1})) == {"s1", "s3"}
     assert td.Live(tmp_path / "live", now=datetime(NOW.year, NOW.month, NOW.day, NOW.hour, NOW.minute, tzinfo=UTC))
@@ -362,7 +362,7 @@ def test_what_a_folder_was_made_with_comes_back_and_is_not_changed(tmp_path):
 
 def test_a_moment_without_a_zone_is_the_same_when_it_is_opened_again(tmp_path):
     naive = datetime(2024, 5, 1)  # noqa: DTZ001 - what people write
-    made(tmp_path / "live", now=naive)
+    build_live(tmp_path / "live", now=naive)
     assert td.Live(tmp_path / "live", now=naive).open().now == td.Matcher(now=naive).now
 
 

@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from tests.unit.matcher.live.test_live import QUICK, START, answers, data_files, fresh, named_files
+from tests.unit.matcher.live.test_live import QUICK, START, build_fresh, list_answers, list_data_files, list_named_files
 
 import tidings as td
 from tidings.matcher.live import versions
@@ -28,22 +28,22 @@ class Steps:
     """Lets file operations through until the one at which the writer dies; `dead` lets none through after it."""
 
     def __init__(self, monkeypatch, last, *, dead, after):
-        self.last, self.dead, self.after, self.taken = last, dead, after, 0
+        self.last, self.dead, self.after, self.count = last, dead, after, 0
         for owner, name in (
             (Path, "replace"), (Path, "unlink"), (Path, "mkdir"), (Path, "open"), (os, "fsync"), (os, "link"),
         ):  # fmt: skip
-            monkeypatch.setattr(owner, name, self._guarded(getattr(owner, name), name))
+            monkeypatch.setattr(owner, name, self._guard_step(getattr(owner, name), name))
 
-    def _guarded(self, real, name):
-        def step(*given, **named):
-            if name == "open" and "wb" not in given:
-                return real(*given, **named)
-            self.taken += 1
-            if self.taken == self.last or (self.dead and self.taken > self.last):
-                if self.after and self.taken == self.last:
-                    real(*given, **named)
+    def _guard_step(self, real, name):
+        def step(*arguments, **named):
+            if name == "open" and "wb" not in arguments:
+                return real(*arguments, **named)
+            self.count += 1
+            if self.count == self.last or (self.dead and self.count > self.last):
+                if self.after and self.count == self.last:
+                    real(*arguments, **named)
                 raise Died
-            return real(*given, **named)
+            return real(*arguments, **named)
 
         return step
 
@@ -69,19 +69,19 @@ def test_whenever_a_writer_dies_the_version_before_stands_and_the_next_goes_on(q
                 pass
             else:
                 break
-        there = versions.newest(folder)
-        filters = START if there == before + 1 else {"s1": "a = 2", "s3": "a in [0 .. 3)", "s4": "b = 1"}
-        assert there - before in (1, 2)
-        assert answers(live.open()) == answers(fresh(filters))
-        assert answers(live.open(before + 1)) == answers(fresh(START))
+        newest = versions.find_newest(folder)
+        filters = START if newest == before + 1 else {"s1": "a = 2", "s3": "a in [0 .. 3)", "s4": "b = 1"}
+        assert newest - before in (1, 2)
+        assert list_answers(live.open()) == list_answers(build_fresh(filters))
+        assert list_answers(live.open(before + 1)) == list_answers(build_fresh(START))
         writer = td.Live(folder, tuning=tuning) if dead else live
         writer.add("s9", "b is null")
-        assert answers(writer.open()) == answers(fresh({**filters, "s9": "b is null"}))
+        assert list_answers(writer.open()) == list_answers(build_fresh({**filters, "s9": "b is null"}))
         for number in range(3):
             writer.add("s9", f"b = {number}")
-        assert data_files(folder) == named_files(folder)
+        assert list_data_files(folder) == list_named_files(folder)
         assert not [path.name for path in folder.rglob("*.tmp")]
-    assert steps.taken > 10  # the files, the version, what is removed
+    assert steps.count > 10  # the files, the version, what is removed
 
 
 def test_a_first_writer_that_dies_leaves_a_folder_that_the_next_makes(tmp_path, monkeypatch):

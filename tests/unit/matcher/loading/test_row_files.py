@@ -52,8 +52,8 @@ def standard_input(monkeypatch):
     return give
 
 
-def lines(given):
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in given)
+def lines(rows):
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 # JSON lines ------------------------------------------------------------------------------------
@@ -77,15 +77,15 @@ def test_lines_may_end_as_windows_ends_them(file):
 
 
 def test_rows_are_numbered_by_their_lines(file):
-    found = read(file('\n{"a": 1}\n   \n\n{"a": 2}\n'))
-    assert [(row.number, row.place) for row in found] == [(1, "line 2"), (4, "line 5")]
+    rows = read(file('\n{"a": 1}\n   \n\n{"a": 2}\n'))
+    assert [(row.number, row.place) for row in rows] == [(1, "line 2"), (4, "line 5")]
 
 
 def test_a_bad_line_is_a_row_with_a_problem_and_keeps_its_text(file):
-    found = read(file(b'{"a": 1}\nnope\n{"a": 2}\n'))
-    assert [row.values for row in found] == [{"a": 1}, None, {"a": 2}]
-    assert found[1].problem == "not JSON: Expecting value (column 1)"
-    assert found[1].raw == "nope"
+    rows = read(file(b'{"a": 1}\nnope\n{"a": 2}\n'))
+    assert [row.values for row in rows] == [{"a": 1}, None, {"a": 2}]
+    assert rows[1].problem == "not JSON: Expecting value (column 1)"
+    assert rows[1].raw == "nope"
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def test_a_line_that_is_too_long_is_a_row_with_a_problem_and_the_others_are_read
     for last in ("", "\n"):
         path.write_text(f'{{"a": 1}}\n{large}\n{{"a": 2}}\n{large}{last}')
         with RowFile(path, tuning=tuning) as file:
-            found = [row for batch in file for row in batch]
-        assert [row.values for row in found][::2] == [{"a": 1}, {"a": 2}]
+            rows = [row for batch in file for row in batch]
+        assert [row.values for row in rows][::2] == [{"a": 1}, {"a": 2}]
         if chunk == 300:
-            assert {row.problem for row in found[1::2]} == {f"a line of {len(large):,} bytes, and one may have 1,000"}
-            assert {row.raw for row in found[1::2]} == {large[:200]}
+            assert {row.problem for row in rows[1::2]} == {f"a line of {len(large):,} bytes, and one may have 1,000"}
+            assert {row.raw for row in rows[1::2]} == {large[:200]}
 
 
 def test_a_line_of_csv_that_is_too_long_ends_the_file(tmp_path):
@@ -151,8 +151,8 @@ def test_columns_are_those_of_csv_and_parquet_and_json_has_none(tmp_path):
         "a.jsonl": None,
     }.items():
         with RowFile(tmp_path / name) as file:
-            known = file.find_columns()
-            assert (None if known is None else list(known)) == columns
+            known_columns = file.find_columns()
+            assert (None if known_columns is None else list(known_columns)) == columns
             assert len([row for batch in file for row in batch]) == 1
 
 
@@ -172,8 +172,8 @@ def test_cells_are_text_under_the_names_of_the_header(file):
 
 
 def test_rows_of_csv_are_numbered_from_0_and_placed_by_line(file):
-    found = read(file('a,b\n"x\ny",1\n\n2,3\n', "rows.csv"))
-    assert [(row.number, row.place) for row in found] == [(0, "line 2"), (1, "line 5")]
+    rows = read(file('a,b\n"x\ny",1\n\n2,3\n', "rows.csv"))
+    assert [(row.number, row.place) for row in rows] == [(0, "line 2"), (1, "line 5")]
 
 
 def test_a_row_with_too_many_or_too_few_cells_is_bad(file):
@@ -208,10 +208,10 @@ def test_numbers_in_csv_are_read_as_the_filters_ask(file):
 
 
 def test_parquet_keeps_the_kinds_of_its_columns(tmp_path):
-    given = [{"id": 1, "at": datetime(2024, 7, 1, tzinfo=UTC), "tags": ["x"], "price": Decimal("1.50"), "o": {"p": 1}}]
-    pq.write_table(pa.Table.from_pylist(given), tmp_path / "rows.parquet")
+    rows = [{"id": 1, "at": datetime(2024, 7, 1, tzinfo=UTC), "tags": ["x"], "price": Decimal("1.50"), "o": {"p": 1}}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
     (row,) = read(tmp_path / "rows.parquet")
-    assert row.values == given[0]
+    assert row.values == rows[0]
     assert (row.number, row.place) == (0, "row 1")
     assert json.loads(row.raw)["price"] == "1.50"
 
@@ -297,8 +297,8 @@ def test_an_empty_file_has_no_rows(file):
 def test_a_batch_ends_where_the_pipe_has_no_more_to_give():
     reading, writing = os.pipe()
     with open(reading, "rb") as stream, open(writing, "wb", buffering=0) as out:
-        found = row_readers.Lines(stream, "pipe")
-        batches = row_readers.batch_rows(row_readers.parse_json_rows(found), found)
+        rows = row_readers.Lines(stream, "pipe")
+        batches = row_readers.batch_rows(row_readers.parse_json_rows(rows), rows)
         out.write(b'{"a": 1}\n{"a": 2}\n\n{"a"')  # the blank line must not hold the two rows back
         assert [row.values for row in next(batches)] == [{"a": 1}, {"a": 2}]
         out.write(b": 3}\n")
@@ -345,7 +345,7 @@ def load(matcher, path):
 
 
 def test_filters_come_in_any_notation(file):
-    given = [
+    rows = [
         {"id": "text", "filter": "a = 1"},
         {"id": "url", "filter": "a=1", "notation": "url"},
         {"id": "tree", "filter": {"attr": "a", "op": "=", "value": 1}, "note": "more is no harm"},
@@ -353,7 +353,7 @@ def test_filters_come_in_any_notation(file):
         {"id": "all", "filter": True},
     ]
     searches = td.Matcher()
-    done = load(searches, file(lines(given)))
+    done = load(searches, file(lines(rows)))
     assert (done.rows, done.refused, done.replaced) == (5, [], 0)
     assert set(searches.match({"a": 1})) == {"text", "url", "tree", "json", "all"}
 
@@ -367,10 +367,10 @@ def test_csv_holds_subscriptions_too(file):
 
 
 def test_refusals_name_the_line_and_the_id_and_keep_the_good_ones(file):
-    given = [{"id": "good", "filter": "a = 1"}, {"id": "bad", "filter": "a = "}, {"filter": "a = 1"}, {"id": []}, 5]
-    given.append({"id": [], "filter": "a = 1"})
+    rows = [{"id": "good", "filter": "a = 1"}, {"id": "bad", "filter": "a = "}, {"filter": "a = 1"}, {"id": []}, 5]
+    rows.append({"id": [], "filter": "a = 1"})
     searches = td.Matcher()
-    done = load(searches, file(lines(given)))
+    done = load(searches, file(lines(rows)))
     assert list(searches) == ["good"]
     assert [(refusal.place, refusal.id) for refusal in done.refused] == [
         ("line 2", "bad"),
@@ -386,8 +386,8 @@ def test_refusals_name_the_line_and_the_id_and_keep_the_good_ones(file):
 
 
 def test_refusals_of_one_id_name_each_line(file):
-    given = [{"id": "x", "filter": "a = "}, {"id": "x", "filter": "a = "}]
-    done = load(td.Matcher(), file(lines(given)))
+    rows = [{"id": "x", "filter": "a = "}, {"id": "x", "filter": "a = "}]
+    done = load(td.Matcher(), file(lines(rows)))
     assert [refusal.place for refusal in done.refused] == ["line 1", "line 2"]
 
 

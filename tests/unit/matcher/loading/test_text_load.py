@@ -44,10 +44,10 @@ def pieces(draw):
 written = st.lists(pieces(), min_size=1, max_size=4).map(" and ".join)
 
 
-def loaded(given, *, by_column):
+def load_texts(texts, *, by_column):
     """Return a matcher, what it refused, and by which way it was loaded."""
     matcher = td.Matcher()
-    table = pa.table({"id": [f"s{n}" for n in range(len(given))], "filter": pa.array(given, pa.string())})
+    table = pa.table({"id": [f"s{n}" for n in range(len(texts))], "filter": pa.array(texts, pa.string())})
     if by_column:
         load = text_load.build_text_load(table, matcher.admission, matcher.backend, bulk_rows=1)
         errors = [(table["id"][row].as_py(), problem) for row, problem in load.enter(keep_good=True)]
@@ -56,12 +56,12 @@ def loaded(given, *, by_column):
     return matcher, [(id, str(problem)) for id, problem in errors]
 
 
-def same(one, two):
-    assert one[1] == two[1]
-    assert sorted(one[0]) == sorted(two[0])
-    assert {id: render(one[0][id]) for id in one[0]} == {id: render(two[0][id]) for id in two[0]}
-    assert {id: one[0][id] for id in one[0]} == {id: two[0][id] for id in two[0]}
-    assert one[0].needs() == two[0].needs()
+def same(first, second):
+    assert first[1] == second[1]
+    assert sorted(first[0]) == sorted(second[0])
+    assert {id: render(first[0][id]) for id in first[0]} == {id: render(second[0][id]) for id in second[0]}
+    assert {id: first[0][id] for id in first[0]} == {id: second[0][id] for id in second[0]}
+    assert first[0].needs() == second[0].needs()
 
 
 def answer(matcher, event):
@@ -73,19 +73,19 @@ def answer(matcher, event):
 
 
 @given(st.lists(written, min_size=1, max_size=12))
-def test_text_by_columns_is_text_one_by_one(given):
-    one, two = loaded(given, by_column=True), loaded(given, by_column=False)
-    same(one, two)
+def test_text_by_columns_is_text_one_by_one(texts):
+    first, second = load_texts(texts, by_column=True), load_texts(texts, by_column=False)
+    same(first, second)
     values = [None, -7, 0, 1, 1.5, 5, 13, "x", "y z", "salt and pepper", [1, 7], ["x", 3]]
     for value in values:
         event = {"a": value, "b": 1, "price": value, "x9": value, "_y": "x", "kind": value}
-        assert answer(one[0], event) == answer(two[0], event)
+        assert answer(first[0], event) == answer(second[0], event)
 
 
 @given(cases())
 def test_filters_of_every_kind_go_in_the_same_way(case):
-    given = [render(tree) for tree in case.filters]
-    table = pa.table({"id": [str(n) for n in range(len(given))], "filter": pa.array(given, pa.string())})
+    texts = [render(tree) for tree in case.filters]
+    table = pa.table({"id": [str(n) for n in range(len(texts))], "filter": pa.array(texts, pa.string())})
     made = []
     for by_column in (True, False):
         matcher = td.Matcher(**case.world.keywords)
@@ -101,8 +101,8 @@ def test_filters_of_every_kind_go_in_the_same_way(case):
 
 
 def test_typical_searches_are_read_by_the_kernel():
-    given = ["make = 'ford' and price in [1000 .. 9000]", "fuel in ('gas', 'diesel')", "a<5", "year >= 2015.5"]
-    laid = lay_out(read_texts(pa.array(given)))
+    texts = ["make = 'ford' and price in [1000 .. 9000]", "fuel in ('gas', 'diesel')", "a<5", "year >= 2015.5"]
+    laid = lay_out(read_texts(pa.array(texts)))
     assert not laid.unparsed.any()
     assert laid.columns["price_from"].to_pylist() == [1000, None, None, None]
     assert laid.columns["fuel"].to_pylist() == [None, ["gas", "diesel"], None, None]
@@ -120,8 +120,8 @@ def test_what_is_not_plain_is_left_to_the_parser(text):
 
 
 def test_rows_whose_tests_stand_in_another_order_keep_their_text():
-    given = ["a = 1 and b = 2"] * 5 + ["b = 2 and a = 1"]
-    matcher, _ = loaded(given, by_column=True)
+    texts = ["a = 1 and b = 2"] * 5 + ["b = 2 and a = 1"]
+    matcher, _ = load_texts(texts, by_column=True)
     assert render(matcher["s5"]) == "b = 2 and a = 1"
     assert render(matcher["s0"]) == "a = 1 and b = 2"
 
@@ -147,12 +147,12 @@ def test_texts_that_begin_in_the_middle_of_a_buffer_are_read_there():
 
 def test_many_pairs_go_this_way_and_refusals_name_their_own_ids():
     ids = [f"s{n}" for n in range(text_load.MANY)]
-    given = [(id, "price < 5 and make = 'x'") for id in ids]
-    given[7], given[1999] = (ids[7], "price <"), (ids[1999], "price = 'low")
+    texts = [(id, "price < 5 and make = 'x'") for id in ids]
+    texts[7], texts[1999] = (ids[7], "price <"), (ids[1999], "price = 'low")
     matcher = td.Matcher()
-    errors = matcher.add_many(given, on_error="collect")
+    errors = matcher.add_many(texts, on_error="collect")
     assert [id for id, _ in errors] == ["s7", "s1999"]
     assert errors[0][0] is ids[7]
     assert len(matcher) == text_load.MANY - 2
     with pytest.raises(td.TidingsError, match=r"(?s)2 of 2000 subscriptions were refused.*`s7`.*`s1999`"):
-        td.Matcher().add_many(given)
+        td.Matcher().add_many(texts)

@@ -35,13 +35,13 @@ def manifest_in(folder):
     return json.loads((folder / "manifest.json").read_text())
 
 
-def named(folder):
+def list_named_files(folder):
     manifest = manifest_in(folder)
     entries = [*manifest["files"].values(), *manifest.get("segments", []), manifest.get("dead")]
     return {entry["name"] for entry in entries if entry} | {"manifest.json"}
 
 
-def found_in(folder):
+def list_files(folder):
     return {path.name for path in folder.iterdir()}
 
 
@@ -108,8 +108,8 @@ def test_snapshots_of_older_formats_mean_what_the_law_says_now(form):
     assert len(opened) > 20
     values = (1, 2, "2", "ford", "x", "6 GB", "1 km", True, None, [1, "ford"], {"b": 1}, [8.5, 47.4], "2024-06-01")
     events = [{name: value, "b": 2, "c": "7"} for name in ("a", "size", "name", "spot") for value in values]
-    found, expected = opened.match_many(events), again.match_many(events)
-    assert [sorted(ids) for ids in found.by_event()] == [sorted(ids) for ids in expected.by_event()]
+    matches, expected = opened.match_many(events), again.match_many(events)
+    assert [sorted(ids) for ids in matches.by_event()] == [sorted(ids) for ids in expected.by_event()]
     assert opened.needs().keys() == again.needs().keys()
     for id in list(opened):
         opened.remove(id)
@@ -154,11 +154,11 @@ def test_saving_again_replaces_and_leaves_nothing_behind(saved):
     searches.remove("s1")
     searches.save(saved)
     assert list(td.Matcher.open(saved)) == ["s2"]
-    assert found_in(saved) == named(saved)
+    assert list_files(saved) == list_named_files(saved)
     searches.remove("s2")
     searches.save(saved)
     assert len(td.Matcher.open(saved)) == 0
-    assert found_in(saved) == named(saved)
+    assert list_files(saved) == list_named_files(saved)
 
 
 def test_a_removal_rewrites_nothing_but_the_dead(tmp_path):
@@ -174,13 +174,13 @@ def test_a_removal_rewrites_nothing_but_the_dead(tmp_path):
         assert [entry["name"] for entry in manifest_in(tmp_path)["segments"]] == [segment]
         assert (tmp_path / segment).stat().st_mtime_ns == before.st_mtime_ns
         assert len(td.Matcher.open(tmp_path, verify=True)) == 199
-        assert found_in(tmp_path) == named(tmp_path)
+        assert list_files(tmp_path) == list_named_files(tmp_path)
 
 
 def test_an_opened_matcher_can_be_saved_elsewhere(saved, tmp_path):
     opened = td.Matcher.open(saved)
     opened.save(tmp_path / "other")
-    assert found_in(tmp_path / "other") == found_in(saved)
+    assert list_files(tmp_path / "other") == list_files(saved)
     other = td.Matcher.open(tmp_path / "other", verify=True)
     assert {id: other[id] for id in other} == {id: opened[id] for id in opened}
 
@@ -191,7 +191,7 @@ def test_a_reader_keeps_the_files_it_has_mapped(saved):
     writer.remove_many(["s1", "s2"])
     writer.add("s9", "a = 9")
     writer.save(saved)
-    assert found_in(saved) == named(saved)
+    assert list_files(saved) == list_named_files(saved)
     assert sorted(reader.match({"a": 1, "t": "2023-12-31"})) == ["s1", "s2"]
     assert reader["s2"] == td.parse("age(t) < 7 days or not (a in [1 .. 5))")
     assert td.Matcher.open(saved).match({"a": 9, "t": "2000-01-01"}) == ["s9"]
@@ -231,7 +231,7 @@ def test_readers_see_the_old_or_the_new_while_others_save(tmp_path):
     for thread in readers:
         thread.join()
     assert not problems
-    assert found_in(folder) == named(folder)
+    assert list_files(folder) == list_named_files(folder)
 
 
 def test_another_process_opens_it(saved):
@@ -255,7 +255,7 @@ def test_other_matchers_are_kept_as_their_filters(tmp_path):
     engine.add("s2", "a = 1")
     engine.save(tmp_path)
     assert td.Matcher.open(tmp_path).match({"a": 1}) == ["s2"]
-    assert found_in(tmp_path) == named(tmp_path)
+    assert list_files(tmp_path) == list_named_files(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["brute", ENGINE])
@@ -271,7 +271,7 @@ def test_format_1_is_still_read(tmp_path, kind):
     opened.save(tmp_path)
     assert manifest_in(tmp_path)["format"] == (4 if kind == ENGINE else 1)
     assert td.Matcher.open(tmp_path).match({"a": 7}) == ["s2"]
-    assert found_in(tmp_path) == named(tmp_path)
+    assert list_files(tmp_path) == list_named_files(tmp_path)
 
 
 # Pickles -------------------------------------------------------------------------------------------

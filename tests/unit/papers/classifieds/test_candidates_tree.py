@@ -19,7 +19,7 @@ from tidings.testing.strategies import cases
 KIND = "candidates-tree"
 
 
-def filled(filters, kind=KIND, **keywords):
+def fill_matcher(filters, kind=KIND, **keywords):
     matcher = td.Matcher(kind, **keywords)
     matcher.add_many(filters.items())
     return matcher
@@ -35,27 +35,29 @@ def candidates(matcher, event):
     return sorted(inside(matcher).path_rows.owners.get_owner(row) for row in rows.tolist())
 
 
-def padded(filters, **more):
+def pad_filters(filters, **more):
     """Enough filters for names to be chosen: `make` most often, then `model`."""
     often = {f"pad{at}": f"make = 'other{at % 5}' and model = 'm{at}'" for at in range(4 * MIN_PATHS)}
     return {**often, **{f"more{at}": f"make = 'o' and price < {at}" for at in range(5)}, **filters, **more}
 
 
 def test_the_most_frequent_fixed_names_make_the_tree():
-    matcher = filled(padded({f"p{at}": f"price < {at} and age > 1" for at in range(5 * MIN_PATHS)}))
+    matcher = fill_matcher(pad_filters({f"p{at}": f"price < {at} and age > 1" for at in range(5 * MIN_PATHS)}))
     assert matcher.explain().to_dict()["names in the tree"] == ["make as text", "model as text"][:TREE_NAMES]
 
 
 def test_more_names_make_the_tree_where_two_reach_too_few():
     filters = {at: f"n{at % 10} = {at} and n{(at + 1) % 10} = 1" for at in range(20 * MIN_PATHS)}
-    matcher = filled(filters)
+    matcher = fill_matcher(filters)
     assert TREE_NAMES < len(matcher.explain().to_dict()["names in the tree"]) < 10
     assert candidates(matcher, {}) == []
     assert matcher.match({"n3": 43, "n4": 1}) == [43]
 
 
 def test_a_price_is_no_business_of_the_tree():
-    matcher = filled(padded({"a": "make = 'ford' and price < 1", "b": "make = 'ford' and price > 5", "c": "price = 9"}))
+    matcher = fill_matcher(
+        pad_filters({"a": "make = 'ford' and price < 1", "b": "make = 'ford' and price > 5", "c": "price = 9"})
+    )
     assert candidates(matcher, {"make": "ford", "price": 7}) == ["a", "b", "c"]
     assert matcher.match({"make": "ford", "price": 7}) == ["b"]
 
@@ -63,21 +65,21 @@ def test_a_price_is_no_business_of_the_tree():
 def test_what_no_tree_can_hold_is_a_candidate_at_the_root():
     wide = " and ".join(f"(a{at} = 1 or b{at} = 1)" for at in range(11))
     filters = {"not": "not make = 'ford'", "wide": wide, "compare": "price < cost", "true": "true", "false": "false"}
-    matcher = filled(padded(filters))
+    matcher = fill_matcher(pad_filters(filters))
     assert candidates(matcher, {}) == ["compare", "not", "true", "wide"]
     assert sorted(matcher.match({"make": "opel", "price": 1, "cost": 2})) == ["compare", "not", "true"]
     assert sorted(matcher.match({f"a{at}": 1 for at in range(11)})) == ["not", "true", "wide"]
 
 
 def test_an_or_has_a_path_for_each_of_its_conjunctions_and_comes_once():
-    matcher = filled(padded({"or": "make = 'ford' or make = 'opel' and model = 'astra'"}))
+    matcher = fill_matcher(pad_filters({"or": "make = 'ford' or make = 'opel' and model = 'astra'"}))
     assert candidates(matcher, {"make": ["ford", "opel"], "model": "astra"}) == ["or", "or"]
     assert matcher.match({"make": ["ford", "opel"], "model": "astra"}) == ["or"]
     assert candidates(matcher, {"make": "opel"}) == []
 
 
 def test_a_second_test_of_a_name_is_left_to_the_revision():
-    matcher = filled(padded({"two": "make = 'ford' and make = 'opel'"}))
+    matcher = fill_matcher(pad_filters({"two": "make = 'ford' and make = 'opel'"}))
     assert candidates(matcher, {"make": "ford"}) == ["two"]
     assert [matcher.match({"make": value}) for value in ("ford", ["ford", "opel"])] == [[], ["two"]]
 
@@ -91,7 +93,7 @@ def test_numbers_are_exact_in_the_revision(value):
     if value is True:
         filters = {0: "a = true", 1: "a in (true, false)", 2: "a != true"}
     event = {"a": value}
-    assert set(filled(filters).match(event)) == set(filled(filters, "brute").match(event))
+    assert set(fill_matcher(filters).match(event)) == set(fill_matcher(filters, "brute").match(event))
 
 
 PLACES = [(179, 5), (-179, 5), (-179, 11), (0, 5), [(179, 50), (0, 5)], [(-179, 5), (0, 0)], None]
@@ -105,11 +107,15 @@ def test_the_bounds_of_an_area_rule_out_nothing_that_it_holds(place):
         3: "not spot within POLYGON((170 0, 190 0, 190 10, 170 10, 170 0))",
         4: "all(spot) within POLYGON((-180 -90, 180 -90, 180 90, -180 90, -180 -90))",
     }
-    assert set(filled(filters).match({"spot": place})) == set(filled(filters, "brute").match({"spot": place}))
+    assert set(fill_matcher(filters).match({"spot": place})) == set(
+        fill_matcher(filters, "brute").match({"spot": place})
+    )
 
 
 def test_everything_goes_when_everyone_leaves():
-    matcher = filled(padded({"or": "a = 1 or color in ('red', 'blue') and spot within POLYGON((1 1, 2 1, 2 2, 1 1))"}))
+    matcher = fill_matcher(
+        pad_filters({"or": "a = 1 or color in ('red', 'blue') and spot within POLYGON((1 1, 2 1, 2 2, 1 1))"})
+    )
     for id in list(matcher)[:-1]:
         matcher.remove(id)
     algorithm = inside(matcher)
@@ -124,7 +130,7 @@ def test_everything_goes_when_everyone_leaves():
 
 
 def test_rows_that_went_leave_their_room_to_those_that_come():
-    matcher = filled({at: f"a < {at} and b = 'x{at}'" for at in range(50)})
+    matcher = fill_matcher({at: f"a < {at} and b = 'x{at}'" for at in range(50)})
     revision = inside(matcher).revision
     used = revision.blocks.length
     for at in range(50):
@@ -148,8 +154,8 @@ def test_it_agrees_with_brute_however_many_names_make_the_tree(case, names):
             wanted = brute.match(event)
         except td.BadEvent:
             continue
-        found = matcher.match(event)
-        assert (len(found), set(found)) == (len(wanted), set(wanted))
+        matches = matcher.match(event)
+        assert (len(matches), set(matches)) == (len(wanted), set(wanted))
 
 
 def test_it_agrees_with_the_engine_on_the_classifieds():
@@ -166,7 +172,7 @@ def test_it_agrees_with_the_engine_on_the_classifieds():
 
 @pytest.mark.parametrize("kind", [KIND, "filter-tree"])
 def test_events_descend_while_filters_come_and_go(kind):
-    matcher = filled({at: f"a = {at % 7} and b < {at}" for at in range(200)}, kind)
+    matcher = fill_matcher({at: f"a = {at % 7} and b < {at}" for at in range(200)}, kind)
     wanted, event, wrong, over = set(range(3, 200, 7)), {"a": 3, "b": -1}, [], threading.Event()
 
     def read():
@@ -190,10 +196,10 @@ def test_the_kernel_takes_any_of_the_ways_and_all_of_the_tests():
     entries = np.array([[-1.0, 1, 1], [0, 5, 6], [1, 0, 9]])
     rows = np.array([0, 1, 2], np.int32)
 
-    def kept(first, second):
+    def keep_rows(first, second):
         bounds = np.array([[0, len(first)], [len(first), len(first) + len(second)]])
         return revise(rows, spans, entries, bounds, np.array([*first, *second], np.float64)).tolist()
 
-    assert kept([1], [3]) == [0, 1, 2]
-    assert kept([4, 6], []) == [1, 2]
-    assert kept([2], [3]) == [1]
+    assert keep_rows([1], [3]) == [0, 1, 2]
+    assert keep_rows([4, 6], []) == [1, 2]
+    assert keep_rows([2], [3]) == [1]

@@ -35,10 +35,10 @@ def holds(interval, value):
 
 
 @given(INTERVALS, INTERVALS)
-def test_two_intervals_meet_in_what_both_hold(one, other):
-    met = one.intersect(other)
+def test_two_intervals_meet_in_what_both_hold(first, second):
+    met = first.intersect(second)
     for value in POINTS:
-        assert holds(met, value) == (holds(one, value) and holds(other, value))
+        assert holds(met, value) == (holds(first, value) and holds(second, value))
 
 
 def boxes(text):
@@ -154,8 +154,8 @@ def test_a_table_has_what_was_added_and_not_discarded(steps):
             for name, column in table.columns.items():
                 cell = box.get(name)
                 expected = (-INFINITY, INFINITY, 0) if cell is None else (cell.low, cell.high, cell.ends | WANTED)
-                found = table.lows[column, row], table.highs[column, row], table.ends[column, row]
-                assert found == expected
+                ends = table.lows[column, row], table.highs[column, row], table.ends[column, row]
+                assert ends == expected
 
 
 def test_a_table_that_would_be_too_large_is_refused_and_left_as_it_was():

@@ -127,7 +127,7 @@ def events(draw):
     return event
 
 
-def matcher(kind):
+def build_matcher(kind):
     return td.Matcher(kind, ontology=ONTOLOGY, now=NOW)
 
 
@@ -141,7 +141,7 @@ def steps(draw):
 
 def check_steps(kind, done, seen):
     """After each step the matcher and brute force give the same answers, one by one and together."""
-    ours, law = matcher(kind), matcher("brute")
+    ours, law = build_matcher(kind), build_matcher("brute")
     for step in done:
         for each in (ours, law):
             if isinstance(step, dict):
@@ -156,12 +156,12 @@ def check_steps(kind, done, seen):
     return ours
 
 
-def answers(kind, texts, event):
+def list_answers(kind, texts, event):
     """The answers to one event of filters in text, by brute force and by a matcher: they must agree."""
-    found = []
+    ids = []
     for each in ("brute", kind):
-        made = matcher(each)
+        made = build_matcher(each)
         made.add_many(texts.items())
-        found.append(sorted(made.match(event)))
-    assert found[0] == found[1]
-    return found[1]
+        ids.append(sorted(made.match(event)))
+    assert ids[0] == ids[1]
+    return ids[1]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.unit.papers.ctps.concept_worlds import ONTOLOGY, answers, check_steps, events, matcher, steps
+from tests.unit.papers.ctps.concept_worlds import ONTOLOGY, build_matcher, check_steps, events, list_answers, steps
 
 from tidings.bench.workloads import workload
 from tidings.errors import Unsupported
@@ -22,13 +22,13 @@ def test_every_step_leaves_the_answers_of_the_law(done, seen):
 
 def test_names_and_values_are_found_below_what_is_asked():
     filters = {"a": "contact = 'x'", "b": "call = 'x'", "c": "item is a 'computer'", "d": "item = 'computer'"}
-    assert answers("ops", filters, {"email": "x", "item": ["phablet", "toy"]}) == ["a", "c"]
-    assert answers("ops", {"a": "email = 'y'"}, {"email": "x", "call": "y"}) == []
+    assert list_answers("ops", filters, {"email": "x", "item": ["phablet", "toy"]}) == ["a", "c"]
+    assert list_answers("ops", {"a": "email = 'y'"}, {"email": "x", "call": "y"}) == []
 
 
 def test_what_it_has_not_is_refused_by_name():
     with pytest.raises(Unsupported, match=r"td\.Matcher") as caught:
-        matcher("ops").add("s", "email starts with 'x'")
+        build_matcher("ops").add("s", "email starts with 'x'")
     assert caught.value.kind == "ops"
 
 
@@ -36,13 +36,13 @@ def test_what_it_has_not_is_refused_by_name():
 def test_the_papers_workload_has_the_answers_of_brute_force(height):
     work = workload(f"concepts:height={height}")
     subscriptions, seen = list(work.pairs(300, 3)), work.event_rows(20, 3)
-    found = []
+    ids = []
     for kind in ("brute", "ops"):
         made = work.matcher(kind)
         made.add_many(subscriptions)
         made.remove_many([id for id, _ in subscriptions[100:150]])
-        found.append([sorted(ids) for ids in made.match_many(seen).by_event()])
-    assert found[0] == found[1]
+        ids.append([sorted(ids) for ids in made.match_many(seen).by_event()])
+    assert ids[0] == ids[1]
 
 
 def test_an_index_of_possible_edges_beyond_the_limit_is_refused():

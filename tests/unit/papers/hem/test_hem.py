@@ -17,7 +17,7 @@ from tidings.papers.hem.range_table import RangeTable
 rates = st.lists(st.integers(0, 100).map(lambda share: share / 100), min_size=1, max_size=6)
 
 
-def planned(choose, theta):
+def plan_order(choose, theta):
     order, methods = np.zeros(len(theta), np.int64), np.zeros(len(theta), np.int64)
     choose(np.array(theta), order, methods)
     return order.tolist(), methods.tolist()
@@ -34,7 +34,7 @@ def cost(theta, order, methods):
 
 @given(rates)
 def test_algorithm_4_goes_by_rate_and_turns_to_the_direct_method_once(theta):
-    order, methods = planned(kernels.plan_near_optimal, theta)
+    order, methods = plan_order(kernels.plan_near_optimal, theta)
     assert sorted(order) == list(range(len(theta)))
     assert [theta[m] for m in order] == sorted(theta, reverse=True)
     assert methods == sorted(methods)
@@ -49,14 +49,14 @@ def test_algorithm_4_goes_by_rate_and_turns_to_the_direct_method_once(theta):
 def test_what_is_left_is_held_to_the_share_that_fails():
     """4.3.3 compares with the "matching rate", line 8 of Algorithm 4 with theta: the cost of the triangles is theta."""
     theta = [0.6, 0.3]  # 0.4 are left: more than fail on the second attribute (0.3), fewer than match (0.7)
-    order, methods = planned(kernels.plan_near_optimal, theta)
+    order, methods = plan_order(kernels.plan_near_optimal, theta)
     assert methods == [kernels.TRIANGLE, kernels.TRIANGLE]
     assert cost(theta, order, methods) < cost(theta, order, [kernels.TRIANGLE, kernels.DIRECT])
 
 
 @given(rates)
 def test_the_optimal_plan_is_the_best_that_the_observations_allow(theta):
-    found = cost(theta, *planned(kernels.plan_optimal, theta))
+    best = cost(theta, *plan_order(kernels.plan_optimal, theta))
     plans = (
         (order, methods)
         for order in permutations(range(len(theta)))
@@ -64,11 +64,11 @@ def test_the_optimal_plan_is_the_best_that_the_observations_allow(theta):
         if methods[0] == kernels.TRIANGLE and list(methods) == sorted(methods)
     )
     if len(theta) <= 5:
-        assert found == pytest.approx(min(cost(theta, order, methods) for order, methods in plans))
-    assert found <= cost(theta, *planned(kernels.plan_near_optimal, theta)) + 1e-9
+        assert best == pytest.approx(min(cost(theta, order, methods) for order, methods in plans))
+    assert best <= cost(theta, *plan_order(kernels.plan_near_optimal, theta)) + 1e-9
 
 
-def filled(count=3000, *, m=3, delta=0.3, seed=1, **options):
+def fill_matcher(count=3000, *, m=3, delta=0.3, seed=1, **options):
     rng = np.random.default_rng(seed)
     lows = rng.integers(0, round((1 - delta) * 1000), (m, count)) / 1000
     table = RangeTable.from_ends(lows, lows + delta, rng.integers(0, 4, (m, count)).astype(np.uint8))
@@ -90,22 +90,22 @@ def inside(table, m, row, value):
 
 @pytest.mark.parametrize("options", [{}, {"candidates": "linked"}, {"plan": "optimal"}])
 def test_every_variant_finds_what_a_scan_finds(options):
-    hem, table, rng = filled(**options)
+    hem, table, rng = fill_matcher(**options)
     for event in rng.integers(-50, 1050, (20, 3)) / 1000:
         assert sorted(hem.match(table, event).tolist()) == scan(table, event)
 
 
 def test_every_plan_gives_the_same_answer():
-    hem, table, _ = filled(300)
+    hem, table, _ = fill_matcher(300)
     event = np.array([0.3, 0.5, 0.71])
     for order in permutations(range(3)):
         for methods in product((kernels.TRIANGLE, kernels.DIRECT), repeat=3):
-            found = hem.run(table, event, kernels.MatchPlan(hem.event_plan.theta, np.array(order), np.array(methods)))
-            assert sorted(found.tolist()) == scan(table, event)
+            rows = hem.run(table, event, kernels.MatchPlan(hem.event_plan.theta, np.array(order), np.array(methods)))
+            assert sorted(rows.tolist()) == scan(table, event)
 
 
 def test_the_rate_of_an_event_follows_rows_that_come_and_go():
-    hem, table, _ = filled(4000, m=1, delta=0.5)
+    hem, table, _ = fill_matcher(4000, m=1, delta=0.5)
     event = np.array([0.1])
     hem.plan(event)
     share = 1 - len(scan(table, event)) / 4000
@@ -120,7 +120,7 @@ def test_the_rate_of_an_event_follows_rows_that_come_and_go():
 
 @pytest.mark.parametrize("candidates", ["linked", "array"])
 def test_both_forms_of_the_candidates_follow_rows_that_come_and_go(candidates):
-    hem, table, rng = filled(1500, candidates=candidates)
+    hem, table, rng = fill_matcher(1500, candidates=candidates)
     gone = rng.permutation(1500)[:700].astype(np.int32)
     events = rng.integers(-50, 1050, (8, 3)) / 1000
     events[0, 1] = np.nan  # absent
@@ -148,7 +148,7 @@ def test_the_cell_of_a_range_uses_the_whole_grid():
 
 def test_algorithm_1_ends_where_a_row_of_the_triangle_ends():
     """Line 17 runs to column 2 tau - i of row i, which is one past the row's last cell: it is not to be visited."""
-    hem, _, _ = filled(10, m=1)
+    hem, _, _ = fill_matcher(10, m=1)
     sizes = np.ones_like(hem.lists.sizes)
     for row in range(kernels.TAU):
         begin = row * 2 * kernels.TAU
@@ -161,7 +161,7 @@ def test_algorithm_1_ends_where_a_row_of_the_triangle_ends():
 
 
 def test_no_cell_lies_outside_the_triangle():
-    hem, _, _ = filled(5000, m=1, delta=0.01)
+    hem, _, _ = fill_matcher(5000, m=1, delta=0.01)
     for number in np.flatnonzero(hem.lists.sizes).tolist():
         row, column = divmod(number, 2 * kernels.TAU)
         assert row <= column <= 2 * kernels.TAU - 1 - row
@@ -191,6 +191,6 @@ def test_values_outside_the_domain_seen_so_far_are_found():
 def test_explain_shows_the_grid():
     matcher = td.Matcher("hem")
     matcher.add("s", "a < 5 and b in [1 .. 2]")
-    said = matcher.explain().to_dict()
-    assert "80 x 160" in str(said)
+    plan = matcher.explain().to_dict()
+    assert "80 x 160" in str(plan)
     assert "hem" in ALGORITHMS

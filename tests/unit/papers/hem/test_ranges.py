@@ -62,9 +62,9 @@ FILTERS = st.one_of(
 )
 
 
-def between(one, other, low_open, high_open):
+def between(start, end, low_open, high_open):
     """Return the range between two values; a single one is closed, since an empty range is no value."""
-    return Range(min(one, other), max(one, other), low_open and one != other, high_open and one != other)
+    return Range(min(start, end), max(start, end), low_open and start != end, high_open and start != end)
 
 
 VALUES = st.one_of(
@@ -84,9 +84,9 @@ def pair(kind):
 
 
 def answer(matcher, event):
-    found = matcher.match(event)
-    assert len(found) == len(set(found))
-    return set(found)
+    matches = matcher.match(event)
+    assert len(matches) == len(set(matches))
+    return set(matches)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -193,7 +193,7 @@ def hem_table(n=2_000, m=5, delta=0.3, seed=0):
     return RangeTable.from_ends(low / 4096, (low + round(4096 * delta)) / 4096, ends)
 
 
-def scanned(table, vector):
+def scan_rows(table, vector):
     """Return the rows that hold the vector, by looking at all of them."""
     value = vector[:, None]
     above = (table.lows < value) | ((table.lows == value) & (table.ends & 1 == 0))
@@ -209,20 +209,20 @@ def test_a_core_finds_what_a_scan_finds_before_and_after_deleting_half(kind, del
     rng = np.random.default_rng(1)
     vectors = rng.integers(0, 4096, (40, 5), endpoint=True) / 4096
     for vector in vectors:
-        assert sorted(core.match(table, vector).tolist()) == scanned(table, vector)
+        assert sorted(core.match(table, vector).tolist()) == scan_rows(table, vector)
     gone = rng.permutation(2_000)[:1_000].astype(np.int32)
     for begin in range(0, 1_000, 50):
         core.delete(table, gone[begin : begin + 50])
         table.alive[gone[begin : begin + 50]] = False
         table.count -= 50
     for vector in vectors:
-        assert sorted(core.match(table, vector).tolist()) == scanned(table, vector)
+        assert sorted(core.match(table, vector).tolist()) == scan_rows(table, vector)
     for row in gone[:500]:  # one by one, into lists that are there
         table.alive[row] = True
         table.count += 1
         core.insert(table, np.array([row], np.int32))
     for vector in vectors:
-        assert sorted(core.match(table, vector).tolist()) == scanned(table, vector)
+        assert sorted(core.match(table, vector).tolist()) == scan_rows(table, vector)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -241,7 +241,7 @@ def test_a_core_that_was_emptied_is_filled_again_one_by_one(kind):
         table.alive[row], table.count = True, table.count + 1
         core.insert(table, np.array([row], np.int32))
     for vector in np.random.default_rng(6).integers(0, 4096, (20, 5), endpoint=True) / 4096:
-        assert sorted(core.match(table, vector).tolist()) == scanned(table, vector)
+        assert sorted(core.match(table, vector).tolist()) == scan_rows(table, vector)
 
 
 BORDERS = [cell / parts for parts in (4, 32, 80, 3000, 4096) for cell in (1, 3, parts - 1)]
@@ -294,10 +294,10 @@ def test_tama_as_printed_loses_nothing_and_adds_what_ends_in_the_cell_of_the_val
         core.insert(table, np.arange(3_000, dtype=np.int32))
     more = 0
     for vector in vectors:
-        held = scanned(table, vector)
-        assert sorted(exact.match(table, vector).tolist()) == held
-        assert set(held) <= set(printed.match(table, vector).tolist())
-        more += len(printed.match(table, vector)) - len(held)
+        rows = scan_rows(table, vector)
+        assert sorted(exact.match(table, vector).tolist()) == rows
+        assert set(rows) <= set(printed.match(table, vector).tolist())
+        more += len(printed.match(table, vector)) - len(rows)
     assert more > 0
 
 
@@ -308,11 +308,11 @@ def test_htree_keeps_within_its_memory_and_stays_right():
         core.insert(table, np.arange(2_000, dtype=np.int32))
     assert small.explain(table)["entries"] < 12_000 < large.explain(table)["entries"]
     for vector in np.random.default_rng(3).random((20, 5)):
-        assert sorted(small.match(table, vector).tolist()) == scanned(table, vector)
+        assert sorted(small.match(table, vector).tolist()) == scan_rows(table, vector)
     small.delete(table, np.arange(0, 2_000, 2, dtype=np.int32))
     table.alive[::2] = False
     for vector in np.random.default_rng(3).random((20, 5)):
-        assert sorted(small.match(table, vector).tolist()) == scanned(table, vector)
+        assert sorted(small.match(table, vector).tolist()) == scan_rows(table, vector)
 
 
 def test_htree_indexes_the_attributes_that_tell_rows_apart():

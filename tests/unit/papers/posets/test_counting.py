@@ -88,7 +88,7 @@ def readings_of(filters, events):
     return [reader.read(event, NOW) for event in events], Setting(ontology, NOW)
 
 
-def found(algorithm, filters, events):
+def find_ids(algorithm, filters, events):
     """Return the ids that each event finds; each comes once, and one event at a time gives the same."""
     readings, setting = readings_of(filters, events)
     many = algorithm.match_many(readings, setting)
@@ -104,21 +104,21 @@ def found(algorithm, filters, events):
 def test_counting_agrees_with_brute_force_whatever_comes_and_goes(access, waiting, steps, events):
     counting, brute = Counting(access=access, max_waiting=waiting), Brute()
     filters = [tree for _, tree in steps if tree is not None]
-    held = set()
+    present_ids = set()
     for id, tree in steps:
         if tree is not None:
-            for one in (counting, brute):
-                one.add_many([(id, one.compile_filter(tree))])
-            held.add(id)
-        elif id in held:
+            for algorithm in (counting, brute):
+                algorithm.add_many([(id, algorithm.compile_filter(tree))])
+            present_ids.add(id)
+        elif id in present_ids:
             counting.remove(id)
             brute.remove(id)
-            held.discard(id)
-        assert found(counting, filters, events) == found(brute, filters, events)
+            present_ids.discard(id)
+        assert find_ids(counting, filters, events) == find_ids(brute, filters, events)
         check(counting.range_index)
-    for id in held:
+    for id in present_ids:
         counting.remove(id)
-    assert found(counting, filters, events) == [set()] * len(events)
+    assert find_ids(counting, filters, events) == [set()] * len(events)
     left = counting.explain()
     assert (left["rows"], left["distinct predicates"], left["ranges"]["waiting"]) == (0, 0, 0)
     tables = (counting.attributes, counting.deferred, counting.predicates.tables)
@@ -197,7 +197,7 @@ def test_a_filter_too_large_for_a_normal_form_is_one_predicate():
     counting = Counting()
     counting.add_many([("large", counting.compile_filter(large))])
     event = {f"{'ab'[at % 2]}{at}": 1 for at in range(12)}
-    assert found(counting, [large], [event, {"a1": 1}]) == [{"large"}, set()]
+    assert find_ids(counting, [large], [event, {"a1": 1}]) == [{"large"}, set()]
 
 
 def test_a_row_of_very_many_predicates_counts_some_and_asks_the_rest():
@@ -206,7 +206,7 @@ def test_a_row_of_very_many_predicates_counts_some_and_asks_the_rest():
         counting = Counting(access=access)
         counting.add_many([("wide", counting.compile_filter(wide))])
         event = {f"a{at}": at for at in range(MAX_LOOKED_UP + 60)}
-        assert found(counting, [wide], [event, {**event, "a259": 0}, {**event, "a3": 0}]) == [{"wide"}, set(), set()]
+        assert find_ids(counting, [wide], [event, {**event, "a259": 0}, {**event, "a3": 0}]) == [{"wide"}, set(), set()]
 
 
 def test_true_false_and_empty_ranges():
@@ -215,7 +215,7 @@ def test_true_false_and_empty_ranges():
     counting = Counting()
     trees = [TRUE, FALSE, nothing, Not(nothing), Or((nothing, Test("a", Is(2))))]
     counting.add_many((at, counting.compile_filter(tree)) for at, tree in enumerate(trees))
-    assert found(counting, trees, [{"a": 2}, {}]) == [{0, 3, 4}, {0, 3}]
+    assert find_ids(counting, trees, [{"a": 2}, {}]) == [{0, 3, 4}, {0, 3}]
 
 
 def test_counters_are_cleared_before_they_overflow():
@@ -232,15 +232,15 @@ def test_counters_are_cleared_before_they_overflow():
 def test_a_million_is_not_needed_to_build_the_tree():
     counting, brute = Counting(), Brute()
     trees = [Test("a", Range(at % 97, at % 97 + at % 13)) for at in range(3000)]
-    for one in (counting, brute):
-        one.add_many((at, one.compile_filter(tree)) for at, tree in enumerate(trees))
+    for algorithm in (counting, brute):
+        algorithm.add_many((at, algorithm.compile_filter(tree)) for at, tree in enumerate(trees))
     events = [{"a": 50}, {"a": [3, 60.5]}, {"a": td.Range(10, 12)}, {"a": [td.Range(1, 2), td.Range(2, 90), 4]}]
-    assert found(counting, trees, events) == found(brute, trees, events)
+    assert find_ids(counting, trees, events) == find_ids(brute, trees, events)
     assert counting.explain()["ranges"] == {"in the tree": 3000, "waiting": 0}
     for at in range(0, 3000, 3):
         counting.remove(at)
         brute.remove(at)
-    assert found(counting, trees, events) == found(brute, trees, events)
+    assert find_ids(counting, trees, events) == find_ids(brute, trees, events)
     check(counting.range_index)
 
 
@@ -249,10 +249,10 @@ def test_the_tree_of_one_attribute_does_not_reach_into_the_next(ends):
     counting, brute = Counting(max_waiting=0), Brute()
     names = "abc"
     trees = [Test(name, Range(at, at + 1 + at % 3)) for name in names for at in range(ends)]
-    for one in (counting, brute):
-        one.add_many((at, one.compile_filter(tree)) for at, tree in enumerate(trees))
+    for algorithm in (counting, brute):
+        algorithm.add_many((at, algorithm.compile_filter(tree)) for at, tree in enumerate(trees))
     events = [dict.fromkeys(names, at / 2) for at in range(-1, 2 * ends + 9)]
-    assert found(counting, trees, events) == found(brute, trees, events)
+    assert find_ids(counting, trees, events) == find_ids(brute, trees, events)
 
 
 def dense_filter(random):
@@ -281,11 +281,11 @@ def test_many_filters_of_few_numbers_agree_with_brute_force(access, waiting, see
     trees = [dense_filter(random) for _ in range(300)]
     events = [{name: dense_value(random) for name in "abc" if random.random() < 0.8} for _ in range(60)]
     counting, brute = Counting(access=access, max_waiting=waiting), Brute()
-    for one in (counting, brute):
-        one.add_many((at, one.compile_filter(tree)) for at, tree in enumerate(trees))
-    assert found(counting, trees, events) == found(brute, trees, events)
+    for algorithm in (counting, brute):
+        algorithm.add_many((at, algorithm.compile_filter(tree)) for at, tree in enumerate(trees))
+    assert find_ids(counting, trees, events) == find_ids(brute, trees, events)
     for at in random.sample(range(300), 150):
         counting.remove(at)
         brute.remove(at)
-    assert found(counting, trees, events) == found(brute, trees, events)
+    assert find_ids(counting, trees, events) == find_ids(brute, trees, events)
     check(counting.range_index)

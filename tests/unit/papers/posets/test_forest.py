@@ -53,7 +53,7 @@ def readings_of(filters, events):
     return [reader.read(event, NOW) for event in events]
 
 
-def filled(kind, texts, **options):
+def fill_matcher(kind, texts, **options):
     """Return a matcher with these filters, and how it reads an event."""
     trees = {id: parse(text) for id, text in texts.items()}
     made = kind(SETTING.ontology, **options)
@@ -102,16 +102,16 @@ class Ticking:
 def test_answers_agree_with_brute_force_whatever_comes_and_goes(kind, steps, events, interfaces):
     made, brute = kind(SETTING.ontology, interfaces=dict(enumerate(interfaces))), Brute()
     readings = readings_of([tree for _, tree in steps if tree is not None], events)
-    held = set()
+    present_ids = set()
     for id, tree in steps:
         if tree is not None:
             made.add_many([(id, made.compile_filter(tree))])
             brute.add_many([(id, tree)])
-            held.add(id)
-        elif id in held:
+            present_ids.add(id)
+        elif id in present_ids:
             made.remove(id)
             brute.remove(id)
-            held.discard(id)
+            present_ids.discard(id)
         check(made)
         for reading in readings:
             wanted = brute.match(reading, SETTING)
@@ -121,7 +121,7 @@ def test_answers_agree_with_brute_force_whatever_comes_and_goes(kind, steps, eve
                 routed = made.route(reading, SETTING, skip=skip)
                 assert set(routed.ids) == {interfaces[id] for id in wanted}
                 assert not routed.approximate
-    for id in held:
+    for id in present_ids:
         made.remove(id)
     assert made.explain()["nodes"] == made.explain()["roots"] == len(made.interface_counts) == 0
 
@@ -139,11 +139,11 @@ def test_a_deadline_gives_false_positives_and_never_a_miss(kind, filters, events
         assert set(whole.ids) == wanted
         assert not whole.approximate
         for walk in (made.match_until, made.route):
-            found = walk(reading, SETTING, deadline=deadline, clock=Ticking())
-            assert set(found.ids) >= wanted
-            assert len(found.ids) == len(set(found.ids))
-            assert found.tests <= deadline
-            assert found.approximate or set(found.ids) == wanted
+            answer = walk(reading, SETTING, deadline=deadline, clock=Ticking())
+            assert set(answer.ids) >= wanted
+            assert len(answer.ids) == len(set(answer.ids))
+            assert answer.tests <= deadline
+            assert answer.approximate or set(answer.ids) == wanted
 
 
 NESTED = {
@@ -158,16 +158,16 @@ NESTED = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_node_that_does_not_match_hides_its_subtree(kind):
-    made, read = filled(kind, NESTED)
+    made, read = fill_matcher(kind, NESTED)
     assert made.explain()["roots"] == 2
-    found = made.match_until(read({"a": 200, "b": 1, "c": 1}), SETTING, deadline=1.0)
-    assert (found.ids, found.tests) == (["apart"], 2)  # two roots, and nothing below them
+    answer = made.match_until(read({"a": 200, "b": 1, "c": 1}), SETTING, deadline=1.0)
+    assert (answer.ids, answer.tests) == (["apart"], 2)  # two roots, and nothing below them
     assert made.match_until(read({"a": 60}), SETTING, deadline=1.0).tests == 3
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_equal_filters_share_a_node_however_they_are_written(kind):
-    made, read = filled(kind, {1: "a >= 2 and b = 1", 2: "b = 1 and a >= 2", 3: "a >= 2 and b = 1 and a >= 1"})
+    made, read = fill_matcher(kind, {1: "a >= 2 and b = 1", 2: "b = 1 and a >= 2", 3: "a >= 2 and b = 1 and a >= 1"})
     assert made.explain()["nodes"] == 1
     made.remove(1)
     assert sorted(made.match(read({"a": 2, "b": 1}), SETTING)) == [2, 3]
@@ -175,7 +175,7 @@ def test_equal_filters_share_a_node_however_they_are_written(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_children_of_a_removed_node_move_up(kind):
-    made, read = filled(kind, NESTED)
+    made, read = fill_matcher(kind, NESTED)
     made.remove("wide")
     check(made)
     made.remove("left")
@@ -185,8 +185,8 @@ def test_children_of_a_removed_node_move_up(kind):
 
 def test_a_poset_has_a_node_under_all_its_covers_and_tests_it_once_all_matched():
     texts = {"a": "a >= 1", "b": "b >= 1", "ab": "a >= 2 and b >= 2"}
-    forest, read = filled(Forest, texts)
-    poset, _ = filled(Poset, texts)
+    forest, read = fill_matcher(Forest, texts)
+    poset, _ = fill_matcher(Poset, texts)
     event = read({"a": 5, "b": 0})
     assert forest.match(event, SETTING) == poset.match(event, SETTING) == ["a"]
     assert forest.match_until(event, SETTING, deadline=1.0).tests == 3
@@ -197,11 +197,11 @@ def test_a_subtree_is_left_out_only_when_all_interfaces_below_are_found():
     """The text leaves a node out when its own interfaces are in the result; `deep` would be missed."""
     texts = {"first": "b = 1", "upper": "a in [0 .. 9]", "deep": "a in [1 .. 5]"}
     interfaces = {"first": "east", "upper": "east", "deep": "west", "other": "north"}
-    made, read = filled(Forest, {**texts, "other": "a = 77"}, interfaces=interfaces)
+    made, read = fill_matcher(Forest, {**texts, "other": "a = 77"}, interfaces=interfaces)
     event = read({"a": 3, "b": 1})
     for skip in SkipMode:
         assert set(made.route(event, SETTING, skip=skip).ids) == {"east", "west"}
-    printed, _ = filled(AsPrinted, {**texts, "other": "a = 77"}, interfaces=interfaces)
+    printed, _ = fill_matcher(AsPrinted, {**texts, "other": "a = 77"}, interfaces=interfaces)
     assert set(printed.route(event, SETTING).ids) == {"east"}
 
 
@@ -215,7 +215,7 @@ class AsPrinted(Forest):
 def test_nodes_and_subtrees_that_add_nothing_are_not_tested():
     texts = {"first": "b = 1", "upper": "a in [0 .. 9]", "deep": "a in [1 .. 5]", "other": "a = 77"}
     interfaces = {"first": "east", "upper": "east", "deep": "east", "other": "north"}
-    made, read = filled(Forest, texts, interfaces=interfaces)
+    made, read = fill_matcher(Forest, texts, interfaces=interfaces)
     event = read({"b": 1, "a": 3})
     tests = [
         made.route(event, SETTING, skip=skip).tests for skip in (SkipMode.NOTHING, SkipMode.TESTS, SkipMode.SUBTREES)
@@ -225,7 +225,7 @@ def test_nodes_and_subtrees_that_add_nothing_are_not_tested():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_route_stops_when_all_interfaces_are_found(kind):
-    made, read = filled(kind, {at: f"a >= {at}" for at in range(20)}, interfaces=dict.fromkeys(range(20), "one"))
+    made, read = fill_matcher(kind, {at: f"a >= {at}" for at in range(20)}, interfaces=dict.fromkeys(range(20), "one"))
     assert made.route(read({"a": 50}), SETTING, skip=SkipMode.NOTHING).tests == 1
 
 
@@ -233,13 +233,13 @@ def test_a_route_stops_when_all_interfaces_are_found(kind):
 def test_what_failed_before_the_deadline_is_not_among_what_is_left(kind):
     """ "The remaining nodes" are not those below a node that has failed."""
     texts = {"wide": "a in [0 .. 100]", "inner": "a in [10 .. 20]", "b": "b = 1"}
-    made, read = filled(kind, texts)
-    found = made.match_until(read({"a": 200, "b": 1}), SETTING, deadline=1, clock=Ticking())
-    assert found.approximate
-    assert "inner" not in found.ids
+    made, read = fill_matcher(kind, texts)
+    answer = made.match_until(read({"a": 200, "b": 1}), SETTING, deadline=1, clock=Ticking())
+    assert answer.approximate
+    assert "inner" not in answer.ids
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_few_covers_are_asked_where_filters_have_little_in_common(kind):
-    made, _ = filled(kind, {at: f"make = 'm{at % 50}' and year = {at}" for at in range(500)})
+    made, _ = fill_matcher(kind, {at: f"make = 'm{at % 50}' and year = {at}" for at in range(500)})
     assert made.explain()["covers asked"] == 0
