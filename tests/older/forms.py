@@ -19,14 +19,14 @@ FORMS = {
     "datetime": (datetime, datetime.isoformat, datetime.fromisoformat),
     "date": (date, date.isoformat, date.fromisoformat),
     "clock": (time, time.isoformat, time.fromisoformat),
-    "span": (timedelta, lambda span: span / SECOND, lambda told: told * SECOND),
+    "span": (timedelta, lambda span: span / SECOND, lambda written: written * SECOND),
     "decimal": (Decimal, str, Decimal),
     "uuid": (UUID, str, UUID),
     "bytes": (bytes, bytes.hex, bytes.fromhex),
     "tuple": (tuple, lambda parts: [plain(part) for part in parts], lambda parts: tuple(map(value, parts))),
     "range": (
         td.Range,
-        lambda told: [plain(told.low), plain(told.high)],
+        lambda written: [plain(written.low), plain(written.high)],
         lambda ends: td.Range(*map(value, ends)),
     ),
     "infinity": (float, str, float),
@@ -52,9 +52,9 @@ def value(plain):
         return [value(part) for part in plain]
     if not isinstance(plain, dict):
         return plain
-    name, told = next(iter(plain.items()), ("", None))
+    name, content = next(iter(plain.items()), ("", None))
     if name.startswith("$"):
-        return FORMS[name[1:]][2](told)
+        return FORMS[name[1:]][2](content)
     return {name: value(part) for name, part in plain.items()}
 
 
@@ -65,16 +65,16 @@ def read(path):
 
 def data(path):
     """Return the bytes of a file, unpacked if it is packed."""
-    held = (HERE / path).read_bytes()
-    return gzip.decompress(held) if str(path).endswith(".gz") else held
+    content = (HERE / path).read_bytes()
+    return gzip.decompress(content) if str(path).endswith(".gz") else content
 
 
 def write(path, content):
     """Write bytes, or what JSON can hold, packed if the name says so."""
-    held = content if isinstance(content, bytes) else _lines(plain(content)).encode()
+    data_bytes = content if isinstance(content, bytes) else _lines(plain(content)).encode()
     path = HERE / path
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(held, mtime=0) if path.name.endswith(".gz") else held)
+    path.write_bytes(gzip.compress(data_bytes, mtime=0) if path.name.endswith(".gz") else data_bytes)
 
 
 def _lines(content):
@@ -86,31 +86,44 @@ def _lines(content):
 
 
 def _rows(content):
-    said = json.dumps(content, ensure_ascii=False)
-    if isinstance(content, list) and len(said) > 100:
+    text = json.dumps(content, ensure_ascii=False)
+    if isinstance(content, list) and len(text) > 100:
         return "[\n" + ",\n".join(f" {json.dumps(part, ensure_ascii=False)}" for part in content) + "\n]"
-    if isinstance(content, dict) and len(said) > 100:
+    if isinstance(content, dict) and len(text) > 100:
         rows = [f" {json.dumps(name)}: {json.dumps(part, ensure_ascii=False)}" for name, part in content.items()]
         return "{\n" + ",\n".join(rows) + "\n}"
-    return said
+    return text
 
 
 # What detectors answer -----------------------------------------------------------------------------
 
 
-def detections(found):
+def list_detections(detections):
     """Return detections as lists."""
-    return [[one.pattern, list(one.events), one.at, dict(one.bindings), list(one.fields)] for one in found]
+    return [
+        [detection.pattern, list(detection.events), detection.at, dict(detection.bindings), list(detection.fields)]
+        for detection in detections
+    ]
 
 
-def forecasts(told):
+def forecasts(reported):
     """Return forecasts as lists; the probability comes last."""
-    return [[one.pattern, one.key, one.horizon, one.estimator, _waiting(one.waiting), one.probability] for one in told]
+    return [
+        [
+            forecast.pattern,
+            forecast.key,
+            forecast.horizon,
+            forecast.estimator,
+            _waiting(forecast.waiting),
+            forecast.probability,
+        ]
+        for forecast in reported
+    ]
 
 
-def foretold(told):
+def list_forecasts(reported):
     """Return forecasts that events gave rise to as lists; the probability comes last."""
-    return [[one.event, one.at, *forecasts([one.forecast])[0]] for one in told]
+    return [[forecast.event, forecast.at, *forecasts([forecast.forecast])[0]] for forecast in reported]
 
 
 def _waiting(quantiles):
@@ -125,26 +138,29 @@ def now(watch, horizons=HORIZONS):
     return [row for name in watch for horizon in horizons for row in forecasts(watch.forecast(name, horizon=horizon))]
 
 
-def watching(model, patterns, **settings):
+def watch_patterns(model, patterns, **settings):
     """Return a detector that foretells patterns, each in its own way."""
     watch, ways = td.Detector(model=model, **settings), ("crossing", "episode", "change", "every")
-    for number, told in enumerate(patterns):
+    for number, pattern in enumerate(patterns):
         how = {"horizon": HORIZONS[number % 4], "tell": ways[number // 3 % 4], "threshold": 0.3, "step": 0.2}
-        watch.add(told["name"], told["pattern"], mode=told["mode"], **how)
+        watch.add(pattern["name"], pattern["pattern"], mode=pattern["mode"], **how)
     return watch
 
 
-def answered(watch, rest, end):
+def collect_answer(watch, rest, end):
     """Return what a detector that goes on from a state answers to the rest of its stream."""
     due = watch.next_deadline()
-    found = watch.detect_many(rest, on_error="collect")
-    told = {"due": due, "found": detections(found), "told": foretold(found.forecasts)}
-    told |= {"late": [[one.event, one.time] for one in found.late], "bad": [one.index for one in found.dead_letters]}
-    told |= {"passed": detections(watch.on_time(end)), "patterns": list(watch)}
-    told |= {"counted": [watch.late, watch.dropped, watch.cut]}
+    batch = watch.detect_many(rest, on_error="collect")
+    answer = {"due": due, "found": list_detections(batch), "told": list_forecasts(batch.forecasts)}
+    answer |= {
+        "late": [[letter.event, letter.time] for letter in batch.late],
+        "bad": [letter.index for letter in batch.dead_letters],
+    }
+    answer |= {"passed": list_detections(watch.on_time(end)), "patterns": list(watch)}
+    answer |= {"counted": [watch.late, watch.dropped, watch.cut]}
     if watch.model is not None:
-        told |= {"now": now(watch), "show": watch.model.show()}
-    return told
+        answer |= {"now": now(watch), "show": watch.model.show()}
+    return answer
 
 
 # Folders that are packed ---------------------------------------------------------------------------
@@ -158,9 +174,9 @@ def pack(folder, path):
     """Pack a folder."""
     (HERE / path).parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(HERE / path, "w:gz") as tar:
-        for one in sorted(folder.rglob("*")):
-            if one.is_file() and not LEFT_OUT & set(one.parts):
-                tar.add(one, one.relative_to(folder), filter=_nobodys)
+        for item in sorted(folder.rglob("*")):
+            if item.is_file() and not LEFT_OUT & set(item.parts):
+                tar.add(item, item.relative_to(folder), filter=_nobodys)
 
 
 def _nobodys(about):
@@ -182,20 +198,20 @@ def unpack(path, folder, *, root=None):
     for claim in folder.glob("**/claims/*/*.json"):
         os.utime(claim)
     for file in folder.glob("state/**/*") if root is not None else ():
-        if file.is_file() and f"{root}/".encode() in (held := file.read_bytes()):
-            file.write_bytes(held.replace(f"{root}/".encode(), f"{folder}/".encode()))
+        if file.is_file() and f"{root}/".encode() in (content := file.read_bytes()):
+            file.write_bytes(content.replace(f"{root}/".encode(), f"{folder}/".encode()))
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
     return folder
 
 
-def pipeline_rows(folder):
+def read_pipeline_rows(folder):
     """Return all that a pipeline has written, by sink: rows with the numbers of their batches, in some fixed order."""
-    found = {}
+    rows_by_kind = {}
     for part in sorted(folder.glob("**/batch=*/part-*.json")):
         batch = int(part.parent.name.partition("=")[2])
         rows = [{"batch": batch, **_in_order(json.loads(line))} for line in part.read_text().splitlines()]
-        found.setdefault(str(part.parent.parent.relative_to(folder)), []).extend(rows)
-    return {path: sorted(rows, key=lambda row: json.dumps(row, sort_keys=True)) for path, rows in found.items()}
+        rows_by_kind.setdefault(str(part.parent.parent.relative_to(folder)), []).extend(rows)
+    return {path: sorted(rows, key=lambda row: json.dumps(row, sort_keys=True)) for path, rows in rows_by_kind.items()}
 
 
 def _in_order(row):
@@ -203,14 +219,14 @@ def _in_order(row):
     return {**row, "subscriptions": sorted(row["subscriptions"])} if "subscriptions" in row else row
 
 
-def totals(folder):
+def sum_totals(folder):
     """Return what a run says it has done: by query and what is counted."""
-    told = [json.loads(line) for line in (folder / "lines.jsonl").read_text().splitlines()]
-    found = {}
-    for one in (one for one in told if one["kind"] == "batch"):
-        of = found.setdefault(
-            one["query"], dict.fromkeys(("events", "matches", "dead_letters", "late", "detections"), 0)
+    reports = [json.loads(line) for line in (folder / "lines.jsonl").read_text().splitlines()]
+    totals = {}
+    for report in (report for report in reports if report["kind"] == "batch"):
+        of = totals.setdefault(
+            report["query"], dict.fromkeys(("events", "matches", "dead_letters", "late", "detections"), 0)
         )
         for name in of:
-            of[name] += one[name]
-    return found
+            of[name] += report[name]
+    return totals

@@ -5,7 +5,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from tests.older.forms import HERE, HORIZONS, answered, data, foretold, now, read, unpack, watching
+from tests.older.forms import HERE, HORIZONS, collect_answer, data, list_forecasts, now, read, unpack, watch_patterns
 
 import tidings as td
 
@@ -16,10 +16,10 @@ PLAIN = ("shapes-60", "shapes-84", "shapes-100", "kinds", "names")
 FORETELLING = ("foretelling", "learning", "learning-on")
 
 
-def same(found, expected):
+def same(answer, expected):
     """Compare answers; the last of a row is a probability, whose last digits are the processor's."""
-    assert [row[:-1] for row in found] == [row[:-1] for row in expected]
-    assert [row[-1] for row in found] == pytest.approx([row[-1] for row in expected], rel=1e-12, abs=1e-15)
+    assert [row[:-1] for row in answer] == [row[:-1] for row in expected]
+    assert [row[-1] for row in answer] == pytest.approx([row[-1] for row in expected], rel=1e-12, abs=1e-15)
 
 
 # Snapshots -----------------------------------------------------------------------------------------
@@ -30,15 +30,15 @@ def snapshots():
     return read("snapshots/expected.json.gz")
 
 
-def heard(matcher, events):
-    found = matcher.match_many(events, on_error="collect")
-    return [sorted(ids) for ids in found.by_event()], [letter.index for letter in found.dead_letters]
+def list_matches(matcher, events):
+    matches = matcher.match_many(events, on_error="collect")
+    return [sorted(ids) for ids in matches.by_event()], [letter.index for letter in matches.dead_letters]
 
 
 def manifest_of(folder):
     """Return what a snapshot says of itself, but for the version that wrote it."""
-    told = json.loads((folder / "manifest.json").read_text())
-    return {name: value for name, value in told.items() if name not in ("tidings", "checksum")}
+    manifest = json.loads((folder / "manifest.json").read_text())
+    return {name: value for name, value in manifest.items() if name not in ("tidings", "checksum")}
 
 
 def contents(folder):
@@ -48,7 +48,7 @@ def contents(folder):
 @pytest.mark.parametrize("form", ["engine", "brute"])
 def test_a_snapshot_means_what_it_meant(snapshots, form):
     opened, expected = td.Matcher.open(SNAPSHOTS / form), snapshots[form]
-    assert heard(opened, snapshots["events"]) == (expected["heard"], expected["bad"])
+    assert list_matches(opened, snapshots["events"]) == (expected["heard"], expected["bad"])
     for event, ids in zip(snapshots["events"], expected["heard"], strict=True):
         if ids:
             assert sorted(opened.match(event)) == ids
@@ -57,12 +57,12 @@ def test_a_snapshot_means_what_it_meant(snapshots, form):
 @pytest.mark.parametrize("form", ["engine", "brute"])
 def test_filters_are_read_back_from_a_snapshot(snapshots, form):
     opened = td.Matcher.open(SNAPSHOTS / form)
-    known = {"schema": opened.schema, "ontology": opened.ontology, "regions": opened.regions}
+    vocabulary = {"schema": opened.schema, "ontology": opened.ontology, "regions": opened.regions}
     assert set(opened) <= set(snapshots["filters"])
     assert len(opened) > 90
     for id in opened:
         assert json.loads(td.render(opened[id], notation="json")) == snapshots["filters"][id]
-        assert opened[id] == td.parse(snapshots["filters"][id], notation="json", **known)
+        assert opened[id] == td.parse(snapshots["filters"][id], notation="json", **vocabulary)
 
 
 @pytest.mark.parametrize("form", ["engine", "brute"])
@@ -72,10 +72,10 @@ def test_a_snapshot_can_be_changed(snapshots, form):
     for id in set(opened) - set(kept):
         opened.remove(id)
     half = [[id for id in ids if id in kept] for ids in expected["heard"]]
-    assert heard(opened, snapshots["events"]) == (half, expected["bad"])
+    assert list_matches(opened, snapshots["events"]) == (half, expected["bad"])
     gone = {id for ids in expected["heard"] for id in ids} - set(kept)
     opened.add_many([(id, td.parse(snapshots["filters"][id], notation="json")) for id in gone])
-    assert heard(opened, snapshots["events"]) == (expected["heard"], expected["bad"])
+    assert list_matches(opened, snapshots["events"]) == (expected["heard"], expected["bad"])
 
 
 @pytest.mark.parametrize("form", ["engine", "brute", "integers"])
@@ -95,7 +95,7 @@ def test_the_same_subscriptions_are_written_as_the_same_bytes(snapshots, tmp_pat
 
 def test_a_snapshot_with_integer_ids_means_what_it_meant(snapshots):
     opened, expected = td.Matcher.open(SNAPSHOTS / "integers"), snapshots["integers"]
-    assert heard(opened, expected["events"]) == (expected["heard"], [])
+    assert list_matches(opened, expected["events"]) == (expected["heard"], [])
     assert {id: opened[id] for id in opened} == {
         number - 3: td.parse(text) for number, text in enumerate(expected["filters"])
     }
@@ -115,15 +115,15 @@ def test_every_version_of_a_folder_means_what_it_meant(snapshots, versions):
     for number, expected in snapshots["versions"].items():
         opened = live.open(int(number))
         assert sorted(opened) == expected["ids"]
-        assert heard(opened, snapshots["events"]) == (expected["heard"], expected["bad"])
-    assert heard(td.Matcher.open(versions), snapshots["events"]) == (expected["heard"], expected["bad"])
+        assert list_matches(opened, snapshots["events"]) == (expected["heard"], expected["bad"])
+    assert list_matches(td.Matcher.open(versions), snapshots["events"]) == (expected["heard"], expected["bad"])
 
 
 def test_what_was_claimed_from_a_folder_of_versions_stays(snapshots, versions):
     live = td.Live(versions)
-    for told in snapshots["claims"]:
-        claim = live.claim(told["query"], told["batch"], facts={"now": "another"})
-        assert (claim.version, claim.facts) == (told["version"], told["facts"])
+    for written in snapshots["claims"]:
+        claim = live.claim(written["query"], written["batch"], facts={"now": "another"})
+        assert (claim.version, claim.facts) == (written["version"], written["facts"])
     assert live.claim("first query", 5).version == live.version.number
 
 
@@ -155,9 +155,9 @@ def models():
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_foretells_what_it_foretold(models, name):
     expected = models[name]
-    watch = watching(HERE / "models" / f"{name}.model", models["patterns"])
+    watch = watch_patterns(HERE / "models" / f"{name}.model", models["patterns"])
     same(now(watch, HORIZONS[:2]), expected["before"])
-    same(foretold(watch.detect_many(models["events"]).forecasts), expected["told"])
+    same(list_forecasts(watch.detect_many(models["events"]).forecasts), expected["told"])
     same(now(watch), expected["after"])
 
 
@@ -169,18 +169,18 @@ def test_a_model_shows_what_it_has_counted(models, name):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_adds_up_and_its_counts_are_reckoned_in_every_way(models, name):
     model, expected = td.Model.load(HERE / "models" / f"{name}.model"), models[name]
-    same(now(watching(model + model, models["patterns"][:7]), HORIZONS[2:]), expected["twice"])
+    same(now(watch_patterns(model + model, models["patterns"][:7]), HORIZONS[2:]), expected["twice"])
     for estimator in ESTIMATORS:
-        watch = watching(model.using(estimator=estimator), models["patterns"][:-1])
+        watch = watch_patterns(model.using(estimator=estimator), models["patterns"][:-1])
         watch.detect_many(models["events"][:33])
         same(now(watch, HORIZONS[1:2]), expected[estimator])
 
 
 def body(path):
     """Return what a model's file says, unpacked: what packs it may pack otherwise one day."""
-    held = path.read_bytes()
-    head, size = held.partition(b"\n")[0] + b"\n", 8
-    rest = held[len(head) + 4 :]
+    content = path.read_bytes()
+    head, size = content.partition(b"\n")[0] + b"\n", 8
+    rest = content[len(head) + 4 :]
     length = int.from_bytes(rest[:size], "little")
     return head, pa.decompress(rest[size:], decompressed_size=length, codec="zstd", asbytes=True)
 
@@ -194,11 +194,11 @@ def test_a_model_is_saved_again_byte_for_byte(tmp_path, name):
 
 def test_the_same_history_makes_the_same_model(models, tmp_path):
     watch = td.Detector()
-    for told in models["patterns"][:-1]:
-        watch.add(told["name"], told["pattern"], mode=told["mode"])
+    for pattern in models["patterns"][:-1]:
+        watch.add(pattern["name"], pattern["pattern"], mode=pattern["mode"])
     model = td.train(watch, models["history"], **models["settings"]["usual"])
     assert model.show() == models["usual"]["show"]
-    stood = watching(model, models["patterns"])
+    stood = watch_patterns(model, models["patterns"])
     stood.detect_many(models["events"])
     same(now(stood), models["usual"]["after"])
 
@@ -206,50 +206,50 @@ def test_the_same_history_makes_the_same_model(models, tmp_path):
 # States of detectors -------------------------------------------------------------------------------
 
 
-def expected_of(name):
+def read_expected(name):
     """Return what is told to a detector of a state, and what it answers."""
-    told = read(f"states/{name}.json.gz")
-    return {"rest": told.pop("rest"), "end": told.pop("end")}, told
+    state = read(f"states/{name}.json.gz")
+    return {"rest": state.pop("rest"), "end": state.pop("end")}, state
 
 
-def same_answers(found, expected):
+def same_answers(answer, expected):
     for name in ("told", "now"):
-        same(found.pop(name, []), expected.pop(name, []))
-    assert found == expected
+        same(answer.pop(name, []), expected.pop(name, []))
+    assert answer == expected
 
 
 @pytest.mark.parametrize("name", PLAIN + FORETELLING)
 def test_a_detector_goes_on_from_its_state(name):
-    given, expected = expected_of(name)
+    inputs, expected = read_expected(name)
     expected.pop("again", None)
     watch = td.Detector.resume(data(f"states/{name}.state.gz"))
-    same_answers(answered(watch, **given), expected)
+    same_answers(collect_answer(watch, **inputs), expected)
 
 
 @pytest.mark.parametrize("name", PLAIN + FORETELLING)
 def test_a_state_that_is_written_again_is_as_good(name):
-    given, expected = expected_of(name)
+    inputs, expected = read_expected(name)
     state = td.Detector.resume(data(f"states/{name}.state.gz")).snapshot()
     digest = expected.pop("again", None)
     assert digest is None or hashlib.blake2b(state).hexdigest() == digest
-    same_answers(answered(td.Detector.resume(state), **given), expected)
+    same_answers(collect_answer(td.Detector.resume(state), **inputs), expected)
 
 
 def test_ids_come_back_from_a_state_with_their_types():
-    given, expected = expected_of("names")
+    inputs, expected = read_expected("names")
     watch = td.Detector.resume(data("states/names.state.gz"))
-    found = answered(watch, **given)["found"]
-    kinds = [[type(id) for id in row[1]] + [type(value) for value in row[3].values()] for row in found]
+    detections = collect_answer(watch, **inputs)["found"]
+    kinds = [[type(id) for id in row[1]] + [type(value) for value in row[3].values()] for row in detections]
     assert kinds == [
         [type(id) for id in row[1]] + [type(value) for value in row[3].values()] for row in expected["found"]
     ]
 
 
 def test_a_state_goes_on_with_other_patterns_beside():
-    given, expected = expected_of("shapes-60")
+    inputs, expected = read_expected("shapes-60")
     watch = td.Detector.resume(data("states/shapes-60.state.gz"))
     for name in [name for name in watch if name.startswith(("between", "both", "timed", "joined", "absence"))]:
         watch.remove(name)
     watch.add("another", "a = kind = 'a' and k = $x\nc = kind = 'c'\na ; c")
-    found = [row for row in answered(watch, **given)["found"] if row[0] != "another"]
-    assert found == [row for row in expected["found"] if row[0] in watch]
+    detections = [row for row in collect_answer(watch, **inputs)["found"] if row[0] != "another"]
+    assert detections == [row for row in expected["found"] if row[0] in watch]

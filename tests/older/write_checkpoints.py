@@ -13,7 +13,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.older.forms import HERE, pack, pipeline_rows, totals, unpack, write
+from tests.older.forms import HERE, pack, read_pipeline_rows, sum_totals, unpack, write
 from tests.older.write_snapshots import REGIONS
 
 import tidings as td
@@ -80,7 +80,7 @@ pattern moved
 def pattern_text(name):
     """Return a pattern of `PATTERNS` as a detector takes it."""
     expression = PATTERNS[name][1]
-    return "\n".join([*(f"{one} = {text}" for one, text in NAMED.items() if one in expression), expression])
+    return "\n".join([*(f"{name} = {text}" for name, text in NAMED.items() if name in expression), expression])
 
 
 def pattern_file():
@@ -110,7 +110,7 @@ LATER = [
 
 def events(count, seed, *, start, id):
     """Return events in about the order of their times, from a minute of the hour on."""
-    rng, at, found = random.Random(seed), start * 60, []
+    rng, at, drawn = random.Random(seed), start * 60, []
     for number in range(count):
         at += rng.choice((1, 4, 9, 20, 40))
         moment = datetime(2024, 7, 1, 12, tzinfo=UTC) + timedelta(seconds=at - rng.choice((0, 0, 0, 15, 30)))
@@ -128,8 +128,8 @@ def events(count, seed, *, start, id):
         row |= {"tags": rng.choice((["red"], ["blue", "green"], ["red", "blue"], None))}
         row |= {"spot": {"lon": place[0], "lat": place[1]}, "posted": moment.isoformat()}
         row |= {"items": [{"sku": rng.choice("xy"), "qty": rng.randrange(5)} for _ in range(rng.randrange(3))]}
-        found.append(row)
-    return found
+        drawn.append(row)
+    return drawn
 
 
 def lines(rows):
@@ -227,7 +227,7 @@ def step(frame, batch):
 """
 
 
-def made(name, toml):
+def make_folder(name, toml):
     """Make the folder of a pipeline anew."""
     folder = ROOT / name
     shutil.rmtree(folder, ignore_errors=True)
@@ -257,31 +257,31 @@ def run(folder, *, fails=None):
         raise SystemExit(msg)
 
 
-def gone_on(name, files, *, searches=None):
+def continue_pipeline(name, files, *, searches=None):
     """Unpack a pipeline at another place, let it go on with further files, and return what comes of that."""
     folder = ROOT / "elsewhere" / name
     shutil.rmtree(folder, ignore_errors=True)
     unpack(f"checkpoints/{name}.tar.gz", folder, root=ROOT / name)
-    before = pipeline_rows(folder)
+    before = read_pipeline_rows(folder)
     put(folder, files, first=4)
     if searches is not None:
         (folder / "searches.jsonl").write_text(searches)
     run(folder)
     assert len([*folder.glob("state/subscriptions/*")]) <= 1  # those of before are used
-    after = pipeline_rows(folder)
+    after = read_pipeline_rows(folder)
     assert all(row in after[path] for path, rows in before.items() for row in rows)
     new = {path: [row for row in rows if row not in before.get(path, ())] for path, rows in after.items()}
-    told = {"root": str(ROOT / name), "files": [lines(rows) for rows in files], "searches": searches}
-    return told | {"before": before, "after": new, "totals": totals(folder)}
+    answer = {"root": str(ROOT / name), "files": [lines(rows) for rows in files], "searches": searches}
+    return answer | {"before": before, "after": new, "totals": sum_totals(folder)}
 
 
 def straight(name, toml, prepare, files):
     """Return the detections of the same pipeline that never stopped."""
-    folder = made(name, toml)
+    folder = make_folder(name, toml)
     prepare(folder)
     put(folder, files)
     run(folder)
-    return pipeline_rows(folder)["detections"]
+    return read_pipeline_rows(folder)["detections"]
 
 
 def write_watching(files):
@@ -291,17 +291,17 @@ def write_watching(files):
         (folder / "logins.patterns").write_text(pattern_file() + OTHERS)
         (folder / "searches.jsonl").write_text(lines(SEARCHES))
 
-    folder = made("watching", WATCHING)
+    folder = make_folder("watching", WATCHING)
     prepare(folder)
     put(folder, files[:4])
     run(folder)
     pack(folder, f"checkpoints/{folder.name}.tar.gz")
-    told = gone_on("watching", files[4:], searches=lines([*LATER, "no JSON"]))
+    answer = continue_pipeline("watching", files[4:], searches=lines([*LATER, "no JSON"]))
     whole = straight("straight", WATCHING, prepare, files)
-    assert sorted(map(str, _unnumbered(whole))) == sorted(
-        map(str, _unnumbered(told["before"]["detections"] + told["after"]["detections"]))
+    assert sorted(map(str, _drop_numbers(whole))) == sorted(
+        map(str, _drop_numbers(answer["before"]["detections"] + answer["after"]["detections"]))
     )
-    return told
+    return answer
 
 
 def write_foretelling(files):
@@ -315,12 +315,12 @@ def write_foretelling(files):
     def prepare(folder):
         (folder / "logins.patterns").write_text(pattern_file())
         (folder / "older_hook.py").write_text(HOOK)
-        _trained().save(folder / "logins.model")
-        known = {"ontology": td.Ontology.load(folder / "shop.toml"), "regions": td.Regions.from_dict(REGIONS)}
-        live = td.Live(folder / "live", shards=2, **known)
-        live.add_many([tuple(one.values()) for one in SEARCHES[:-1]])
+        _train_model().save(folder / "logins.model")
+        vocabulary = {"ontology": td.Ontology.load(folder / "shop.toml"), "regions": td.Regions.from_dict(REGIONS)}
+        live = td.Live(folder / "live", shards=2, **vocabulary)
+        live.add_many([tuple(search.values()) for search in SEARCHES[:-1]])
 
-    folder = made("foretelling", FORETELLING)
+    folder = make_folder("foretelling", FORETELLING)
     prepare(folder)
     (folder / "full").touch()
     put(folder, files[:4])
@@ -328,26 +328,26 @@ def write_foretelling(files):
     live = td.Live(folder / "live")
     live.change([("late", "price > 0")], ["tree"])  # not in force in the batch that is done again
     pack(folder, f"checkpoints/{folder.name}.tar.gz")
-    told = gone_on("foretelling", files[4:])
+    answer = continue_pipeline("foretelling", files[4:])
     whole = straight("straight", FORETELLING, prepare, files)
-    assert sorted(map(str, _unnumbered(whole))) == sorted(
-        map(str, _unnumbered(told["before"]["detections"] + told["after"]["detections"]))
+    assert sorted(map(str, _drop_numbers(whole))) == sorted(
+        map(str, _drop_numbers(answer["before"]["detections"] + answer["after"]["detections"]))
     )
-    return told
+    return answer
 
 
 def _now():
     return datetime.now(UTC).isoformat()
 
 
-def _trained():
+def _train_model():
     watch = td.Detector(time="ts")
     for name, (mode, _) in PATTERNS.items():
         watch.add(name, pattern_text(name), mode=mode.partition(" ")[0])
     return td.train(watch, events(300, 99, start=0, id=0), context=1)
 
 
-def _unnumbered(rows):
+def _drop_numbers(rows):
     return [{name: value for name, value in row.items() if name != "batch"} for row in rows]
 
 

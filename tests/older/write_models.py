@@ -8,7 +8,7 @@ import random
 import re
 import shutil
 
-from tests.older.forms import HERE, HORIZONS, foretold, now, watching, write
+from tests.older.forms import HERE, HORIZONS, list_forecasts, now, watch_patterns, write
 
 import tidings as td
 
@@ -64,14 +64,14 @@ UNKNOWN = {"name": "new", "mode": "restart", "pattern": filters("b ; d", OF_KEY)
 
 def events(count, seed, *, start=0):
     """Return events of four kinds and five keys; what comes next hangs on what came before."""
-    rng, found, at, kind = random.Random(seed), [], start, "a"
+    rng, drawn, at, kind = random.Random(seed), [], start, "a"
     likely = {"a": "abbc", "b": "bccd", "c": "cdaa", "d": "adab"}
     for number in range(count):
         at += rng.choice((0, 1, 1, 1, 2, 3))
         kind = rng.choice(likely[kind] + "abcd")
         key = rng.choice((1, 1, 1, 2, 2, "three", 4.5, 5))
-        found.append({"id": number, "time": at, "kind": kind, "k": key, "o": rng.randrange(3), "to": rng.randrange(5)})
-    return found
+        drawn.append({"id": number, "time": at, "kind": kind, "k": key, "o": rng.randrange(3), "to": rng.randrange(5)})
+    return drawn
 
 
 def main():
@@ -81,18 +81,18 @@ def main():
     history, stream = events(400, 1), events(70, 2)
     expected = {"patterns": [*PATTERNS, UNKNOWN], "history": history, "events": stream, "settings": SETTINGS}
     counted = td.Detector()
-    for told in PATTERNS:
-        counted.add(told["name"], told["pattern"], mode=told["mode"])
+    for pattern in PATTERNS:
+        counted.add(pattern["name"], pattern["pattern"], mode=pattern["mode"])
     for name, settings in SETTINGS.items():
         model = td.train(counted, history, **settings)
         model.save(FOLDER / f"{name}.model")
-        watch = watching(model, expected["patterns"])
+        watch = watch_patterns(model, expected["patterns"])
         before = now(watch, HORIZONS[:2])
-        found = foretold(watch.detect_many(stream).forecasts)
-        expected[name] = {"show": model.show(), "before": before, "told": found, "after": now(watch)}
-        expected[name] |= {"twice": now(watching(model + model, PATTERNS[:7]), HORIZONS[2:])}
+        reported = list_forecasts(watch.detect_many(stream).forecasts)
+        expected[name] = {"show": model.show(), "before": before, "told": reported, "after": now(watch)}
+        expected[name] |= {"twice": now(watch_patterns(model + model, PATTERNS[:7]), HORIZONS[2:])}
         for estimator in ESTIMATORS:
-            watch = watching(model.using(estimator=estimator), PATTERNS)
+            watch = watch_patterns(model.using(estimator=estimator), PATTERNS)
             watch.detect_many(stream[:33])
             expected[name][estimator] = now(watch, HORIZONS[1:2])
     shown = expected["usual"]["show"]

@@ -252,10 +252,12 @@ BAD = [
 
 def subscriptions():
     """Return all subscriptions, by id: one of each kind, and many that are alike."""
-    found = {f"{kind} {n}": text for kind, texts in FILTERS.items() for n, text in enumerate(texts)}
+    filters = {f"{kind} {n}": text for kind, texts in FILTERS.items() for n, text in enumerate(texts)}
     for n in range(300):
-        found[f"search {n}"] = f"make = 'm{n % 20}' and price < {n * 40} and year in [{1990 + n % 9} .. {2030 - n % 5}]"
-    return found
+        filters[f"search {n}"] = (
+            f"make = 'm{n % 20}' and price < {n * 40} and year in [{1990 + n % 9} .. {2030 - n % 5}]"
+        )
+    return filters
 
 
 EVENTS += BAD
@@ -274,10 +276,10 @@ def around():
 
 def answers(matcher):
     """Return who hears of each event, and which events are bad."""
-    found = matcher.match_many(EVENTS, on_error="collect")
+    matches = matcher.match_many(EVENTS, on_error="collect")
     return {
-        "heard": [sorted(ids) for ids in found.by_event()],
-        "bad": [letter.index for letter in found.dead_letters],
+        "heard": [sorted(ids) for ids in matches.by_event()],
+        "bad": [letter.index for letter in matches.dead_letters],
         "filters": {id: json.loads(td.render(matcher[id], notation="json")) for id in matcher},
     }
 
@@ -289,19 +291,19 @@ def manifest(folder):
 
 def write_engine():
     """Write a matcher of several segments, with some that were removed and replaced."""
-    given, folder = subscriptions(), FOLDER / "engine"
+    filters, folder = subscriptions(), FOLDER / "engine"
     for _ in range(50):  # until the merge in the background is slower than the saving
         shutil.rmtree(folder, ignore_errors=True)
         matcher = td.Matcher(**around())
-        ids = [*given]
-        matcher.add_many((id, given[id]) for id in ids[:-60])
-        matcher.add_many((id, given[id]) for id in ids[-60:-5])
+        ids = [*filters]
+        matcher.add_many((id, filters[id]) for id in ids[:-60])
+        matcher.add_many((id, filters[id]) for id in ids[-60:-5])
         matcher.remove_many([f"search {n}" for n in range(3, 290, 7)])
         matcher.add_many([("gone", "price > 0"), ("number 0", "price = 8501")])
         matcher.remove("gone")
-        matcher.add_many([("number 0", given["number 0"])])
+        matcher.add_many([("number 0", filters["number 0"])])
         for id in ids[-5:]:
-            matcher.add(id, given[id])
+            matcher.add(id, filters[id])
         matcher.save(folder)
         written = manifest(folder)
         if len(written["segments"]) > 1 and written["dead"] is not None:
@@ -310,18 +312,18 @@ def write_engine():
         msg = "no snapshot has several segments and dead ones"
         raise SystemExit(msg)
     assert written["format"] == 4
-    found = answers(matcher)
-    assert_telling(found)
-    return found
+    answer = answers(matcher)
+    assert_telling(answer)
+    return answer
 
 
-def assert_telling(found):
+def assert_telling(answer):
     """See that every kind of filter hears of some event and not of another."""
-    for id in found["filters"]:
-        count = sum(id in ids for ids in found["heard"])
-        told = 0 < count < len(EVENTS) - len(found["bad"])
-        if not told and not id.startswith("search") and id not in ("there 4", "there 5"):
-            msg = f"{id} is heard {count} times: {found['filters'][id]}"
+    for id in answer["filters"]:
+        count = sum(id in ids for ids in answer["heard"])
+        is_telling = 0 < count < len(EVENTS) - len(answer["bad"])
+        if not is_telling and not id.startswith("search") and id not in ("there 4", "there 5"):
+            msg = f"{id} is heard {count} times: {answer['filters'][id]}"
             raise SystemExit(msg)
 
 
@@ -365,35 +367,39 @@ def write_others():
     assert manifest(FOLDER / "brute")["format"] == 1
     matcher = free()
     matcher.save(FOLDER / "integers")
-    found = matcher.match_many(FREE_EVENTS)
-    heard = {"filters": FREE, "events": FREE_EVENTS, "heard": [sorted(ids) for ids in found.by_event()]}
-    assert {id for ids in heard["heard"] for id in ids} == set(matcher)
-    return answers(brute), heard
+    matches = matcher.match_many(FREE_EVENTS)
+    content = {"filters": FREE, "events": FREE_EVENTS, "heard": [sorted(ids) for ids in matches.by_event()]}
+    assert {id for ids in content["heard"] for id in ids} == set(matcher)
+    return answers(brute), content
 
 
 def write_versions():
     """Write a folder of versions that follows a folder of changes, with claims of two queries."""
-    given, found = subscriptions(), {}
-    lines = [{"id": id, "filter": text} for id, text in given.items()]
+    filters, answer_by_version = subscriptions(), {}
+    lines = [{"id": id, "filter": text} for id, text in filters.items()]
     with TemporaryDirectory() as place:
         folder, changes = Path(place, "versions"), Path(place, "changes")
         changes.mkdir()
         live = td.Live(folder, shards=2, follow=changes, **around())
         _change(changes, "001", lines[:150])
-        claims = [_claimed(live, "first query", 3)]
+        claims = [_describe_claim(live, "first query", 3)]
         _change(changes, "002", [*lines[150:-20], {"id": "text 0", "filter": None}])
-        claims.append(_claimed(live, "first query", 4))
+        claims.append(_describe_claim(live, "first query", 4))
         live = td.Live(folder)
         live.add("number 0", "price = 8501")
-        claims.append(_claimed(live, "a/b ü", 0))
+        claims.append(_describe_claim(live, "a/b ü", 0))
         live.remove("search 7")
-        live.change([("number 0", given["number 0"]), ("text 0", given["text 0"])], ["place 1"])
+        live.change([("number 0", filters["number 0"]), ("text 0", filters["text 0"])], ["place 1"])
         for number in range(2, live.version.number + 1):
             opened = answers(live.open(number))
-            found[str(number)] = {"heard": opened["heard"], "bad": opened["bad"], "ids": sorted(opened["filters"])}
+            answer_by_version[str(number)] = {
+                "heard": opened["heard"],
+                "bad": opened["bad"],
+                "ids": sorted(opened["filters"]),
+            }
         assert json.loads(next((folder / "versions").glob("*.json")).read_text())["format"] == 5
         pack(folder, "snapshots/versions.tar.gz")
-    return {"versions": found, "claims": claims, "filters": opened["filters"]}
+    return {"versions": answer_by_version, "claims": claims, "filters": opened["filters"]}
 
 
 def _change(folder, name, rows):
@@ -401,7 +407,7 @@ def _change(folder, name, rows):
     Path(folder, f"{name}.jsonl").write_text(text)
 
 
-def _claimed(live, query, batch):
+def _describe_claim(live, query, batch):
     claim = live.claim(query, batch, facts={"now": NOW.isoformat(), "batch": batch})
     return {"query": query, "batch": batch, "version": claim.version, "facts": dict(claim.facts)}
 

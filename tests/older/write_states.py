@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import partial
 from uuid import UUID
 
-from tests.older.forms import HERE, answered, detections, watching, write
+from tests.older.forms import HERE, collect_answer, list_detections, watch_patterns, write
 from tests.older.write_models import OF_KEY, PATTERNS, events, filters
 from tests.older.write_snapshots import BAD, EVENTS, FILTERS, around
 
@@ -59,7 +59,7 @@ def shapes(moment):
         for name, text in JOINS.items():
             watch.add(f"{name} {mode}", text, mode=mode, **limit)
     watch.add("gone", filters("a ; d", OF_KEY))
-    stream = shuffled(events(150, 3))
+    stream = shuffle(events(150, 3))
     watch.detect_many(stream[:50])
     watch.remove("gone")
     watch.add("later", filters("a ; b ; d", OF_KEY), mode="next")
@@ -70,18 +70,18 @@ def shapes(moment):
     return watch, stream[moment : moment + 35], 400
 
 
-def shuffled(stream):
+def shuffle(stream):
     """Return events out of order by a few seconds, some of them too much, and a few that cannot be used."""
     rng = random.Random(4)
     for number, event in enumerate(stream):
         event["time"] /= 2
         event["note"] = f"n{number}" if number % 3 else {"of": [number]}
-    found = sorted(stream, key=lambda event: event["time"] + rng.choice((0, 0, 0, 0, 1, 2, 9)))
-    for number in range(9, len(found), 17):
-        found[number] = {**found[number], "time": None}
-    for number in range(12, len(found), 23):
-        found[number] = {**found[number], "k": [1, 2]}
-    return found
+    events = sorted(stream, key=lambda event: event["time"] + rng.choice((0, 0, 0, 0, 1, 2, 9)))
+    for number in range(9, len(events), 17):
+        events[number] = {**events[number], "time": None}
+    for number in range(12, len(events), 23):
+        events[number] = {**events[number], "k": [1, 2]}
+    return events
 
 
 # Filters of all kinds ------------------------------------------------------------------------------
@@ -89,9 +89,9 @@ def shuffled(stream):
 
 def kinds():
     """Return a detector whose partial matches hold filters of every kind, and whose events wait for their turn."""
-    known = around()
-    known.pop("now")
-    watch, asked = td.Detector(lateness="20 s", event_id="event", time="t", **known), {}
+    vocabulary = around()
+    vocabulary.pop("now")
+    watch, asked = td.Detector(lateness="20 s", event_id="event", time="t", **vocabulary), {}
     for kind, texts in FILTERS.items():
         for number, text in enumerate(texts):
             if "experience" not in text:  # it hangs on the day
@@ -100,8 +100,8 @@ def kinds():
         watch.add(name, text, mode="next")
     good = [event for event in EVENTS if event not in BAD]
     stream = [{"event": f"e{number}", "t": number, **event} for number, event in enumerate(good + good[:30])]
-    found = watch.detect_many([*stream, {"event": "bad", "t": 100, "price": "cheap"}], on_error="collect")
-    assert len(found.dead_letters) == 1
+    detections = watch.detect_many([*stream, {"event": "bad", "t": 100, "price": "cheap"}], on_error="collect")
+    assert len(detections.dead_letters) == 1
     return watch, [{"event": "bad again", "t": 101, "ip": 5}, {"event": "last", "t": 102, "go": True}], 1000
 
 
@@ -131,10 +131,10 @@ def names():
 def foretelling():
     """Return a detector with a model, of which it has counted all patterns but one."""
     counted = td.Detector()
-    for told in PATTERNS[:-1]:
-        counted.add(told["name"], told["pattern"], mode=told["mode"])
+    for pattern in PATTERNS[:-1]:
+        counted.add(pattern["name"], pattern["pattern"], mode=pattern["mode"])
     model = td.train(counted, events(300, 5), horizons=["9 s"])
-    watch, stream = watching(model, PATTERNS, lateness="2 s"), events(80, 6)
+    watch, stream = watch_patterns(model, PATTERNS, lateness="2 s"), events(80, 6)
     assert len(watch.detect_many(stream[:50]).forecasts)
     return watch, stream[50:], 300
 
@@ -142,9 +142,9 @@ def foretelling():
 def learning():
     """Return a detector that began with nothing and learns."""
     watch = td.Detector(learn=True)
-    chosen = [one for one in PATTERNS if one["name"] in ("next to", "between", "soon", "never", "joined")]
-    for told in chosen:
-        watch.add(told["name"], told["pattern"], mode=told["mode"], horizon="3 own events", tell="every")
+    chosen = [pattern for pattern in PATTERNS if pattern["name"] in ("next to", "between", "soon", "never", "joined")]
+    for pattern in chosen:
+        watch.add(pattern["name"], pattern["pattern"], mode=pattern["mode"], horizon="3 own events", tell="every")
     stream = events(150, 7)
     watch.detect_many(stream[:60])
     watch.add("each", PATTERNS[10]["pattern"], mode="next", horizon="9 s", threshold=0.4)
@@ -154,12 +154,12 @@ def learning():
 
 def learning_on():
     """Return a detector that goes on learning from a model that forgets."""
-    chosen = [one for one in PATTERNS if one["name"] in ("both", "thrice", "quiet")]
+    chosen = [pattern for pattern in PATTERNS if pattern["name"] in ("both", "thrice", "quiet")]
     counted = td.Detector()
-    for told in chosen:
-        counted.add(told["name"], told["pattern"], mode=told["mode"])
+    for pattern in chosen:
+        counted.add(pattern["name"], pattern["pattern"], mode=pattern["mode"])
     model = td.train(counted, events(200, 8), half_life=50, context=1, horizons=["9 s"])
-    watch = watching(model, chosen, learn=True, lateness="1 s")
+    watch = watch_patterns(model, chosen, learn=True, lateness="1 s")
     stream = events(100, 9, start=1000)
     watch.detect_many(stream[:60])
     return watch, stream[60:], 1400
@@ -181,15 +181,15 @@ def main():
     for name, made in STATES.items():
         watch, rest, end = made()
         state = watch.snapshot()
-        told = {"rest": rest, "end": datetime.fromtimestamp(end, UTC)}
-        told |= answered(td.Detector.resume(state), **told)
-        alone = [*detections(watch.detect_many(rest, on_error="collect")), *detections(watch.on_time(end))]
-        assert alone == [*told["found"], *told["passed"]], name
+        inputs = {"rest": rest, "end": datetime.fromtimestamp(end, UTC)}
+        inputs |= collect_answer(td.Detector.resume(state), **inputs)
+        alone = [*list_detections(watch.detect_many(rest, on_error="collect")), *list_detections(watch.on_time(end))]
+        assert alone == [*inputs["found"], *inputs["passed"]], name
         assert alone, name
         if watch.model is None:  # models in a state are packed, and packers change
-            told["again"] = hashlib.blake2b(td.Detector.resume(state).snapshot()).hexdigest()
+            inputs["again"] = hashlib.blake2b(td.Detector.resume(state).snapshot()).hexdigest()
         write(f"states/{name}.state.gz", state)
-        write(f"states/{name}.json.gz", told)
+        write(f"states/{name}.json.gz", inputs)
 
 
 if __name__ == "__main__":
