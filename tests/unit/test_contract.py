@@ -38,8 +38,8 @@ class Forgetful(td.Matcher):
     """Loses an answer whenever there are two."""
 
     def match(self, event, **keywords):
-        found = super().match(event, **keywords)
-        return found[:1]
+        matches = super().match(event, **keywords)
+        return matches[:1]
 
 
 def test_the_checks_catch_a_matcher_that_forgets():

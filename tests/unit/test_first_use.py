@@ -11,14 +11,16 @@ from tidings.concepts import parse_now
 CITY = td.Schema({"city": "text", "price": "number", "posted": "time"})
 
 
-def starts(text, **given):
+def starts(text, **keywords):
     with pytest.raises(td.FilterError) as refused:
-        td.parse(text, **given)
+        td.parse(text, **keywords)
     return [mistake.start for mistake in refused.value.mistakes]
 
 
 @pytest.mark.parametrize("word", ["schema", "ontology", "regions"])
-@pytest.mark.parametrize("take", [td.Matcher, lambda **given: td.parse("a = 1", **given)], ids=["Matcher", "parse"])
+@pytest.mark.parametrize(
+    "take", [td.Matcher, lambda **keywords: td.parse("a = 1", **keywords)], ids=["Matcher", "parse"]
+)
 def test_surroundings_of_another_type_are_refused_with_the_way_to_make_one(word, take):
     with pytest.raises(td.TidingsError, match=rf"{word}= takes td\.{word.capitalize()}.*not a `dict`"):
         take(**{word: {"a": "number"}})
@@ -45,11 +47,11 @@ def test_match_many_knows_the_words_of_on_error():
         td.Matcher().match_many([], on_error="ignore")
 
 
-@pytest.mark.parametrize("given", ["a = 1", None, 5, {"attr": "a"}])
+@pytest.mark.parametrize("value", ["a = 1", None, 5, {"attr": "a"}])
 @pytest.mark.parametrize("notation", ["text", "json", "url"])
-def test_only_a_parsed_filter_is_rendered(given, notation):
+def test_only_a_parsed_filter_is_rendered(value, notation):
     with pytest.raises(td.FilterError, match=r"parsed filter.*td\.parse makes one"):
-        td.render(given, notation=notation)
+        td.render(value, notation=notation)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_the_ends_of_a_range_may_be_dates():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("value", "words"),
     [
         ({"id": {"a": 1}}, r"id is text or an integer \(what it says goes in values="),
         ({"id": True}, "id is text or an integer"),
@@ -76,15 +78,15 @@ def test_the_ends_of_a_range_may_be_dates():
         ({"payload": "x"}, "payload is bytes"),
     ],
 )
-def test_what_cannot_be_an_event_is_refused_where_it_is_made(given, words):
+def test_what_cannot_be_an_event_is_refused_where_it_is_made(value, words):
     with pytest.raises(td.BadEvent, match=words):
-        td.Event(**given)
+        td.Event(**value)
 
 
 def test_a_schema_is_a_mapping_of_names(tmp_path):
-    for given in ("price", ["price"], {5: "text"}):
+    for value in ("price", ["price"], {5: "text"}):
         with pytest.raises(td.TidingsError, match=r"a schema is a mapping|name is text"):
-            td.Schema(given)
+            td.Schema(value)
     (tmp_path / "schema.toml").write_text("attributes = 5\n")
     with pytest.raises(td.TidingsError, match="a schema is a mapping"):
         td.Schema.load(tmp_path / "schema.toml")
@@ -137,14 +139,14 @@ def test_what_is_not_parsed_yet_is_refused_by_everything_that_takes_a_filter(sou
 def test_surroundings_of_another_type_are_refused_by_the_algebra_too():
     tree = td.parse("a = 1")
     for use in (
-        lambda **given: td.evaluate(tree, {"a": 1}, **given),
-        lambda **given: td.covers(tree, tree, **given),
-        lambda **given: td.overlaps(tree, tree, **given),
-        lambda **given: td.simplify(tree, **given),
+        lambda **value: td.evaluate(tree, {"a": 1}, **value),
+        lambda **value: td.covers(tree, tree, **value),
+        lambda **value: td.overlaps(tree, tree, **value),
+        lambda **value: td.simplify(tree, **value),
     ):
-        for given in ({"schema": {"a": "number"}}, {"ontology": "x.toml"}, {"regions": 5}, {"now": "today"}):
-            with pytest.raises(td.TidingsError, match=next(iter(given))):
-                use(**given)
+        for value in ({"schema": {"a": "number"}}, {"ontology": "x.toml"}, {"regions": 5}, {"now": "today"}):
+            with pytest.raises(td.TidingsError, match=next(iter(value))):
+                use(**value)
 
 
 def test_a_time_without_a_zone_is_utc_for_now_as_well():

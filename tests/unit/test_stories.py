@@ -22,12 +22,12 @@ def test_eve_asks_for_a_number_where_models_are_text_and_nobody_else_hears_less(
     searches.add("bob", "year >= 2015")
     before = [sorted(ids) for ids in searches.match_many(events).by_event()]
     searches.add("eve", "model > 5")
-    found = searches.match_many(events, on_error="collect")
-    assert found.dead_letters == ()
-    assert [sorted(set(ids) - {"eve"}) for ids in found.by_event()] == before == [["ann", "bob"]] * 500
-    assert sum("eve" in ids for ids in found.by_event()) == 17
-    (told,) = [one for one in searches.mismatches() if one.attribute == "model"]
-    assert (told.mismatched, told.subscriptions, told.ids) == (483, 1, ("eve",))
+    matches = searches.match_many(events, on_error="collect")
+    assert matches.dead_letters == ()
+    assert [sorted(set(ids) - {"eve"}) for ids in matches.by_event()] == before == [["ann", "bob"]] * 500
+    assert sum("eve" in ids for ids in matches.by_event()) == 17
+    (mismatch,) = [mismatch for mismatch in searches.mismatches() if mismatch.attribute == "model"]
+    assert (mismatch.mismatched, mismatch.subscriptions, mismatch.ids) == (483, 1, ("eve",))
     assert "asked as numbers by 1 subscription (eve)" in str(searches.explain())
 
 
@@ -102,9 +102,9 @@ def test_a_list_where_a_pattern_joins_passes_that_pattern_by_and_no_other():
     attacks.add("joined", "a = kind = 'a' and ip = $x\nb = kind = 'b' and ip = $x\na ; b")
     attacks.add("plain", "a = kind = 'a'\nb = kind = 'b'\na ; b")
     events = [{"id": 1, "time": 1, "kind": "a", "ip": ["1", "2"]}, {"id": 2, "time": 2, "kind": "b", "ip": "1"}]
-    found = attacks.detect_many(events, on_error="collect")
-    assert [(one.pattern, one.events) for one in found] == [("plain", (1, 2))]
-    assert found.dead_letters == ()
+    detections = attacks.detect_many(events, on_error="collect")
+    assert [(match.pattern, match.events) for match in detections] == [("plain", (1, 2))]
+    assert detections.dead_letters == ()
 
 
 def test_habits_of_sql_are_caught_at_the_door():

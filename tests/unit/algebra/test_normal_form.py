@@ -50,9 +50,9 @@ def test_constants_dissolve():
 
 
 def test_the_order_does_not_depend_on_how_the_filter_was_written():
-    one = td.parse("(x = 1 or y < 2) and z contains 'q' and (k = 'b' or k = 'a')")
+    first = td.parse("(x = 1 or y < 2) and z contains 'q' and (k = 'b' or k = 'a')")
     two = td.parse("(k = 'a' or k = 'b') and (y < 2 or x = 1) and z contains 'q'")
-    assert td.normal_form(one) == td.normal_form(two)
+    assert td.normal_form(first) == td.normal_form(two)
 
 
 def test_beyond_the_limit_it_says_so_before_building_anything():

@@ -12,8 +12,8 @@ from tidings.model import Kind
 NOW = datetime(2024, 6, 1, 14, 30, tzinfo=UTC)
 
 
-def value(text, /, **given):
-    return Derived.parse("x", text).value(given.get, NOW)
+def value(text, /, **attributes):
+    return Derived.parse("x", text).value(attributes.get, NOW)
 
 
 @pytest.mark.parametrize(
@@ -49,16 +49,16 @@ def value(text, /, **given):
     ],
 )
 def test_expression_gives(text, expected):
-    found = value(text)
-    assert found == expected
-    assert type(found) is type(expected)
+    result = value(text)
+    assert result == expected
+    assert type(result) is type(expected)
 
 
 def test_attributes_are_dotted_or_in_backticks():
-    given = {"price.value": 450, "list price": 500, "now": 3, "a b.c": 7}
+    attributes = {"price.value": 450, "list price": 500, "now": 3, "a b.c": 7}
     derived = Derived.parse("x", "`list price` - price.value + `now` * `a b`.c")
     assert derived.inputs == ("list price", "price.value", "now", "a b.c")
-    assert derived.value(given.get, NOW) == 71
+    assert derived.value(attributes.get, NOW) == 71
 
 
 def test_time_minus_time_is_seconds():
@@ -105,7 +105,7 @@ def test_absent_input_makes_the_result_absent():
 
 
 @pytest.mark.parametrize(
-    ("text", "given", "reason"),
+    ("text", "attributes", "reason"),
     [
         ("a / b", {"a": 1, "b": 0}, "division by zero"),
         ("now - a", {"a": 2015}, r"write year\(now\) - graduated instead of now - graduated"),
@@ -120,9 +120,9 @@ def test_absent_input_makes_the_result_absent():
         ("a - b", {"a": datetime(2024, 1, 1, tzinfo=UTC), "b": 3}, "has no meaning"),
     ],
 )
-def test_values_that_do_not_fit_make_the_event_bad(text, given, reason):
+def test_values_that_do_not_fit_make_the_event_bad(text, attributes, reason):
     with pytest.raises(BadEvent, match=reason) as error:
-        value(text, **given)
+        value(text, **attributes)
     assert error.value.attribute == "x"
     assert "derived attribute `x`" in str(error.value)
 

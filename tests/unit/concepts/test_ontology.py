@@ -98,8 +98,8 @@ def test_ontology_pickles(shop):
 
 def test_hash_is_the_same_in_every_process(shop):
     program = f"from tidings.concepts import Ontology; print(hash(Ontology.load({str(EXAMPLE)!r})))"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert int(found.stdout) == hash(shop)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == hash(shop)
 
 
 def test_empty_ontology_knows_nothing_and_says_so():
@@ -342,16 +342,16 @@ def test_mistake_is_told(table, message):
 
 
 def test_tree_that_failed_is_not_reported_as_unknown():
-    found = mistakes({"trees": {"a": {"outline": ""}}, "attributes": {"x": "concept a"}})
-    assert "no concept tree" not in found
+    messages = mistakes({"trees": {"a": {"outline": ""}}, "attributes": {"x": "concept a"}})
+    assert "no concept tree" not in messages
 
 
 # --- telling people -----------------------------------------------------------------------------
 
 
 def test_show_tells_paths_children_and_numbers(shop):
-    (found,) = ontology_description.show(shop, "PC")
-    assert found == {
+    (line,) = ontology_description.show(shop, "PC")
+    assert line == {
         "name": "computer",
         "tree": "product",
         "root": "product",
@@ -367,15 +367,15 @@ def test_show_tells_paths_children_and_numbers(shop):
 
 
 def test_show_tells_every_meaning():
-    assert [found["tree"] for found in ontology_description.show(TWO, "mouse")] == ["animal", "tool"]
+    assert [line["tree"] for line in ontology_description.show(TWO, "mouse")] == ["animal", "tool"]
     diamond = Ontology(trees={"t": Tree({"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"]})})
-    (found,) = ontology_description.show(diamond, "d")
-    assert found["paths"] == [["a", "b", "d"], ["a", "c", "d"]]
+    (line,) = ontology_description.show(diamond, "d")
+    assert line["paths"] == [["a", "b", "d"], ["a", "c", "d"]]
 
 
 def test_show_tells_attributes(shop):
-    (found,) = ontology_description.show(shop, "price")
-    assert found == {
+    (line,) = ontology_description.show(shop, "price")
+    assert line == {
         "attribute": "price.value",
         "domain": "number",
         "root": "price.value",
@@ -393,10 +393,10 @@ def test_show_suggests_a_name(shop):
 
 
 def test_check_counts_or_tells_the_mistakes(tmp_path):
-    found = ontology_description.check(EXAMPLE)
-    assert found["ok"]
-    assert found["trees"]["product"]["concepts"] == 6
-    assert found["derived"] == ["experience"]
+    counts = ontology_description.check(EXAMPLE)
+    assert counts["ok"]
+    assert counts["trees"]["product"]["concepts"] == 6
+    assert counts["derived"] == ["experience"]
     assert "tree product: 6 concepts" in ontology_description.check_text(EXAMPLE)
     (tmp_path / "bad.toml").write_text("[tres]", encoding="utf-8")
     bad = ontology_description.check(tmp_path / "bad.toml")

@@ -15,7 +15,7 @@ def taxonomies(shared_data):
     return shared_data / "taxonomies"
 
 
-def loaded(path, **options):
+def load_tree(path, **options):
     start = time.perf_counter()
     tree = Tree.load(path, **options)
     # Fractions of a second on an idle core; ten times that is still "in seconds" on a busy one.
@@ -25,11 +25,11 @@ def loaded(path, **options):
 
 @pytest.fixture(scope="module")
 def food(taxonomies):
-    return loaded(taxonomies / "openfoodfacts_food_categories.txt.gz", lenient=True)
+    return load_tree(taxonomies / "openfoodfacts_food_categories.txt.gz", lenient=True)
 
 
 def test_whole_shopify_tree_loads(taxonomies):
-    tree = loaded(taxonomies / "shopify_categories_en.txt.gz")
+    tree = load_tree(taxonomies / "shopify_categories_en.txt.gz")
     assert len(tree) == 14_606
     assert all(len(tree.ranges(name)) == 1 for name in tree)
     assert tree.is_a("Bird Cage Bird Baths", "Animals & Pet Supplies")
@@ -42,7 +42,7 @@ def test_whole_shopify_tree_loads(taxonomies):
 
 
 def test_whole_google_tree_loads(taxonomies):
-    tree = loaded(taxonomies / "google_product_taxonomy_2021-09-21.tsv.gz")
+    tree = load_tree(taxonomies / "google_product_taxonomy_2021-09-21.tsv.gz")
     assert len(tree) == 5_595
     assert tree.is_a("499954", "Pet Supplies")
 
@@ -63,14 +63,14 @@ def test_what_open_food_facts_leaves_undefined_is_told(food, taxonomies):
 
 
 def test_esco_skills_load_from_named_columns(taxonomies):
-    tree = loaded(taxonomies / "esco_v1.1.1_skills_hierarchy.csv.gz", columns=["PARENTID", "CHILDID"])
+    tree = load_tree(taxonomies / "esco_v1.1.1_skills_hierarchy.csv.gz", columns=["PARENTID", "CHILDID"])
     assert len(tree) == 14_536
     assert sum(len(tree.parents(name)) > 1 for name in tree) == 4_646
 
 
 def test_acm_classification_loads_from_skos(taxonomies):
     pytest.importorskip("rdflib")
-    tree = loaded(taxonomies / "acm_ccs2012.skos.xml.gz")
+    tree = load_tree(taxonomies / "acm_ccs2012.skos.xml.gz")
     assert len(tree) == 2_113
     assert tree.is_a("10010405.10010469.10010473", "Applied computing")
 

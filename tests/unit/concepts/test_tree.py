@@ -37,9 +37,9 @@ def test_several_parents_give_a_union_of_ranges():
 
 
 def test_numbers_do_not_depend_on_the_order_of_the_file():
-    turned = Tree(dict(reversed([(name, DIAMOND.parents(name)) for name in DIAMOND])))
-    assert turned.names == DIAMOND.names
-    assert turned == DIAMOND
+    reordered = Tree(dict(reversed([(name, DIAMOND.parents(name)) for name in DIAMOND])))
+    assert reordered.names == DIAMOND.names
+    assert reordered == DIAMOND
 
 
 def test_root_goes_by_the_first_parent():

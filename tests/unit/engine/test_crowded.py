@@ -38,11 +38,11 @@ def test_a_crowded_batch_comes_in_pieces_that_hold_all_of_it(wide):
 
 def test_match_many_joins_the_pieces_and_their_dead_letters(wide):
     rows = [*({"x": "1"} for _ in range(EVENTS - 1)), "no mapping"]
-    found = wide.match_many(rows, on_error="collect")
-    assert found.events == EVENTS
-    assert len(found) == 2_000 * (EVENTS - 1)
-    assert [letter.index for letter in found.dead_letters] == [EVENTS - 1]
-    assert found.event_index.max() == EVENTS - 2
+    matches = wide.match_many(rows, on_error="collect")
+    assert matches.events == EVENTS
+    assert len(matches) == 2_000 * (EVENTS - 1)
+    assert [letter.index for letter in matches.dead_letters] == [EVENTS - 1]
+    assert matches.event_index.max() == EVENTS - 2
 
 
 def test_the_next_try_asks_about_fewer_events():

@@ -181,6 +181,6 @@ def test_ranges_over_two_keys_visit_the_keys_there_are(compiled):
     matcher = td.Matcher()
     matcher.add_many((id, f"a = {id} and b = {id * 7919 % 3000}") for id in range(3000))
     assert state(matcher).parts[0].segment.choice["key of two columns"] > 2900
-    found = matcher.match({"a": td.Range(10, 2000), "b": td.Range(None, 1500, high_open=True)})
-    assert set(found) == {id for id in range(10, 2001) if id * 7919 % 3000 < 1500}
-    assert len(found) == len(set(found))
+    matches = matcher.match({"a": td.Range(10, 2000), "b": td.Range(None, 1500, high_open=True)})
+    assert set(matches) == {id for id in range(10, 2001) if id * 7919 % 3000 < 1500}
+    assert len(matches) == len(set(matches))

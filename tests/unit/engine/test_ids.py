@@ -17,40 +17,40 @@ several = st.one_of(numbers, texts)
 
 
 @given(several)
-def test_slots_hold_what_was_given(given):
-    ids = Ids.build(given)
-    assert len(ids) == len(given)
-    assert list(ids) == [ids[slot] for slot in range(len(ids))] == given
-    assert all(type(found) in (str, int) for found in ids)
+def test_slots_hold_what_was_given(values):
+    ids = Ids.build(values)
+    assert len(ids) == len(values)
+    assert list(ids) == [ids[slot] for slot in range(len(ids))] == values
+    assert all(type(id) in (str, int) for id in ids)
 
 
 @given(several, several)
-def test_ids_are_found_at_their_last_slot(given, others):
-    ids = Ids.build(given)
-    known = {id: slot for slot, id in enumerate(given)}
-    expected = [known.get(id, -1) for id in given + others]
-    assert [ids.find(id) for id in given + others] == expected
-    assert ids.find_many(given + others).tolist() == expected
-    assert ids.find_many(given).tolist() == expected[: len(given)]
-    assert ids.find_many(others).tolist() == expected[len(given) :]
+def test_ids_are_found_at_their_last_slot(values, others):
+    ids = Ids.build(values)
+    slot_by_id = {id: slot for slot, id in enumerate(values)}
+    expected = [slot_by_id.get(id, -1) for id in values + others]
+    assert [ids.find(id) for id in values + others] == expected
+    assert ids.find_many(values + others).tolist() == expected
+    assert ids.find_many(values).tolist() == expected[: len(values)]
+    assert ids.find_many(others).tolist() == expected[len(values) :]
 
 
 @given(several)
-def test_duplicates_are_the_slots_whose_id_comes_again(given):
-    expected = [slot for slot, id in enumerate(given) if id in given[slot + 1 :]]
-    assert Ids.build(given).find_duplicates().tolist() == expected
+def test_duplicates_are_the_slots_whose_id_comes_again(values):
+    expected = [slot for slot, id in enumerate(values) if id in values[slot + 1 :]]
+    assert Ids.build(values).find_duplicates().tolist() == expected
 
 
 @given(several, st.data())
-def test_taking_reordering_and_joining_keep_the_ids(given, data):
-    ids = Ids.build(given)
-    slots = st.lists(st.integers(0, len(given) - 1), max_size=20) if given else st.just([])
-    one, two = data.draw(slots), data.draw(slots)
-    assert ids.to_list(one * 40) == [given[slot] for slot in one * 40]
-    assert ids.to_list(one) == ids.take(np.array(one, np.int32)).to_pylist() == [given[slot] for slot in one]
-    assert list(ids.reorder(one)) == [given[slot] for slot in one]
-    both = Ids.concatenate([ids, Ids.build([]), ids], [one, [], two])
-    assert list(both) == [given[slot] for slot in one + two]
+def test_taking_reordering_and_joining_keep_the_ids(values, data):
+    ids = Ids.build(values)
+    slots = st.lists(st.integers(0, len(values) - 1), max_size=20) if values else st.just([])
+    first, second = data.draw(slots), data.draw(slots)
+    assert ids.to_list(first * 40) == [values[slot] for slot in first * 40]
+    assert ids.to_list(first) == ids.take(np.array(first, np.int32)).to_pylist() == [values[slot] for slot in first]
+    assert list(Ids.concatenate([ids], [first])) == [values[slot] for slot in first]
+    both = Ids.concatenate([ids, Ids.build([]), ids], [first, [], second])
+    assert list(both) == [values[slot] for slot in first + second]
     assert all(both[both.find(id)] == id for id in both)
 
 
@@ -67,16 +67,16 @@ def test_long_text_has_wide_offsets(arrow_text, wide):
 
 
 @given(several)
-def test_arrays_open_read_only_as_they_are(given):
-    ids = Ids.build(given)
+def test_arrays_open_read_only_as_they_are(values):
+    ids = Ids.build(values)
     stored = {name: array.copy() for name, array in ids.to_arrays().items()}
     for array in stored.values():
         array.flags.writeable = False
     again = Ids.from_arrays(stored)
-    assert list(again) == given
-    assert again.find_many(given).tolist() == ids.find_many(given).tolist()
+    assert list(again) == values
+    assert again.find_many(values).tolist() == ids.find_many(values).tolist()
     assert all(np.shares_memory(array, stored[name]) for name, array in again.to_arrays().items() if array.size)
-    assert list(pickle.loads(pickle.dumps(ids))) == given
+    assert list(pickle.loads(pickle.dumps(ids))) == values
 
 
 def test_a_memory_map_is_opened_without_a_copy(tmp_path):
@@ -93,7 +93,7 @@ NUMBERS = [5, -1, 2**40]
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("values", "expected"),
     [
         (pa.array(TEXT), TEXT),
         (pa.array(["x", *TEXT, "y"])[1:-1], TEXT),
@@ -117,14 +117,14 @@ NUMBERS = [5, -1, 2**40]
         (pa.array([""]), [""]),
     ],
 )
-def test_ids_come_from_lists_arrow_and_numpy(given, expected):
-    ids = Ids.build(given)
+def test_ids_come_from_lists_arrow_and_numpy(values, expected):
+    ids = Ids.build(values)
     assert list(ids) == expected
-    assert ids.find_many(given).tolist() == list(range(len(expected)))
+    assert ids.find_many(values).tolist() == list(range(len(expected)))
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("value", "words"),
     [
         ([1, 2**63], f"`{2**63}` does not fit 64 bits"),
         ([-(2**63) - 1], "does not fit 64 bits"),
@@ -142,9 +142,9 @@ def test_ids_come_from_lists_arrow_and_numpy(given, expected):
         (np.array([True]), "not `True`"),
     ],
 )
-def test_what_cannot_be_an_id_is_refused_by_name(given, words):
+def test_what_cannot_be_an_id_is_refused_by_name(value, words):
     with pytest.raises(TidingsError, match=words):
-        Ids.build(given)
+        Ids.build(value)
 
 
 def test_what_cannot_be_an_id_is_never_found():

@@ -107,7 +107,7 @@ def test_a_merged_segment_answers_as_its_parts_did(way, seed):
     living = World(
         {id: tree for at, (id, tree) in enumerate(world.filters.items()) if at % 5}, world.events, world.keywords
     )
-    assert [set(found) for found in matcher.match_many(world.events).by_event()] == living.by_law()
+    assert [set(ids) for ids in matcher.match_many(world.events).by_event()] == living.evaluate_by_law()
     for segment in segments(matcher):
         check_segment(segment)
 
@@ -118,5 +118,5 @@ def test_one_table_joined_is_itself():
     table = extract_table(segment, np.arange(2))
     again = merge_tables([table])
     assert again.columns == table.columns
-    assert [one.tolist() for one in again.literals] == [one.tolist() for one in table.literals]
+    assert [literal.tolist() for literal in again.literals] == [literal.tolist() for literal in table.literals]
     assert View.PATTERNS in [column.view for column in again.columns]

@@ -36,10 +36,10 @@ def test_after_a_merge_the_lists_are_those_of_the_living_alone(way, seed):
         matcher.add_many(world.filters.items())
         matcher.remove_many(set(world.filters) - set(living.filters))
         fresh.add_many(living.filters.items())
-        for one in (matcher, fresh):
-            one.compact()
-            one.settle()
-    assert [set(found) for found in matcher.match_many(world.events).by_event()] == living.by_law()
+        for built in (matcher, fresh):
+            built.compact()
+            built.settle()
+    assert [set(match) for match in matcher.match_many(world.events).by_event()] == living.evaluate_by_law()
     for part in matcher.backend.state.parts:
         check_segment(part.segment)
     assert lists(matcher) <= lists(fresh)  # a draft also lists the ends that `a < 5` does not have
@@ -64,7 +64,7 @@ def test_dense_integers_stay_without_a_list_or_get_one_when_few_are_left():
     assert sorted(matcher.match({"a": 40.5})) == [41, 42]
 
 
-def churned(round):
+def draw_churn(round):
     """Filters of every kind that keeps a list, with values that never come again."""
     for number in range(1000 * round, 1000 * round + 60):
         yield 5 * number, f"a{round} = {number} and b = 't{number}'"
@@ -74,7 +74,7 @@ def churned(round):
         yield 5 * number + 4, f"a < {number}.5 or b starts with 'p{number}'"
 
 
-def held(matcher):
+def count_entries(matcher):
     total = 0
     for part in matcher.backend.state.parts:
         segment = part.segment
@@ -86,16 +86,16 @@ def held(matcher):
 
 def test_under_constant_change_nothing_grows_but_with_the_living():
     matcher = td.Matcher()
-    matcher.add_many(churned(0))
+    matcher.add_many(draw_churn(0))
     matcher.compact()
-    first, sizes = held(matcher), []
+    first, sizes = count_entries(matcher), []
     for round in range(1, 13):
         gone = list(matcher)
-        matcher.add_many(churned(round))
+        matcher.add_many(draw_churn(round))
         matcher.remove_many(gone)
         matcher.settle()
-        sizes.append(held(matcher))
+        sizes.append(count_entries(matcher))
         assert len(matcher) == 300
     assert max(sizes) <= 3 * first, (first, sizes)  # at most 30 % of a segment are dead, and a few segments wait
     matcher.compact()
-    assert held(matcher) <= first + 20
+    assert count_entries(matcher) <= first + 20

@@ -55,11 +55,11 @@ def test_contradictions_hold_of_several_values_alone(way):
         matcher = td.Matcher()
         matcher.add_many(enumerate(texts))
         events = [{"a": [1, 10]}, {"a": 2}, {"a": td.Range(1, 10)}, {"tags": ["x", "y"]}, {"tags": "x"}, {"a": 1}]
-        found = [sorted(ids) for ids in matcher.match_many(events).by_event()]
-    assert found == [
+        answers = [sorted(ids) for ids in matcher.match_many(events).by_event()]
+    assert answers == [
         sorted(at for at, text in enumerate(texts) if td.evaluate(td.parse(text), event)) for event in events
     ]
-    assert found[0] == [0, 1, 2, 4, 6]
+    assert answers[0] == [0, 1, 2, 4, 6]
 
 
 def test_row_of_finds_each_slots_row():

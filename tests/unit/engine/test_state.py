@@ -26,10 +26,10 @@ def test_a_state_without_some_is_another_state(state):
 
 
 def test_one_and_many_are_removed_alike(state):
-    one = state.delete_ids(["s3"]).delete_ids(["s4"])
+    single = state.delete_ids(["s3"]).delete_ids(["s4"])
     many = state.delete_ids(["s3", "s4"])
-    assert list(one.iterate_ids()) == list(many.iterate_ids())
-    assert one.parts[0].deleted.tolist() == many.parts[0].deleted.tolist()
+    assert list(single.iterate_ids()) == list(many.iterate_ids())
+    assert single.parts[0].deleted.tolist() == many.parts[0].deleted.tolist()
 
 
 def test_the_dead_are_counted_once(state):

@@ -29,7 +29,7 @@ def watching(model, **plan):
     return made
 
 
-def written(name, text=PAIR):
+def write_pattern(name, text=PAIR):
     return lang.WrittenPattern(name, lang.parse_pattern(text), "restart", None)
 
 
@@ -56,7 +56,7 @@ def test_a_plan_that_means_nothing_is_refused_and_nothing_is_added(model, plan, 
     assert len(watch) == 0
     assert watch.horizons() == {}
     with pytest.raises(td.TidingsError, match=f"{name}.*`{value}`"):
-        watch.add_many([written("one"), written("two")], **plan)
+        watch.add_many([write_pattern("one"), write_pattern("two")], **plan)
     assert len(watch) == 0
     assert watch.horizons() == {}
 
@@ -73,16 +73,16 @@ def test_forecasts_need_a_model():
     with pytest.raises(td.TidingsError, match=r"model=.*learn=True.*`pair`"):
         watch.add("pair", PAIR, horizon=5)
     with pytest.raises(td.TidingsError, match="need a model"):
-        watch.add_many([written("pair")], horizon=5)
+        watch.add_many([write_pattern("pair")], horizon=5)
     watch.add("pair", PAIR)
     with pytest.raises(td.TidingsError, match="need a model"):
         watch.forecast("pair", horizon=5)
 
 
-@pytest.mark.parametrize("given", [5, 1.5, b"model", ["x"]])
-def test_what_is_no_model_is_refused(given):
+@pytest.mark.parametrize("model", [5, 1.5, b"model", ["x"]])
+def test_what_is_no_model_is_refused(model):
     with pytest.raises(td.TidingsError):
-        td.Detector(model=given)
+        td.Detector(model=model)
 
 
 def test_a_pattern_that_is_not_there_is_named(model):
@@ -101,20 +101,20 @@ def test_a_horizon_that_means_nothing_is_refused(model, horizon):
 def test_a_horizon_is_given_with_the_pattern_or_when_it_is_asked(model):
     with pytest.raises(td.TidingsError, match="horizon=10"):
         watching(model).forecast("pair")
-    [found] = watching(model, horizon=4).forecast("pair")
-    assert found.horizon == 4
-    [found] = watching(model, horizon=4).forecast("pair", horizon="3 own events")
-    assert found.horizon == "3 own events"
-    [found] = watching(model).forecast("pair", horizon="5 s")
-    assert found.horizon == timedelta(seconds=5)
+    [forecast] = watching(model, horizon=4).forecast("pair")
+    assert forecast.horizon == 4
+    [forecast] = watching(model, horizon=4).forecast("pair", horizon="3 own events")
+    assert forecast.horizon == "3 own events"
+    [forecast] = watching(model).forecast("pair", horizon="5 s")
+    assert forecast.horizon == timedelta(seconds=5)
 
 
 def test_a_forecast_says_which_estimator_gave_it(model):
     for estimator in ("both", "chain", "direct", "printed"):
         watch = watching(model.using(estimator=estimator))
         watch.detect_many(EVENTS[:4])  # where it has been before
-        [found] = watch.forecast("pair", horizon=1)
-        assert found.estimator == estimator
+        [forecast] = watch.forecast("pair", horizon=1)
+        assert forecast.estimator == estimator
     watch = td.Detector(model=td.Model())
     watch.add("pair", PAIR)
     watch.add("timed", f"{PAIR} within 5 s")
@@ -124,21 +124,21 @@ def test_a_forecast_says_which_estimator_gave_it(model):
 
 def test_forecasts_lie_beside_the_detections(model):
     watch = watching(model, horizon=2, threshold=0.5)
-    found = watch.detect_many(EVENTS[:9])
-    assert len(found) == 3
-    assert [one.event for one in found.forecasts] == [0, 2, 6]  # after `c` the pair always followed
-    first = next(iter(found.forecasts))
+    detections = watch.detect_many(EVENTS[:9])
+    assert len(detections) == 3
+    assert [forecast.event for forecast in detections.forecasts] == [0, 2, 6]  # after `c` the pair always followed
+    first = next(iter(detections.forecasts))
     assert (first.forecast.pattern, first.forecast.key, first.forecast.horizon) == ("pair", None, 2)
     assert first.at.timestamp() == 0
     assert first.forecast.probability > 0.5
-    assert "3" in repr(found.forecasts)
+    assert "3" in repr(detections.forecasts)
 
 
 def test_without_a_horizon_nothing_is_foretold(model):
-    found = watching(model).detect_many(EVENTS)
-    assert len(found.forecasts) == 0
-    assert found.forecasts.to_arrow().num_rows == 0
-    assert len(found.forecasts.probabilities) == 0
+    detections = watching(model).detect_many(EVENTS)
+    assert len(detections.forecasts) == 0
+    assert detections.forecasts.to_arrow().num_rows == 0
+    assert len(detections.forecasts.probabilities) == 0
 
 
 def test_an_empty_batch_foretells_nothing(model):
@@ -159,7 +159,7 @@ def test_the_model_is_what_it_was_given_unless_it_learns(model):
 
 def test_many_patterns_may_have_one_plan(model):
     watch = td.Detector(model=model)
-    watch.add_many([written("one"), written("two")], horizon=3, tell="every")
+    watch.add_many([write_pattern("one"), write_pattern("two")], horizon=3, tell="every")
     assert len(watch.detect_many(EVENTS[:4]).forecasts) == 8
     watch.remove("one")
     assert list(watch.horizons()) == ["two"]
@@ -170,7 +170,7 @@ def test_a_pattern_that_is_replaced_without_a_plan_is_foretold_no_more(model):
     watch.add("pair", PAIR)
     assert watch.horizons() == {}
     watch = watching(model, horizon=3, tell="every")
-    watch.add_many([written("pair")])
+    watch.add_many([write_pattern("pair")])
     assert watch.horizons() == {}
 
 
@@ -185,9 +185,9 @@ def test_it_is_pickled_with_its_model(model):
 def test_events_that_wait_for_their_turn_are_foretold_then(model):
     watch = td.Detector(model=model, lateness="3 s")
     watch.add("pair", PAIR, horizon=2, tell="every")
-    one = watch.detect_many(EVENTS[:6]).forecasts
+    forecasts = watch.detect_many(EVENTS[:6]).forecasts
     two = watch.detect_many(EVENTS[6:20]).forecasts
-    assert [of.event for of in one] + [of.event for of in two] == list(range(17))
+    assert [of.event for of in forecasts] + [of.event for of in two] == list(range(17))
 
 
 def test_numbers_of_numpy_are_numbers(model):
@@ -204,12 +204,16 @@ def test_a_forecast_that_cannot_be_reckoned_does_not_disturb_detection(text, at_
     plain.add("pair", text)
     events = [{"id": at, "kind": "ab"[at % 2], "k": at // 2 % 3, "time": max(0, at - 19)} for at in range(60)]
     batches = [events] if at_once else [[event] for event in events]
-    taken = [watch.detect_many(batch) for batch in batches]
-    found = [one.events for of in taken for one in of]
-    assert found == [one.events for one in plain.detect_many(events)] == [(at, at + 1) for at in range(0, 60, 2)]
-    told = [one.forecast.probability for of in taken for one in of.forecasts]
-    assert len(told) == 60
-    assert all(0 <= p <= 1 for p in told)
+    reports = [watch.detect_many(batch) for batch in batches]
+    detected = [detection.events for of in reports for detection in of]
+    assert (
+        detected
+        == [detection.events for detection in plain.detect_many(events)]
+        == [(at, at + 1) for at in range(0, 60, 2)]
+    )
+    probabilities = [forecast.forecast.probability for of in reports for forecast in of.forecasts]
+    assert len(probabilities) == 60
+    assert all(0 <= p <= 1 for p in probabilities)
 
 
 def test_a_span_is_refused_before_the_pattern_is_added():
@@ -219,7 +223,7 @@ def test_a_span_is_refused_before_the_pattern_is_added():
     watch = td.Detector(model=timeless)
     for add in (
         lambda: watch.add("pair", PAIR, horizon="5 min"),
-        lambda: watch.add_many([written("x")], horizon="1 h"),
+        lambda: watch.add_many([write_pattern("x")], horizon="1 h"),
     ):
         with pytest.raises(td.TidingsError, match="needs a model trained on events with times"):
             add()
@@ -234,9 +238,9 @@ def test_events_that_time_lets_go_are_foretold_too(model):
     watch = td.Detector(model=model, lateness="3 s")
     watch.add("pair", PAIR, horizon=2, tell="every")
     watch.detect_many(EVENTS[:6])
-    assert [one.event for one in watch.latest_forecasts] == [0, 1, 2]
+    assert [forecast.event for forecast in watch.latest_forecasts] == [0, 1, 2]
     assert len(watch.on_time(20)) == 1
-    assert [one.event for one in watch.latest_forecasts] == [3, 4, 5]
+    assert [forecast.event for forecast in watch.latest_forecasts] == [3, 4, 5]
     watch.on_time(21)
     assert len(watch.latest_forecasts) == 0
 
@@ -251,7 +255,7 @@ AGED = {
 def test_events_without_times_are_not_there_for_forecasts_of_patterns_that_ask_for_times(text):
     timed = [event | {"k": event["id"] % 2} for event in EVENTS]
     mixed = [row for event in timed for row in (event, {"id": -1, "kind": "b", "k": event["k"], "time": "some day"})]
-    models, told = [], []
+    models, probabilities = [], []
     for events in (timed, mixed):
         watch = td.Detector()
         watch.add("aged", text)
@@ -262,6 +266,6 @@ def test_events_without_times_are_not_there_for_forecasts_of_patterns_that_ask_f
         watch.add("aged", text, horizon="2 own events" if "$x" in text else 2, tell="every")
         watch.add("pair", PAIR)
         rows = watch.detect_many(events).forecasts.to_arrow().to_pylist()
-        told.append([(row["event"], row["key"], row["probability"]) for row in rows])
-    assert told[0] == told[1]
-    assert told[0]
+        probabilities.append([(row["event"], row["key"], row["probability"]) for row in rows])
+    assert probabilities[0] == probabilities[1]
+    assert probabilities[0]

@@ -24,9 +24,9 @@ READ = [
 ]
 
 
-@pytest.mark.parametrize(("given", "amount", "unit"), READ)
-def test_a_horizon_is_events_own_events_or_a_span(given, amount, unit):
-    assert Horizon.of(given) == Horizon(amount, unit)
+@pytest.mark.parametrize(("horizon", "amount", "unit"), READ)
+def test_a_horizon_is_events_own_events_or_a_span(horizon, amount, unit):
+    assert Horizon.of(horizon) == Horizon(amount, unit)
 
 
 @given(st.integers(1, MOST_EVENTS), st.sampled_from(("events", "own", "time")))
@@ -37,10 +37,11 @@ def test_what_is_shown_is_read_as_the_same(amount, unit):
 
 
 @pytest.mark.parametrize(
-    "given", [0, -1, MOST_EVENTS + 1, 1.5, True, None, "", "ten", "5 parsecs", "-5 min", "0 s", timedelta(0), [], "1e3"]
+    "horizon",
+    [0, -1, MOST_EVENTS + 1, 1.5, True, None, "", "ten", "5 parsecs", "-5 min", "0 s", timedelta(0), [], "1e3"],
 )
-def test_anything_else_is_refused_by_name(given):
-    with pytest.raises(td.TidingsError, match="a horizon is a number of events") as told:
-        Horizon.of(given)
-    assert f"`{given}`" in str(told.value)
-    assert "`5 min`" in str(told.value)
+def test_anything_else_is_refused_by_name(horizon):
+    with pytest.raises(td.TidingsError, match="a horizon is a number of events") as caught:
+        Horizon.of(horizon)
+    assert f"`{horizon}`" in str(caught.value)
+    assert "`5 min`" in str(caught.value)

@@ -24,28 +24,28 @@ def watching(text=PAIR, **settings):
 
 
 def matches(text, **settings):
-    found = {}
-    for one in watching(text, **settings).detect_many(EVENTS):
-        found.setdefault(one.bindings.get("x"), set()).add(max(one.events))
-    return found
+    by_key = {}
+    for detection in watching(text, **settings).detect_many(EVENTS):
+        by_key.setdefault(detection.bindings.get("x"), set()).add(max(detection.events))
+    return by_key
 
 
-def judged(text, horizon):
+def judge_events(text, horizon):
     """Return of each event that belongs to a stream whether a match came in time, and whether that is known."""
-    hits, found = matches(text), []
+    hits, rows = matches(text), []
     for place, event in enumerate(EVENTS):
         key = event["key"] if text == KEYED else None
         own = [at for at in range(place + 1, len(EVENTS)) if key is None or EVENTS[at]["key"] == key]
         match horizon:
             case int():
-                later, known = [at for at in own if at <= place + horizon], place + horizon < len(EVENTS)
+                later, is_known = [at for at in own if at <= place + horizon], place + horizon < len(EVENTS)
             case "4 own events":
-                later, known = own[:4], len(own) >= 4
+                later, is_known = own[:4], len(own) >= 4
             case _:
                 end = event["time"] + 10
-                later, known = [at for at in own if EVENTS[at]["time"] <= end], end <= EVENTS[-1]["time"]
-        found.append((place, any(at in hits.get(key, ()) for at in later), known))
-    return found
+                later, is_known = [at for at in own if EVENTS[at]["time"] <= end], end <= EVENTS[-1]["time"]
+        rows.append((place, any(at in hits.get(key, ()) for at in later), is_known))
+    return rows
 
 
 @pytest.mark.parametrize("text", [PAIR, KEYED])
@@ -54,9 +54,11 @@ def test_what_came_of_a_forecast_is_as_it_is_defined(text, horizon):
     [trial] = prequential(watching(text), EVENTS, horizon=horizon)
     order = np.lexsort((trial.key, trial.event))
     columns = zip(trial.event[order].tolist(), trial.y[order].tolist(), trial.decided[order].tolist(), strict=True)
-    assert [(at, y, known) for at, y, known in columns if known] == [one for one in judged(text, horizon) if one[2]]
+    assert [(at, y, is_known) for at, y, is_known in columns if is_known] == [
+        row for row in judge_events(text, horizon) if row[2]
+    ]
     assert trial.event[order].tolist() == list(range(len(EVENTS)))
-    assert int(trial.decided.sum()) == sum(known for *_, known in judged(text, horizon))
+    assert int(trial.decided.sum()) == sum(is_known for *_, is_known in judge_events(text, horizon))
 
 
 @pytest.mark.parametrize("text", [PAIR, KEYED])
@@ -133,10 +135,10 @@ def test_warnings_are_those_of_a_loop(text, threshold):
         if on and y:
             leads.setdefault((key, own[key].index(event) + ahead[event]), ahead[event])
         before[key] = on
-    told = trial.warnings("both", threshold)
-    assert sorted(lead for lead in told.leads if lead is not None) == sorted(leads.values())
-    assert (told.matches, told.warned_count) == (trial.matches, len(leads))
-    assert (told.alarms, told.false, told.undecided, told.judged) == (alarms, false, undecided, 115)
+    warnings = trial.warnings("both", threshold)
+    assert sorted(lead for lead in warnings.leads if lead is not None) == sorted(leads.values())
+    assert (warnings.matches, warnings.warned_count) == (trial.matches, len(leads))
+    assert (warnings.alarms, warnings.false, warnings.undecided, warnings.judged) == (alarms, false, undecided, 115)
 
 
 def test_the_detector_stays_as_it_is():
@@ -152,16 +154,16 @@ def test_events_that_wait_for_their_turn_are_judged_too():
 
 
 @pytest.mark.parametrize(
-    ("given", "match"),
+    ("arguments", "match"),
     [
         ({"horizon": 0}, "a horizon is"),
         ({"horizon": "soon"}, "`soon`"),
         ({"horizon": 5, "estimators": ("best",)}, "`best`"),
     ],
 )
-def test_what_means_nothing_is_refused(given, match):
+def test_what_means_nothing_is_refused(arguments, match):
     with pytest.raises(td.TidingsError, match=match):
-        prequential(watching(), EVENTS, **given)
+        prequential(watching(), EVENTS, **arguments)
 
 
 def test_a_detector_without_patterns_has_nothing_to_score():

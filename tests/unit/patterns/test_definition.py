@@ -72,20 +72,21 @@ def word(text, times=None, values=None):
     times = range(len(letters)) if times is None else times
     values = values or [{}] * len(letters)
     return [
-        SeenEvent(round(at * S), frozenset(names), held) for names, at, held in zip(letters, times, values, strict=True)
+        SeenEvent(round(at * S), frozenset(names), value)
+        for names, at, value in zip(letters, times, values, strict=True)
     ]
 
 
 def events(pattern, stream, **options):
-    return [one.events for one in list_embeddings(pattern, stream, **options)]
+    return [embedding.events for embedding in list_embeddings(pattern, stream, **options)]
 
 
 def counts(pattern, stream, **options):
     return [len(list_reports(pattern, stream, mode, **options)) for mode in MODES]
 
 
-def told(pattern, stream, mode, **options):
-    return [(one.at, one.after, set(one.choices)) for one in list_reports(pattern, stream, mode, **options)]
+def list_points(pattern, stream, mode, **options):
+    return [(report.at, report.after, set(report.choices)) for report in list_reports(pattern, stream, mode, **options)]
 
 
 # --- the paper --------------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ def test_figure_7_gives_exactly_one_match():
     third = Timed(third, (apart("s3", "s2", low=3 * S, low_open=True),))
     pattern, times = over(then(s1, second, third)), [1, 2, 3, 4, 5, 6, 7, 8]
     stream = word("a a a b b b c c", times)
-    assert [tuple(times[i] for i in found) for found in events(pattern, stream)] == [(3, 4, 8)]
+    assert [tuple(times[i] for i in event) for event in events(pattern, stream)] == [(3, 4, 8)]
     assert counts(pattern, stream) == [1, 1, 1, 1]
 
 
@@ -109,10 +110,10 @@ def test_figure_8_tells_the_four_modes_apart(text, wanted):
 
 def test_figure_8_shows_the_match_that_begins_last():
     pattern, stream = over(then(A, NEXT, B, LATER, C)), word("a b a b c e f a b c d d g a")
-    assert told(pattern, stream, "restart") == [(4 * S, 4, {(2, 3, 4)}), (9 * S, 9, {(7, 8, 9)})]
-    assert told(pattern, stream, "overlap") == told(pattern, stream, "restart")
-    assert [choices for *_, choices in told(pattern, stream, "next")] == [{(0, 1, 4)}, {(2, 3, 4)}, {(7, 8, 9)}]
-    assert [choices for *_, choices in told(pattern, stream, "any")] == [
+    assert list_points(pattern, stream, "restart") == [(4 * S, 4, {(2, 3, 4)}), (9 * S, 9, {(7, 8, 9)})]
+    assert list_points(pattern, stream, "overlap") == list_points(pattern, stream, "restart")
+    assert [choices for *_, choices in list_points(pattern, stream, "next")] == [{(0, 1, 4)}, {(2, 3, 4)}, {(7, 8, 9)}]
+    assert [choices for *_, choices in list_points(pattern, stream, "any")] == [
         {(0, 1, 4)},
         {(2, 3, 4)},
         {(0, 1, 9)},
@@ -147,8 +148,8 @@ def test_table_1_holds_one_intrusion_within_five_minutes(minutes, wanted):
     stream = judge_events(intrusion, TABLE_1)
     assert events(intrusion, stream) == wanted
     assert counts(intrusion, stream) == [len(wanted)] * 4
-    assert all(one.bindings == (("x", "128.100.2.15"),) for one in list_embeddings(intrusion, stream))
-    assert all(one.key == ("128.100.2.15",) for one in list_reports(intrusion, stream, "restart"))
+    assert all(embedding.bindings == (("x", "128.100.2.15"),) for embedding in list_embeddings(intrusion, stream))
+    assert all(report.key == ("128.100.2.15",) for report in list_reports(intrusion, stream, "restart"))
 
 
 @pytest.mark.parametrize(("minutes", "wanted"), [(5, [(1, 2, 3, 4)]), (6, [(0, 1, 3, 4), (0, 2, 3, 4), (1, 2, 3, 4)])])
@@ -378,34 +379,34 @@ def test_an_absence_is_reported_when_time_reaches_its_deadline():
     stream = word("a c d", [0, 1, 5.999999])
     assert events(QUIET, stream) == []
     assert events(QUIET, stream, until=6 * S - 1) == []
-    (found,) = list_embeddings(QUIET, stream, until=6 * S)
-    assert (found.first, found.last, found.at) == (0, 1, 6 * S)
+    (embedding,) = list_embeddings(QUIET, stream, until=6 * S)
+    assert (embedding.first, embedding.last, embedding.at) == (0, 1, 6 * S)
     for mode in MODES:
         assert list_reports(QUIET, stream, mode, until=6 * S) == [Report(6 * S, 2, (), frozenset({(0, 1)}))]
 
 
 def test_a_deadline_is_handled_before_the_events_of_its_time():
-    assert told(QUIET, word("a c b", [0, 1, 6]), "restart") == [(6 * S, 1, {(0, 1)})]
+    assert list_points(QUIET, word("a c b", [0, 1, 6]), "restart") == [(6 * S, 1, {(0, 1)})]
 
 
 def test_an_absence_has_one_report_for_each_last_event():
     stream = word("a a c c d", [0, 1, 2, 3, 9])
-    assert told(QUIET, stream, "overlap") == [(7 * S, 3, {(1, 2)}), (8 * S, 3, {(1, 3)})]
-    assert told(QUIET, stream, "next") == [(7 * S, 3, {(0, 2)}), (7 * S, 3, {(1, 2)})]
-    assert len(told(QUIET, stream, "any")) == 4
+    assert list_points(QUIET, stream, "overlap") == [(7 * S, 3, {(1, 2)}), (8 * S, 3, {(1, 3)})]
+    assert list_points(QUIET, stream, "next") == [(7 * S, 3, {(0, 2)}), (7 * S, 3, {(1, 2)})]
+    assert len(list_points(QUIET, stream, "any")) == 4
 
 
 def test_restart_spends_at_a_deadline_all_that_was_processed():
     stream = word("a c a c a c d", [0, 1, 2, 7, 7, 8, 20])
     wanted = [(6 * S, 2, {(0, 1)}), (13 * S, 5, {(4, 5)})]
-    assert told(QUIET, stream, "restart") == wanted  # the second `a` was spent, so event 3 completes nothing new
+    assert list_points(QUIET, stream, "restart") == wanted  # the second `a` was spent, so event 3 completes nothing new
 
 
 def test_deadlines_of_equal_times_come_in_the_order_of_their_last_events():
     stream = word("a c c d", [0, 1, 1, 9])
-    assert told(QUIET, stream, "overlap") == [(6 * S, 2, {(0, 1)}), (6 * S, 2, {(0, 2)})]
-    assert told(QUIET, stream, "restart") == [(6 * S, 2, {(0, 1)})]
-    both = told(QUIET, word("a a c c d", [1, 1, 1, 1, 9]), "any")
+    assert list_points(QUIET, stream, "overlap") == [(6 * S, 2, {(0, 1)}), (6 * S, 2, {(0, 2)})]
+    assert list_points(QUIET, stream, "restart") == [(6 * S, 2, {(0, 1)})]
+    both = list_points(QUIET, word("a a c c d", [1, 1, 1, 1, 9]), "any")
     assert [choices for *_, choices in both] == [{(0, 2)}, {(1, 2)}, {(0, 3)}, {(1, 3)}]
 
 
@@ -421,8 +422,11 @@ def of(attribute, *values):
 def test_each_key_has_a_stream_of_its_own():
     pattern = over(then(A, NEXT, B), a=IP, b=IP)
     stream = word("a a b b", values=of("ip", 1, 2, 2, 1))
-    assert [(one.events, one.key) for one in list_embeddings(pattern, stream)] == [((1, 2), (2,)), ((0, 3), (1,))]
-    assert [one.key for one in list_reports(pattern, stream, "restart")] == [(2,), (1,)]
+    assert [(embedding.events, embedding.key) for embedding in list_embeddings(pattern, stream)] == [
+        ((1, 2), (2,)),
+        ((0, 3), (1,)),
+    ]
+    assert [report.key for report in list_reports(pattern, stream, "restart")] == [(2,), (1,)]
 
 
 def test_events_of_the_key_count_for_a_comma_whatever_they_are():
@@ -435,17 +439,17 @@ def test_events_of_the_key_count_for_a_comma_whatever_they_are():
 def test_restart_spends_the_events_of_its_own_key_alone():
     pattern = over(then(A, B), a=IP, b=IP)
     stream = word("a a b b b", values=of("ip", 1, 2, 1, 2, 1))
-    assert told(pattern, stream, "restart") == [(2 * S, 2, {(0, 2)}), (3 * S, 3, {(1, 3)})]
+    assert list_points(pattern, stream, "restart") == [(2 * S, 2, {(0, 2)}), (3 * S, 3, {(1, 3)})]
 
 
 @pytest.mark.parametrize(
-    ("one", "two", "same"),
+    ("first", "second", "same"),
     [(1, 1.0, True), (1, "1", False), (True, 1, False), (0, False, False), (True, True, True), ("a", "A", False)],
 )
-def test_values_agree_as_numbers_as_text_or_as_truth(one, two, same):
+def test_values_agree_as_numbers_as_text_or_as_truth(first, second, same):
     keyed, joined = over(then(A, B), a=IP, b=IP), over(then(A, C, B), a=IP, b=IP)
-    assert bool(events(keyed, word("a b", values=of("ip", one, two)))) is same
-    assert bool(events(joined, word("a c b", values=of("ip", one, None, two)))) is same
+    assert bool(events(keyed, word("a b", values=of("ip", first, second)))) is same
+    assert bool(events(joined, word("a c b", values=of("ip", first, None, second)))) is same
 
 
 def test_an_event_without_the_attribute_does_not_satisfy_the_filter():
@@ -465,8 +469,8 @@ def test_a_key_may_stand_under_different_attributes():
 
 def test_one_event_may_belong_to_two_keys():
     pattern = over(Either((A, B)), a=SRC, b=DST)
-    found = list_reports(pattern, word("ab", values=[{"src": 1, "dst": 2}]), "restart")
-    assert [(one.key, one.choices) for one in found] == [((1,), {(0,)}), ((2,), {(0,)})]
+    reports = list_reports(pattern, word("ab", values=[{"src": 1, "dst": 2}]), "restart")
+    assert [(report.key, report.choices) for report in reports] == [((1,), {(0,)}), ((2,), {(0,)})]
 
 
 def test_not_and_absence_look_at_the_key_alone():
@@ -491,8 +495,8 @@ def test_a_not_forbids_what_agrees_with_a_variable_that_is_no_key():
     assert events(pattern, word("a b c", values=of("ip", 1, 1.0, None))) == []
     assert events(pattern, word("a b c", values=of("ip", 1, None, None))) == [(0, 2)]
     quiet = over(then(A, C), absence=Absence(("b",), 5 * S), a=IP, b=IP)
-    found = list_embeddings(quiet, word("a a c b", [0, 0, 1, 2], values=of("ip", 1, 2, None, 1)), until=6 * S)
-    assert [(one.events, one.bindings) for one in found] == [((1, 2), (("x", 2),))]
+    embeddings = list_embeddings(quiet, word("a a c b", [0, 0, 1, 2], values=of("ip", 1, 2, None, 1)), until=6 * S)
+    assert [(embedding.events, embedding.bindings) for embedding in embeddings] == [((1, 2), (("x", 2),))]
 
 
 def test_several_variables_must_all_agree():
@@ -500,16 +504,16 @@ def test_several_variables_must_all_agree():
     pattern = over(then(A, B), a=both, b=both)
     assert pattern.key_variables() == ("x", "y")
     stream = word("a b b", values=[{"ip": 1, "user": "u"}, {"ip": 1, "user": "v"}, {"ip": 1, "user": "u"}])
-    (found,) = list_embeddings(pattern, stream)
-    assert (found.events, found.key, found.bindings) == ((0, 2), (1, "u"), (("x", 1), ("y", "u")))
+    (embedding,) = list_embeddings(pattern, stream)
+    assert (embedding.events, embedding.key, embedding.bindings) == ((0, 2), (1, "u"), (("x", 1), ("y", "u")))
 
 
 def test_a_key_and_a_join_stand_side_by_side():
     pattern = over(then(A, B, C), a=(("ip", "x"), ("user", "y")), b=IP, c=(("ip", "x"), ("user", "y")))
     assert pattern.key_variables() == ("x",)
     values = [{"ip": 1, "user": "u"}, {"ip": 1, "user": "w"}, {"ip": 1, "user": "v"}, {"ip": 1, "user": "u"}]
-    (found,) = list_embeddings(pattern, word("a b c c", values=values))
-    assert (found.events, found.key, found.bindings) == ((0, 1, 3), (1,), (("x", 1), ("y", "u")))
+    (embedding,) = list_embeddings(pattern, word("a b c c", values=values))
+    assert (embedding.events, embedding.key, embedding.bindings) == ((0, 1, 3), (1,), (("x", 1), ("y", "u")))
 
 
 def test_a_join_of_some_steps_sees_the_whole_stream():
@@ -521,8 +525,8 @@ def test_a_join_of_some_steps_sees_the_whole_stream():
 
 def test_each_branch_of_an_or_binds_its_own_variables():
     pattern = over(then(Either((A, B)), C), a=(("ip", "x"),), b=(("ip", "y"),), c=(("ip", "x"),))
-    found = list_embeddings(pattern, word("a b c", values=of("ip", 1, 2, 3)))
-    assert [(one.events, one.bindings) for one in found] == [((1, 2), (("x", 3), ("y", 2)))]
+    embeddings = list_embeddings(pattern, word("a b c", values=of("ip", 1, 2, 3)))
+    assert [(embedding.events, embedding.bindings) for embedding in embeddings] == [((1, 2), (("x", 3), ("y", 2)))]
 
 
 def test_repeated_events_agree_with_each_other():
@@ -556,14 +560,14 @@ def test_events_are_judged_by_the_named_filters():
 @pytest.mark.parametrize("event", [{"t": 1}, {"time": "noon"}, {"time": True}, td.Event(values={"t": 1})])
 def test_an_event_without_a_time_stands_where_it_came(event):
     read = judge_events(over(A), [event, {"time": 5}, event, {"time": 3}, event], until=1)
-    assert [(one.time, one.timed) for one in read] == [(1, False), (5, True), (5, False), (3, True), (5, False)]
+    assert [(event.time, event.timed) for event in read] == [(1, False), (5, True), (5, False), (3, True), (5, False)]
 
 
 def test_an_event_without_a_time_is_not_there_for_a_pattern_that_asks_for_times():
     stream = [*word("a", [0]), replace(word("b", [0])[0], timed=False), *word("b", [1])]
     plain, timed = (lang.parse_pattern(f"a = kind = 'a'\nb = kind = 'b'\na , b{end}") for end in ("", " within 5 s"))
-    assert [one.events for one in list_embeddings(plain, stream)] == [(0, 1)]
-    assert [one.events for one in list_embeddings(timed, stream)] == [(0, 2)]
+    assert [embedding.events for embedding in list_embeddings(plain, stream)] == [(0, 1)]
+    assert [embedding.events for embedding in list_embeddings(timed, stream)] == [(0, 2)]
 
 
 ODD = [[1, 2], {"of": 1}, [{"of": 1}], None, [], {}, float("nan"), float("inf"), b"1", object()]
@@ -612,9 +616,9 @@ def test_overlap_reports_where_a_regular_expression_ends(root, expression):
     pattern, expected = over(root), re.compile(f".*({expression})")
     for length in range(1, 7):
         for letters in product("abc", repeat=length):
-            found = {one.after for one in list_reports(pattern, word(" ".join(letters)), "overlap")}
+            ends = {report.after for report in list_reports(pattern, word(" ".join(letters)), "overlap")}
             text = "".join(letters)
-            assert found == {end for end in range(length) if expected.fullmatch(text[: end + 1])}, text
+            assert ends == {end for end in range(length) if expected.fullmatch(text[: end + 1])}, text
 
 
 WORDS = st.lists(st.tuples(st.sampled_from(["a", "b", "c", "ab"]), st.integers(0, 2)), max_size=7)
@@ -627,7 +631,7 @@ SHAPES = [
 ]
 
 
-def timed(letters):
+def time_letters(letters):
     at, times = 0, []
     for _, wait in letters:
         at += wait
@@ -637,10 +641,10 @@ def timed(letters):
 
 @given(st.sampled_from(SHAPES), WORDS)
 def test_the_modes_report_true_matches_and_fewer_of_them(pattern, letters):
-    stream = timed(letters)
+    stream = time_letters(letters)
     every = set(events(pattern, stream))
     by_mode = {mode: list_reports(pattern, stream, mode) for mode in MODES}
-    assert all(one.choices and one.choices <= every for found in by_mode.values() for one in found)
+    assert all(report.choices and report.choices <= every for reports in by_mode.values() for report in reports)
     restart, overlap, following, everything = (len(by_mode[mode]) for mode in MODES)
     assert restart <= overlap <= everything
     assert restart <= following <= everything
@@ -649,14 +653,14 @@ def test_the_modes_report_true_matches_and_fewer_of_them(pattern, letters):
 
 @given(st.sampled_from(SHAPES), WORDS)
 def test_no_event_serves_two_reports_of_restart(pattern, letters):
-    found = list_reports(pattern, timed(letters), "restart")
-    for before, after in pairwise(found):
+    reports = list_reports(pattern, time_letters(letters), "restart")
+    for before, after in pairwise(reports):
         assert all(min(events) > before.after for events in after.choices)
 
 
 @given(st.sampled_from(SHAPES), WORDS, st.integers(0, 7))
 def test_what_was_reported_stays_reported_when_more_events_come(pattern, letters, cut):
-    stream = timed(letters)
+    stream = time_letters(letters)
     for mode in MODES:
         sooner, whole = list_reports(pattern, stream[:cut], mode), list_reports(pattern, stream, mode)
         assert whole[: len(sooner)] == sooner

@@ -28,32 +28,32 @@ def letters(text, **more):
 
 def test_detections_come_in_the_order_of_completion_and_then_of_patterns():
     detector = watching(q=(KEYED, "any"), p=(AB, "overlap"), r=("b = kind = 'b'\nb", "restart"))
-    found = detector.detect_many(letters("abcb", k=1, j=2))
-    assert [(one.pattern, one.events) for one in found] == [
+    detections = detector.detect_many(letters("abcb", k=1, j=2))
+    assert [(detection.pattern, detection.events) for detection in detections] == [
         ("p", (0, 1)),
         ("r", (1,)),
         ("q", (0, 1, 2)),
         ("p", (0, 3)),
         ("r", (3,)),
     ]
-    assert found.by_pattern() == {"q": 1, "p": 2, "r": 2}
-    assert len(found) == 5
+    assert detections.by_pattern() == {"q": 1, "p": 2, "r": 2}
+    assert len(detections) == 5
 
 
 def test_a_deadline_comes_before_the_events_of_its_time():
     detector = watching(
         p=("b = kind = 'b'\nb", "restart"), q=("a = kind = 'a'\nz = kind = 'z'\na ; not z for 1 s", "next")
     )
-    assert [one.pattern for one in detector.detect_many(letters("ab"))] == ["q", "p"]
+    assert [detection.pattern for detection in detector.detect_many(letters("ab"))] == ["q", "p"]
 
 
 def test_a_table_says_what_the_detections_say():
-    found = watching(p=(AB, "any"), q=(KEYED, "any")).detect_many(letters("aabc", k="x", j=5))
-    table = found.to_arrow()
+    detections = watching(p=(AB, "any"), q=(KEYED, "any")).detect_many(letters("aabc", k="x", j=5))
+    table = detections.to_arrow()
     assert table.column_names == ["pattern", "at", "events", "bindings"]
-    for row, one in zip(table.to_pylist(), found, strict=True):
-        assert (row["pattern"], row["at"], tuple(row["events"])) == (one.pattern, one.at, one.events)
-        assert dict(row["bindings"]) == {name: str(value) for name, value in one.bindings.items()}
+    for row, detection in zip(table.to_pylist(), detections, strict=True):
+        assert (row["pattern"], row["at"], tuple(row["events"])) == (detection.pattern, detection.at, detection.events)
+        assert dict(row["bindings"]) == {name: str(value) for name, value in detection.bindings.items()}
 
 
 @pytest.mark.parametrize("ids", [[1, "x"], [UUID(int=1), UUID(int=2)], [1, 2.5], [None, "x"], [(1,), "x"]])
@@ -64,8 +64,13 @@ def test_a_table_takes_ids_of_all_kinds(ids):
 
 
 def test_nothing_found_is_an_empty_table():
-    for found in (td.Detector().detect_many([]), watching(p=(AB, "any")).detect_many(letters("b"))):
-        assert (len(found), list(found), found.by_pattern(), found.to_arrow().num_rows) == (0, [], {}, 0)
+    for detection in (td.Detector().detect_many([]), watching(p=(AB, "any")).detect_many(letters("b"))):
+        assert (len(detection), list(detection), detection.by_pattern(), detection.to_arrow().num_rows) == (
+            0,
+            [],
+            {},
+            0,
+        )
 
 
 def test_detections_stay_readable_when_the_detector_goes_on_and_forgets():
@@ -79,30 +84,34 @@ def test_detections_stay_readable_when_the_detector_goes_on_and_forgets():
     )
     detector.detect_many(table)
     assert len(detector.run.archive) < 100_000
-    [one] = early
-    assert (one.events, one.bindings, one.fields) == ((0, 1, 2), {"x": "x", "y": 5}, ({"k": "x"},) * 3)
+    [detection] = early
+    assert (detection.events, detection.bindings, detection.fields) == (
+        (0, 1, 2),
+        {"x": "x", "y": 5},
+        ({"k": "x"},) * 3,
+    )
 
 
 def test_many_reports_of_one_event_are_all_there():
-    found = watching(p=("a = kind = 'a'\nb = kind = 'b'\na ; s:a ; b", "next"), q=(AB, "next")).detect_many(
+    detections = watching(p=("a = kind = 'a'\nb = kind = 'b'\na ; s:a ; b", "next"), q=(AB, "next")).detect_many(
         letters("a" * 3000 + "b")
     )
-    assert found.by_pattern() == {"p": 2999, "q": 3000}
-    assert {one.at for one in found} == {START + timedelta(seconds=3000)}
+    assert detections.by_pattern() == {"p": 2999, "q": 3000}
+    assert {detection.at for detection in detections} == {START + timedelta(seconds=3000)}
 
 
 def test_every_embedding_up_to_the_limit_is_there():
     detector = td.Detector()
     detector.add("p", "a = kind = 'a'\na{2,}", mode="any", limit=100_000)
-    found = list(detector.detect_many(letters("a" * 15)))
-    assert len(found) == len({one.events for one in found}) == 2**15 - 15 - 1
+    detections = list(detector.detect_many(letters("a" * 15)))
+    assert len(detections) == len({detection.events for detection in detections}) == 2**15 - 15 - 1
 
 
 def test_a_long_match_is_told_in_full():
-    [one] = watching(p=("a = kind = 'a'\nb = kind = 'b'\na{300,300} ; b", "restart")).detect_many(
+    [detection] = watching(p=("a = kind = 'a'\nb = kind = 'b'\na{300,300} ; b", "restart")).detect_many(
         letters("a" * 300 + "b")
     )
-    assert one.events == tuple(range(301))
+    assert detection.events == tuple(range(301))
 
 
 def test_a_bucket_calls_patterns_by_their_places_whether_they_ask_for_times_or_not():
@@ -112,5 +121,5 @@ def test_a_bucket_calls_patterns_by_their_places_whether_they_ask_for_times_or_n
         watch.add(name, text + end)
     rows = [{"id": n, "time": n, "kind": kind, "k": 1} for n, kind in enumerate("ab")]
     events, _ = watch.compile().reader.read(rows, watch.run.names, 0)
-    found = watch.run.advance(events, 20_000_000)
-    assert [list(watch)[place] for place in found.patterns.tolist()] == ["plain", "timed", "silent"]
+    advanced = watch.run.advance(events, 20_000_000)
+    assert [list(watch)[place] for place in advanced.patterns.tolist()] == ["plain", "timed", "silent"]

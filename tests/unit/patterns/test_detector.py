@@ -32,8 +32,8 @@ def letters(text, **more):
     return [{"id": place, "time": place, "kind": kind} | more for place, kind in enumerate(text)]
 
 
-def found(detector, events, **options):
-    return [one.events for one in detector.detect_many(events, **options)]
+def list_events(detector, events, **options):
+    return [detection.events for detection in detector.detect_many(events, **options)]
 
 
 def at(seconds):
@@ -49,8 +49,8 @@ def test_an_absence_is_reported_when_time_passes():
     detector.on_event({"id": 0, "time": 1, "kind": "a"})
     assert detector.next_deadline() == at(6)
     assert detector.on_time(5.999999) == []
-    [one] = detector.on_time("1970-01-01T00:00:06")
-    assert (one.events, one.at) == ((0,), at(6))
+    [detection] = detector.on_time("1970-01-01T00:00:06")
+    assert (detection.events, detection.at) == ((0,), at(6))
     assert detector.next_deadline() is None
 
 
@@ -62,56 +62,56 @@ def test_a_deadline_is_gone_when_what_must_not_come_comes():
     assert detector.next_deadline() is None
     detector.on_event({"id": 10, "time": 3, "kind": "a"})
     assert detector.next_deadline() == at(8)
-    assert [one.events for one in detector.on_time(100)] == [(10,)]
+    assert [detection.events for detection in detector.on_time(100)] == [(10,)]
 
 
 def test_an_event_at_the_deadline_comes_after_it():
     detector = detector_of(QUIET)
     detector.on_event({"id": 0, "time": 0, "kind": "a"})
-    assert found(detector, [{"id": 1, "time": 5, "kind": "b"}]) == [(0,)]
+    assert list_events(detector, [{"id": 1, "time": 5, "kind": "b"}]) == [(0,)]
 
 
 def test_what_comes_after_its_time_has_passed_is_late():
     detector = detector_of()
     detector.on_time(10)
     got = detector.detect_many([{"id": 7, "time": 9.5, "kind": "a"}, {"id": 8, "time": 10, "kind": "a"}])
-    assert [(one.event, one.time) for one in got.late] == [(7, at(9.5))]
+    assert [(letter.event, letter.time) for letter in got.late] == [(7, at(9.5))]
     assert (detector.late, repr(got)) == (1, "<Detections: 0, 1 late, 0 dead letters>")
-    assert found(detector, [{"id": 9, "time": 10, "kind": "b"}]) == [(8, 9)]
+    assert list_events(detector, [{"id": 9, "time": 10, "kind": "b"}]) == [(8, 9)]
 
 
 def test_events_wait_for_as_long_as_others_may_come_late():
     detector = detector_of(lateness="2 s")
-    assert found(detector, [{"id": 1, "time": 2, "kind": "b"}, {"id": 0, "time": 1, "kind": "a"}]) == []
-    assert found(detector, [{"id": 2, "time": 4, "kind": "z"}]) == [(0, 1)]
+    assert list_events(detector, [{"id": 1, "time": 2, "kind": "b"}, {"id": 0, "time": 1, "kind": "a"}]) == []
+    assert list_events(detector, [{"id": 2, "time": 4, "kind": "z"}]) == [(0, 1)]
     late = detector.detect_many([{"id": 3, "time": 1.9, "kind": "a"}]).late
-    assert [one.event for one in late] == [3]
-    assert [one.event for one in detector.detect_many([{"id": 4, "time": 2, "kind": "a"}]).late] == []
+    assert [letter.event for letter in late] == [3]
+    assert [detection.event for detection in detector.detect_many([{"id": 4, "time": 2, "kind": "a"}]).late] == []
 
 
 def test_events_of_one_time_that_wait_keep_the_order_they_came_in():
     detector = detector_of(AB.replace("a ; b", "a , b"), lateness="1 s")
-    first = found(detector, [{"id": n, "time": 5 - n // 100, "kind": "ab"[n % 2]} for n in range(200)])
+    first = list_events(detector, [{"id": n, "time": 5 - n // 100, "kind": "ab"[n % 2]} for n in range(200)])
     assert first == [(n, n + 1) for n in range(100, 200, 2)]
-    assert [one.events for one in detector.on_time(9)] == [(n, n + 1) for n in range(0, 100, 2)]
+    assert [detection.events for detection in detector.on_time(9)] == [(n, n + 1) for n in range(0, 100, 2)]
 
 
 def test_time_that_passes_releases_what_waits():
     detector = detector_of(lateness=timedelta(minutes=1))
-    assert found(detector, letters("ab")) == []
-    assert [one.events for one in detector.on_time(1)] == [(0, 1)]
-    assert [one.event for one in detector.detect_many([{"id": 5, "time": 0.5, "kind": "a"}]).late] == [5]
+    assert list_events(detector, letters("ab")) == []
+    assert [detection.events for detection in detector.on_time(1)] == [(0, 1)]
+    assert [detection.event for detection in detector.detect_many([{"id": 5, "time": 0.5, "kind": "a"}]).late] == [5]
 
 
 def test_events_without_a_time_stand_where_they_came():
     detector = detector_of()
-    [one] = detector.detect_many([{"id": 0, "kind": "a"}, {"id": 1, "kind": "b"}])
-    assert one.events == (0, 1)
-    assert one.at == datetime.min.replace(tzinfo=UTC)
+    [detection] = detector.detect_many([{"id": 0, "kind": "a"}, {"id": 1, "kind": "b"}])
+    assert detection.events == (0, 1)
+    assert detection.at == datetime.min.replace(tzinfo=UTC)
     got = detector.detect_many(
         [{"id": 2, "time": 10, "kind": "a"}, {"id": 3, "kind": "b"}, {"id": 4, "time": 5, "kind": "a"}]
     )
-    assert [(one.events, one.at) for one in got] == [((2, 3), at(10))]
+    assert [(detection.events, detection.at) for detection in got] == [((2, 3), at(10))]
     assert [late.event for late in got.late] == [4]
 
 
@@ -127,7 +127,7 @@ def test_an_event_without_a_time_passes_by_patterns_that_ask_for_times_and_no_ot
     detector.add("plain", AB)
     events = [{"id": 0, "time": 0, "kind": "a"}, {"id": 1, "kind": "b"} | when, {"id": 2, "time": 3, "kind": "b"}]
     got = [*detector.detect_many(events), *detector.on_time(20)]
-    reported = {one.pattern: one.events for one in got}
+    reported = {detection.pattern: detection.events for detection in got}
     assert reported == {"plain": (0, 1)} | ({} if text == QUIET else {"p": (0, 2)})
     [lack] = detector.mismatches()
     assert str(lack) == "time: 1 of 3 events have no time that can be read, and take no part in 1 pattern (p)"
@@ -138,7 +138,7 @@ def test_an_event_without_a_time_is_not_the_next_one_of_a_pattern_that_asks_for_
     detector = detector_of(AB.replace("a ; b", "a , b within 5 s"))
     detector.add("plain", AB.replace("a ; b", "a , b"))
     events = [{"id": 0, "time": 0, "kind": "a"}, {"id": 1, "kind": "z"}, {"id": 2, "time": 3, "kind": "b"}]
-    assert [(one.pattern, one.events) for one in detector.detect_many(events)] == [("p", (0, 2))]
+    assert [(detection.pattern, detection.events) for detection in detector.detect_many(events)] == [("p", (0, 2))]
 
 
 def test_an_event_without_a_time_waits_with_the_others_and_passes_by_when_its_turn_comes():
@@ -147,7 +147,7 @@ def test_an_event_without_a_time_waits_with_the_others_and_passes_by_when_its_tu
     detector.detect_many([{"id": 0, "time": 0, "kind": "a"}, {"id": 1, "kind": "b"}])
     detector = td.Detector.resume(detector.snapshot())
     got = detector.detect_many([{"id": 2, "time": 1, "kind": "b"}, {"id": 3, "time": 20, "kind": "z"}])
-    assert [(one.pattern, one.events) for one in got] == [("plain", (0, 1)), ("p", (0, 2))]
+    assert [(detection.pattern, detection.events) for detection in got] == [("plain", (0, 1)), ("p", (0, 2))]
 
 
 def test_times_and_ids_have_the_names_they_are_given():
@@ -170,24 +170,26 @@ def test_a_bad_event_takes_nothing_or_is_collected(bad):
     detector = detector_of(KEYED, schema=DECLARED)
     with pytest.raises(BadEvent):
         detector.detect_many(events)
-    assert found(detector, events[2:]) == [], "the first event was not taken"
+    assert list_events(detector, events[2:]) == [], "the first event was not taken"
     detector = detector_of(KEYED, schema=DECLARED)
     got = detector.detect_many(events, on_error="collect")
-    assert [one.events for one in got] == [(0, 2)]
+    assert [detection.events for detection in got] == [(0, 2)]
     assert [letter.index for letter in got.dead_letters] == [1]
 
 
 def test_a_table_with_bad_rows_is_collected_row_by_row():
     table = pa.table({"id": [0, 1, 2], "time": [0, 1, 2], "kind": ["a", "b", "b"], "k": ["1", "x", "1.0"]})
     got = detector_of(KEYED, schema=DECLARED).detect_many(table, on_error="collect")
-    assert [(one.events, one.bindings) for one in got] == [((0, 2), {"x": 1})]
+    assert [(detection.events, detection.bindings) for detection in got] == [((0, 2), {"x": 1})]
     assert [letter.index for letter in got.dead_letters] == [1]
 
 
 def test_events_without_an_id_are_called_by_their_number_dead_ones_counted():
     detector = detector_of()
-    assert found(detector, [{"time": 0, "kind": "a"}, "?", {"time": 1, "kind": "b"}], on_error="collect") == [(0, 2)]
-    assert found(detector, [{"time": 2, "kind": "a"}, {"time": 3, "kind": "b"}]) == [(3, 4)]
+    assert list_events(detector, [{"time": 0, "kind": "a"}, "?", {"time": 1, "kind": "b"}], on_error="collect") == [
+        (0, 2)
+    ]
+    assert list_events(detector, [{"time": 2, "kind": "a"}, {"time": 3, "kind": "b"}]) == [(3, 4)]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +218,7 @@ def test_many_patterns_are_added_or_none():
     wide = "a = kind = 'a'\na{20000,}"
     with pytest.raises(PatternError, match="more than 16,384 configurations"):
         detector.add("p", wide)
-    assert found(detector, letters("ab")) == [(0, 1)]
+    assert list_events(detector, letters("ab")) == [(0, 1)]
 
 
 # Keys -------------------------------------------------------------------------------------------------
@@ -226,17 +228,17 @@ ALIKE = [(1, 1.0), (0.5, 0.5), ("1", "1"), (True, True), (NOON.replace(tzinfo=No
 UNLIKE = [(1, "1"), (1, True), (0, False), ("true", True), (1, 2), (None, None), (float("nan"), float("nan"))]
 
 
-@pytest.mark.parametrize(("one", "two"), ALIKE, ids=repr)
-def test_equal_values_are_one_key(one, two):
-    events = [{"id": 0, "time": 0, "kind": "a", "k": one}, {"id": 1, "time": 1, "kind": "b", "k": two}]
+@pytest.mark.parametrize(("first", "second"), ALIKE, ids=repr)
+def test_equal_values_are_one_key(first, second):
+    events = [{"id": 0, "time": 0, "kind": "a", "k": first}, {"id": 1, "time": 1, "kind": "b", "k": second}]
     [detection] = detector_of(KEYED).detect_many(events)
-    assert detection.bindings == {"x": one}
+    assert detection.bindings == {"x": first}
 
 
-@pytest.mark.parametrize(("one", "two"), UNLIKE, ids=repr)
-def test_other_values_are_other_keys(one, two):
-    events = [{"id": 0, "time": 0, "kind": "a", "k": one}, {"id": 1, "time": 1, "kind": "b", "k": two}]
-    assert found(detector_of(KEYED), events) == []
+@pytest.mark.parametrize(("first", "second"), UNLIKE, ids=repr)
+def test_other_values_are_other_keys(first, second):
+    events = [{"id": 0, "time": 0, "kind": "a", "k": first}, {"id": 1, "time": 1, "kind": "b", "k": second}]
+    assert list_events(detector_of(KEYED), events) == []
 
 
 def test_keys_of_several_variables_agree_in_all_of_them():
@@ -244,16 +246,16 @@ def test_keys_of_several_variables_agree_in_all_of_them():
     events = [
         {"id": n, "time": n, "kind": kind, "k": k, "j": j} for n, (kind, k, j) in enumerate(["a12", "b12", "b21"])
     ]
-    [one] = detector_of(text).detect_many(events)
-    assert (one.events, one.bindings) == ((0, 2), {"x": "1", "y": "2"})
+    [detection] = detector_of(text).detect_many(events)
+    assert (detection.events, detection.bindings) == ((0, 2), {"x": "1", "y": "2"})
 
 
 def test_a_variable_may_look_into_a_record():
     text = KEYED.replace("k =", "who.id =")
     events = [{"id": n, "time": n, "kind": kind, "who": {"id": 5}} for n, kind in enumerate("ab")]
     for form in (list, pa.Table.from_pylist):
-        [one] = detector_of(text, keep=["who.id"]).detect_many(form(events))
-        assert (one.bindings, one.fields) == ({"x": 5}, ({"who.id": 5}, {"who.id": 5}))
+        [detection] = detector_of(text, keep=["who.id"]).detect_many(form(events))
+        assert (detection.bindings, detection.fields) == ({"x": 5}, ({"who.id": 5}, {"who.id": 5}))
 
 
 SEVERAL = [[1, 2], {"of": 1}, [1, 1], [{"of": 1}], float("inf"), b"1", td.Range(1, 2), object()]
@@ -265,9 +267,12 @@ def test_what_no_variable_takes_does_not_satisfy_the_filter_and_is_counted(value
     events[1]["k"] = value
     detector = detector_of(KEYED)
     detector.add("plain", AB)
-    assert [(one.pattern, one.events) for one in detector.detect_many(events)] == [("plain", (0, 1)), ("p", (0, 2))]
-    [one] = detector.mismatches()
-    assert (one.attribute, one.values, one.mismatched, one.patterns) == ("k", 3, 1, ("p",))
+    assert [(detection.pattern, detection.events) for detection in detector.detect_many(events)] == [
+        ("plain", (0, 1)),
+        ("p", (0, 2)),
+    ]
+    [mismatch] = detector.mismatches()
+    assert (mismatch.attribute, mismatch.values, mismatch.mismatched, mismatch.patterns) == ("k", 3, 1, ("p",))
 
 
 def test_what_variables_could_not_take_is_told_in_words():
@@ -275,7 +280,7 @@ def test_what_variables_could_not_take_is_told_in_words():
     values = [1, [1, 2], [1, 3], {"of": 1}]
     detector.detect_many([{"id": n, "time": n, "kind": "a", "k": k} for n, k in enumerate(values)])
     words = "k: 3 of 4 values are several values and records, taken by variables of 1 pattern (p)"
-    assert [str(one) for one in detector.mismatches()] == [words]
+    assert [str(mismatch) for mismatch in detector.mismatches()] == [words]
     detector.remove("p")
     assert detector.mismatches() == (), "nobody asks any more"
 
@@ -286,13 +291,13 @@ ONE = [[1], [None, 1], [[1]], np.int64(1), [float("nan"), 1]]
 @pytest.mark.parametrize("value", ONE, ids=repr)
 def test_a_list_of_one_value_is_that_value(value):
     events = [{"id": 0, "time": 0, "kind": "a", "k": 1}, {"id": 1, "time": 1, "kind": "b", "k": value}]
-    assert found(detector_of(KEYED), events) == [(0, 1)]
+    assert list_events(detector_of(KEYED), events) == [(0, 1)]
 
 
 @pytest.mark.parametrize("value", [None, [], {}, float("nan"), [None], np.datetime64("NaT")], ids=repr)
 def test_nothing_gives_a_variable_nothing_and_is_no_mismatch(value):
     detector = detector_of(KEYED)
-    assert found(detector, [{"id": n, "time": n, "kind": kind, "k": value} for n, kind in enumerate("ab")]) == []
+    assert list_events(detector, [{"id": n, "time": n, "kind": kind, "k": value} for n, kind in enumerate("ab")]) == []
     assert detector.mismatches() == ()
 
 
@@ -314,15 +319,15 @@ def test_a_declared_attribute_gives_a_variable_its_declared_reading(kind):
         "a = kind = 'a' and k = $x\na{2,}", mode="overlap", schema=td.Schema({"k": kind}, closed=False)
     )
     got = detector.detect_many(events)
-    assert [one.events[-2:] for one in got] == [(n, n + 1) for n in range(len(values) - 1)]
-    assert {one.bindings["x"] for one in got} == {reading}
+    assert [detection.events[-2:] for detection in got] == [(n, n + 1) for n in range(len(values) - 1)]
+    assert {detection.bindings["x"] for detection in got} == {reading}
 
 
 def test_numbers_that_floats_cannot_tell_apart_are_two_keys_declared_or_not():
     rows = [("a", Decimal(2**70)), ("b", Decimal(2**70 + 1))]
     for schema in (None, td.Schema({"k": "number"}, closed=False)):
         events = [{"id": n, "time": n, "kind": kind, "k": k} for n, (kind, k) in enumerate(rows)]
-        assert found(detector_of(KEYED, schema=schema), events) == []
+        assert list_events(detector_of(KEYED, schema=schema), events) == []
 
 
 def test_synonyms_units_and_concepts_give_variables_one_value():
@@ -331,17 +336,17 @@ def test_synonyms_units_and_concepts_give_variables_one_value():
     events = [{"id": 0, "kind": "a", "address": "h", "width": "1 m"}]
     events += [{"id": 1, "kind": "b", "ip": "h", "width": 100}]
     names = ("id", "kind", "address", "ip")
-    table = pa.table({name: [one.get(name) for one in events] for name in names} | {"width": ["1 m", "100"]})
+    table = pa.table({name: [event.get(name) for event in events] for name in names} | {"width": ["1 m", "100"]})
     for form in (events, table):
-        [one] = detector_of(text, ontology=ontology).detect_many(form)
-        assert (one.events, one.bindings) == ((0, 1), {"x": "h", "w": 100})
+        [detection] = detector_of(text, ontology=ontology).detect_many(form)
+        assert (detection.events, detection.bindings) == ((0, 1), {"x": "h", "w": 100})
 
 
 def test_few_kinds_of_events_are_counted_as_often_as_they_come():
     table = pa.table({"time": range(1000), "kind": ["x"] * 900 + ["7"] * 100})
     detector = detector_of("a = kind > 5\na")
     assert len(detector.detect_many(table)) == 100
-    assert [str(one) for one in detector.mismatches()] == [
+    assert [str(mismatch) for mismatch in detector.mismatches()] == [
         "kind: 900 of 1,000 values are text, asked as numbers by 1 pattern (p)"
     ]
 
@@ -361,10 +366,10 @@ LOOSE = AB.replace("a ; b", "(a ; b) @ t(b) - t(a) < 1 h")
 @pytest.mark.parametrize("text", [AB, LOOSE], ids=["compact", "one by one"])
 def test_a_limit_cuts_and_is_counted_once_for_each_event(text):
     detector = detector_of(text, mode="any", limit=2)
-    assert [len(found(detector, [event])) for event in letters("aaaabbab")] == [0, 0, 0, 0, 2, 2, 0, 2]
+    assert [len(list_events(detector, [event])) for event in letters("aaaabbab")] == [0, 0, 0, 0, 2, 2, 0, 2]
     assert detector.cut == 3
     plenty = detector_of(text, mode="any", limit=4)
-    assert len(found(plenty, letters("aaaab"))) == 4
+    assert len(list_events(plenty, letters("aaaab"))) == 4
     assert plenty.cut == 0
 
 
@@ -372,7 +377,7 @@ def test_a_limit_cuts_and_is_counted_once_for_each_event(text):
 @pytest.mark.parametrize("size", [20, 21, 22, 100])
 def test_the_oldest_partial_matches_are_dropped_and_counted(mode, size):
     detector = detector_of(mode=mode, partials=10)
-    kept = found(detector, letters("a" * size + "b"))
+    kept = list_events(detector, letters("a" * size + "b"))
     assert 10 <= len(kept) <= 20
     assert sorted(kept) == [(place, size) for place in range(size - len(kept), size)]
     assert detector.dropped == size - len(kept)
@@ -382,7 +387,7 @@ def test_one_key_that_drops_leaves_the_others():
     detector = detector_of(KEYED, mode="next", partials=5)
     events = [{"id": n, "time": n, "kind": "a", "k": "crowded" if n else "lone"} for n in range(50)]
     detector.detect_many(events)
-    assert found(detector, [{"id": 50, "time": 50, "kind": "b", "k": "lone"}]) == [(0, 50)]
+    assert list_events(detector, [{"id": 50, "time": 50, "kind": "b", "k": "lone"}]) == [(0, 50)]
     assert detector.dropped >= 35
 
 
@@ -443,15 +448,15 @@ def test_it_is_a_collection_of_patterns():
     )
     assert detector["p"] == detector.patterns[0].pattern
     detector.remove("p")
-    assert (len(detector), found(detector, letters("ab"))) == (0, [])
+    assert (len(detector), list_events(detector, letters("ab"))) == (0, [])
     assert detector.on_time(5) == []
 
 
 def test_patterns_by_hand_and_in_json_are_the_same():
     by_text = detector_of()
-    for told, notation in ((by_text["p"], "text"), (td.lang.render_pattern(by_text["p"], "json"), "json")):
+    for written, notation in ((by_text["p"], "text"), (td.lang.render_pattern(by_text["p"], "json"), "json")):
         other = td.Detector()
-        other.add("p", told, notation=notation)
+        other.add("p", written, notation=notation)
         assert other["p"] == by_text["p"]
 
 

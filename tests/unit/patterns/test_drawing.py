@@ -45,11 +45,11 @@ NEXT, LATER = Joint(Gap.NEXT), Joint(Gap.LATER)
 SECOND = 1_000_000
 
 
-def named(name: str, *variables: tuple[str, str]) -> NamedFilter:
+def name_filter(name: str, *variables: tuple[str, str]) -> NamedFilter:
     return NamedFilter(name, lang.parse(f"kind = '{name}'"), variables)
 
 
-def drawn(pattern: Pattern) -> list[tuple[str, str, str]]:
+def list_arrows(pattern: Pattern) -> list[tuple[str, str, str]]:
     picture = draw_configurations(pattern, derive_configurations(pattern))
     return [(arrow.source, arrow.label, arrow.target) for arrow in picture.arrows]
 
@@ -57,7 +57,7 @@ def drawn(pattern: Pattern) -> list[tuple[str, str, str]]:
 def chain_of(length: int) -> Picture:
     """A chain in which every state also leads back to the first two and to itself."""
     names = [f"N{place}" for place in range(length)]
-    steps = [Arrow(one, two, f"step {two}") for one, two in pairwise(names)]
+    steps = [Arrow(first, second, f"step {second}") for first, second in pairwise(names)]
     back = [Arrow(name, target, "*") for name in names for target in dict.fromkeys([name, *names[:2]])]
     states = [DrawnState(name, "so far " + name, initial=name == "N0", final=name == names[-1]) for name in names]
     return Picture("chain", tuple(states), (*steps, *back))
@@ -101,8 +101,8 @@ def test_graphviz_gets_quoted_labels_and_double_circles():
 
 
 def circles(picture: Picture) -> list[tuple[float, float, float]]:
-    found = ET.fromstring(to_svg(picture)).iter(f"{SVG}circle")
-    return [tuple(float(circle.get(name)) for name in ("cx", "cy", "r")) for circle in found]
+    elements = ET.fromstring(to_svg(picture)).iter(f"{SVG}circle")
+    return [tuple(float(circle.get(name)) for name in ("cx", "cy", "r")) for circle in elements]
 
 
 def test_svg_shows_every_name_note_and_label():
@@ -126,7 +126,10 @@ def test_states_stand_from_left_to_right_by_their_distance_from_the_start():
 def test_forty_states_stand_apart_and_inside_the_picture():
     layered = [DrawnState(f"N{place}", "a note", initial=place == 0) for place in range(40)]
     arrows = [
-        Arrow(f"N{one}", f"N{two}", f"{one} {two}") for one in range(40) for two in range(40) if one * 3 % 7 == two % 5
+        Arrow(f"N{first}", f"N{second}", f"{first} {second}")
+        for first in range(40)
+        for second in range(40)
+        if first * 3 % 7 == second % 5
     ]
     for picture in (chain_of(40), Picture("layers", tuple(layered), tuple(arrows))):
         root = ET.fromstring(to_svg(picture))
@@ -144,11 +147,11 @@ def test_labels_of_lanes_do_not_lie_on_each_other():
 
 
 names = st.sampled_from(["N0", "N1", "N2", "N3"])
-said = st.text(max_size=40)
+text = st.text(max_size=40)
 
 
 @examples(100)
-@given(said, st.lists(said, min_size=4, max_size=4), st.lists(st.builds(Arrow, names, names, said), max_size=12))
+@given(text, st.lists(text, min_size=4, max_size=4), st.lists(st.builds(Arrow, names, names, text), max_size=12))
 def test_svg_is_well_formed_whatever_is_said(title, notes, arrows):
     states = tuple(DrawnState(f"N{place}", note, final=place == 3) for place, note in enumerate(notes))
     picture = Picture(title, states, tuple(arrows))
@@ -167,8 +170,10 @@ def test_an_empty_picture_is_drawn_empty():
 def test_figure_2_has_four_steps_in_a_row_and_its_condition_on_the_third():
     steps = [Step("F", label) for label in ("f1", "f2", "f3")]
     timed = Timed(steps[2], (Elapsed(Moment("f3"), Moment("f1"), high=300 * SECOND, high_open=True),))
-    pattern = Pattern((named("F"), named("S")), Sequence((*steps[:2], timed, Step("S")), (NEXT, NEXT, NEXT)))
-    assert drawn(pattern) == [
+    pattern = Pattern(
+        (name_filter("F"), name_filter("S")), Sequence((*steps[:2], timed, Step("S")), (NEXT, NEXT, NEXT))
+    )
+    assert list_arrows(pattern) == [
         ("N0", "f1:F", "N1"),
         ("N1", "f2:F", "N2"),
         ("N2", "f3:F\n@ t(f3) - t(f1) < 5 min", "N3"),
@@ -179,7 +184,7 @@ def test_figure_2_has_four_steps_in_a_row_and_its_condition_on_the_third():
 def test_figure_3_waits_in_every_state_between():
     steps = [Step("F", "f1"), Step("S", "s1"), Step("F", "f2")]
     last = Timed(Step("S", "s2"), (Elapsed(Moment("s2"), Moment("s1"), high=5 * SECOND),))
-    arrows = drawn(Pattern((named("F"), named("S")), Sequence((*steps, last), (LATER, LATER, LATER))))
+    arrows = list_arrows(Pattern((name_filter("F"), name_filter("S")), Sequence((*steps, last), (LATER, LATER, LATER))))
     assert [arrow for arrow in arrows if arrow[1] == "*"] == [(name, "*", name) for name in ("N1", "N2", "N3")]
     assert ("N3", "s2:S\n@ t(s2) - t(s1) <= 5 s", "N4") in arrows
 
@@ -187,16 +192,16 @@ def test_figure_3_waits_in_every_state_between():
 def test_figure_4_waits_only_where_a_term_ends():
     names, gaps = "FFSFSFS", (NEXT, NEXT, LATER, NEXT, LATER, NEXT)
     steps = tuple(Step(name, f"s{place}") for place, name in enumerate(names))
-    arrows = drawn(Pattern((named("F"), named("S")), Sequence(steps, gaps)))
+    arrows = list_arrows(Pattern((name_filter("F"), name_filter("S")), Sequence(steps, gaps)))
     assert [source for source, label, _ in arrows if label == "*"] == ["N3", "N5"]
 
 
 def test_variables_and_guards_stand_on_the_arrows():
     pattern = Pattern(
-        (named("a", ("ip", "x")), named("b"), named("c", ("host", "x"))),
+        (name_filter("a", ("ip", "x")), name_filter("b"), name_filter("c", ("host", "x"))),
         Sequence((Step("a"), Step("c")), (Joint(Gap.LATER, ("b",)),)),
     )
-    assert drawn(pattern) == [
+    assert list_arrows(pattern) == [
         ("N0", "a [ip = $x]", "N1"),
         ("N1", "c [host = $x]", "N2"),
         ("N1", "* and not b", "N1"),
@@ -204,17 +209,19 @@ def test_variables_and_guards_stand_on_the_arrows():
 
 
 def test_an_absence_is_a_wait_that_time_ends():
-    pattern = Pattern((named("a"), named("b")), Step("a"), Absence(("b",), 90 * SECOND))
-    assert drawn(pattern) == [("N0", "a", "N1"), ("N1", "90 s pass", "N2"), ("N1", "* and not b", "N1")]
+    pattern = Pattern((name_filter("a"), name_filter("b")), Step("a"), Absence(("b",), 90 * SECOND))
+    assert list_arrows(pattern) == [("N0", "a", "N1"), ("N1", "90 s pass", "N2"), ("N1", "* and not b", "N1")]
 
 
 def test_within_is_told_at_the_end_or_on_the_arrows_of_its_part():
-    whole = Pattern((named("a"), named("b")), Timed(Sequence((Step("a"), Step("b")), (LATER,)), within=60 * SECOND))
+    whole = Pattern(
+        (name_filter("a"), name_filter("b")), Timed(Sequence((Step("a"), Step("b")), (LATER,)), within=60 * SECOND)
+    )
     assert draw_configurations(whole, derive_configurations(whole)).states[-1] == DrawnState(
         "N2", "within 1 min", final=True
     )
     part = Sequence((Timed(Sequence((Step("a"), Step("b")), (NEXT,)), within=SECOND), Step("a", "c")), (NEXT,))
-    assert ("N1", "b\n@ within 1 s", "N2") in drawn(Pattern((named("a"), named("b")), part))
+    assert ("N1", "b\n@ within 1 s", "N2") in list_arrows(Pattern((name_filter("a"), name_filter("b")), part))
 
 
 @pytest.mark.parametrize(
@@ -228,28 +235,32 @@ def test_within_is_told_at_the_end_or_on_the_arrows_of_its_part():
 )
 def test_bounds_read_as_they_were_written(bounds, words):
     timed = Timed(Step("b"), (Elapsed(Moment("b"), Moment("a"), **bounds),))
-    pattern = Pattern((named("a"), named("b")), Sequence((Step("a"), timed), (NEXT,)))
-    assert drawn(pattern)[1] == ("N1", f"b\n@ {words}", "N2")
+    pattern = Pattern((name_filter("a"), name_filter("b")), Sequence((Step("a"), timed), (NEXT,)))
+    assert list_arrows(pattern)[1] == ("N1", f"b\n@ {words}", "N2")
 
 
 def test_a_repetition_has_a_first_moment():
     condition = Elapsed(Moment("a"), Moment("a", Which.FIRST), high=SECOND)
-    labels = {label for _, label, _ in drawn(Pattern((named("a"),), Timed(Repeat(Step("a"), 2), (condition,))))}
+    labels = {
+        label for _, label, _ in list_arrows(Pattern((name_filter("a"),), Timed(Repeat(Step("a"), 2), (condition,))))
+    }
     assert "a\n@ t(a) - t(first a) <= 1 s" in labels
 
 
 def test_and_shows_its_operands_in_every_order_and_no_arrow_that_nothing_satisfies():
     guarded = Sequence((Step("a"), Step("b")), (Joint(Gap.LATER, ("c",)),))
-    arrows = drawn(Pattern((named("a"), named("b"), named("c")), Both((guarded, Step("c")))))
+    arrows = list_arrows(Pattern((name_filter("a"), name_filter("b"), name_filter("c")), Both((guarded, Step("c")))))
     served = [label for _, label, _ in arrows if not label.startswith("*")]
     assert sorted(served) == ["a", "a", "b", "b", "c", "c"]
 
 
 def automaton(mode: Mode, vocabulary: Vocabulary | None = None) -> PatternAutomaton:
     steps = Sequence((Step("a"), Step("b"), Step("c")), (NEXT, LATER))
-    found = determinise(Pattern((named("a"), named("b"), named("c")), steps), mode, vocabulary)
-    assert isinstance(found, PatternAutomaton)
-    return found
+    automaton_drawn = determinise(
+        Pattern((name_filter("a"), name_filter("b"), name_filter("c")), steps), mode, vocabulary
+    )
+    assert isinstance(automaton_drawn, PatternAutomaton)
+    return automaton_drawn
 
 
 def test_an_automaton_is_drawn_with_stars_for_anything_else():

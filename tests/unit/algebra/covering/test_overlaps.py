@@ -10,9 +10,9 @@ from tidings.model import Is, Test, all_of, any_of
 ONE = td.Schema({"a": "number", "b": "number", "t": "text", "p": "place", "posted": "time"})
 
 
-def overlap(one, two, **around):
-    both = td.overlaps(td.parse(one), td.parse(two), **around)
-    assert both is td.overlaps(td.parse(two), td.parse(one), **around)
+def overlap(first, second, **around):
+    both = td.overlaps(td.parse(first), td.parse(second), **around)
+    assert both is td.overlaps(td.parse(second), td.parse(first), **around)
     return both
 
 
@@ -28,7 +28,7 @@ def test_all_values_below_and_all_above_is_an_event_range_unless_a_schema_says_o
 
 
 @pytest.mark.parametrize(
-    ("one", "two", "expected"),
+    ("first", "second", "expected"),
     [
         ("a = 1", "b = 1", True),
         ("a = 1", "not a = 1", False),
@@ -59,12 +59,12 @@ def test_all_values_below_and_all_above_is_an_event_range_unless_a_schema_says_o
         ("items has (q > 2 and none(q) > 1)", "x = 1", False),
     ],
 )
-def test_what_overlaps_without_a_schema(one, two, expected):
-    assert overlap(one, two) is expected
+def test_what_overlaps_without_a_schema(first, second, expected):
+    assert overlap(first, second) is expected
 
 
 @pytest.mark.parametrize(
-    ("one", "two", "expected"),
+    ("first", "second", "expected"),
     [
         ("a <= 2", "a >= 2", True),
         ("a < 2", "a >= 2", False),
@@ -89,8 +89,8 @@ def test_what_overlaps_without_a_schema(one, two, expected):
         ("age(posted) < 7 days", "posted < 2020-01-01", True),
     ],
 )
-def test_what_overlaps_where_each_attribute_has_one_value(one, two, expected):
-    assert overlap(one, two, schema=ONE) is expected
+def test_what_overlaps_where_each_attribute_has_one_value(first, second, expected):
+    assert overlap(first, second, schema=ONE) is expected
 
 
 def test_ages_and_times_are_told_apart_once_it_is_known_what_time_it_is():
@@ -98,12 +98,12 @@ def test_ages_and_times_are_told_apart_once_it_is_known_what_time_it_is():
     assert not overlap("age(posted) < 7 days", "posted < 2020-01-01", schema=ONE, now=now)
 
 
-@pytest.mark.parametrize("one", ["all(a) = 1", "all(a) > 5 GB", "none(a) = true", "all(a) near (1, 2) 5 km"])
-@pytest.mark.parametrize("two", ["all(a) = '1'", "all(a) in 10.0.0.0/8", "all(a) > 5 km", "all(a) has (b = 1)"])
-def test_one_attribute_used_as_two_kinds_overlaps(one, two):
-    assert overlap(one, two)
-    assert not td.covers(td.parse(one), td.parse(two))
-    assert overlap(one, two, schema=td.Schema({"a": "any", "a.b": "any"}))
+@pytest.mark.parametrize("first", ["all(a) = 1", "all(a) > 5 GB", "none(a) = true", "all(a) near (1, 2) 5 km"])
+@pytest.mark.parametrize("second", ["all(a) = '1'", "all(a) in 10.0.0.0/8", "all(a) > 5 km", "all(a) has (b = 1)"])
+def test_one_attribute_used_as_two_kinds_overlaps(first, second):
+    assert overlap(first, second)
+    assert not td.covers(td.parse(first), td.parse(second))
+    assert overlap(first, second, schema=td.Schema({"a": "any", "a.b": "any"}))
 
 
 def test_text_that_is_a_number_satisfies_both():

@@ -61,9 +61,9 @@ class LongWay(RequirementTracker):
         raise NotImplementedError
 
 
-def outcome(act, *given):
+def outcome(act, *arguments):
     try:
-        act(*given)
+        act(*arguments)
     except TidingsError as problem:
         return type(problem), str(problem)
     return None
@@ -77,13 +77,13 @@ def outcome(act, *given):
 @examples(300)
 def test_the_quick_way_is_the_long_way(schema, ontology, steps):
     quick, long = RequirementTracker(Vocabulary(schema, ontology)), LongWay(Vocabulary(schema, ontology))
-    held = []
+    kept = []
     for number, (adding, which) in enumerate(steps):
         if adding:
             results = [outcome(needs.add, TREES[which], f"filter {number}") for needs in (quick, long)]
-            held += [which] if results[0] is None else []
-        elif held:
-            gone = held.pop(which % len(held))
+            kept += [which] if results[0] is None else []
+        elif kept:
+            gone = kept.pop(which % len(kept))
             results = [outcome(needs.discard, TREES[gone]) for needs in (quick, long)]
         else:
             continue
@@ -93,7 +93,7 @@ def test_the_quick_way_is_the_long_way(schema, ontology, steps):
     again = RequirementTracker(Vocabulary(schema, ontology))
     again.restore(json.loads(json.dumps(quick.to_dict())))
     assert again.to_requirements() == quick.to_requirements()
-    for which in held:
+    for which in kept:
         quick.discard(TREES[which])
         again.discard(TREES[which])
     assert again.to_dict() == quick.to_dict() == {"demands": []}
@@ -109,7 +109,7 @@ def test_whether_a_filter_is_refused_hangs_on_no_other(schema, ontology, trees):
         )
 
 
-def counted(*texts, schema=None):
+def count_requirements(*texts, schema=None):
     needs = RequirementTracker(Vocabulary(schema))
     for text in texts:
         needs.add(td.parse(text), f"`{text}`")
@@ -117,7 +117,7 @@ def counted(*texts, schema=None):
 
 
 def test_demands_of_different_kinds_and_units_stand_side_by_side():
-    needs = counted("a = 1", "a > 2", "a = 'x'", "a > 5 GB", "a > 7 MB", "a > 5 km", "a is a 'cat'")
+    needs = count_requirements("a = 1", "a > 2", "a = 'x'", "a > 5 GB", "a > 7 MB", "a > 5 km", "a is a 'cat'")
     assert needs.to_dict()["demands"] == [
         ["a", "number", None, 2, "`a = 1`"],
         ["a", "text", None, 1, "`a = 'x'`"],
@@ -135,7 +135,7 @@ def test_demands_of_different_kinds_and_units_stand_side_by_side():
 
 
 def test_the_first_to_ask_is_known():
-    needs = counted("a = 1", "a > 2")
+    needs = count_requirements("a = 1", "a > 2")
     assert needs.to_dict()["demands"] == [["a", "number", None, 2, "`a = 1`"]]
 
 
@@ -161,7 +161,7 @@ DECLARED = td.Schema({"a": "number", "b": "text", "c": "any", "s": "string", "k"
     ],
 )
 def test_what_a_declaration_does_not_have_is_refused_and_counts_nothing(text, reason):
-    needs = counted("a = 1", schema=DECLARED)
+    needs = count_requirements("a = 1", schema=DECLARED)
     before = needs.to_dict()
     with pytest.raises(KindConflict, match=re.escape(reason)):
         needs.add(td.parse(f"c = 1 and {text}"), "it")
@@ -172,7 +172,7 @@ def test_what_a_declaration_does_not_have_is_refused_and_counts_nothing(text, re
     "text", ["s in 10.0.0.0/8", "s is a 'cat'", "s like 'x*'", "k = 'cat'", "c > 5 km", "c = 'x'", "s = b"]
 )
 def test_what_a_declaration_leaves_open_is_taken(text):
-    assert counted(text, schema=DECLARED).to_requirements()
+    assert count_requirements(text, schema=DECLARED).to_requirements()
 
 
 def test_declared_attributes_are_needed_whether_a_filter_asks_or_not():
@@ -191,16 +191,16 @@ def test_a_column_of_strings_compares_as_what_the_other_side_is():
 
 
 def test_counting_many_is_adding_many():
-    one, many = RequirementTracker(Vocabulary()), RequirementTracker(Vocabulary())
+    single, many = RequirementTracker(Vocabulary()), RequirementTracker(Vocabulary())
     for _ in range(5):
-        one.add(td.parse("a = 1 and b exists"), "s1")
+        single.add(td.parse("a = 1 and b exists"), "s1")
     many.count("a", many.derive_demand("a", Is(1)), 5, witness="s1")
     many.count("b", Demand(None), 5, witness="s1")
-    assert one.to_dict() == many.to_dict()
-    one.discard(td.parse("a = 1 and b exists"))
+    assert single.to_dict() == many.to_dict()
+    single.discard(td.parse("a = 1 and b exists"))
     many.count("a", Demand(Kind.NUMBER), -1)
     many.count("b", Demand(None), -1)
-    assert one.to_dict() == many.to_dict()
+    assert single.to_dict() == many.to_dict()
     many.count("a", Demand(Kind.NUMBER), -4)
     many.count("b", Demand(None), 0)
     assert list(many.to_requirements().attributes) == ["b"]
@@ -209,7 +209,7 @@ def test_counting_many_is_adding_many():
 
 
 def test_counting_refuses_what_adding_refuses_and_counts_nothing():
-    needs = counted("a = 1", schema=td.Schema({"a": "number", "b": "any"}))
+    needs = count_requirements("a = 1", schema=td.Schema({"a": "number", "b": "any"}))
     before = needs.to_dict()
     with pytest.raises(KindConflict, match="`a` is declared number, but a load uses it as text"):
         needs.count("a", Demand(Kind.TEXT), 3, witness="a load")
@@ -217,7 +217,7 @@ def test_counting_refuses_what_adding_refuses_and_counts_nothing():
         needs.count("a", Demand(Kind.NUMBER), -2)
     assert needs.to_dict() == before
     with pytest.raises(FilterError, match="unknown attribute `y`"):
-        counted(schema=td.Schema({"x": "number"})).count("y", Demand(Kind.NUMBER), 1)
+        count_requirements(schema=td.Schema({"x": "number"})).count("y", Demand(Kind.NUMBER), 1)
 
 
 def test_a_demand_is_a_kind_and_a_base_unit():
@@ -240,7 +240,7 @@ def test_a_demand_is_a_kind_and_a_base_unit():
     ],
 )
 def test_what_are_no_counts_is_refused_and_changes_nothing(counts):
-    needs = counted("a = 1 and a < b")
+    needs = count_requirements("a = 1 and a < b")
     before = needs.to_dict()
     with pytest.raises(TidingsError, match="no counts of demands"):
         needs.restore(counts)

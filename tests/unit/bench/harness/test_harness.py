@@ -48,16 +48,16 @@ def test_the_scans_find_what_a_naive_twin_finds(table, event):
     parts = np.cumsum([0, *(len(several) for _, several in flat)]).astype(np.int64)
     ends = np.array([interval for _, several in flat for interval in several]).reshape(-1, 2)
     out = np.empty(len(table), np.int32)
-    found = kernels.scan_sets(starts, columns, parts, ends[:, 0].copy(), ends[:, 1].copy(), np.array(event), out)
+    count = kernels.scan_sets(starts, columns, parts, ends[:, 0].copy(), ends[:, 1].copy(), np.array(event), out)
     right = [
         at
         for at, row in enumerate(table)
         if all(any(low <= event[column] <= high for low, high in several) for column, several in row)
     ]
-    assert out[:found].tolist() == right
+    assert out[:count].tolist() == right
     if all(len(several) == 1 for _, several in flat):
-        found = kernels.scan(starts, columns, ends[:, 0].copy(), ends[:, 1].copy(), np.array(event), out)
-        assert out[:found].tolist() == right
+        count = kernels.scan(starts, columns, ends[:, 0].copy(), ends[:, 1].copy(), np.array(event), out)
+        assert out[:count].tolist() == right
 
 
 def test_writing_pairs_names_each_event_and_row():
@@ -96,8 +96,8 @@ def test_peers_get_the_searches_without_an_area():
     [("equalities", "scan"), ("classifieds", "scan"), ("text", "every expression"), ("concepts:height=1", "law")],
 )
 def test_a_run_measures_the_matcher_beside_its_baseline(key, judge):
-    found = harness.bench(key, [200], kinds=["brute"], settings=SMALL)
-    mine = found[0]
+    results = harness.bench(key, [200], kinds=["brute"], settings=SMALL)
+    mine = results[0]
     assert (mine.subject, mine.role, mine.n) == ("brute", harness.Role.MATCHER, 200)
     assert {"single", "batch", "to_arrow", "matches", "insert", "delete"} <= mine.figures.keys()
     assert any(name.startswith("build_") for name in mine.figures)
@@ -107,8 +107,8 @@ def test_a_run_measures_the_matcher_beside_its_baseline(key, judge):
 
 def test_several_sizes_and_matchers_give_a_table_each():
     settings = replace(SMALL, peers=False)
-    found = harness.bench("equalities", [50, 100], kinds=["brute", None], settings=settings)
-    tables = harness.group_by_size(found)
+    results = harness.bench("equalities", [50, 100], kinds=["brute", None], settings=settings)
+    tables = harness.group_by_size(results)
     assert list(tables) == [50, 100]
     assert [len(some) for some in tables.values()] == [3, 3]
     assert "batch / event" in harness.format_plain(harness.build_table(tables[50]))
@@ -131,10 +131,10 @@ def test_a_wrong_answer_to_a_sample_ends_the_run(monkeypatch):
 def test_a_peer_that_is_wrong_is_told_and_not_believed(monkeypatch):
     monkeypatch.setattr(peers.NumpyPeer, "count_matches", lambda _, prepared: np.full(len(prepared), 7))
     monkeypatch.setattr(peers, "is_installed", lambda name: name == "numpy")
-    found = harness.bench("equalities", [60], kinds=["brute"], settings=SMALL)
-    assert "wrong on 8 of 8 events" in found[-1].note
-    assert not found[-1].right
-    assert list(found[0].ratios) == ["scan"]
+    results = harness.bench("equalities", [60], kinds=["brute"], settings=SMALL)
+    assert "wrong on 8 of 8 events" in results[-1].note
+    assert not results[-1].right
+    assert list(results[0].ratios) == ["scan"]
 
 
 def test_an_unknown_matcher_is_refused():

@@ -31,16 +31,16 @@ class Oracle:
         else:
             rows = {}
             for row, value in zip(np.flatnonzero(column.is_valid()), column.drop_null().to_pylist(), strict=True):
-                for one in value if isinstance(value, list) else [value]:
-                    rows.setdefault(one, []).append(row)
-            self.equal[name] = {value: np.array(found) for value, found in rows.items()}
+                for element in value if isinstance(value, list) else [value]:
+                    rows.setdefault(element, []).append(row)
+            self.equal[name] = {value: np.array(numbers) for value, numbers in rows.items()}
 
     def rows(self, event):
         met = np.zeros(self.n, np.int64)
         for name, value in event.items():
-            found = self.equal.get(name, {}).get(value) if not isinstance(value, dict) else None
-            if found is not None:
-                met[found] += 1
+            rows_of_value = self.equal.get(name, {}).get(value) if not isinstance(value, dict) else None
+            if rows_of_value is not None:
+                met[rows_of_value] += 1
         for attribute, test, ends in self.ends:
             if attribute in event:
                 met += test(event[attribute], ends)

@@ -12,8 +12,8 @@ def types_of(patterns):
     return np.array([[int(step.filter[1:]) for step in pattern.steps()] for pattern in patterns])
 
 
-def same(one, two):
-    return np.array_equal(one.types, two.types) and np.array_equal(one.times, two.times)
+def same(first, second):
+    return np.array_equal(first.types, second.types) and np.array_equal(first.times, second.times)
 
 
 def test_a_seed_gives_the_same_workload_every_time():
@@ -71,13 +71,13 @@ def test_partial_matches_are_beginnings_and_gaussian_ones_are_shorter(shape, mea
 def test_every_subscription_is_matched_as_often_as_its_quota_at_least():
     patterns = composites(25, seed=1)
     stream = publications(patterns, partial=3, full=3, seed=2)
-    machine, found = PaperMachine(), dict.fromkeys(range(25), 0)
+    machine, counts = PaperMachine(), dict.fromkeys(range(25), 0)
     for number, pattern in enumerate(patterns):
         machine.add(str(number), pattern)
     for name, time in zip(stream.names(), stream.times.tolist(), strict=True):
         for match in machine.on_event({name}, time):
-            found[int(match.subscription)] += 1
-    assert min(found.values()) >= 3
+            counts[int(match.subscription)] += 1
+    assert min(counts.values()) >= 3
 
 
 def test_the_default_workload_has_about_two_million_events_of_which_one_in_eight_is_relevant():

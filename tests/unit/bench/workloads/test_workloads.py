@@ -65,9 +65,9 @@ def test_columns_and_text_mean_the_same(key):
     matcher = chosen.matcher("brute")
     matcher.add_many(chosen.texts(150, 2))
     oracle, scan = Oracle(chosen.columns(150, 2)), Scan(chosen.columns(150, 2))
-    by_law = [sorted(int(id[1:]) for id in ids) for ids in matcher.match_many(events).by_event()]
-    assert [oracle.rows(event).tolist() for event in chosen.event_rows(40, 2)] == by_law
-    assert [scan.find_rows(cells).tolist() for cells in scan.prepare_events(events)] == by_law
+    evaluate_by_law = [sorted(int(id[1:]) for id in ids) for ids in matcher.match_many(events).by_event()]
+    assert [oracle.rows(event).tolist() for event in chosen.event_rows(40, 2)] == evaluate_by_law
+    assert [scan.find_rows(cells).tolist() for cells in scan.prepare_events(events)] == evaluate_by_law
 
 
 @pytest.mark.parametrize("key", COLUMNS)

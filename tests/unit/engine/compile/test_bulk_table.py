@@ -22,8 +22,8 @@ real = st.sampled_from([-1e300, -2.5, -0.0, 0.0, 0.1, 0.25, 3.0, 1e300])
 
 def ends(draw, cell, count, states=(0, 1)):
     values = np.array(draw(st.lists(cell, min_size=count, max_size=count)))
-    given = draw(st.lists(st.sampled_from(states), min_size=count, max_size=count))
-    return EndColumn(values.astype(np.float64 if values.dtype.kind == "f" else np.int64), np.array(given, np.uint8))
+    chosen = draw(st.lists(st.sampled_from(states), min_size=count, max_size=count))
+    return EndColumn(values.astype(np.float64 if values.dtype.kind == "f" else np.int64), np.array(chosen, np.uint8))
 
 
 @st.composite
@@ -42,10 +42,10 @@ def conjunctions(draw):
 def accepts(test, row, value):
     """Return what a test says of a value, or nothing where the row does not ask it."""
     match test:
-        case EqualityColumn(ends=one):
-            return value == one.values[row] if one.mask[row] else None
-        case SetColumn(ends=one, start=start, mask=asked):
-            return value in one.values[start[row] : start[row + 1]] if asked[row] else None
+        case EqualityColumn(ends=first):
+            return value == first.values[row] if first.mask[row] else None
+        case SetColumn(ends=first, start=start, mask=asked):
+            return value in first.values[start[row] : start[row + 1]] if asked[row] else None
         case RangeColumn(low=low, high=high):
             if not low.mask[row] and not high.mask[row]:
                 return None
@@ -56,16 +56,16 @@ def accepts(test, row, value):
             )
 
 
-def met(table, at, value):
+def meet_value(table, at, value):
     """Return the column of a literal, and whether it accepts a value."""
-    head, low, high = (int(one[at]) for one in table.literals[:3])
+    head, low, high = (int(array[at]) for array in table.literals[:3])
     column = head >> OP_BITS
     code = int(table.spaces[column].encode(Numbers(np.array([value], np.float64)))[0])
     if not head & UNION:
         return table.columns[column], low <= code <= high
     first, last = table.literals.union_start[low : low + 2]
     parts = zip(table.literals.union_low[first:last], table.literals.union_high[first:last], strict=True)
-    return table.columns[column], any(one <= code <= two for one, two in parts)
+    return table.columns[column], any(array <= code <= second for array, second in parts)
 
 
 @given(conjunctions(), st.lists(whole | real, min_size=3, max_size=8))
@@ -78,21 +78,21 @@ def test_a_row_has_the_literals_of_its_tests_in_their_order(made, values):
         literals = range(table.start[row], table.start[row + 1])
         for test, at in zip(asked, literals, strict=True):
             for value in values:
-                assert met(table, at, value) == (test.column, bool(accepts(test, row, value)))
+                assert meet_value(table, at, value) == (test.column, bool(accepts(test, row, value)))
 
 
 @pytest.mark.parametrize("block", [1, 3])
 def test_blocks_make_no_difference(block):
     rng = np.random.default_rng(3)
-    given = rng.integers(0, 2, (2, 50)).astype(np.uint8)
+    states = rng.integers(0, 2, (2, 50)).astype(np.uint8)
     tests = [
         EqualityColumn(column, EndColumn(rng.integers(0, 9, 50), mask))
-        for column, mask in zip((A, B), given, strict=True)
+        for column, mask in zip((A, B), states, strict=True)
     ]
     whole_table = build_bulk_table(tests, np.arange(50), {})
     other_table = build_bulk_table(tests, np.arange(50), {}, EngineTuning(bulk_block=block))
-    for one, other in zip(whole_table.literals, other_table.literals, strict=True):
-        assert np.array_equal(one, other)
+    for first, other in zip(whole_table.literals, other_table.literals, strict=True):
+        assert np.array_equal(first, other)
 
 
 def test_integers_get_the_space_that_fits_them():

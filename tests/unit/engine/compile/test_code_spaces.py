@@ -57,8 +57,8 @@ def test_text_stands_where_code_points_put_it(ends, values):
         return Texts(np.array([distinct.index(word) for word in words], np.int32), [word.encode() for word in distinct])
 
     space, order = build_space(texts(ends)), sorted(set(ends))
-    found = space.encode(texts([*values, *ends])).tolist()
-    assert found == [
+    codes = space.encode(texts([*values, *ends])).tolist()
+    assert codes == [
         2 * (at := bisect_left(order, word)) + (at < len(order) and order[at] == word) for word in [*values, *ends]
     ]
 
@@ -87,11 +87,11 @@ def test_joined_spaces_keep_every_end_point(lists):
     assert joint.decode(np.arange(len(joint))) == sorted({Fraction(end) for ends in lists for end in ends})
 
 
-@pytest.mark.parametrize(("one", "two"), [((0, 5), (3, 9)), ((0, 5), (10**9, 5)), ((-3, 2), (0, 1))])
-def test_joined_lines_keep_every_integer(one, two):
-    joint, ranks = merge_spaces([LinearSpace(*one), LinearSpace(*two)])
-    assert joint.decode(ranks[0]) == list(range(one[0], sum(one)))
-    assert joint.decode(ranks[1]) == list(range(two[0], sum(two)))
+@pytest.mark.parametrize(("first", "second"), [((0, 5), (3, 9)), ((0, 5), (10**9, 5)), ((-3, 2), (0, 1))])
+def test_joined_lines_keep_every_integer(first, second):
+    joint, ranks = merge_spaces([LinearSpace(*first), LinearSpace(*second)])
+    assert joint.decode(ranks[0]) == list(range(first[0], sum(first)))
+    assert joint.decode(ranks[1]) == list(range(second[0], sum(second)))
     assert len(joint) < 100
 
 

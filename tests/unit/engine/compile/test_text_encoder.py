@@ -24,15 +24,15 @@ FILTERS = [
 
 
 def events():
-    one = [{"make": word, "price": at} for at, word in enumerate(WORDS)]
-    return [*one, {}, {"make": None}, *({"make": [word, "Ford"], "price": 9} for word in WORDS)]
+    rows = [{"make": word, "price": at} for at, word in enumerate(WORDS)]
+    return [*rows, {}, {"make": None}, *({"make": [word, "Ford"], "price": 9} for word in WORDS)]
 
 
 def test_it_is_points_of_the_folded_column_and_nothing_is_left_to_the_law():
     condition = td.parse("make in ('Straße', 'FORD') ignoring case").condition
-    found = encode_condition("make", condition, Ontology())
-    assert found.column.view is View.FOLDED
-    assert [span[0] for span in found.spans] == [b"ford", b"strasse"]
+    encoded = encode_condition("make", condition, Ontology())
+    assert encoded.column.view is View.FOLDED
+    assert [span[0] for span in encoded.spans] == [b"ford", b"strasse"]
     draft = FilterDraft(Ontology())
     for at, text in enumerate(FILTERS):
         draft.add(at, td.parse(text))
@@ -87,7 +87,7 @@ def test_coverage_knows_case(wide, narrow, holds):
 
 
 @pytest.mark.parametrize(
-    ("one", "two", "meet"),
+    ("first", "second", "meet"),
     [
         ("a = 'x' ignoring case", "a = 'y' ignoring case", False),
         ("a in ('x', 'z') ignoring case", "a in ('Y', 'Z') ignoring case", True),
@@ -97,5 +97,5 @@ def test_coverage_knows_case(wide, narrow, holds):
         ("a = 'x' ignoring case", "a != 'X' ignoring case", False),
     ],
 )
-def test_overlap_knows_case(one, two, meet):
-    assert overlaps(td.parse(one), td.parse(two), schema=ONE) is meet
+def test_overlap_knows_case(first, second, meet):
+    assert overlaps(td.parse(first), td.parse(second), schema=ONE) is meet

@@ -44,7 +44,7 @@ KINDS = {
 
 @st.composite
 def batches(draw):
-    known, values, *tests = KINDS[draw(st.sampled_from(sorted(KINDS)))]
+    kind, values, *tests = KINDS[draw(st.sampled_from(sorted(KINDS)))]
     count = draw(st.integers(1, 6))
     columns = {}
     for name in draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True)):
@@ -53,13 +53,13 @@ def batches(draw):
         columns[name] = draw(st.lists(st.none() | column, min_size=count, max_size=count))
     filters = [f"{name} {test}" for name in NAMES for test in (*tests, "exists", "is null")]
     filters += [f"all({name}) {tests[0]}" for name in NAMES]
-    return known, columns, filters
+    return kind, columns, filters
 
 
 @given(batches())
 def test_a_table_is_read_as_its_rows_are(case):
-    known, columns, filters = case
-    matcher = td.Matcher(ontology=known)
+    kind, columns, filters = case
+    matcher = td.Matcher(ontology=kind)
     matcher.add_many(enumerate(filters))
     table = pa.table(columns)
     assert [set(ids) for ids in matcher.match_many(table).by_event()] == [
@@ -73,8 +73,12 @@ def test_columns_of_an_attribute_tree_are_read_without_their_rows(monkeypatch):
     read = []
     monkeypatch.setattr("tidings.matcher.event_input.BatchReader._read_rows", lambda *_, **__: read.append(1) or [])
     table = pa.table({"email": ["x", None, "y"], "work": [None, "x", "x"], "home": ["x", None, None]})
-    found = [set(ids) for ids in matcher.match_many(table).by_event()]
-    assert found == [{"contact", "phone", "email", "home"}, {"contact", "phone", "work"}, {"contact", "phone", "work"}]
+    answers = [set(ids) for ids in matcher.match_many(table).by_event()]
+    assert answers == [
+        {"contact", "phone", "email", "home"},
+        {"contact", "phone", "work"},
+        {"contact", "phone", "work"},
+    ]
     assert not read
 
 

@@ -18,12 +18,12 @@ def numbers(*values):
 
 def spans(cells, event, column=0):
     """Return the values of a cell as intervals of codes."""
-    one = cells.cell[event, column]
-    if one == ABSENT:
+    cell = cells.cell[event, column]
+    if cell == ABSENT:
         return []
-    if one < SEVERAL:
-        return [(int(one), int(one))]
-    place = int(one) & 0x7FFFFFFF
+    if cell < SEVERAL:
+        return [(int(cell), int(cell))]
+    place = int(cell) & 0x7FFFFFFF
     inside = slice(cells.many_start[place], cells.many_start[place + 1])
     return list(zip(cells.many_low[inside].tolist(), cells.many_high[inside].tolist(), strict=True))
 

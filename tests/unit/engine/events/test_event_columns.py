@@ -22,8 +22,8 @@ SHOP = Ontology(trees={"goods": Tree({"thing": [], "car": ["thing"], "van": ["ca
 
 class Substrings:
     def find_many(self, texts):
-        found = [[at for at, word in enumerate(("o", "fo", "z")) if word in text] for text in texts]
-        return np.cumsum([0, *map(len, found)]), np.array([at for each in found for at in each], dtype=np.int64)
+        codes = [[at for at, word in enumerate(("o", "fo", "z")) if word in text] for text in texts]
+        return np.cumsum([0, *map(len, codes)]), np.array([at for each in codes for at in each], dtype=np.int64)
 
 
 def column(view, *cells, tree=None, ontology=SHOP):
@@ -35,10 +35,10 @@ def column(view, *cells, tree=None, ontology=SHOP):
 
 
 def test_numbers_keep_what_floats_cannot_hold():
-    found = column(View.NUMBER, (1.5,), (2**53 + 1,), (2**63 - 1,), ())
-    assert found.low.near[:3].tolist() == [1.5, 2.0**53, 2.0**63]
-    assert found.low.rest.tolist() == [0, 1, -1, 0]
-    assert np.isnan(found.low.near[3])
+    cells = column(View.NUMBER, (1.5,), (2**53 + 1,), (2**63 - 1,), ())
+    assert cells.low.near[:3].tolist() == [1.5, 2.0**53, 2.0**63]
+    assert cells.low.rest.tolist() == [0, 1, -1, 0]
+    assert np.isnan(cells.low.near[3])
 
 
 def test_small_numbers_need_no_rest():
@@ -46,8 +46,8 @@ def test_small_numbers_need_no_rest():
 
 
 def test_times_are_microseconds_also_before_1970():
-    found = column(View.NUMBER, (datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),), (NOW,))
-    assert found.low.near.tolist() == [-1, NOW.timestamp() * 1e6]
+    cells = column(View.NUMBER, (datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),), (NOW,))
+    assert cells.low.near.tolist() == [-1, NOW.timestamp() * 1e6]
 
 
 def test_truth_is_nought_and_one():
@@ -65,35 +65,35 @@ def test_truth_is_nought_and_one():
 )
 def test_text_is_seen_forwards_backwards_and_folded(view, expected):
     for cells in ([("Aße",)], [("Aße",), ("Aße",), ()]):
-        found = column(view, *cells)
-        assert found.low.distinct == [expected.encode()]
-        assert found.low.index.tolist() == [0 if cell else -1 for cell in cells]
+        seen = column(view, *cells)
+        assert seen.low.distinct == [expected.encode()]
+        assert seen.low.index.tolist() == [0 if cell else -1 for cell in cells]
 
 
 def test_addresses_are_bytes_that_tell_their_version():
-    found = column(View.TEXT, (ip_address("10.0.0.1"),), (ip_address("::1"),))
-    assert found.low.distinct == [b"\x04\x0a\x00\x00\x01", b"\x06" + bytes(15) + b"\x01"]
+    cells = column(View.TEXT, (ip_address("10.0.0.1"),), (ip_address("::1"),))
+    assert cells.low.distinct == [b"\x04\x0a\x00\x00\x01", b"\x06" + bytes(15) + b"\x01"]
 
 
 def test_several_values_are_listed_event_by_event_each_once():
-    found = column(View.FOLDED, ("A", "a", "b"), (), ("b",))
-    assert found.starts.tolist() == [0, 2, 2, 3]
-    assert [found.low.distinct[at] for at in found.low.index] == [b"a", b"b", b"b"]
+    cells = column(View.FOLDED, ("A", "a", "b"), (), ("b",))
+    assert cells.starts.tolist() == [0, 2, 2, 3]
+    assert [cells.low.distinct[at] for at in cells.low.index] == [b"a", b"b", b"b"]
 
 
 def test_a_range_has_two_ends_and_says_which_are_open_or_missing():
-    found = column(View.NUMBER, (Range(1, 5, low_open=True),), (Range(None, 7, high_open=True),), (3,), ())
-    assert found.open.tolist() == [1, 2 | 4, 0, 0]
-    assert found.high.near[:3].tolist() == [5, 7, 3]
-    assert np.isnan([found.low.near[3], found.high.near[3]]).all()
+    cells = column(View.NUMBER, (Range(1, 5, low_open=True),), (Range(None, 7, high_open=True),), (3,), ())
+    assert cells.open.tolist() == [1, 2 | 4, 0, 0]
+    assert cells.high.near[:3].tolist() == [5, 7, 3]
+    assert np.isnan([cells.low.near[3], cells.high.near[3]]).all()
 
 
 def test_the_age_of_a_range_turns_its_ends():
     early, late = NOW - timedelta(seconds=9), NOW - timedelta(seconds=4)
-    found = column(View.AGE, (Range(early, late, low_open=True),), (Range(early, None),), (late,))
-    assert found.low.near[0] == 4
-    assert found.high.near.tolist() == [9, 9, 4]
-    assert found.open.tolist() == [2, 4, 0]
+    cells = column(View.AGE, (Range(early, late, low_open=True),), (Range(early, None),), (late,))
+    assert cells.low.near[0] == 4
+    assert cells.high.near.tolist() == [9, 9, 4]
+    assert cells.open.tolist() == [2, 4, 0]
 
 
 def test_concepts_have_their_trees_numbers_and_unknown_ones_none():
@@ -116,37 +116,37 @@ def test_places_are_seen_by_longitude_and_latitude():
 
 
 def test_patterns_of_all_values_come_once_and_in_order_and_none_is_minus_one():
-    found = column(View.PATTERNS, ("zoo", "fo"), ("?",), (), ("o",))
-    assert found.starts.tolist() == [0, 3, 4, 4, 5]
-    assert found.low.near.tolist() == [0, 1, 2, -1, 0]
+    cells = column(View.PATTERNS, ("zoo", "fo"), ("?",), (), ("o",))
+    assert cells.starts.tolist() == [0, 3, 4, 4, 5]
+    assert cells.low.near.tolist() == [0, 1, 2, -1, 0]
 
 
 def test_being_there_and_being_null_are_columns():
-    there, null = Column("a", View.EXISTS), Column("a", View.NULL)
+    exists, null = Column("a", View.EXISTS), Column("a", View.NULL)
     readings = [
-        Reading({to_typed_attribute(there): (1,)}),
+        Reading({to_typed_attribute(exists): (1,)}),
         Reading(nulls=frozenset("a")),
         Reading(elements={"a": (Reading(),)}),
         Reading(),
     ]
     for group in (readings, *([reading] for reading in readings)):
-        batch = build_columns(group, [there, null], setting=Setting(SHOP, NOW), automata=lambda _: Substrings())
-        expected = {there: [bool(r.values or r.elements) for r in group], null: [bool(r.nulls) for r in group]}
-        for column, held in expected.items():
-            found = (~np.isnan(batch[column].low.near)).tolist() if column in batch else [False] * len(group)
-            assert found == held
+        batch = build_columns(group, [exists, null], setting=Setting(SHOP, NOW), automata=lambda _: Substrings())
+        expected = {exists: [bool(r.values or r.elements) for r in group], null: [bool(r.nulls) for r in group]}
+        for column, expected_values in expected.items():
+            present = (~np.isnan(batch[column].low.near)).tolist() if column in batch else [False] * len(group)
+            assert present == expected_values
 
 
 @pytest.mark.parametrize("view", [view for view in View if view not in (View.EXISTS, View.NULL)])
 def test_what_a_view_cannot_see_is_there_and_unreadable(view):
     odd = Mismatch(object())
-    one, many = column(view, (odd,)), column(view, (odd, odd), (), (odd,))
+    single, many = column(view, (odd,)), column(view, (odd, odd), (), (odd,))
     if view is View.PATTERNS:
-        assert (one.low.near.tolist(), many.low.near.tolist()) == ([-1], [-1, -1])
+        assert (single.low.near.tolist(), many.low.near.tolist()) == ([-1], [-1, -1])
     elif view.is_bytewise:
-        assert (one.low.index.tolist(), many.low.index.tolist()) == ([UNREADABLE_TEXT], [UNREADABLE_TEXT] * 2)
+        assert (single.low.index.tolist(), many.low.index.tolist()) == ([UNREADABLE_TEXT], [UNREADABLE_TEXT] * 2)
     else:
-        assert (one.low.near.tolist(), many.low.near.tolist()) == ([UNREADABLE], [UNREADABLE] * 2)
+        assert (single.low.near.tolist(), many.low.near.tolist()) == ([UNREADABLE], [UNREADABLE] * 2)
     assert many.starts.tolist() == [0, 1, 1, 2]
 
 

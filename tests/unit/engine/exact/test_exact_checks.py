@@ -40,9 +40,9 @@ def test_places_are_decided_as_the_law_says(way):
         matcher.add_many(filters.items())
         batch = matcher.match_many(events).by_event()
         alone = [matcher.match(event) for event in events]
-    for event, many, one in zip(events, batch, alone, strict=True):
+    for event, many, single in zip(events, batch, alone, strict=True):
         wanted = {id for id, text in filters.items() if td.evaluate(td.parse(text), event)}
-        assert set(many) == set(one) == wanted, event
+        assert set(many) == set(single) == wanted, event
 
 
 @pytest.mark.parametrize("way", ["compiled", "trees"])
@@ -67,9 +67,9 @@ def test_comparisons_and_records_are_decided_as_the_law_says(way):
     with set_to(way):
         matcher = td.Matcher()
         matcher.add_many(enumerate(texts))
-        found = matcher.match_many(events).by_event()
+        matches = matcher.match_many(events).by_event()
     everything = td.parse(" or ".join(f"({text})" for text in texts))
-    for event, ids in zip(events, found, strict=True):
+    for event, ids in zip(events, matches, strict=True):
         wanted = {
             at
             for at, text in enumerate(texts)
@@ -83,7 +83,7 @@ def test_items_are_decided_once_for_all_rows_that_ask(monkeypatch):
 
     asked = []
     real = exact_checks.holds
-    monkeypatch.setattr(exact_checks, "holds", lambda *given: asked.append(1) or real(*given))
+    monkeypatch.setattr(exact_checks, "holds", lambda *arguments: asked.append(1) or real(*arguments))
     with set_to("compiled"):
         matcher = td.Matcher()
         matcher.add_many((id, f"x < y and a < {id}") for id in range(50))

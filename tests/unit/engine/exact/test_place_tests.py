@@ -44,14 +44,14 @@ def stars(draw):
         hole = [(lon + 0.2 * math.cos(a), lat + 0.2 * math.sin(a)) for a in angles]
         rings = [outline, hole] if draw(st.booleans()) and corners > 6 else [outline]
         rolled = draw(st.booleans())
-        polygons.append(tuple(_closed(ring, rolled=rolled) for ring in rings))
+        polygons.append(tuple(close_ring(ring, rolled=rolled) for ring in rings))
     try:
         return Area(tuple(polygons))
     except BadRegion:
         assume(condition=False)
 
 
-def _closed(ring, *, rolled):
+def close_ring(ring, *, rolled):
     ring = [on_globe(*corner) for corner in ring] if rolled else ring
     return (*ring, ring[0])
 
@@ -86,10 +86,10 @@ def assert_lawful(table, conditions, pairs):
 
 
 @given(st.lists(st.one_of(areas(), stars()), min_size=1, max_size=3), st.data())
-def test_areas_are_decided_as_the_law_does(found, data):
-    conditions = [Within(area) for area in found]
-    pairs = [(n, spot) for n, area in enumerate(found) for spot in data.draw(st.lists(spots(area), min_size=3))]
-    pairs += [(n, on_globe(*spot)) for n, area in enumerate(found) for spot in spots_of(area)]
+def test_areas_are_decided_as_the_law_does(areas_drawn, data):
+    conditions = [Within(area) for area in areas_drawn]
+    pairs = [(n, spot) for n, area in enumerate(areas_drawn) for spot in data.draw(st.lists(spots(area), min_size=3))]
+    pairs += [(n, on_globe(*spot)) for n, area in enumerate(areas_drawn) for spot in spots_of(area)]
     table = PlaceTable.build(conditions)
     assert_lawful(table, conditions, pairs)
     assert_lawful(PlaceTable.from_arrays(table.to_arrays()), conditions, pairs)
@@ -145,8 +145,8 @@ def test_a_table_gives_back_its_conditions(conditions):
 def test_circles_and_areas_share_a_table():
     square = Area(((((0, 0), (2, 0), (2, 2), (0, 2), (0, 0)),),))
     table = PlaceTable.build([Near(Point(0, 0), 1000), Within(square), Near(Point(9, 9), 0)])
-    found = table.decide([0, 1, 2, 0, 1, 2], [0, 1, 9, 1, 3, 9.1], [0, 1, 9, 1, 1, 9])
-    assert found.tolist() == [True, True, True, False, False, False]
+    decisions = table.decide([0, 1, 2, 0, 1, 2], [0, 1, 9, 1, 3, 9.1], [0, 1, 9, 1, 1, 9])
+    assert decisions.tolist() == [True, True, True, False, False, False]
 
 
 def test_few_answers_need_the_law():

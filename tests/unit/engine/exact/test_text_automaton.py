@@ -98,7 +98,7 @@ tests = st.one_of(
 )
 
 
-def by_law(patterns, text):
+def evaluate_by_law(patterns, text):
     return [id for id, test in enumerate(patterns) if compile_text_test(test)(text)]
 
 
@@ -111,7 +111,7 @@ def test_the_ids_found_are_those_whose_tests_accept(patterns, several):
     automaton = TextAutomaton.build(patterns)
     starts, ids = automaton.find_many(several)
     assert (starts.dtype, ids.dtype) == (np.int64, np.int32)
-    assert split(starts, ids) == [by_law(patterns, text) for text in several]
+    assert split(starts, ids) == [evaluate_by_law(patterns, text) for text in several]
     assert [automaton.find(text).tolist() for text in several] == split(starts, ids)
 
 
@@ -205,7 +205,7 @@ def test_odd_expressions_mean_what_re2_says(ignoring_case):
     patterns = [TextTest(TextOp.MATCHES, expression, ignoring_case) for expression in ODD]
     automaton = TextAutomaton.build(patterns)
     for text in TEXTS:
-        assert automaton.find(text).tolist() == by_law(patterns, text), text
+        assert automaton.find(text).tolist() == evaluate_by_law(patterns, text), text
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_more_loose_expressions_than_a_set_holds_are_all_searched_for():
     automaton = TextAutomaton.build(patterns)
     assert automaton.describe()["expressions without"] == 150
     for text in ["", "a1", "A1", "a12345 z123", "q"]:
-        assert automaton.find(text).tolist() == by_law(patterns, text)
+        assert automaton.find(text).tolist() == evaluate_by_law(patterns, text)
 
 
 @pytest.mark.parametrize("memory", [1, 40_000, 120_000])
@@ -269,7 +269,7 @@ def test_a_set_that_re2_finds_too_large_is_divided(memory):
     patterns = [TextTest(TextOp.MATCHES, f"[ab]{{{at}}}[^c]{{{at},40}}.[xy]") for at in range(1, 20)]
     automaton = TextAutomaton(TextAutomaton.build(patterns).to_arrays(), set_memory=memory)
     for text in ["", "ab", "abab" * 10 + "zzx", "b" * 60 + "y", "abzxabzyabzx"]:
-        assert automaton.find(text).tolist() == by_law(patterns, text)
+        assert automaton.find(text).tolist() == evaluate_by_law(patterns, text)
 
 
 def test_a_set_that_ran_out_of_memory_is_asked_one_by_one(monkeypatch):

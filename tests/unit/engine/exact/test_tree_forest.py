@@ -39,12 +39,12 @@ def nodes(leaves=LEAVES):
     )
 
 
-def drawn_truth(seed, events, leaves=LEAVES):
+def draw_truth(seed, events, leaves=LEAVES):
     rng = np.random.default_rng(seed)
     return rng.random((leaves, events)) < rng.random((leaves, 1))
 
 
-def filled(forest, truth):
+def fill_table(forest, truth):
     """Return a table with these truths, and noise at the bits of events that are not there."""
     bits = np.random.default_rng(0).random((len(truth), EVENTS)) < 0.5
     bits[:, : truth.shape[1]] = truth
@@ -53,12 +53,12 @@ def filled(forest, truth):
     return table
 
 
-def found(forest, truth):
-    starts, slots = forest.match_block(filled(forest, truth), truth.shape[1])
+def find_slots(forest, truth):
+    starts, slots = forest.match_block(fill_table(forest, truth), truth.shape[1])
     return [sorted(slots[a:b].tolist()) for a, b in pairwise(starts)]
 
 
-def expected(trees, truth):
+def expect_slots(trees, truth):
     rows = [(slot, holds(node, truth)) for slot, node in trees]
     return [sorted(slot for slot, row in rows if row[event]) for event in range(truth.shape[1])]
 
@@ -67,41 +67,41 @@ def expected(trees, truth):
 @examples(150)
 def test_a_forest_decides_what_its_trees_say(roots, seed, events):
     trees = [(3 * i + 1, root) for i, root in enumerate(roots)]
-    truth = drawn_truth(seed, events)
-    assert found(TreeForest.build(trees, leaves=LEAVES), truth) == expected(trees, truth)
+    truth = draw_truth(seed, events)
+    assert find_slots(TreeForest.build(trees, leaves=LEAVES), truth) == expect_slots(trees, truth)
 
 
 @given(st.lists(nodes(4), min_size=1, max_size=3), st.integers(0, 2**32))
 @examples(80)
 def test_sharing_changes_nothing(parts, seed):
     trees = [(i, ("or" if i % 3 else "and", (*parts, i % 10, ("not", (i * 7) % 10)))) for i in range(40)]
-    truth = drawn_truth(seed, 70)
-    assert found(TreeForest.build(trees, leaves=LEAVES), truth) == expected(trees, truth)
+    truth = draw_truth(seed, 70)
+    assert find_slots(TreeForest.build(trees, leaves=LEAVES), truth) == expect_slots(trees, truth)
 
 
 @pytest.mark.parametrize("events", [0, 1, 63, 64, 65, 511, 512])
 def test_every_size_of_block_is_decided(events):
     trees = [(0, ("not", ("and", (0, 1)))), (1, ("or", (2, ("and", (3, ("not", 4)))))), (2, 5), (3, ("not", 6))]
-    truth = drawn_truth(events, events)
-    assert found(TreeForest.build(trees, leaves=LEAVES), truth) == expected(trees, truth)
+    truth = draw_truth(events, events)
+    assert find_slots(TreeForest.build(trees, leaves=LEAVES), truth) == expect_slots(trees, truth)
 
 
 def test_more_trees_than_a_group_of_slots_are_decided():
     trees = [(slot, ("or", (slot % 10, (slot + 3) % 10))) for slot in range(130)]
-    truth = drawn_truth(1, 100)
-    assert found(TreeForest.build(trees, leaves=LEAVES), truth) == expected(trees, truth)
+    truth = draw_truth(1, 100)
+    assert find_slots(TreeForest.build(trees, leaves=LEAVES), truth) == expect_slots(trees, truth)
 
 
 def test_nothing_and_everything_are_trees_too():
     trees = [(1, ("and", ())), (2, ("or", ())), (3, ("and", (0, ("not", 0)))), (4, ("or", (0, ("not", 0))))]
     forest = TreeForest.build(trees, leaves=1)
-    assert found(forest, drawn_truth(2, 5, 1)) == [[1, 4]] * 5
+    assert find_slots(forest, draw_truth(2, 5, 1)) == [[1, 4]] * 5
     assert forest.summarize()["instructions"] == 0
 
 
 def test_an_empty_forest_finds_nothing():
     forest = TreeForest.build([], leaves=0)
-    assert found(forest, np.zeros((0, 3), bool)) == [[], [], []]
+    assert find_slots(forest, np.zeros((0, 3), bool)) == [[], [], []]
     assert forest.summarize()["trees"] == 0
 
 
@@ -119,11 +119,11 @@ def test_trees_written_differently_may_be_one():
 
 def test_a_forest_comes_back_from_arrays_that_cannot_be_written():
     trees = [(slot, ("and", (slot % 7, ("not", (slot + 1) % 7), ("or", (8, 9))))) for slot in range(50)]
-    forest, truth = TreeForest.build(trees, leaves=LEAVES), drawn_truth(3, 200)
+    forest, truth = TreeForest.build(trees, leaves=LEAVES), draw_truth(3, 200)
     arrays = forest.to_arrays()
     for array in arrays.values():
         array.flags.writeable = False
-    assert found(TreeForest.from_arrays(arrays), truth) == expected(trees, truth)
+    assert find_slots(TreeForest.from_arrays(arrays), truth) == expect_slots(trees, truth)
 
 
 def test_deep_and_wide_trees_are_built_without_recursion():
@@ -131,13 +131,13 @@ def test_deep_and_wide_trees_are_built_without_recursion():
     for i in range(3000):
         deep = ("or" if i % 2 else "and", (deep, i % 10))
     trees = [(0, deep), (1, ("or", tuple(range(10)) * 50)), (2, ("not", ("and", (deep, 3))))]
-    truth = drawn_truth(4, 20)
+    truth = draw_truth(4, 20)
     values = truth[0]
     for i in range(3000):
         values = values | truth[i % 10] if i % 2 else values & truth[i % 10]
     rows = [values, truth.any(axis=0), ~(values & truth[3])]
     wanted = [[slot for slot, row in enumerate(rows) if row[event]] for event in range(20)]
-    assert found(TreeForest.build(trees, leaves=LEAVES), truth) == wanted
+    assert find_slots(TreeForest.build(trees, leaves=LEAVES), truth) == wanted
 
 
 def test_balanced_trees_keep_few_values():
@@ -146,8 +146,8 @@ def test_balanced_trees_keep_few_values():
         return ("not", first % LEAVES) if depth == 0 else (op, (full(depth - 1, first), full(depth - 1, 3 * first + 1)))
 
     trees = [(0, full(10, 1))]
-    truth = drawn_truth(6, 64)
-    assert found(TreeForest.build(trees, leaves=LEAVES), truth) == expected(trees, truth)
+    truth = draw_truth(6, 64)
+    assert find_slots(TreeForest.build(trees, leaves=LEAVES), truth) == expect_slots(trees, truth)
 
 
 def test_a_leaf_outside_the_table_is_refused():

@@ -12,7 +12,7 @@ from tidings.engine.state import EngineState
 PLAIN = [f"make = 'm{number}'" for number in range(200)]
 
 
-def compiled(filters, events=None):
+def compile_filters(filters, events=None):
     """A matcher with these filters in one segment, which has seen these events."""
     searches = td.Matcher()
     searches.add_many(enumerate(filters))
@@ -23,12 +23,12 @@ def compiled(filters, events=None):
 
 
 def plan(filters, events=None):
-    return compiled(filters, events).explain().to_dict()
+    return compile_filters(filters, events).explain().to_dict()
 
 
 def segment(filters, events=None):
-    (one,) = plan(filters, events)["segments"]
-    return one
+    (part,) = plan(filters, events)["segments"]
+    return part
 
 
 def test_nothing_is_slow_about_equalities():
@@ -37,8 +37,8 @@ def test_nothing_is_slow_about_equalities():
 
 @pytest.mark.parametrize("loose", [1, 12])
 def test_filters_without_a_selective_predicate_are_counted(loose):
-    said = plan([*PLAIN, *(f"make != 'm{number}'" for number in range(loose))])["slow"]
-    assert said == [f"{loose} filter{'s have' if loose > 1 else ' has'} no selective predicate"]
+    slow = plan([*PLAIN, *(f"make != 'm{number}'" for number in range(loose))])["slow"]
+    assert slow == [f"{loose} filter{'s have' if loose > 1 else ' has'} no selective predicate"]
 
 
 def test_a_filter_with_one_selective_predicate_is_none_of_them():
@@ -47,12 +47,12 @@ def test_a_filter_with_one_selective_predicate_is_none_of_them():
 
 
 def test_filters_that_share_a_row_are_counted_each():
-    searches = compiled([*PLAIN, *["make != 'm1'"] * 5])
+    searches = compile_filters([*PLAIN, *["make != 'm1'"] * 5])
     assert searches.explain().slow == ("5 filters have no selective predicate",)
 
 
 def test_those_removed_are_not_counted():
-    searches = compiled([*PLAIN, *["make != 'm1'"] * 5])
+    searches = compile_filters([*PLAIN, *["make != 'm1'"] * 5])
     searches.remove(203)
     plan = searches.explain()
     assert plan.slow == ("4 filters have no selective predicate",)
@@ -69,8 +69,8 @@ def test_what_events_hold_decides_what_is_selective():
 
 
 def test_expressions_without_a_literal_are_counted():
-    said = plan([*PLAIN, *(f"title matches /[a-f]{{2,{number + 3}}}[0-9]/" for number in range(38))])["slow"]
-    assert said == ["38 expressions without a literal"]
+    slow = plan([*PLAIN, *(f"title matches /[a-f]{{2,{number + 3}}}[0-9]/" for number in range(38))])["slow"]
+    assert slow == ["38 expressions without a literal"]
     assert plan([*PLAIN, *(f"title matches /volvo {number}[0-9]/" for number in range(38))])["slow"] == []
 
 
@@ -79,35 +79,35 @@ def large(number):
 
 
 def test_filters_kept_as_trees_are_counted():
-    found = plan([*PLAIN, *map(large, range(3))])
-    assert found["slow"] == ["3 filters are kept as trees (their normal form is too large)"]
-    assert found["segments"][0]["trees"]["trees"] == 3
+    explained = plan([*PLAIN, *map(large, range(3))])
+    assert explained["slow"] == ["3 filters are kept as trees (their normal form is too large)"]
+    assert explained["segments"][0]["trees"]["trees"] == 3
     assert plan([*PLAIN, large(1)])["slow"] == ["1 filter is kept as a tree (its normal form is too large)"]
 
 
 def test_filters_decided_by_the_law_are_counted_and_why():
     compared = [f"make = 'm{number}' and price < limit" for number in range(40)]
     elements = [f"make = 'm{number}' and items has (sku = 'x' and qty > {number})" for number in range(17)]
-    said = plan([*PLAIN, *compared, *elements])["slow"]
-    assert said == ["57 filters are decided by the law (comparison of attributes, has)"]
+    slow = plan([*PLAIN, *compared, *elements])["slow"]
+    assert slow == ["57 filters are decided by the law (comparison of attributes, has)"]
 
 
 def test_leaves_of_trees_decided_by_the_law_are_counted():
-    said = plan([*PLAIN, f"{large(1)} and price < limit"])["slow"]
-    assert "1 leaf of trees is decided by the law (comparison of attributes)" in said
+    slow = plan([*PLAIN, f"{large(1)} and price < limit"])["slow"]
+    assert "1 leaf of trees is decided by the law (comparison of attributes)" in slow
 
 
 def test_what_waits_beside_segments_is_said():
-    searches = compiled(PLAIN)
+    searches = compile_filters(PLAIN)
     searches.add(1000, "make = 'x'")
-    found = searches.explain().to_dict()
-    assert found["slow"] == ["1 subscription is asked one by one until compiled"]
-    assert found["waiting"]["subscriptions"] == 1
-    assert found["nanoseconds"] >= found["waiting"]["nanoseconds"] > 0
+    explained = searches.explain().to_dict()
+    assert explained["slow"] == ["1 subscription is asked one by one until compiled"]
+    assert explained["waiting"]["subscriptions"] == 1
+    assert explained["nanoseconds"] >= explained["waiting"]["nanoseconds"] > 0
 
 
 def test_many_segments_are_said():
-    (part,) = compiled(PLAIN).backend.state.parts
+    (part,) = compile_filters(PLAIN).backend.state.parts
     assert describe_state(EngineState((part,) * 3), None)["slow"] == []
     assert describe_state(EngineState((part,) * 4), None)["slow"] == [
         "4 segments are asked one after the other until they are merged"
@@ -134,13 +134,13 @@ def test_an_event_without_the_key_sees_nothing():
 def test_candidates_of_hulls_are_the_rows_of_tiles_that_events_reach():
     filters = [f"a in [{number} .. {number + 5}]" for number in range(20_000)]
     events = [{"a": 200 * number} for number in range(100)]
-    one = segment(filters, events)
-    (path,) = one["paths"]
+    part = segment(filters, events)
+    (path,) = part["paths"]
     assert path["kind"] == "hull"
     assert path["tiles"] == 20
     assert 1000 <= path["candidates"] <= 2000
     assert path["reason"].startswith("ranges of a lie together: 1 of 1")
-    assert one["bitmaps"] == {"decide": 0, "need a check": 20}
+    assert part["bitmaps"] == {"decide": 0, "need a check": 20}
 
 
 def test_a_key_of_two_columns_names_both():
@@ -153,19 +153,19 @@ def test_a_key_of_two_columns_names_both():
 
 
 def test_paths_stand_in_order_of_cost_and_add_up():
-    found = plan([*PLAIN, *(f"price < {number}" for number in range(500)), large(1), "title contains 'x'", "a < b"])
-    (one,) = found["segments"]
-    costs = [path["nanoseconds"] for path in one["paths"]]
+    explained = plan([*PLAIN, *(f"price < {number}" for number in range(500)), large(1), "title contains 'x'", "a < b"])
+    (part,) = explained["segments"]
+    costs = [path["nanoseconds"] for path in part["paths"]]
     assert costs == sorted(costs, reverse=True)
-    parts = sum(one[name]["nanoseconds"] for name in ("trees", "text", "second phase"))
-    assert one["nanoseconds"] == pytest.approx(sum(costs) + parts, abs=len(costs) + 3)
-    assert found["nanoseconds"] == one["nanoseconds"]
+    parts = sum(part[name]["nanoseconds"] for name in ("trees", "text", "second phase"))
+    assert part["nanoseconds"] == pytest.approx(sum(costs) + parts, abs=len(costs) + 3)
+    assert explained["nanoseconds"] == part["nanoseconds"]
 
 
 def test_all_rows_are_on_some_path():
     filters = [*PLAIN, *(f"price in [{n} .. {n + 9}] and year in ({n}, {n + 1})" for n in range(3000)), "a != 1"]
-    one = segment(filters)
-    assert sum(path["rows"] for path in one["paths"]) >= one["rows"] == len(filters)
+    part = segment(filters)
+    assert sum(path["rows"] for path in part["paths"]) >= part["rows"] == len(filters)
 
 
 def test_the_second_phase_costs_what_the_first_lets_through():
@@ -181,7 +181,7 @@ def test_areas_are_left_to_the_second_phase():
 
 
 def test_bytes_are_those_of_the_arrays():
-    searches = compiled(PLAIN)
+    searches = compile_filters(PLAIN)
     (part,) = searches.backend.state.parts
     whole = measure_segment(part.segment)
     rows = part.segment.index.rows
@@ -200,16 +200,16 @@ def test_the_values_are_plain_and_the_same_each_time():
 
 
 def test_a_reopened_snapshot_explains_itself_alike(tmp_path):
-    searches = compiled([*PLAIN, *(f"price in [{n} .. {n + 9}]" for n in range(500)), large(1)])
+    searches = compile_filters([*PLAIN, *(f"price in [{n} .. {n + 9}]" for n in range(500)), large(1)])
     searches.save(tmp_path / "kept")
-    before, after = (one.explain().to_dict() for one in (searches, td.Matcher.open(tmp_path / "kept")))
+    before, after = (matcher.explain().to_dict() for matcher in (searches, td.Matcher.open(tmp_path / "kept")))
     assert before["segments"][0]["paths"] == after["segments"][0]["paths"]
     assert before["slow"] == after["slow"]
 
 
 def test_an_empty_engine_has_a_plan():
-    found = td.Matcher().explain().to_dict()
-    assert (found["subscriptions"], found["segments"], found["slow"]) == (0, [], [])
+    explained = td.Matcher().explain().to_dict()
+    assert (explained["subscriptions"], explained["segments"], explained["slow"]) == (0, [], [])
 
 
 def test_a_path_that_shows_nothing_is_one_of_many():

@@ -45,7 +45,7 @@ EVENTS = [
 ]
 
 
-def filled(filters=FILTERS):
+def fill_matcher(filters=FILTERS):
     made = td.Matcher(now=NOW)
     made.add_many(filters.items())
     return made
@@ -64,11 +64,14 @@ def rebuilt(matcher, parts, **around):
     return made
 
 
-def taken_apart_and_back(matcher, **around):
+def take_apart_and_back(matcher, **around):
     parts = parts_in(matcher)
     bind = matcher.admission.bind_filter
-    told = [json.loads(json.dumps(describe_segment(part.segment))) for part in parts]
-    segments = [open_segment(one, segment_to_arrays(part.segment), bind) for one, part in zip(told, parts, strict=True)]
+    descriptions = [json.loads(json.dumps(describe_segment(part.segment))) for part in parts]
+    segments = [
+        open_segment(description, segment_to_arrays(part.segment), bind)
+        for description, part in zip(descriptions, parts, strict=True)
+    ]
     return rebuilt(matcher, build_parts(segments, collect_deleted(parts)), **around)
 
 
@@ -79,7 +82,7 @@ def test_what_is_taken_apart_comes_back(case):
     first = td.Matcher(**around)
     given_filters = {f"s{at}": tree for at, tree in enumerate(case.filters)}
     first.add_many(given_filters.items(), on_error="collect")
-    again = taken_apart_and_back(first, **around)
+    again = take_apart_and_back(first, **around)
     assert list(again) == list(first)
     assert {id: again[id] for id in again} == {id: given_filters[id] for id in first}
     assert again.needs() == first.needs()
@@ -88,8 +91,8 @@ def test_what_is_taken_apart_comes_back(case):
 
 
 def test_every_kind_of_filter_comes_back():
-    first = filled()
-    again = taken_apart_and_back(first, now=NOW)
+    first = fill_matcher()
+    again = take_apart_and_back(first, now=NOW)
     assert {id: again[id] for id in again} == {id: td.parse(text) for id, text in FILTERS.items()}
     brute = td.Matcher("brute", now=NOW)
     brute.add_many(FILTERS.items())
@@ -98,7 +101,7 @@ def test_every_kind_of_filter_comes_back():
 
 
 def test_what_came_back_merges_with_what_is_new():
-    again = taken_apart_and_back(filled(), now=NOW)
+    again = take_apart_and_back(fill_matcher(), now=NOW)
     again.add_many((f"new {id}", text) for id, text in FILTERS.items())
     again.remove("number")
     again.compact()
@@ -108,21 +111,23 @@ def test_what_came_back_merges_with_what_is_new():
     for event in EVENTS:
         assert sorted(again.match(event)) == sorted(brute.match(event))
     # Equal items are one, whether they were restored or compiled.
-    assert len(parts_in(again)[0].segment.exact_checks.items) == len(parts_in(filled())[0].segment.exact_checks.items)
+    assert len(parts_in(again)[0].segment.exact_checks.items) == len(
+        parts_in(fill_matcher())[0].segment.exact_checks.items
+    )
 
 
 def test_the_dead_stay_dead():
-    first = filled()
+    first = fill_matcher()
     parts_in(first)
     first.remove_many(["text", "law"])
-    again = taken_apart_and_back(first, now=NOW)
+    again = take_apart_and_back(first, now=NOW)
     assert set(again) == set(FILTERS) - {"text", "law"}
     again.remove("tree")
     assert set(again) == set(FILTERS) - {"text", "law", "tree"}
 
 
 def test_restoring_makes_no_filter_and_no_area():
-    again = taken_apart_and_back(filled(), now=NOW)
+    again = take_apart_and_back(fill_matcher(), now=NOW)
     checks = parts_in(again)[0].segment.exact_checks
     assert not checks.items.decoded
     again.match({"p": {"lon": 2, "lat": 2}})
@@ -132,9 +137,9 @@ def test_restoring_makes_no_filter_and_no_area():
 
 
 def test_what_came_back_is_taken_apart_into_the_same_arrays():
-    (part,) = parts_in(filled())
+    (part,) = parts_in(fill_matcher())
     arrays = segment_to_arrays(part.segment)
-    (again,) = parts_in(taken_apart_and_back(filled(), now=NOW))
+    (again,) = parts_in(take_apart_and_back(fill_matcher(), now=NOW))
     other = segment_to_arrays(again.segment)
     assert arrays.keys() == other.keys()
     for name, array in arrays.items():
@@ -146,17 +151,17 @@ def test_built_and_mapped_segments_share_their_kernels(tmp_path):
     kernel = pytest.importorskip("tidings.kernels.match.batch").match
     if not hasattr(kernel, "signatures"):
         pytest.skip("kernels are not compiled")
-    first = filled()
+    first = fill_matcher()
     first.match_many(EVENTS)
     (part,) = parts_in(first)
     first.match_many(EVENTS)
-    known = list(kernel.signatures)
+    signatures = list(kernel.signatures)
     arrays = map_arrays(tmp_path, write_arrays(tmp_path, "segment", segment_to_arrays(part.segment)))
     segment = open_segment(describe_segment(part.segment), arrays, first.admission.bind_filter)
     rebuilt(first, build_parts([segment], {}), now=NOW).match_many(EVENTS)
-    assert kernel.signatures == known
-    for one in (part.segment, segment):
-        groups = (one.index.rows, one.index.paths, one.index.tiles)
+    assert kernel.signatures == signatures
+    for segment_ in (part.segment, segment):
+        groups = (segment_.index.rows, segment_.index.paths, segment_.index.tiles)
         assert not any(array.flags.writeable for group in groups for array in group)
 
 

@@ -73,9 +73,9 @@ def test_what_an_automaton_cannot_hold_is_approximate(body, mode, approximate):
 
 
 def test_keys_through_one_way_are_exact_and_through_two_approximate():
-    one = "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; b"
-    assert not build_course(lang.parse_pattern(one), Mode.RESTART, context=1).approximate
-    two = one.replace("'b' and key", "'b' and other")
+    pattern = "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; b"
+    assert not build_course(lang.parse_pattern(pattern), Mode.RESTART, context=1).approximate
+    two = pattern.replace("'b' and key", "'b' and other")
     assert build_course(lang.parse_pattern(two), Mode.RESTART, context=1).approximate
 
 

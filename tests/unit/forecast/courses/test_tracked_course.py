@@ -31,17 +31,17 @@ def pattern_of(text, names="abcd", key=""):
     return lang.parse_pattern("".join(f"{name} = kind = '{name}'{key}\n" for name in used) + text)
 
 
-def followed(told, word, hits=(), *, state=None):
+def follow_word(course, word, hits=(), *, state=None):
     """Walk one key through a word of (names, seconds); return the chain's cells by name."""
-    tracker = told.tracker
+    tracker = course.tracker
     state = tracker.make_state()[None] if state is None else state
     masks = [sum(1 << tracker.names.index(name) for name in names if name in tracker.names) for names, _ in word]
     times = [round(at * S) for _, at in word]
     hit = [place in hits for place in range(len(word))]
-    found = tracker.walk(
+    cells = tracker.walk(
         state, np.array([0]), np.array([0, len(word)]), np.array(masks), np.array(times), np.array(hit)
     )
-    return [told.states[told.chain[cell]] for cell in found]
+    return [course.states[course.chain[cell]] for cell in cells]
 
 
 TEXTS = (
@@ -89,17 +89,19 @@ class Twin:
         for edge in self.graph.edges:
             self.out[edge.source].append(edge)
 
-    def left(self, number):
+    def count_left(self, number):
         """Count the events to the end; nothing where it cannot be reached."""
-        told = [0 if edge.target is None else self.left(edge.target) for edge in self.out[number]]
-        return min((one + 1 for one in told if one is not None), default=None)
+        distances = [0 if edge.target is None else self.count_left(edge.target) for edge in self.out[number]]
+        return min((distance + 1 for distance in distances if distance is not None), default=None)
 
     def bounds(self, number):
         node = self.graph.nodes[number]
         return [*node.limits, *([] if self.graph.within is None else [("first", self.graph.within)])]
 
     def alive(self, number, row, now):
-        return self.left(number) is not None and all(now - row[mark] <= high for mark, high in self.bounds(number))
+        return self.count_left(number) is not None and all(
+            now - row[mark] <= high for mark, high in self.bounds(number)
+        )
 
     def better(self, number, rows):
         wishes = {wish for _, wish in self.graph.nodes[number].uses}
@@ -127,7 +129,7 @@ class Twin:
         if self.absence or not clears:
             self.serve(names, now, hit)
         if self.depth:
-            apart = [bin(one ^ mask).count("1") for one in self.minterms]
+            apart = [bin(minterm ^ mask).count("1") for minterm in self.minterms]
             self.word = [*self.word[1:], apart.index(min(apart))]
 
     def serve(self, names, now, hit):
@@ -148,8 +150,8 @@ class Twin:
                     after.setdefault(edge.target, []).append(made)
         self.waits = self.waits[:1] + self.waits[-1:] if len(self.waits) > 1 else self.waits
         self.rows = {number: self.better(number, rows) for number, rows in after.items()}
-        if hit and self.mode is Mode.NEXT and not self.absence and any(one is not None for one in ended):
-            last = max(one for one in ended if one is not None)
+        if hit and self.mode is Mode.NEXT and not self.absence and any(run is not None for run in ended):
+            last = max(run for run in ended if run is not None)
             self.rows = {number: row for number, row in self.rows.items() if row["first"] != last}
 
     def place(self, now):
@@ -160,7 +162,7 @@ class Twin:
         live = [number for number, row in self.rows.items() if self.alive(number, row, now)]
         if not live:
             return 0, 0
-        number = min(live, key=lambda one: (self.left(one), one))
+        number = min(live, key=lambda number_of_run: (self.count_left(number_of_run), number_of_run))
         return number, self.age(number, now)
 
     def age(self, number, now):
@@ -177,19 +179,19 @@ class Twin:
 @given(worlds(), st.integers(0, 3))
 def test_a_walk_goes_where_the_slow_twin_goes(world, context):
     pattern, mode, masks, times, hits = world
-    told = build_tracked_course(pattern, mode, context=context)
-    tracker, state = told.tracker, told.tracker.make_state()[None]
-    twin = Twin(pattern, mode, told.depth, tracker.minterms.tolist())
+    course = build_tracked_course(pattern, mode, context=context)
+    tracker, state = course.tracker, course.tracker.make_state()[None]
+    twin = Twin(pattern, mode, course.depth, tracker.minterms.tolist())
     first = {place.number: cell for place, cell in zip(tracker.map.places, tracker.map.first, strict=True)}
     cells = tracker.walk(state, np.array([0]), np.array([0, len(masks)]), masks, times, hits)
     later = int(times[-1]) + 3 * S if len(times) else 0
     for cell, mask, now, hit in zip(cells.tolist(), masks.tolist(), times.tolist(), hits.tolist(), strict=True):
         twin.on_event(mask, now, hit)
-        assert cell == expected(twin, first, now)
-    assert tracker.find_cell(state[0], later) == expected(twin, first, later)
+        assert cell == expect_cell(twin, first, now)
+    assert tracker.find_cell(state[0], later) == expect_cell(twin, first, later)
 
 
-def expected(twin, first, now):
+def expect_cell(twin, first, now):
     number, age = twin.place(now)
     cell = first[number] + age
     for label in twin.word:
@@ -206,10 +208,10 @@ def test_a_walk_may_be_cut_anywhere(world, data):
     tracker = build_tracked_course(pattern, mode, context=2).tracker
     cut = data.draw(st.integers(0, len(masks)))
     whole, parts = tracker.make_state()[None], tracker.make_state()[None]
-    one = np.array([0])
-    cells = tracker.walk(whole, one, np.array([0, len(masks)]), masks, times, hits)
+    start = np.array([0])
+    cells = tracker.walk(whole, start, np.array([0, len(masks)]), masks, times, hits)
     pieces = [
-        tracker.walk(parts, one, np.array([0, len(masks[part])]), masks[part], times[part], hits[part])
+        tracker.walk(parts, start, np.array([0, len(masks[part])]), masks[part], times[part], hits[part])
         for part in (slice(cut), slice(cut, None))
     ]
     assert np.concatenate(pieces).tolist() == cells.tolist()
@@ -226,43 +228,45 @@ def test_keys_do_not_see_each_other(world, data):
     for row, part in ((2, slice(cut)), (0, slice(cut, None))):
         alone = tracker.make_state()[None]
         size = len(masks[part])
-        found = tracker.walk(alone, np.array([0]), np.array([0, size]), masks[part], times[part], hits[part])
-        assert (found.tolist(), alone[0].tolist()) == (cells[part].tolist(), states[row].tolist())
+        walked = tracker.walk(alone, np.array([0]), np.array([0, size]), masks[part], times[part], hits[part])
+        assert (walked.tolist(), alone[0].tolist()) == (cells[part].tolist(), states[row].tolist())
     assert states[1].tolist() == tracker.make_state().tolist()
 
 
 @given(worlds(), st.integers(0, 4), st.floats(0, 1))
 def test_a_course_holds_together(world, context, share):
     pattern, mode, masks, times, hits = world
-    told = build_tracked_course(pattern, mode, context=context)
-    size, tracker = len(told.states), told.tracker
-    assert told.approximate
-    assert told.table.shape == told.hits.shape == (size, size + 1)
-    assert len(told.labels) == size + 1 == len(set(told.labels))
-    assert told.cells <= course.MOST_CELLS
-    assert told.depth <= context
-    assert told.groups.shape == (told.depth + 1, told.cells)
-    assert told.groups[0].tolist() == told.chain.tolist()
-    assert told.groups[-1].tolist() == list(range(told.cells))
-    for coarse, fine in zip(told.groups[:-1], told.groups[1:], strict=True):
+    tracked = build_tracked_course(pattern, mode, context=context)
+    size, tracker = len(tracked.states), tracked.tracker
+    assert tracked.approximate
+    assert tracked.table.shape == tracked.hits.shape == (size, size + 1)
+    assert len(tracked.labels) == size + 1 == len(set(tracked.labels))
+    assert tracked.cells <= course.MOST_CELLS
+    assert tracked.depth <= context
+    assert tracked.groups.shape == (tracked.depth + 1, tracked.cells)
+    assert tracked.groups[0].tolist() == tracked.chain.tolist()
+    assert tracked.groups[-1].tolist() == list(range(tracked.cells))
+    for coarse, fine in zip(tracked.groups[:-1], tracked.groups[1:], strict=True):
         assert len({(a, b) for a, b in zip(coarse.tolist(), fine.tolist(), strict=True)}) == fine.max() + 1
     prior = tracker.guess_prior(dict.fromkeys(tracker.names, share))
     assert prior.shape == (size, size + 1)
     assert (prior >= 0).all()
     np.testing.assert_allclose(prior.sum(axis=1), 1)
     state = tracker.make_state()[None]
-    assert tracker.find_cell(state[0], 0) == told.start
+    assert tracker.find_cell(state[0], 0) == tracked.start
     cells = tracker.walk(state, np.array([0]), np.array([0, len(masks)]), masks, times, hits)
-    assert ((cells >= 0) & (cells < told.cells)).all()
+    assert ((cells >= 0) & (cells < tracked.cells)).all()
 
 
 @given(worlds())
 def test_a_tracker_pickles(world):
     pattern, mode, masks, times, hits = world
     tracker = build_tracked_course(pattern, mode, context=2).tracker
-    one, all_of = np.array([0]), np.array([0, len(masks)])
+    start, all_of = np.array([0]), np.array([0, len(masks)])
     again = pickle.loads(pickle.dumps(tracker))
-    cells = [each.walk(each.make_state()[None], one, all_of, masks, times, hits).tolist() for each in (tracker, again)]
+    cells = [
+        each.walk(each.make_state()[None], start, all_of, masks, times, hits).tolist() for each in (tracker, again)
+    ]
     assert cells[0] == cells[1]
     assert tracker.map == again.map
 
@@ -279,7 +283,7 @@ def test_every_process_numbers_cells_alike():
         "print(told.states, arrays, told.tracker.names)\n"
     )
     filters = "".join(f"{name} = kind = '{name}'\n" for name in NAMES)
-    found = {
+    output = {
         subprocess.run(
             [sys.executable, "-c", program],
             input=filters + text,
@@ -290,7 +294,7 @@ def test_every_process_numbers_cells_alike():
         ).stdout
         for seed in ("1", "2")
     }
-    assert len(found) == 1
+    assert len(output) == 1
 
 
 # Against all that a detector holds ------------------------------------------------------------------
@@ -321,10 +325,10 @@ class Everything(Twin):
 
     def furthest(self, now):
         live = [number for number, row in self.rows if self.alive(number, row, now)]
-        return min((self.left(number) for number in live), default=None)
+        return min((self.count_left(number) for number in live), default=None)
 
 
-def bounded_above(pattern):
+def is_bounded_above(pattern):
     """Tell whether time conditions say `<` alone, of steps in their order, so that the latest beginning is the best."""
     graph = derive_configurations(pattern)
     return all(use == 1 for node in graph.nodes for _, use in node.uses)
@@ -334,26 +338,26 @@ def bounded_above(pattern):
 @given(st.data(), streams(NAMES, 10), st.sampled_from((Mode.RESTART, Mode.OVERLAP)))
 def test_what_is_followed_is_as_far_as_the_furthest_partial_match(variables, data, events, mode):
     pattern = data.draw(patterns(NAMES, absence=False, variables=variables, most_steps=4))
-    assume(bounded_above(pattern))
-    told = build_tracked_course(pattern, mode, context=0)
+    assume(is_bounded_above(pattern))
+    course = build_tracked_course(pattern, mode, context=0)
     if variables:
         events = [event | {"key": 1} for event in events]
     detector = td.Detector()
     detector.add("it", pattern, mode=mode)
-    whole, state = Everything(pattern, mode, 0, [0]), told.tracker.make_state()[None]
+    whole, state = Everything(pattern, mode, 0, [0]), course.tracker.make_state()[None]
     for event in events:
-        mask = sum(1 << bit for bit, name in enumerate(told.tracker.names) if name == event["kind"])
+        mask = sum(1 << bit for bit, name in enumerate(course.tracker.names) if name == event["kind"])
         now = round(event["time"].timestamp() * S)
         hit = bool(detector.on_event(event))
         assert whole.on_event(mask, now) == hit, "everything is what a detector holds"
-        told.tracker.walk(state, np.array([0]), np.array([0, 1]), np.array([mask]), np.array([now]), np.array([hit]))
-        cell = told.tracker.find_cell(state[0], now)
+        course.tracker.walk(state, np.array([0]), np.array([0, 1]), np.array([mask]), np.array([now]), np.array([hit]))
+        cell = course.tracker.find_cell(state[0], now)
         distances = {
             first + age: place.distance[0]
-            for place, first in zip(told.tracker.map.places, told.tracker.map.first, strict=True)
+            for place, first in zip(course.tracker.map.places, course.tracker.map.first, strict=True)
             for age in range(place.bins)
         }
-        assert (None if told.idle[cell] else distances[cell]) == whole.furthest(now)
+        assert (None if course.idle[cell] else distances[cell]) == whole.furthest(now)
 
 
 # One thing at a time --------------------------------------------------------------------------------
@@ -361,59 +365,66 @@ def test_what_is_followed_is_as_far_as_the_furthest_partial_match(variables, dat
 
 def test_a_report_clears_what_a_restarting_pattern_holds():
     pattern, word = pattern_of("(a ; b ; c) within 8 s"), [("a", 0), ("b", 1), ("c", 2), ("b", 3)]
-    told = {mode: build_tracked_course(pattern, mode, context=0) for mode in (Mode.RESTART, Mode.OVERLAP)}
-    assert followed(told[Mode.RESTART], word, [2])[1:] == ["a b age 1/4", "start", "start"]
-    assert followed(told[Mode.OVERLAP], word, [2])[1:] == ["a b age 1/4", "a b age 2/4", "a b age 2/4"]
+    course = {mode: build_tracked_course(pattern, mode, context=0) for mode in (Mode.RESTART, Mode.OVERLAP)}
+    assert follow_word(course[Mode.RESTART], word, [2])[1:] == ["a b age 1/4", "start", "start"]
+    assert follow_word(course[Mode.OVERLAP], word, [2])[1:] == ["a b age 1/4", "a b age 2/4", "a b age 2/4"]
 
 
 def test_in_mode_next_a_beginning_leaves_when_it_is_reported():
-    told = build_tracked_course(pattern_of("a ; b"), Mode.NEXT, context=0)
-    assert followed(told, [("a", 0), ("b", 1), ("b", 2), ("a", 3)], [1]) == ["a", "start", "start", "a"]
-    told = build_tracked_course(pattern_of("(a ; b) or (c ; d)"), Mode.NEXT, context=0)
-    assert followed(told, [("c", 0), ("a", 1), ("b", 2)], [2])[-1] == "c", "others stay"
+    course = build_tracked_course(pattern_of("a ; b"), Mode.NEXT, context=0)
+    assert follow_word(course, [("a", 0), ("b", 1), ("b", 2), ("a", 3)], [1]) == ["a", "start", "start", "a"]
+    course = build_tracked_course(pattern_of("(a ; b) or (c ; d)"), Mode.NEXT, context=0)
+    assert follow_word(course, [("c", 0), ("a", 1), ("b", 2)], [2])[-1] == "c", "others stay"
 
 
 def test_age_is_counted_in_quarters_of_the_limit_and_ends_with_it():
-    told = build_tracked_course(pattern_of("(a ; b) @ t(b) - t(a) <= 8 s"), Mode.RESTART, context=0)
+    course = build_tracked_course(pattern_of("(a ; b) @ t(b) - t(a) <= 8 s"), Mode.RESTART, context=0)
     word = [("a", 0), ("", 1.9), ("", 2), ("", 4), ("", 6), ("", 8), ("", 8.1)]
     ages = ["1/4", "1/4", "2/4", "3/4", "4/4", "4/4"]
-    assert followed(told, word) == [*(f"a age {age}" for age in ages), "start"]
+    assert follow_word(course, word) == [*(f"a age {age}" for age in ages), "start"]
 
 
 def test_age_goes_on_where_a_step_must_wait():
-    told = build_tracked_course(pattern_of("(a ; b) @ t(b) - t(a) >= 4 s"), Mode.RESTART, context=0)
+    course = build_tracked_course(pattern_of("(a ; b) @ t(b) - t(a) >= 4 s"), Mode.RESTART, context=0)
     word = [("a", 0), ("a", 1), ("", 4), ("", 5), ("", 90)]
-    assert followed(told, word) == [f"a age {age}/6" for age in (1, 2, 5, 6, 6)], "the earlier moment stays"
+    assert follow_word(course, word) == [f"a age {age}/6" for age in (1, 2, 5, 6, 6)], "the earlier moment stays"
 
 
 def test_an_absence_is_waited_for_until_something_comes_or_the_time_is_up():
     pattern = pattern_of("a ; not b for 4 s")
-    told = build_tracked_course(pattern, Mode.RESTART, context=0)
+    course = build_tracked_course(pattern, Mode.RESTART, context=0)
     wait = "a then not b age "
-    assert followed(told, [("a", 0), ("", 3), ("b", 3.9), ("", 5)]) == [wait + "1/4", wait + "4/4", "start", "start"]
-    assert followed(told, [("a", 0), ("", 4)], [1]) == [wait + "1/4", "start"]
-    assert followed(told, [("a", 0), ("a", 3), ("a", 5)], [2]) == [wait + "1/4", wait + "4/4", wait + "1/4"]
+    assert follow_word(course, [("a", 0), ("", 3), ("b", 3.9), ("", 5)]) == [
+        wait + "1/4",
+        wait + "4/4",
+        "start",
+        "start",
+    ]
+    assert follow_word(course, [("a", 0), ("", 4)], [1]) == [wait + "1/4", "start"]
+    assert follow_word(course, [("a", 0), ("a", 3), ("a", 5)], [2]) == [wait + "1/4", wait + "4/4", wait + "1/4"]
     overlap = build_tracked_course(pattern, Mode.OVERLAP, context=0)
     word = [("a", 0), ("a", 1), ("a", 3), ("", 4.5)]
-    assert followed(overlap, word, [3])[-1] == wait + "2/4", "of the last deadline, when the first has passed"
+    assert follow_word(overlap, word, [3])[-1] == wait + "2/4", "of the last deadline, when the first has passed"
 
 
 def test_what_has_begun_is_not_hidden_by_a_shorter_way():
-    told = build_tracked_course(pattern_of("(a or (b ; c ; d)) within 9 s"), Mode.OVERLAP, context=0)
-    assert followed(told, [("b", 0), ("a", 1)], [1]) == ["b age 1/4"] * 2
+    course = build_tracked_course(pattern_of("(a or (b ; c ; d)) within 9 s"), Mode.OVERLAP, context=0)
+    assert follow_word(course, [("b", 0), ("a", 1)], [1]) == ["b age 1/4"] * 2
 
 
 @pytest.mark.parametrize(("first", "second"), ["ab", "ba"])
 def test_a_difference_without_its_sign_is_asked_of_two_moments(first, second):
-    told = build_tracked_course(pattern_of("(a and b) ; ((c @ |t(a) - t(b)| < 2 s) or d) ; d"), Mode.OVERLAP, context=0)
-    assert followed(told, [(first, 0), (second, 1), ("c", 6)])[-1] == "a b c"
-    assert followed(told, [(first, 0), (second, 5), ("c", 6)])[-1] == "a b"
+    course = build_tracked_course(
+        pattern_of("(a and b) ; ((c @ |t(a) - t(b)| < 2 s) or d) ; d"), Mode.OVERLAP, context=0
+    )
+    assert follow_word(course, [(first, 0), (second, 1), ("c", 6)])[-1] == "a b c"
+    assert follow_word(course, [(first, 0), (second, 5), ("c", 6)])[-1] == "a b"
 
 
 def test_the_last_labels_tell_cells_apart():
-    told = build_tracked_course(pattern_of("(a ; b) within 9 s"), Mode.OVERLAP, context=9)
-    assert told.depth == 4, "three labels: 5 * 3 ** 4 cells are few enough, 5 * 3 ** 5 are not"
-    tracker, state = told.tracker, told.tracker.make_state()[None]
+    course = build_tracked_course(pattern_of("(a ; b) within 9 s"), Mode.OVERLAP, context=9)
+    assert course.depth == 4, "three labels: 5 * 3 ** 4 cells are few enough, 5 * 3 ** 5 are not"
+    tracker, state = course.tracker, course.tracker.make_state()[None]
     for mask, word in ((1, [0, 0, 0, 1]), (2, [0, 0, 1, 2]), (0, [0, 1, 2, 0]), (3, [1, 2, 0, 1])):
         cell = tracker.walk(state, np.zeros(1), np.array([0, 1]), np.array([mask]), np.zeros(1), np.zeros(1))[0]
         assert [cell // 3**place % 3 for place in (3, 2, 1, 0)] == word, (
@@ -422,9 +433,9 @@ def test_the_last_labels_tell_cells_apart():
 
 
 def test_the_prior_takes_each_edge_as_often_as_its_filter_is_satisfied():
-    told = build_tracked_course(pattern_of("(a , b ; c) within 9 s"), Mode.RESTART, context=0)
-    prior = told.tracker.guess_prior({"a": 0.5, "b": 0.2, "c": 0.1})
-    at = {name: place for place, name in enumerate(told.labels)}
+    course = build_tracked_course(pattern_of("(a , b ; c) within 9 s"), Mode.RESTART, context=0)
+    prior = course.tracker.guess_prior({"a": 0.5, "b": 0.2, "c": 0.1})
+    at = {name: place for place, name in enumerate(course.labels)}
     chances = {name: prior[at[f"{name} age 2/4"]] for name in ("a", "a b")}
     assert prior[0, at["start"]] == prior[0, at["a age 1/4"]] == 0.5
     assert (chances["a"][at["a b age 1/4"]], chances["a"][at["start"]]) == pytest.approx((0.2, 0.8))
@@ -434,22 +445,22 @@ def test_the_prior_takes_each_edge_as_often_as_its_filter_is_satisfied():
 def test_many_configurations_share_the_cells_of_those_as_far_as_they():
     steps = tuple(Step(f"n{place}") for place in range(7))
     filters = tuple(NamedFilter(step.filter, Test("kind", Is(step.filter))) for step in steps)
-    told = build_tracked_course(Pattern(filters, Timed(Both(steps), within=9 * S)), Mode.RESTART, context=1)
-    assert told.states == ("start", *(f"{left} to go age {age}/4" for left in range(6, 0, -1) for age in range(1, 5)))
-    assert followed(told, [(["n3"], 0), (["n3"], 1), (["n5"], 2), (["n1"], 10)])[1:] == [
+    course = build_tracked_course(Pattern(filters, Timed(Both(steps), within=9 * S)), Mode.RESTART, context=1)
+    assert course.states == ("start", *(f"{left} to go age {age}/4" for left in range(6, 0, -1) for age in range(1, 5)))
+    assert follow_word(course, [(["n3"], 0), (["n3"], 1), (["n5"], 2), (["n1"], 10)])[1:] == [
         "6 to go age 1/4",
         "5 to go age 1/4",
         "4 to go age 4/4",
     ]
-    np.testing.assert_allclose(told.tracker.guess_prior({"n1": 0.9, "n2": 0.9}).sum(axis=1), 1)
+    np.testing.assert_allclose(course.tracker.guess_prior({"n1": 0.9, "n2": 0.9}).sum(axis=1), 1)
 
 
 @pytest.mark.parametrize(("count", "cells"), [(200, 200), (1000, 256), (5000, 1)])
 def test_long_patterns_have_few_cells(count, cells):
     named = NamedFilter("a", Test("kind", Is("a")))
-    told = build_tracked_course(Pattern((named,), Timed(Repeat(Step("a"), count), within=S)), Mode.RESTART, context=0)
-    assert len(told.states) <= cells
-    assert followed(told, [("a", 0)] * 100)[-1] in told.states
+    course = build_tracked_course(Pattern((named,), Timed(Repeat(Step("a"), count), within=S)), Mode.RESTART, context=0)
+    assert len(course.states) <= cells
+    assert follow_word(course, [("a", 0)] * 100)[-1] in course.states
 
 
 @pytest.mark.parametrize(("count", "cells"), [(62, 62 * 4 - 3), (63, 1)])
@@ -457,6 +468,6 @@ def test_a_pattern_of_too_many_filters_has_one_cell(count, cells):
     steps = tuple(Step(f"n{place}") for place in range(count))
     filters = tuple(NamedFilter(step.filter, Test("kind", Is(step.filter))) for step in steps)
     root = Timed(Sequence(steps, (Joint(Gap.LATER),) * (count - 1)), within=9 * S)
-    told = build_tracked_course(Pattern(filters, root), Mode.RESTART, context=3)
-    assert (len(told.states), told.depth, told.approximate) == (cells, 0, True)
-    assert followed(told, [(["n0"], 0), (["n1"], 1)])[-1] == ("n0 n1 age 1/4" if cells > 1 else "start")
+    course = build_tracked_course(Pattern(filters, root), Mode.RESTART, context=3)
+    assert (len(course.states), course.depth, course.approximate) == (cells, 0, True)
+    assert follow_word(course, [(["n0"], 0), (["n1"], 1)])[-1] == ("n0 n1 age 1/4" if cells > 1 else "start")

@@ -63,8 +63,8 @@ def test_asking_for_the_model_changes_nothing():
     watch.add("pair", PAIR)
     for kind in "abcab":
         watch.on_event({"kind": kind})
-        one, two = watch.model, watch.model
-        assert one["pair"].counts.waits.tolist() == two["pair"].counts.waits.tolist()
+        first, second = watch.model, watch.model
+        assert first["pair"].counts.waits.tolist() == second["pair"].counts.waits.tolist()
     assert watch.model["pair"].counts.moves.sum() == 5
 
 
@@ -86,11 +86,11 @@ def test_counts_are_looked_at_again_soon_after_the_patterns_changed():
     watch.add("pair", PAIR, horizon=3)
 
     def looks(count):
-        found = []
+        times = []
         for _ in range(count):
             watch.on_event({"kind": "a"})
-            found.append(watch.prepare_forecasting().forecaster.model.now[0])
-        return sorted(set(found))
+            times.append(watch.prepare_forecasting().forecaster.model.now[0])
+        return sorted(set(times))
 
     assert looks(40) == [3000, 3016, 3032]
     watch.add("later", PAIR.replace(",", ";"))

@@ -38,9 +38,9 @@ def test_a_history_is_a_list_a_table_a_batch_or_an_iterator_of_those(history):
 
 
 def test_progress_is_told_how_many_events_were_taken():
-    told = []
-    td.train(watching(), iter([EVENTS[:5], EVENTS[5:12]]), progress=told.append)
-    assert told == [5, 12]
+    counts = []
+    td.train(watching(), iter([EVENTS[:5], EVENTS[5:12]]), progress=counts.append)
+    assert counts == [5, 12]
 
 
 def test_the_detector_stays_as_it_is():
@@ -56,9 +56,9 @@ def test_a_detector_that_has_seen_something_trains_as_a_new_one():
     watch.add("later", PAIR.replace(",", ";"))
     both = watching()
     both.add("later", PAIR.replace(",", ";"))
-    one, two = td.train(watch, EVENTS), td.train(both, EVENTS)
+    first, second = td.train(watch, EVENTS), td.train(both, EVENTS)
     for name in ("pair", "later"):
-        assert one[name].counts.moves.tolist() == two[name].counts.moves.tolist()
+        assert first[name].counts.moves.tolist() == second[name].counts.moves.tolist()
 
 
 def test_spans_among_the_horizons_are_counted_and_those_of_the_patterns():

@@ -15,15 +15,15 @@ NAN = float("nan")
 
 def judge(policy, limit, steps):
     """Return where something is told of a list of (probability, hit, idle)."""
-    was, found = NAN, []
+    was, alarms = NAN, []
     plain = getattr(judge_forecast, "py_func", judge_forecast)
     for at, (probability, hit, idle) in enumerate(steps):
         tells, was = plain(policy, limit, probability, was, hit, idle)
-        found += [at] * bool(tells)
-    return found
+        alarms += [at] * bool(tells)
+    return alarms
 
 
-def begun(*chances):
+def list_begun(*chances):
     return [(chance, False, False) for chance in chances]
 
 
@@ -32,19 +32,19 @@ def test_there_are_four_ways_to_tell():
 
 
 def test_every_tells_always():
-    assert judge(EVERY, 0, begun(0, 1, 0)) == [0, 1, 2]
+    assert judge(EVERY, 0, list_begun(0, 1, 0)) == [0, 1, 2]
 
 
 def test_crossing_tells_when_it_rises_above():
-    assert judge(CROSSING, 0.5, begun(0.5, 0.6, 0.7, 0.5, 0.6)) == [1, 4]
+    assert judge(CROSSING, 0.5, list_begun(0.5, 0.6, 0.7, 0.5, 0.6)) == [1, 4]
 
 
 def test_change_tells_by_what_was_told_last():
-    assert judge(CHANGE, 0.1, begun(0.5, 0.55, 0.6, 0.65, 0.5)) == [0, 3, 4]
+    assert judge(CHANGE, 0.1, list_begun(0.5, 0.55, 0.6, 0.65, 0.5)) == [0, 3, 4]
 
 
 def test_an_episode_is_told_once_although_it_falls_in_between():
-    assert judge(EPISODE, 0.5, begun(0.6, 0.4, 0.6)) == [0]
+    assert judge(EPISODE, 0.5, list_begun(0.6, 0.4, 0.6)) == [0]
 
 
 def test_a_match_ends_an_episode():
@@ -74,41 +74,41 @@ def watch():
 
 
 @pytest.fixture
-def cramped():
+def forgetful_watch():
     return watching(tuning=DetectorTuning(kept_values=2))
 
 
 def test_keys_that_have_begun_something_are_live(watch):
     watch.detect_many([{"kind": "a", "key": 1}, {"kind": "a", "key": 2}, {"kind": "b", "key": 1}, {"kind": "a"}])
-    assert [one.key for one in watch.forecast("pair")] == [2, None]
+    assert [forecast.key for forecast in watch.forecast("pair")] == [2, None]
 
 
 def test_events_without_a_key_are_foretold_of_none(watch):
-    found = watch.detect_many([{"kind": "a"}, {"kind": "a", "key": 1}, {"kind": "c", "key": 7}]).forecasts
-    assert [(one.event, one.forecast.key) for one in found] == [(1, 1), (2, 7)]
+    forecasts = watch.detect_many([{"kind": "a"}, {"kind": "a", "key": 1}, {"kind": "c", "key": 7}]).forecasts
+    assert [(forecast.event, forecast.forecast.key) for forecast in forecasts] == [(1, 1), (2, 7)]
 
 
 def test_keys_are_told_as_they_were_given(watch):
-    found = watch.detect_many([{"kind": "a", "key": key} for key in ("x", 1, True)]).forecasts
-    assert [one.forecast.key for one in found] == ["x", 1, True]
-    assert found.to_arrow().column("key").to_pylist() == ["x", "1", "true"]
+    forecasts = watch.detect_many([{"kind": "a", "key": key} for key in ("x", 1, True)]).forecasts
+    assert [forecast.forecast.key for forecast in forecasts] == ["x", 1, True]
+    assert forecasts.to_arrow().column("key").to_pylist() == ["x", "1", "true"]
 
 
-def test_keys_that_are_numbered_anew_go_on(watch, cramped):
+def test_keys_that_are_numbered_anew_go_on(watch, forgetful_watch):
     events = [{"kind": "abc"[place % 3], "key": place % 7 if place < 200 else place % 13} for place in range(400)]
     wanted = [
-        (one.event, one.forecast)
+        (forecast.event, forecast.forecast)
         for at in range(0, 400, 40)
-        for one in watch.detect_many(events[at : at + 40]).forecasts
+        for forecast in watch.detect_many(events[at : at + 40]).forecasts
     ]
-    found = [
-        (one.event, one.forecast)
+    keys = [
+        (forecast.event, forecast.forecast)
         for at in range(0, 400, 40)
-        for one in cramped.detect_many(events[at : at + 40]).forecasts
+        for forecast in forgetful_watch.detect_many(events[at : at + 40]).forecasts
     ]
-    assert found == wanted
+    assert keys == wanted
 
 
-def test_forecasts_are_read_later_although_keys_were_numbered_anew(cramped):
-    kept = [cramped.detect_many([{"kind": "b", "key": f"k{place}"}]).forecasts for place in range(50)]
-    assert [one.forecast.key for of in kept for one in of] == [f"k{place}" for place in range(50)]
+def test_forecasts_are_read_later_although_keys_were_numbered_anew(forgetful_watch):
+    kept = [forgetful_watch.detect_many([{"kind": "b", "key": f"k{place}"}]).forecasts for place in range(50)]
+    assert [forecast.forecast.key for of in kept for forecast in of] == [f"k{place}" for place in range(50)]

@@ -39,8 +39,8 @@ def watching(model):
     return made
 
 
-def told(found):
-    rows = found.forecasts.to_arrow().to_pylist()
+def list_probabilities(forecasts):
+    rows = forecasts.forecasts.to_arrow().to_pylist()
     return {(row["event"], row["pattern"]): row["probability"] for row in rows}
 
 
@@ -57,9 +57,9 @@ def test_names_that_are_numbered_anew_change_no_count(history, model):
 
 
 def test_a_snapshot_keeps_the_last_events_and_the_pace_of_keys_that_have_begun_nothing(history, model):
-    whole, parts, made = told(watching(model).detect_many(history[:1000])), {}, watching(model)
+    whole, parts, made = list_probabilities(watching(model).detect_many(history[:1000])), {}, watching(model)
     for at in range(0, 1000, 100):
-        parts |= told(made.detect_many(history[at : at + 100]))
+        parts |= list_probabilities(made.detect_many(history[at : at + 100]))
         made = td.Detector.resume(made.snapshot())
     assert parts == whole
 
@@ -69,8 +69,10 @@ def test_keys_that_are_given_up_leave_the_others_as_they_are(history, model):
     made = td.Detector(model=model, tuning=often, forecast_tuning=ForecastTuning(idle_keys=20))
     made.add("next", NEXT, horizon=10, tell="every")
     for at in range(0, len(history), 100):
-        found = told(made.detect_many(history[at : at + 100]))
-        assert all(0 <= p <= 1 for p in found.values())
+        detections = list_probabilities(made.detect_many(history[at : at + 100]))
+        assert all(0 <= p <= 1 for p in detections.values())
     assert len(made.run.names) < 200
     lasts = {row["k"]: row["kind"] for row in history}
-    assert {one.key for one in made.forecast("next")} - {None} == {key for key, kind in lasts.items() if kind == "a"}
+    assert {forecast.key for forecast in made.forecast("next")} - {None} == {
+        key for key, kind in lasts.items() if kind == "a"
+    }

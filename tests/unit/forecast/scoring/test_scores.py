@@ -25,11 +25,11 @@ THRESHOLDS = st.integers(0, 10).map(lambda tenths: tenths / 10)
 UNDEFINED = pytest.approx(math.nan, nan_ok=True)
 
 
-def same(one: float, two: float) -> bool:
-    return one == pytest.approx(two, rel=1e-9, abs=1e-12, nan_ok=True)
+def same(first: float, second: float) -> bool:
+    return first == pytest.approx(second, rel=1e-9, abs=1e-12, nan_ok=True)
 
 
-def clipped(value: float) -> float:
+def clip(value: float) -> float:
     return min(1.0, max(0.0, value))
 
 
@@ -42,7 +42,7 @@ def mean(values: list[float]) -> float:
 
 
 def brier_by_loop(p: list[float], y: list[bool]) -> float:
-    return mean([(clipped(one) - other) ** 2 for one, other in zip(p, y, strict=True)])
+    return mean([(clip(p_) - other) ** 2 for p_, other in zip(p, y, strict=True)])
 
 
 # --- scores against their definitions -------------------------------------------------------------
@@ -50,64 +50,66 @@ def brier_by_loop(p: list[float], y: list[bool]) -> float:
 
 @given(FORECASTS, THRESHOLDS)
 def test_counts_are_those_of_a_loop(forecasts: list[tuple[float, bool]], threshold: float):
-    told = score(*parts(forecasts), threshold)
-    alarms = [(clipped(p) > threshold, y) for p, y in forecasts]
-    assert (told.tp, told.fp) == (alarms.count((True, True)), alarms.count((True, False)))
-    assert (told.fn, told.tn) == (alarms.count((False, True)), alarms.count((False, False)))
-    assert told.n == len(forecasts)
-    assert told.clipped == sum(not 0 <= p <= 1 for p, _ in forecasts)
+    scores = score(*parts(forecasts), threshold)
+    alarms = [(clip(p) > threshold, y) for p, y in forecasts]
+    assert (scores.tp, scores.fp) == (alarms.count((True, True)), alarms.count((True, False)))
+    assert (scores.fn, scores.tn) == (alarms.count((False, True)), alarms.count((False, False)))
+    assert scores.n == len(forecasts)
+    assert scores.clipped == sum(not 0 <= p <= 1 for p, _ in forecasts)
 
 
 @given(FORECASTS, THRESHOLDS)
 def test_ratios_follow_from_the_counts(forecasts: list[tuple[float, bool]], threshold: float):
-    told = score(*parts(forecasts), threshold)
-    if told.tp:
-        assert same(told.f1, 2 / (1 / told.precision + 1 / told.recall))
-    elif told.n:
-        assert told.f1 == 0
-    if told.n and not any(math.isnan(one) for one in (told.precision, told.recall)):
-        assert 0 <= told.precision <= 1
-        assert 0 <= told.recall <= 1
-    assert math.isnan(told.precision) == (told.tp + told.fp == 0)
-    assert math.isnan(told.recall) == (told.tp + told.fn == 0)
+    scores = score(*parts(forecasts), threshold)
+    if scores.tp:
+        assert same(scores.f1, 2 / (1 / scores.precision + 1 / scores.recall))
+    elif scores.n:
+        assert scores.f1 == 0
+    if scores.n and not any(math.isnan(ratio) for ratio in (scores.precision, scores.recall)):
+        assert 0 <= scores.precision <= 1
+        assert 0 <= scores.recall <= 1
+    assert math.isnan(scores.precision) == (scores.tp + scores.fp == 0)
+    assert math.isnan(scores.recall) == (scores.tp + scores.fn == 0)
 
 
 @given(FORECASTS, THRESHOLDS)
 def test_mcc_is_the_correlation_of_alarms_and_outcomes(forecasts: list[tuple[float, bool]], threshold: float):
-    told = score(*parts(forecasts), threshold)
-    alarms, happened = [clipped(p) > threshold for p, _ in forecasts], [y for _, y in forecasts]
+    scores = score(*parts(forecasts), threshold)
+    alarms, happened = [clip(p) > threshold for p, _ in forecasts], [y for _, y in forecasts]
     if len(set(alarms)) == 2 and len(set(happened)) == 2:
-        assert same(told.mcc, float(np.corrcoef(alarms, happened)[0, 1]))
+        assert same(scores.mcc, float(np.corrcoef(alarms, happened)[0, 1]))
     elif forecasts:
-        assert told.mcc == 0
+        assert scores.mcc == 0
 
 
 @given(FORECASTS)
 def test_auc_is_the_share_of_pairs_in_order(forecasts: list[tuple[float, bool]]):
-    ones = [clipped(p) for p, y in forecasts if y]
-    noughts = [clipped(p) for p, y in forecasts if not y]
-    wins = [(one > other) + (one == other) / 2 for one in ones for other in noughts]
+    ones = [clip(p) for p, y in forecasts if y]
+    noughts = [clip(p) for p, y in forecasts if not y]
+    wins = [(positive > negative) + (positive == negative) / 2 for positive in ones for negative in noughts]
     assert same(score(*parts(forecasts)).auc, mean(wins))
 
 
 @given(FORECASTS)
 def test_brier_skill_and_log_loss_are_those_of_a_loop(forecasts: list[tuple[float, bool]]):
     p, y = parts(forecasts)
-    told, rate = score(p, y), mean([float(one) for one in y])
-    losses = [-math.log(max(1e-15, clipped(one) if other else 1 - clipped(one))) for one, other in forecasts]
-    assert same(told.base_rate, rate)
-    assert same(told.brier, brier_by_loop(p, y))
-    assert same(told.log_loss, mean(losses))
+    scores, rate = score(p, y), mean([float(probability) for probability in y])
+    losses = [
+        -math.log(max(1e-15, clip(probability) if other else 1 - clip(probability))) for probability, other in forecasts
+    ]
+    assert same(scores.base_rate, rate)
+    assert same(scores.brier, brier_by_loop(p, y))
+    assert same(scores.log_loss, mean(losses))
     base = brier_by_loop([rate] * len(y), y)
-    assert same(told.skill, 1 - told.brier / base if len(set(y)) == 2 else math.nan)
+    assert same(scores.skill, 1 - scores.brier / base if len(set(y)) == 2 else math.nan)
 
 
 @given(FORECASTS.filter(bool), st.randoms(use_true_random=False))
 def test_the_order_of_forecasts_does_not_matter(forecasts: list[tuple[float, bool]], random: object):
     shuffled = list(forecasts)
     random.shuffle(shuffled)
-    one, two = score(*parts(forecasts)).to_dict(), score(*parts(shuffled)).to_dict()
-    assert one == pytest.approx(two)
+    first, second = score(*parts(forecasts)).to_dict(), score(*parts(shuffled)).to_dict()
+    assert first == pytest.approx(second)
 
 
 @given(FORECASTS.filter(bool), st.data())
@@ -122,14 +124,14 @@ def test_skill_against_compares_two_forecasts(forecasts: list[tuple[float, bool]
 
 
 def test_scores_of_a_small_example_are_those_worked_by_hand():
-    told = score([0.8, 0.6, 0.4, 0.2, 0.2], [1, 0, 1, 0, 0], threshold=0.5)
-    assert (told.tp, told.fp, told.fn, told.tn) == (1, 1, 1, 2)
-    assert (told.precision, told.recall, told.f1) == (0.5, 0.5, 0.5)
-    assert told.mcc == pytest.approx((1 * 2 - 1 * 1) / 6)
-    assert told.brier == pytest.approx((0.04 + 0.36 + 0.36 + 0.04 + 0.04) / 5)
-    assert told.skill == pytest.approx(1 - 0.168 / 0.24)
-    assert told.auc == pytest.approx(5 / 6)
-    assert told.log_loss == pytest.approx(-math.log(0.8 * 0.4 * 0.4 * 0.8 * 0.8) / 5)
+    scores = score([0.8, 0.6, 0.4, 0.2, 0.2], [1, 0, 1, 0, 0], threshold=0.5)
+    assert (scores.tp, scores.fp, scores.fn, scores.tn) == (1, 1, 1, 2)
+    assert (scores.precision, scores.recall, scores.f1) == (0.5, 0.5, 0.5)
+    assert scores.mcc == pytest.approx((1 * 2 - 1 * 1) / 6)
+    assert scores.brier == pytest.approx((0.04 + 0.36 + 0.36 + 0.04 + 0.04) / 5)
+    assert scores.skill == pytest.approx(1 - 0.168 / 0.24)
+    assert scores.auc == pytest.approx(5 / 6)
+    assert scores.log_loss == pytest.approx(-math.log(0.8 * 0.4 * 0.4 * 0.8 * 0.8) / 5)
 
 
 def test_a_forecast_equal_to_the_threshold_is_no_alarm():
@@ -139,10 +141,10 @@ def test_a_forecast_equal_to_the_threshold_is_no_alarm():
 
 
 def test_probabilities_above_one_count_as_one():
-    told = score([3.28, 1.03, -0.5], [1, 0, 0])
-    assert told.clipped == 2 + 1
-    assert told.brier == pytest.approx(1 / 3)
-    assert told.auc == 0.75  # clipped to the same number: half a pair
+    scores = score([3.28, 1.03, -0.5], [1, 0, 0])
+    assert scores.clipped == 2 + 1
+    assert scores.brier == pytest.approx(1 / 3)
+    assert scores.auc == 0.75  # clipped to the same number: half a pair
     assert score([math.inf], [1]).brier == 0
 
 
@@ -162,10 +164,10 @@ def test_the_base_rate_has_no_skill_and_a_perfect_forecast_has_all():
 
 
 def test_without_forecasts_the_counts_are_nought_and_the_rest_is_not_defined():
-    told = score([], [])
-    assert (told.n, told.tp, told.fp, told.fn, told.tn, told.clipped) == (0, 0, 0, 0, 0, 0)
+    scores = score([], [])
+    assert (scores.n, scores.tp, scores.fp, scores.fn, scores.tn, scores.clipped) == (0, 0, 0, 0, 0, 0)
     for name in ("base_rate", "precision", "recall", "f1", "mcc", "brier", "skill", "log_loss", "auc"):
-        assert math.isnan(getattr(told, name)), name
+        assert math.isnan(getattr(scores, name)), name
     assert math.isnan(compare_skill([], [], []))
 
 
@@ -178,9 +180,9 @@ def test_outcomes_of_one_kind_leave_skill_and_auc_undefined():
 
 
 def test_a_model_that_never_fires_has_no_precision_and_an_f1_of_nought():
-    told = score([0.1, 0.2], [0, 1])
-    assert math.isnan(told.precision)
-    assert (told.recall, told.f1, told.mcc) == (0, 0, 0)
+    scores = score([0.1, 0.2], [0, 1])
+    assert math.isnan(scores.precision)
+    assert (scores.recall, scores.f1, scores.mcc) == (0, 0, 0)
 
 
 def test_skill_against_a_forecast_that_is_never_wrong_is_not_defined():
@@ -205,18 +207,18 @@ def test_lists_numpy_and_arrow_score_alike(p: object, y: object):
 
 
 def test_a_score_reads_as_a_table_and_as_json():
-    told = score([0.1, 0.2], [0, 1])
-    lines = str(told).splitlines()
+    scores = score([0.1, 0.2], [0, 1])
+    lines = str(scores).splitlines()
     assert len({len(line) for line in lines}) == 1
     assert [line.split() for line in lines][8] == ["precision", "-"]
-    assert json.loads(json.dumps(told.to_dict(), allow_nan=False))["precision"] is None
-    both = format_scores({"chain": told, "printed": score([1.4, 0.2], [0, 1])})
+    assert json.loads(json.dumps(scores.to_dict(), allow_nan=False))["precision"] is None
+    both = format_scores({"chain": scores, "printed": score([1.4, 0.2], [0, 1])})
     assert both.splitlines()[0].split() == ["chain", "printed"]
     assert both.splitlines()[-1].split() == ["clipped", "0", "1"]
 
 
 @pytest.mark.parametrize(
-    ("p", "y", "threshold", "said"),
+    ("p", "y", "threshold", "message"),
     [
         ([0.5, math.nan], [0, 1], 0.5, "`p` has no number at 1"),
         ([0.5, None], [0, 1], 0.5, "leave out"),
@@ -236,10 +238,10 @@ def test_a_score_reads_as_a_table_and_as_json():
         ([0.5], [1], "0.5", "give a number from 0 to 1"),
     ],
 )
-def test_bad_input_is_refused_with_the_way_out(p: object, y: object, threshold: float, said: str):
+def test_bad_input_is_refused_with_the_way_out(p: object, y: object, threshold: float, message: str):
     with pytest.raises(BadValue) as refused:
         score(p, y, threshold)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert isinstance(refused.value, TidingsError)
 
 
@@ -254,21 +256,21 @@ def test_skill_against_names_the_forecast_that_does_not_fit():
 
 
 def test_leads_and_false_alarms_of_a_small_stream_are_those_worked_by_hand():
-    told = Warnings((2, 3, None), alarms=3, false=1, undecided=1, judged=7)
-    assert (told.matches, told.warned_count, told.lead) == (3, 2, 2.5)
-    assert told.share == pytest.approx(2 / 3)
-    assert told.false_per_1000 == pytest.approx(1000 / 7)
+    warnings = Warnings((2, 3, None), alarms=3, false=1, undecided=1, judged=7)
+    assert (warnings.matches, warnings.warned_count, warnings.lead) == (3, 2, 2.5)
+    assert warnings.share == pytest.approx(2 / 3)
+    assert warnings.false_per_1000 == pytest.approx(1000 / 7)
 
 
 def test_warnings_of_two_streams_add_up():
-    one = Warnings((1,), alarms=1, false=0, undecided=0, judged=2)
-    two = Warnings((), alarms=1, false=1, undecided=0, judged=2)
-    assert one + two == Warnings((1,), alarms=2, false=1, undecided=0, judged=4)
+    first = Warnings((1,), alarms=1, false=0, undecided=0, judged=2)
+    second = Warnings((), alarms=1, false=1, undecided=0, judged=2)
+    assert first + second == Warnings((1,), alarms=2, false=1, undecided=0, judged=4)
 
 
 def test_warnings_without_matches_or_events_are_not_defined():
-    told = Warnings((), 0, 0, 0, 0)
-    assert [told.share, told.lead, told.false_per_1000] == [UNDEFINED] * 3
+    warnings = Warnings((), 0, 0, 0, 0)
+    assert [warnings.share, warnings.lead, warnings.false_per_1000] == [UNDEFINED] * 3
 
 
 # --- reliability ----------------------------------------------------------------------------------
@@ -276,71 +278,75 @@ def test_warnings_without_matches_or_events_are_not_defined():
 
 @given(FORECASTS, st.integers(1, 12))
 def test_bins_of_equal_width_are_those_of_a_loop(forecasts: list[tuple[float, bool]], bins: int):
-    told = measure_reliability(*parts(forecasts), bins)
+    reliability = measure_reliability(*parts(forecasts), bins)
     limits = [at / bins for at in range(bins + 1)]
     expected = []
     for at in range(bins):
         last = at == bins - 1
-        held = [(q, y) for p, y in forecasts if limits[at] <= (q := clipped(p)) and (last or q < limits[at + 1])]
-        if held:
-            expected.append((limits[at], len(held), mean([q for q, _ in held]), mean([float(y) for _, y in held])))
-    assert len(told.bins) == len(expected)
-    for one, (low, count, said, was) in zip(told.bins, expected, strict=True):
-        assert (one.low, one.count) == (low, count)
-        assert same(one.mean, said)
-        assert same(one.observed, was)
+        inside = [(q, y) for p, y in forecasts if limits[at] <= (q := clip(p)) and (last or q < limits[at + 1])]
+        if inside:
+            expected.append(
+                (limits[at], len(inside), mean([q for q, _ in inside]), mean([float(y) for _, y in inside]))
+            )
+    assert len(reliability.bins) == len(expected)
+    for bucket, (low, count, mean_of_bin, was) in zip(reliability.bins, expected, strict=True):
+        assert (bucket.low, bucket.count) == (low, count)
+        assert same(bucket.mean, mean_of_bin)
+        assert same(bucket.observed, was)
 
 
 @given(FORECASTS, st.integers(1, 12), st.sampled_from(["width", "count"]))
 def test_the_parts_make_up_the_brier_score(forecasts: list[tuple[float, bool]], bins: int, by: str):
     p, y = parts(forecasts)
-    told = measure_reliability(p, y, bins, by=by)
-    assert sum(one.count for one in told.bins) == told.n == len(p)
-    assert same(told.brier, score(p, y).brier)
+    reliability = measure_reliability(p, y, bins, by=by)
+    assert sum(bucket.count for bucket in reliability.bins) == reliability.n == len(p)
+    assert same(reliability.brier, score(p, y).brier)
     if p:
-        said = [mean([one.mean for one in told.bins if one.low <= clipped(q)][-1:]) for q in p]
-        inside = [(clipped(q) - s) * (clipped(q) + s - 2 * o) for q, s, o in zip(p, said, y, strict=True)]
-        assert same(told.remainder, mean(inside))  # what bins hide: 0 where all forecasts of a bin are equal
-        assert told.reliability >= 0
-        assert told.resolution <= told.uncertainty + 1e-12
+        means = [mean([bucket.mean for bucket in reliability.bins if bucket.low <= clip(q)][-1:]) for q in p]
+        inside = [(clip(q) - s) * (clip(q) + s - 2 * o) for q, s, o in zip(p, means, y, strict=True)]
+        assert same(reliability.remainder, mean(inside))  # what bins hide: 0 where all forecasts of a bin are equal
+        assert reliability.reliability >= 0
+        assert reliability.resolution <= reliability.uncertainty + 1e-12
 
 
 @given(FORECASTS, st.integers(1, 12))
 def test_bins_of_equal_count_keep_equal_forecasts_together(forecasts: list[tuple[float, bool]], bins: int):
     p, y = parts(forecasts)
-    told = measure_reliability(p, y, bins, by="count")
-    assert len(told.bins) <= bins
-    assert all(one.high <= two.low for one, two in zip(told.bins, told.bins[1:], strict=False))
-    for one in told.bins:
-        held = [clipped(q) for q in p if one.low <= clipped(q) and (clipped(q) < one.high or one is told.bins[-1])]
-        assert one.count == len(held)
-        assert one.low <= one.mean + 1e-12
-        assert one.mean <= one.high + 1e-12
+    reliability = measure_reliability(p, y, bins, by="count")
+    assert len(reliability.bins) <= bins
+    assert all(first.high <= second.low for first, second in zip(reliability.bins, reliability.bins[1:], strict=False))
+    for bucket in reliability.bins:
+        inside = [
+            clip(q) for q in p if bucket.low <= clip(q) and (clip(q) < bucket.high or bucket is reliability.bins[-1])
+        ]
+        assert bucket.count == len(inside)
+        assert bucket.low <= bucket.mean + 1e-12
+        assert bucket.mean <= bucket.high + 1e-12
 
 
 def test_bins_of_equal_count_share_different_forecasts_evenly():
     p = np.linspace(0, 0.2, 100) ** 2
-    assert [one.count for one in measure_reliability(p, p > 1, 4, by="count").bins] == [25, 25, 25, 25]
+    assert [bucket.count for bucket in measure_reliability(p, p > 1, 4, by="count").bins] == [25, 25, 25, 25]
 
 
-def off(one) -> float:
+def off(bucket) -> float:
     """Return how many standard errors an observed share lies from the diagonal; above it is positive."""
-    gap = one.observed - one.mean
-    return gap / one.error if one.error else math.copysign(math.inf, gap) if gap else 0.0
+    gap = bucket.observed - bucket.mean
+    return gap / bucket.error if bucket.error else math.copysign(math.inf, gap) if gap else 0.0
 
 
 def test_reliability_of_a_small_example_is_that_worked_by_hand():
-    told = measure_reliability([0.2, 0.2, 0.2, 0.2, 0.8, 0.8], [0, 0, 0, 1, 1, 1], bins=5)
-    low, high = told.bins
+    reliability = measure_reliability([0.2, 0.2, 0.2, 0.2, 0.8, 0.8], [0, 0, 0, 1, 1, 1], bins=5)
+    low, high = reliability.bins
     assert (low.count, low.mean, low.observed, low.low) == (4, pytest.approx(0.2), 0.25, 0.2)
     assert (high.count, high.mean, high.observed, high.high) == (2, pytest.approx(0.8), 1.0, 1.0)
     assert low.error == pytest.approx(math.sqrt(0.2 * 0.8 / 4))
     assert off(low) == pytest.approx(0.05 / low.error)
-    assert told.reliability == pytest.approx((4 * 0.05**2 + 2 * 0.2**2) / 6)
-    assert told.resolution == pytest.approx((4 * 0.25**2 + 2 * 0.5**2) / 6)
-    assert told.uncertainty == 0.25
-    assert told.remainder == pytest.approx(0, abs=1e-15)
-    assert told.gap == pytest.approx((4 * 0.05 + 2 * 0.2) / 6)
+    assert reliability.reliability == pytest.approx((4 * 0.05**2 + 2 * 0.2**2) / 6)
+    assert reliability.resolution == pytest.approx((4 * 0.25**2 + 2 * 0.5**2) / 6)
+    assert reliability.uncertainty == 0.25
+    assert reliability.remainder == pytest.approx(0, abs=1e-15)
+    assert reliability.gap == pytest.approx((4 * 0.05 + 2 * 0.2) / 6)
 
 
 @given(st.integers(1, 10_000), st.data())
@@ -360,9 +366,9 @@ def test_the_interval_of_one_in_ten_is_the_published_one():
 def test_a_source_of_known_law_lies_on_the_diagonal_within_its_error():
     rng = np.random.default_rng(8)
     p = rng.random(20_000)
-    told = measure_reliability(p, rng.random(20_000) < p)
-    assert max(abs(off(one)) for one in told.bins) < 4
-    assert max(abs(off(one)) for one in measure_reliability(np.sqrt(p), rng.random(20_000) < p).bins) > 10
+    reliability = measure_reliability(p, rng.random(20_000) < p)
+    assert max(abs(off(bucket)) for bucket in reliability.bins) < 4
+    assert max(abs(off(bucket)) for bucket in measure_reliability(np.sqrt(p), rng.random(20_000) < p).bins) > 10
 
 
 def test_sure_forecasts_have_no_error_to_measure_by():
@@ -372,10 +378,10 @@ def test_sure_forecasts_have_no_error_to_measure_by():
 
 def test_reliability_without_forecasts_has_no_bins():
     for by in ("width", "count"):
-        told = measure_reliability([], [], by=by)
-        assert (told.bins, told.n) == ((), 0)
-        assert [told.brier, told.reliability, told.remainder, told.gap] == [UNDEFINED] * 4
-        assert json.loads(json.dumps(told.to_dict(), allow_nan=False))["gap"] is None
+        reliability = measure_reliability([], [], by=by)
+        assert (reliability.bins, reliability.n) == ((), 0)
+        assert [reliability.brier, reliability.reliability, reliability.remainder, reliability.gap] == [UNDEFINED] * 4
+        assert json.loads(json.dumps(reliability.to_dict(), allow_nan=False))["gap"] is None
 
 
 def test_reliability_reads_as_a_table():
@@ -384,11 +390,13 @@ def test_reliability_reads_as_a_table():
     assert lines[1].split()[:4] == ["0.100-0.200", "1", "0.100", "0.000"]
 
 
-@pytest.mark.parametrize(("asked", "said"), [({"bins": 0}, "`bins` is `0`"), ({"by": "depth"}, "`width` or `count`")])
-def test_bins_that_cannot_be_made_are_refused(asked: dict[str, object], said: str):
+@pytest.mark.parametrize(
+    ("asked", "message"), [({"bins": 0}, "`bins` is `0`"), ({"by": "depth"}, "`width` or `count`")]
+)
+def test_bins_that_cannot_be_made_are_refused(asked: dict[str, object], message: str):
     with pytest.raises(BadValue) as refused:
         measure_reliability([0.5], [1], **asked)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -429,6 +437,6 @@ def test_examples_in_the_docstrings_are_true(name: str):
 
 
 def test_scores_are_values():
-    told = score([0.9, 0.2], [1, 0])
-    assert {told, score([0.9, 0.2], [1, 0])} == {told}
-    assert not hasattr(told, "__dict__")
+    scores = score([0.9, 0.2], [1, 0])
+    assert {scores, score([0.9, 0.2], [1, 0])} == {scores}
+    assert not hasattr(scores, "__dict__")

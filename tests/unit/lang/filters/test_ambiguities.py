@@ -36,10 +36,10 @@ PLAIN = [
 ]
 
 
-def doubts(source, **known):
-    found = []
-    td.parse(source, warnings=found, **known)
-    return [(doubt.start, doubt.end) for doubt in found]
+def doubts(source, **keywords):
+    warnings_found = []
+    td.parse(source, warnings=warnings_found, **keywords)
+    return [(doubt.start, doubt.end) for doubt in warnings_found]
 
 
 @pytest.mark.parametrize(("text", "places"), DOUBTFUL)
@@ -136,21 +136,21 @@ def test_patterns_warn_at_the_place_in_their_text():
     text = "a = kind = start\nb = kind = 'b' and ip = $x and  size > least\na ; b"
     with pytest.warns(td.FilterWarning) as given_out:
         parse_pattern(text)
-    assert [text[one.message.start : one.message.end] for one in given_out] == ["start", "least"]
+    assert [text[warning.message.start : warning.message.end] for warning in given_out] == ["start", "least"]
     file = f"pattern first\n  a = kind = 'a'\n  a\npattern second\n{text}"
     with pytest.warns(td.FilterWarning) as given_out:
         read_patterns(file)
-    assert [file[one.message.start : one.message.end] for one in given_out] == ["start", "least"]
-    found = []
-    parse_pattern(text, warnings=found)
-    assert len(found) == 2
+    assert [file[warning.message.start : warning.message.end] for warning in given_out] == ["start", "least"]
+    warnings_found = []
+    parse_pattern(text, warnings=warnings_found)
+    assert len(warnings_found) == 2
 
 
 def test_a_warning_survives_pickling():
-    found = []
-    td.parse("make = ford", warnings=found)
-    again = pickle.loads(pickle.dumps(found[0]))
-    assert (str(again), again.start, again.end, again.text) == (str(found[0]), 7, 11, "make = ford")
+    warnings_found = []
+    td.parse("make = ford", warnings=warnings_found)
+    again = pickle.loads(pickle.dumps(warnings_found[0]))
+    assert (str(again), again.start, again.end, again.text) == (str(warnings_found[0]), 7, 11, "make = ford")
 
 
 # `%` in `like` --------------------------------------------------------------------------------------

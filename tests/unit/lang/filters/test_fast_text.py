@@ -47,7 +47,7 @@ def naive(text):
     return None if spots.mistakes else tree
 
 
-def nested(inner):
+def nest_tests(inner):
     return st.one_of(
         st.builds(
             lambda parts, joint: joint.join(parts), st.lists(inner, min_size=2, max_size=4), st.sampled_from(JOINTS)
@@ -58,7 +58,7 @@ def nested(inner):
     )
 
 
-texts = st.recursive(st.sampled_from(PREDICATES), nested, max_leaves=6)
+texts = st.recursive(st.sampled_from(PREDICATES), nest_tests, max_leaves=6)
 
 
 @given(texts)
@@ -133,7 +133,7 @@ SCHEMA = td.Schema({"t": "time", "n": "number", "make": "text", "ip": "ip"})
 
 def test_with_a_schema_text_takes_the_kind_and_the_rest_stays_the_same_object():
     plain, kinded = td.parse("n = 1 and make = 'x'"), td.parse("n = 1 and make = 'x'", schema=SCHEMA)
-    assert all(one is two for one, two in zip(plain.parts, kinded.parts, strict=True))
+    assert all(first is second for first, second in zip(plain.parts, kinded.parts, strict=True))
     for _ in range(2):
         assert td.parse("not t > '2024-01-01'", schema=SCHEMA) == td.parse("not t > 2024-01-01")
 

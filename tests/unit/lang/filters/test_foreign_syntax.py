@@ -78,9 +78,9 @@ HABITS = [
 ]
 
 
-def first_mistake(text, **known):
+def first_mistake(text, **keywords):
     with pytest.raises(td.FilterError) as refused:
-        td.parse(text, warnings=[], **known)
+        td.parse(text, warnings=[], **keywords)
     return refused.value.mistakes[0]
 
 
@@ -111,9 +111,9 @@ CHECKED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "known", "words"), CHECKED)
-def test_what_only_a_schema_can_refuse_has_its_way_out(text, known, words):
-    assert words in first_mistake(text, **known).message
+@pytest.mark.parametrize(("text", "keywords", "words"), CHECKED)
+def test_what_only_a_schema_can_refuse_has_its_way_out(text, keywords, words):
+    assert words in first_mistake(text, **keywords).message
 
 
 def test_iso_text_on_a_declared_time_is_read():
@@ -133,9 +133,9 @@ QUERIES = [
 
 @pytest.mark.parametrize(("query", "number"), QUERIES)
 def test_separators_in_the_ends_of_a_range_are_refused_in_a_query(query, number):
-    for known in ({}, {"schema": td.Schema({"price": "number", "make": "text"})}):
+    for keywords in ({}, {"schema": td.Schema({"price": "number", "make": "text"})}):
         with pytest.raises(td.FilterError, match=f"without separators: {re.escape(number)}"):
-            td.parse(query, notation="url", **known)
+            td.parse(query, notation="url", **keywords)
 
 
 def test_text_with_commas_stays_text_where_it_is_declared_or_no_end():

@@ -35,9 +35,9 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
-def test_two_spellings_are_one_tree(one, other):
-    assert td.parse(one) == td.parse(other)
+@pytest.mark.parametrize(("first", "second"), SAME)
+def test_two_spellings_are_one_tree(first, second):
+    assert td.parse(first) == td.parse(second)
 
 
 def test_a_comma_is_a_set_and_dots_are_a_range():
@@ -199,10 +199,10 @@ FOLDED = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), FOLDED)
-def test_equality_and_sets_take_ignoring_case(one, other):
-    assert td.parse(one) == td.parse(other) == parse_text(one)[0]
-    assert "ignoring case" in td.render(td.parse(one))
+@pytest.mark.parametrize(("first", "second"), FOLDED)
+def test_equality_and_sets_take_ignoring_case(first, second):
+    assert td.parse(first) == td.parse(second) == parse_text(first)[0]
+    assert "ignoring case" in td.render(td.parse(first))
 
 
 def test_ignoring_case_in_json_is_a_flag():

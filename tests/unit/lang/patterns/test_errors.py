@@ -27,9 +27,9 @@ OTHER_EVENTS = [
 @pytest.mark.parametrize(("filter_", "expression", "words"), OTHER_EVENTS)
 def test_an_attribute_of_another_step_is_refused_and_backticks_mean_the_events_own(filter_, expression, words):
     text = f"a = kind = 'a' and ip = $x\nb = {filter_}\n{expression}"
-    found = [one for one in mistakes(text).mistakes if "cannot compare events yet" in one.message]
-    assert [text[one.start : one.end] for one in found] == words
-    assert all(f"`{word}`" in one.message for word, one in zip(words, found, strict=True))
+    refusals = [mistake for mistake in mistakes(text).mistakes if "cannot compare events yet" in mistake.message]
+    assert [text[mistake.start : mistake.end] for mistake in refusals] == words
+    assert all(f"`{word}`" in mistake.message for word, mistake in zip(words, refusals, strict=True))
     for word in words:
         text = text.replace(word, f"`{word}`")
     pattern = lang.parse_pattern(text)
@@ -122,10 +122,10 @@ EXPRESSIONS = [
 @pytest.mark.parametrize(("expression", "at", "message"), EXPRESSIONS)
 def test_an_expression_is_refused_at_its_place(expression, at, message):
     problem = mistakes(NAMED + expression)
-    (found,) = problem.mistakes
-    assert message in found.message
-    assert problem.text[found.start : found.end] == at
-    assert found.start >= len(NAMED)
+    (mistake,) = problem.mistakes
+    assert message in mistake.message
+    assert problem.text[mistake.start : mistake.end] == at
+    assert mistake.start >= len(NAMED)
     assert "^" in str(problem)
 
 
@@ -157,14 +157,14 @@ DEFINITIONS = [
 @pytest.mark.parametrize(("text", "at", "message"), DEFINITIONS)
 def test_a_named_filter_is_refused_at_its_place(text, at, message):
     problem = mistakes(text)
-    found = problem.mistakes[0]
-    assert message in found.message
-    assert text[found.start : found.end] == at
+    mistake = problem.mistakes[0]
+    assert message in mistake.message
+    assert text[mistake.start : mistake.end] == at
 
 
 def test_mistakes_of_filters_and_of_the_expression_are_reported_together_in_order():
     problem = mistakes("a = s << 1\nb = ip > $x\nc = u = 'v'\nf:a ; f:b ; ; d @ t(f) - t(g) < 3")
-    assert [found.message.split("`")[0] for found in problem.mistakes] == [
+    assert [mistake.message.split("`")[0] for mistake in problem.mistakes] == [
         "expected an attribute, a number, quoted text, a date, an address or ",
         "variables compare with ",
         "two steps are labelled ",
@@ -198,9 +198,9 @@ def test_what_must_not_come_needs_its_variables_bound_before(expression, refused
     named = {"a": "k = 1", "b": "k = 2 and u = $y", "c": "k = 3 and u = $y"}
     text = "\n".join([*(f"{name} = {body}" for name, body in named.items() if name in expression), expression])
     if refused:
-        (found,) = mistakes(text).mistakes
-        assert found.message.startswith("`$y` of `c` has no value yet" if "b" in expression else "`$y` of `c`")
-        assert text[found.start : found.end] == "c"
+        (mistake,) = mistakes(text).mistakes
+        assert mistake.message.startswith("`$y` of `c` has no value yet" if "b" in expression else "`$y` of `c`")
+        assert text[mistake.start : mistake.end] == "c"
     else:
         assert lang.parse_pattern(text).guards() == ("c",)
 

@@ -39,15 +39,15 @@ def with_filters(expression, *, keyed=False):
 
 def stream_of(events, names):
     """The events of a line as the definition sees them, and the time up to which it is told."""
-    found, now, until = [], -1, None
+    blocks, now, until = [], -1, None
     for event in events.split():
         symbol, _, at = event.partition("@")
         now = int(at) if at else now + 1
         kind, _, key = symbol.partition("/")
         until = now * SECOND
         if kind != ".":
-            found.append(SeenEvent(now * SECOND, frozenset({kind}) & names, {"key": key} if key else {}))
-    return found, until
+            blocks.append(SeenEvent(now * SECOND, frozenset({kind}) & names, {"key": key} if key else {}))
+    return blocks, until
 
 
 @pytest.mark.parametrize(("expression", "events", "counts"), list(examples()))
@@ -79,13 +79,13 @@ def test_json_example_round_trips_and_fits_the_published_schema():
 
 def test_file_example_is_read():
     (text,) = blocks("pattern-file")
-    found = lang.read_patterns(text)
-    assert [(one.name, one.mode, one.limit) for one in found] == [
+    read_blocks = lang.read_patterns(text)
+    assert [(block.name, block.mode, block.limit) for block in read_blocks] == [
         ("intrusion", Mode.RESTART, None),
         ("compromised", Mode.ANY, 10),
     ]
-    assert found[0].pattern == lang.parse_pattern(blocks("pattern")[0])
-    assert lang.read_patterns(lang.render_patterns(found)) == found
+    assert read_blocks[0].pattern == lang.parse_pattern(blocks("pattern")[0])
+    assert lang.read_patterns(lang.render_patterns(read_blocks)) == read_blocks
 
 
 def same_trees():
@@ -94,11 +94,11 @@ def same_trees():
         yield re.findall("`([^`]+)`", line)
 
 
-@pytest.mark.parametrize(("one", "other"), list(same_trees()))
-def test_two_spellings_are_one_tree(one, other):
-    if one.startswith("5 s"):
-        one, other = f"a ; b @ {one}", f"a ; b @ {other}"
-    assert lang.parse_pattern(with_filters(one)) == lang.parse_pattern(with_filters(other))
+@pytest.mark.parametrize(("first", "second"), list(same_trees()))
+def test_two_spellings_are_one_tree(first, second):
+    if first.startswith("5 s"):
+        first, second = f"a ; b @ {first}", f"a ; b @ {second}"
+    assert lang.parse_pattern(with_filters(first)) == lang.parse_pattern(with_filters(second))
 
 
 def test_what_the_page_says_is_refused_is_refused():
@@ -106,10 +106,10 @@ def test_what_the_page_says_is_refused_is_refused():
         assert expression.partition("@ ")[2] in PAGE
         with pytest.raises(PatternError):
             lang.parse_pattern(with_filters(expression))
-    one, other = "a ; ((b ; c) within 10 min)", "(a ; (b ; c)) within 10 min"
-    assert one in PAGE
-    assert other in PAGE
-    assert lang.parse_pattern(with_filters(one)) != lang.parse_pattern(with_filters(other))
+    first, second = "a ; ((b ; c) within 10 min)", "(a ; (b ; c)) within 10 min"
+    assert first in PAGE
+    assert second in PAGE
+    assert lang.parse_pattern(with_filters(first)) != lang.parse_pattern(with_filters(second))
 
 
 def test_the_refusal_on_the_page_is_what_is_printed():

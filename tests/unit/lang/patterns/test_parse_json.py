@@ -126,9 +126,9 @@ REFUSED = [
 def test_json_is_refused_at_its_path(node, path, message):
     with pytest.raises(PatternError) as caught:
         lang.parse_pattern(node, notation="json")
-    found = caught.value.mistakes[0]
-    assert message in found.message
-    assert found.path == path
+    mistake = caught.value.mistakes[0]
+    assert message in mistake.message
+    assert mistake.path == path
     assert f"(at {path})" in str(caught.value)
 
 

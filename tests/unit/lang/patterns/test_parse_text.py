@@ -30,7 +30,7 @@ A, B, C, D = map(Step, NAMES)
 NEXT, LATER = Joint(Gap.NEXT), Joint(Gap.LATER)
 
 
-def parsed(expression):
+def parse_expression(expression):
     """The pattern of an expression over `a` to `d`, each defined when it is used."""
     words = set("".join(char if char.isalnum() else " " for char in expression).split())
     lines = [f"{name} = kind = '{name}'" for name in NAMES if name in words]
@@ -71,7 +71,7 @@ TREES = [
 
 @pytest.mark.parametrize(("expression", "tree"), TREES)
 def test_an_expression_is_this_tree(expression, tree):
-    pattern = parsed(expression)
+    pattern = parse_expression(expression)
     assert pattern.root == tree
     assert lang.parse_pattern(lang.render_pattern(pattern)) == pattern
 
@@ -98,49 +98,53 @@ CONDITIONS = [
 def test_a_condition_means_these_ends(written, ends):
     expected = Elapsed(Moment("b"), Moment("a"), **ends)
     for expression in (f"a ; b @ {written}", f"a ; b @({written})", f"a ; b @ (({written}))"):
-        pattern = parsed(expression)
+        pattern = parse_expression(expression)
         assert pattern.root.parts[1] == Timed(B, (expected,))
         assert lang.parse_pattern(lang.render_pattern(pattern)) == pattern
 
 
 def test_several_conditions_stand_in_parentheses_or_follow_each_other():
-    together = parsed("a ; b ; c @ (t(c) - t(a) < 6 s and t(c) - t(b) > 3 s)")
-    apart = parsed("a ; b ; c @ (t(c) - t(a) < 6 s) @ t(c) - t(b) > 3 s")
+    together = parse_expression("a ; b ; c @ (t(c) - t(a) < 6 s and t(c) - t(b) > 3 s)")
+    apart = parse_expression("a ; b ; c @ (t(c) - t(a) < 6 s) @ t(c) - t(b) > 3 s")
     assert together == apart
     assert len(together.root.parts[2].conditions) == 2
 
 
 def test_conditions_and_within_of_one_part_are_one_node():
     condition = Elapsed(Moment("b"), Moment("a"), high=SECOND)
-    assert parsed("(a ; b) @ t(b) - t(a) <= 1 s within 5 s").root == Timed(sequence(A, B), (condition,), 5 * SECOND)
-    assert parsed("(a ; b) within 5 s @ t(b) - t(a) <= 1 s").root == Timed(sequence(A, B), (condition,), 5 * SECOND)
+    assert parse_expression("(a ; b) @ t(b) - t(a) <= 1 s within 5 s").root == Timed(
+        sequence(A, B), (condition,), 5 * SECOND
+    )
+    assert parse_expression("(a ; b) within 5 s @ t(b) - t(a) <= 1 s").root == Timed(
+        sequence(A, B), (condition,), 5 * SECOND
+    )
 
 
 def test_within_at_the_end_bounds_the_whole_pattern_and_never_the_last_step():
-    root = parsed("a ; b ; c @ t(c) - t(a) < 2 s within 5 min").root
+    root = parse_expression("a ; b ; c @ t(c) - t(a) < 2 s within 5 min").root
     assert isinstance(root, Timed)
     assert isinstance(root.part, Sequence)
     assert root.within == 5 * MINUTE
 
 
 def test_a_repeated_step_has_a_first_and_a_last_moment():
-    root = parsed("f:a{2,} @ t(f) - t(first f) < 5 s").root
+    root = parse_expression("f:a{2,} @ t(f) - t(first f) < 5 s").root
     assert root.conditions[0].late == Moment("f", Which.LAST)
     assert root.conditions[0].early == Moment("f", Which.FIRST)
-    assert root == parsed("f:a{2,} @ t(last f) - t(first f) < 5 s").root
+    assert root == parse_expression("f:a{2,} @ t(last f) - t(first f) < 5 s").root
 
 
 def test_first_may_be_a_label():
-    assert parsed("first:a ; b @ t(b) - t(first) < 5 s").root.parts[1].conditions[0].early == Moment("first")
+    assert parse_expression("first:a ; b @ t(b) - t(first) < 5 s").root.parts[1].conditions[0].early == Moment("first")
 
 
 def test_an_absence_is_the_end_of_the_pattern():
-    pattern = parsed("a ; not b for 5 min")
+    pattern = parse_expression("a ; not b for 5 min")
     assert pattern.root == A
     assert pattern.absence == Absence(("b",), 5 * MINUTE)
-    assert parsed("a ; d ; not b ; not c for 1 s").absence == Absence(("b", "c"), SECOND)
-    assert parsed("(a and d) ; not b for 1 s").root == Both((A, D))
-    assert parsed("(a ; d) within 5 s ; not b for 1 s").root == Timed(sequence(A, D), within=5 * SECOND)
+    assert parse_expression("a ; d ; not b ; not c for 1 s").absence == Absence(("b", "c"), SECOND)
+    assert parse_expression("(a and d) ; not b for 1 s").root == Both((A, D))
+    assert parse_expression("(a ; d) within 5 s ; not b for 1 s").root == Timed(sequence(A, D), within=5 * SECOND)
 
 
 def test_a_filter_keeps_its_tree_and_gives_its_variables():
@@ -256,9 +260,9 @@ def test_figure_seven_of_the_paper_is_written_nearly_as_printed():
 
 def test_nesting_has_a_limit():
     deep = MAX_LEVELS
-    assert parsed("(" * deep + "a" + ")" * deep).root == A
+    assert parse_expression("(" * deep + "a" + ")" * deep).root == A
     with pytest.raises(PatternError, match="nested more than 50 levels"):
-        parsed("(" * (deep + 1) + "a" + ")" * (deep + 1))
+        parse_expression("(" * (deep + 1) + "a" + ")" * (deep + 1))
 
 
 def test_length_has_a_limit():
@@ -280,6 +284,6 @@ def test_there_are_two_notations():
     with pytest.raises(TidingsError, match="the notations are text, json"):
         lang.parse_pattern("a", notation="url")
     with pytest.raises(TidingsError, match="the notations are text, json"):
-        lang.render_pattern(parsed("a"), "yaml")
+        lang.render_pattern(parse_expression("a"), "yaml")
     with pytest.raises(PatternError, match="str is not a pattern"):
         lang.render_pattern("a")

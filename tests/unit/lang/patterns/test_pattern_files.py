@@ -26,31 +26,35 @@ Pattern `two words` Mode NEXT
 
 
 def test_blocks_are_read_with_their_modes_and_limits():
-    found = lang.read_patterns(FILE)
-    assert [(one.name, one.mode, one.limit) for one in found] == [
+    blocks = lang.read_patterns(FILE)
+    assert [(block.name, block.mode, block.limit) for block in blocks] == [
         ("intrusion", Mode.RESTART, None),
         ("brute-force", Mode.ANY, 10),
         ("two words", Mode.NEXT, None),
     ]
-    assert found[0].pattern == lang.parse_pattern(FILE[FILE.index("  fail  =") : FILE.index("pattern brute")])
-    assert lang.read_patterns(lang.render_patterns(found)) == found
+    assert blocks[0].pattern == lang.parse_pattern(FILE[FILE.index("  fail  =") : FILE.index("pattern brute")])
+    assert lang.read_patterns(lang.render_patterns(blocks)) == blocks
 
 
 def test_json_lines_hold_text_or_trees():
-    found = lang.read_patterns(FILE)
+    blocks = lang.read_patterns(FILE)
     lines = [
-        json.dumps({"name": found[0].name, "pattern": lang.render_pattern(found[0].pattern)}),
+        json.dumps({"name": blocks[0].name, "pattern": lang.render_pattern(blocks[0].pattern)}),
         "",
         "# the others as trees",
         *(
             json.dumps(
-                {"name": one.name, "pattern": json.loads(lang.render_pattern(one.pattern, "json")), "mode": one.mode}
-                | ({"limit": one.limit} if one.limit else {})
+                {
+                    "name": block.name,
+                    "pattern": json.loads(lang.render_pattern(block.pattern, "json")),
+                    "mode": block.mode,
+                }
+                | ({"limit": block.limit} if block.limit else {})
             )
-            for one in found[1:]
+            for block in blocks[1:]
         ),
     ]
-    assert lang.read_patterns("\n".join(lines)) == found
+    assert lang.read_patterns("\n".join(lines)) == blocks
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing yet\n-- at all"])
@@ -78,8 +82,8 @@ pattern one
   a = kind = 'a'
   a @ t(a) - t(b) < 5
 """
-    problem, found = messages(text)
-    assert [message.split("`")[0] for message in found] == [
+    problem, lines = messages(text)
+    assert [message.split("`")[0] for message in lines] == [
         "line 3: no filter is called ",
         "line 5: unknown mode ",
         "line 6: expected an attribute, a number, quoted text, a date, an address or ",
@@ -107,9 +111,9 @@ HEADS = [
 
 @pytest.mark.parametrize(("head", "message"), HEADS)
 def test_a_head_is_refused_at_its_line(head, message):
-    _, found = messages(f"# first\n{head}\n  a = k = 1\n  a")
-    assert found[0].startswith("line 2: ")
-    assert message in found[0]
+    _, lines = messages(f"# first\n{head}\n  a = k = 1\n  a")
+    assert lines[0].startswith("line 2: ")
+    assert message in lines[0]
 
 
 LINES = [
@@ -129,9 +133,9 @@ LINES = [
 @pytest.mark.parametrize(("line", "message"), LINES)
 def test_a_json_line_is_refused_at_its_line(line, message):
     good = '{"name": "y", "pattern": "a = k = 1\\na"}'
-    _, found = messages(f"{good}\n\n{line}\n")
-    assert found[0].startswith("line 3: ")
-    assert message in found[0]
+    _, lines = messages(f"{good}\n\n{line}\n")
+    assert lines[0].startswith("line 3: ")
+    assert message in lines[0]
 
 
 def test_a_mistake_in_the_text_of_a_json_line_is_found_inside_it():
@@ -142,8 +146,8 @@ def test_a_mistake_in_the_text_of_a_json_line_is_found_inside_it():
 
 
 def test_a_limit_belongs_to_mode_any():
-    (one,) = lang.read_patterns("pattern x\n  a = k = 1\n  a")
+    (block,) = lang.read_patterns("pattern x\n  a = k = 1\n  a")
     with pytest.raises(PatternError, match="`limit` goes with mode any"):
-        lang.WrittenPattern("x", one.pattern, Mode.NEXT, 5)
+        lang.WrittenPattern("x", block.pattern, Mode.NEXT, 5)
     with pytest.raises(PatternError, match="1 or more"):
-        lang.WrittenPattern("x", one.pattern, Mode.ANY, 0)
+        lang.WrittenPattern("x", block.pattern, Mode.ANY, 0)

@@ -16,16 +16,16 @@ def pattern_of(text, filters=None):
     return lang.parse_pattern("".join((filters or FILTERS)[name] for name in names) + text)
 
 
-def merged(*given, mode=Mode.RESTART, filters=None):
+def merge_patterns(*texts, mode=Mode.RESTART, filters=None):
     made = MergedGraph()
-    for place, text in enumerate(given):
+    for place, text in enumerate(texts):
         made.add(CompiledPattern(f"p{place}", pattern_of(text, filters), mode))
     build_graph_arrays(made)
     return made
 
 
 @pytest.mark.parametrize(
-    ("given", "places"),
+    ("texts", "places"),
     [
         (["a ; b ; c", "a ; b ; d", "a"], 3),
         (["a ; b ; c", "a ; b ; c"], 3),
@@ -42,14 +42,14 @@ def merged(*given, mode=Mode.RESTART, filters=None):
         (["(a and b) ; c", "(a and b) ; d"], 4),
     ],
 )
-def test_places_are_shared_where_they_are_the_same(given, places):
-    assert len(merged(*given).nodes) == places
-    assert len(merged(*given, mode=Mode.OVERLAP).nodes) == places
+def test_places_are_shared_where_they_are_the_same(texts, places):
+    assert len(merge_patterns(*texts).nodes) == places
+    assert len(merge_patterns(*texts, mode=Mode.OVERLAP).nodes) == places
 
 
 def test_a_mode_that_tells_beginnings_apart_shares_no_places():
-    assert len(merged("a ; b ; c", "a ; b ; d", mode=Mode.NEXT).nodes) == 5
-    assert len(merged("a ; b ; c", "a ; b ; d", mode=Mode.ANY).nodes) == 3
+    assert len(merge_patterns("a ; b ; c", "a ; b ; d", mode=Mode.NEXT).nodes) == 5
+    assert len(merge_patterns("a ; b ; c", "a ; b ; d", mode=Mode.ANY).nodes) == 3
 
 
 def test_restart_and_overlap_share_places_and_any_does_not():
@@ -68,5 +68,5 @@ def test_other_variables_are_other_places():
 
 
 def test_filters_are_there_once():
-    made = merged("a ; b", "b ; a", "s:a ; t:a")
+    made = merge_patterns("a ; b", "b ; a", "s:a ; t:a")
     assert len(made.symbols) == 2

@@ -42,12 +42,12 @@ A, B, C = Step("a"), Step("b"), Step("c")
 MODES = pytest.mark.parametrize("mode", [Mode.RESTART, Mode.OVERLAP])
 
 
-def named(name: str, text: str | None = None, *variables: tuple[str, str]) -> NamedFilter:
+def name_filter(name: str, text: str | None = None, *variables: tuple[str, str]) -> NamedFilter:
     return NamedFilter(name, lang.parse(text or f"kind = '{name}'"), variables)
 
 
 def pattern(root, names="abc") -> Pattern:
-    return Pattern(tuple(named(name) for name in names), root)
+    return Pattern(tuple(name_filter(name) for name in names), root)
 
 
 def chain(*parts, gaps=";"):
@@ -61,16 +61,16 @@ def without(guard: str, *parts):
 
 
 def automaton_of(*args, **options) -> PatternAutomaton:
-    found = determinise(*args, **options)
-    assert isinstance(found, PatternAutomaton), found
-    return found
+    automaton = determinise(*args, **options)
+    assert isinstance(automaton, PatternAutomaton), automaton
+    return automaton
 
 
-def told(automaton: PatternAutomaton, word) -> list[int]:
+def list_reports_of(automaton: PatternAutomaton, word) -> list[int]:
     return [place for place, reported in enumerate(walk_automaton(automaton, word)) if reported]
 
 
-def defined(wanted: Pattern, word, mode: Mode) -> list[int]:
+def list_defined_reports(wanted: Pattern, word, mode: Mode) -> list[int]:
     stream = [SeenEvent(place, frozenset(names), {}) for place, names in enumerate(word)]
     return [report.after for report in list_reports(wanted, stream, mode)]
 
@@ -103,7 +103,7 @@ def test_an_automaton_reports_where_the_definition_does_on_all_short_words(root,
     automaton = automaton_of(wanted, mode, Vocabulary(ONE_KIND))
     # What is reported at an event depends on the events before it alone: words of six hold all shorter ones.
     for word in product("abc", repeat=6):
-        assert told(automaton, word) == defined(wanted, word, mode), word
+        assert list_reports_of(automaton, word) == list_defined_reports(wanted, word, mode), word
 
 
 untimed = patterns(conditions=False, absence=False)
@@ -113,7 +113,7 @@ modes = st.sampled_from([Mode.RESTART, Mode.OVERLAP])
 @examples(100)
 @given(untimed, st.lists(st.frozensets(st.sampled_from("abc"), max_size=2), max_size=7), modes)
 def test_an_automaton_reports_where_the_definition_does_when_events_serve_several_names(wanted, word, mode):
-    assert told(automaton_of(wanted, mode), word) == defined(wanted, word, mode)
+    assert list_reports_of(automaton_of(wanted, mode), word) == list_defined_reports(wanted, word, mode)
 
 
 @examples(100)
@@ -121,7 +121,9 @@ def test_an_automaton_reports_where_the_definition_does_when_events_serve_severa
 def test_an_automaton_reports_where_the_definition_does_when_filters_overlap(wanted, word, mode):
     stream = judge_events(wanted, [{"kind": symbol, "time": time} for symbol, time in word])
     expected = [report.after for report in list_reports(wanted, stream, mode)]
-    assert told(automaton_of(wanted, mode, Vocabulary(ONE_KIND)), [event.names for event in stream]) == expected
+    assert (
+        list_reports_of(automaton_of(wanted, mode, Vocabulary(ONE_KIND)), [event.names for event in stream]) == expected
+    )
 
 
 def by_moore(table, final) -> list[int]:
@@ -139,8 +141,8 @@ def test_states_are_parted_as_by_the_plain_algorithm(data, states, symbols):
     cells = data.draw(st.lists(st.integers(0, states - 1), min_size=states * symbols, max_size=states * symbols))
     final = np.array(data.draw(st.lists(st.booleans(), min_size=states, max_size=states)))
     table = np.array(cells, dtype=np.int32).reshape(states, symbols)
-    one, two = _find_classes(table, final), by_moore(table, final)
-    assert len(set(one)) == len(set(two)) == len(set(zip(one, two, strict=True)))
+    first, second = _find_classes(table, final), by_moore(table, final)
+    assert len(set(first)) == len(set(second)) == len(set(zip(first, second, strict=True)))
 
 
 @examples(100)
@@ -170,15 +172,17 @@ def test_a_hundred_steps_have_a_hundred_and_one_states():
 def test_figure_8_is_reported_twice_in_restart_and_in_overlap():
     word = ["a", "b", "a", "b", "c", "e", "f", "a", "b", "c", "d", "d", "g", "a"]
     wanted = pattern(ROOTS["a,b;c"], "abcdefg")
-    assert told(automaton_of(wanted, Mode.RESTART), word) == [4, 9]
-    assert told(automaton_of(wanted, Mode.OVERLAP), word) == [4, 9]
-    assert told(automaton_of(wanted, Mode.RESTART), "abcc") == [2]
-    assert told(automaton_of(wanted, Mode.OVERLAP), "abcc") == [2, 3]
+    assert list_reports_of(automaton_of(wanted, Mode.RESTART), word) == [4, 9]
+    assert list_reports_of(automaton_of(wanted, Mode.OVERLAP), word) == [4, 9]
+    assert list_reports_of(automaton_of(wanted, Mode.RESTART), "abcc") == [2]
+    assert list_reports_of(automaton_of(wanted, Mode.OVERLAP), "abcc") == [2, 3]
 
 
 @MODES
 def test_a_keyed_automaton_reads_the_events_of_one_key(mode):
-    wanted = Pattern((named("a", None, ("from", "x")), named("b", None, ("to", "x"))), chain(A, B, gaps=","))
+    wanted = Pattern(
+        (name_filter("a", None, ("from", "x")), name_filter("b", None, ("to", "x"))), chain(A, B, gaps=",")
+    )
     automaton = automaton_of(wanted, mode, Vocabulary(ONE_KIND))
     stream = [("a", "from", 1), ("a", "from", 2), ("b", "from", 1), ("b", "to", 2), ("b", "to", 1), ("a", "from", 1)]
     stream += [("b", "to", 1)]
@@ -187,7 +191,7 @@ def test_a_keyed_automaton_reads_the_events_of_one_key(mode):
     word = [{name} if carried[name] == attribute else set() for name, attribute, key in stream if key == 1]
     events = [SeenEvent(i, frozenset({name}), {attribute: key}) for i, (name, attribute, key) in enumerate(stream)]
     expected = [report.after for report in list_reports(wanted, events, mode) if report.key == (1,)]
-    assert [of_one[place] for place in told(automaton, word)] == expected == [6]
+    assert [of_one[place] for place in list_reports_of(automaton, word)] == expected == [6]
 
 
 # What has no automaton -------------------------------------------------------------------------------
@@ -199,11 +203,11 @@ def test_a_keyed_automaton_reads_the_events_of_one_key(mode):
         (pattern(Timed(chain(A, B), within=5)), "it has time conditions"),
         (pattern(chain(A, Timed(B, (Elapsed(Moment("b"), Moment("a"), high=5),)))), "it has time conditions"),
         (
-            Pattern((named("a"), named("b")), A, Absence(("b",), 5)),
+            Pattern((name_filter("a"), name_filter("b")), A, Absence(("b",), 5)),
             "it ends with an absence, which time alone completes",
         ),
         (
-            Pattern((named("a", None, ("ip", "x")), named("b")), chain(A, B)),
+            Pattern((name_filter("a", None, ("ip", "x")), name_filter("b")), chain(A, B)),
             "variable `x` is not given by every operand",
         ),
     ],
@@ -232,7 +236,7 @@ def test_a_pattern_over_the_budget_is_refused_with_its_reason():
 
 def test_a_pattern_of_many_sets_is_refused_though_its_configurations_are_few():
     steps = [Step("b"), *(Step("any", f"s{number}") for number in range(9))]
-    wanted = Pattern((named("b"), named("any", "true")), chain(*steps, gaps=","))
+    wanted = Pattern((name_filter("b"), name_filter("any", "true")), chain(*steps, gaps=","))
     assert determinise(wanted, Mode.OVERLAP, Vocabulary(ONE_KIND), budget=500) == NotDeterministic(
         "more than 500 states"
     )
@@ -243,57 +247,64 @@ def test_a_pattern_of_many_sets_is_refused_though_its_configurations_are_few():
 
 
 def test_exclusive_filters_give_a_minterm_each_and_anything_else():
-    found = build_minterms([named(name) for name in "abc"], Vocabulary(ONE_KIND))
-    assert found.symbols == (frozenset(), frozenset("a"), frozenset("b"), frozenset("c"))
+    minterms = build_minterms([name_filter(name) for name in "abc"], Vocabulary(ONE_KIND))
+    assert minterms.symbols == (frozenset(), frozenset("a"), frozenset("b"), frozenset("c"))
 
 
 def test_without_a_schema_an_attribute_may_carry_several_values():
-    assert len(build_minterms([named(name) for name in "abc"])) == 8
+    assert len(build_minterms([name_filter(name) for name in "abc"])) == 8
 
 
 def test_a_filter_inside_another_is_never_satisfied_alone():
-    found = build_minterms([named("low", "x < 5"), named("lower", "x < 3")], Vocabulary(Schema({"x": "number"})))
-    assert found.symbols == (frozenset(), frozenset({"low"}), frozenset({"low", "lower"}))
+    minterms = build_minterms(
+        [name_filter("low", "x < 5"), name_filter("lower", "x < 3")], Vocabulary(Schema({"x": "number"}))
+    )
+    assert minterms.symbols == (frozenset(), frozenset({"low"}), frozenset({"low", "lower"}))
 
 
 def test_names_of_one_filter_are_satisfied_together():
-    assert build_minterms([named(name, "x < 5") for name in ("s1", "s2", "s3")]).symbols == (
+    assert build_minterms([name_filter(name, "x < 5") for name in ("s1", "s2", "s3")]).symbols == (
         frozenset(),
         frozenset({"s1", "s2", "s3"}),
     )
 
 
 def test_one_filter_with_other_variables_may_fail_alone():
-    found = build_minterms([named("out", "x < 5", ("from", "k")), named("in", "x < 5", ("to", "k"))])
-    assert len(found) == 4
+    minterms = build_minterms([name_filter("out", "x < 5", ("from", "k")), name_filter("in", "x < 5", ("to", "k"))])
+    assert len(minterms) == 4
 
 
 def test_a_filter_with_a_variable_of_its_own_may_fail_whatever_the_others_imply():
-    near = [named("a", "x in (1, 2)", ("from", "k")), named("b", "x in (2, 3)", ("from", "k"))]
+    near = [name_filter("a", "x in (1, 2)", ("from", "k")), name_filter("b", "x in (2, 3)", ("from", "k"))]
     schema = Schema({"x": "number"})
-    assert frozenset("ab") in build_minterms([*near, named("c", "x = 2", ("to", "k"))], Vocabulary(schema)).symbols
     assert (
-        frozenset("ab") not in build_minterms([*near, named("c", "x = 2", ("from", "k"))], Vocabulary(schema)).symbols
+        frozenset("ab") in build_minterms([*near, name_filter("c", "x = 2", ("to", "k"))], Vocabulary(schema)).symbols
+    )
+    assert (
+        frozenset("ab")
+        not in build_minterms([*near, name_filter("c", "x = 2", ("from", "k"))], Vocabulary(schema)).symbols
     )
 
 
 def test_three_filters_that_meet_by_pairs_only_are_judged_together():
     texts = {"a": "x in (1, 2)", "b": "x in (2, 3)", "c": "x in (1, 3)"}
-    found = build_minterms([named(name, text) for name, text in texts.items()], Vocabulary(Schema({"x": "number"})))
-    assert set(found.symbols) == {frozenset(), frozenset("ab"), frozenset("bc"), frozenset("ac")}
+    minterms = build_minterms(
+        [name_filter(name, text) for name, text in texts.items()], Vocabulary(Schema({"x": "number"}))
+    )
+    assert set(minterms.symbols) == {frozenset(), frozenset("ab"), frozenset("bc"), frozenset("ac")}
 
 
 def test_filters_that_cannot_be_compared_may_overlap():
-    assert len(build_minterms([named("a", "x = 'red'"), named("b", "x > 3")])) == 4
+    assert len(build_minterms([name_filter("a", "x = 'red'"), name_filter("b", "x > 3")])) == 4
 
 
 def test_a_combination_that_cannot_be_is_not_there():
-    assert frozenset("ab") not in build_minterms([named("a"), named("b")], Vocabulary(ONE_KIND)).symbols
+    assert frozenset("ab") not in build_minterms([name_filter("a"), name_filter("b")], Vocabulary(ONE_KIND)).symbols
 
 
 def test_too_many_combinations_are_refused():
     with pytest.raises(TooLarge, match="more than 7 combinations"):
-        build_minterms([named(name) for name in "abc"], budget=7)
+        build_minterms([name_filter(name) for name in "abc"], budget=7)
 
 
 @pytest.mark.parametrize(
@@ -317,7 +328,7 @@ TEXTS += ["kind = 'b' and x > 2", "kind = 'a' or x = 1", "not (kind = 'a' and x 
 )
 def test_what_an_event_satisfies_is_always_a_minterm(texts, event):
     schema = Schema({"x": "number", "kind": "text"})
-    filters = [named(f"f{place}", text) for place, text in enumerate(texts)]
-    satisfied = {one.name for one in filters if evaluate(one.filter, event, schema=schema)}
+    filters = [name_filter(f"f{place}", text) for place, text in enumerate(texts)]
+    satisfied = {filter.name for filter in filters if evaluate(filter.filter, event, schema=schema)}
     assert number_symbol(build_minterms(filters, Vocabulary(schema)), satisfied) >= 0
     assert number_symbol(build_minterms(filters), satisfied) >= 0

@@ -15,20 +15,20 @@ z = kind = 'z' and m = $j
 LETTERS = "a = kind = 'a'\nb = kind = 'b'\nc = kind = 'c'\n"
 
 
-def seen(text, events, *, mode, limit=None, until=20, resume=False):
+def detect_until(text, events, *, mode, limit=None, until=20, resume=False):
     detector = td.Detector()
     detector.add("p", text, mode=mode, limit=limit)
     rows = [{"id": n, "time": time, "kind": kind, "m": m} for n, (time, kind, m) in enumerate(events)]
     assert not len(detector.detect_many(rows))
     if resume:
         detector = td.Detector.resume(detector.snapshot())
-    return sorted(one.events for one in detector.on_time(until)), detector.cut
+    return sorted(detection.events for detection in detector.on_time(until)), detector.cut
 
 
 @pytest.mark.parametrize("mode", ["restart", "overlap", "next", "any"])
 def test_a_variable_that_only_the_absence_asks_for_keeps_matches_apart(mode):
     events = [(0, "a", 2), (1, "a", 1), (2, "c", 0), (3, "a", 1)]
-    assert seen(JOINED, events, mode=mode) == ([(0, 2)], 0)
+    assert detect_until(JOINED, events, mode=mode) == ([(0, 2)], 0)
 
 
 @pytest.mark.parametrize(
@@ -36,20 +36,20 @@ def test_a_variable_that_only_the_absence_asks_for_keeps_matches_apart(mode):
     [("restart", [(1, 2)]), ("overlap", [(1, 2)]), ("next", [(0, 2), (1, 2)]), ("any", [(0, 2), (1, 2)])],
 )
 def test_one_last_event_reports_once_with_the_latest_beginning(mode, want):
-    assert seen(BRANCHES, [(0, "a", 1), (1, "b", 2), (2, "c", 0)], mode=mode) == (want, 0)
+    assert detect_until(BRANCHES, [(0, "a", 1), (1, "b", 2), (2, "c", 0)], mode=mode) == (want, 0)
 
 
 @pytest.mark.parametrize("resume", [False, True])
 def test_within_counts_to_the_last_event_and_not_to_the_deadline(resume):
     events = [(0, "a", 0), (1, "a", 0), (5, "b", 0), (50, "x", 0)]
     text = LETTERS + "((a ; b) within 10 s) ; not c for 100 s"
-    assert seen(text, events, mode="any", until=200, resume=resume) == ([(0, 2), (1, 2)], 0)
+    assert detect_until(text, events, mode="any", until=200, resume=resume) == ([(0, 2), (1, 2)], 0)
 
 
 def test_a_limit_holds_at_a_deadline_too():
     text = LETTERS + "(a ; b @ t(b) - t(a) < 100 s) ; not c for 5 s"
-    found, cut = seen(text, [(0, "a", 0), (1, "a", 0), (2, "a", 0), (3, "b", 0)], mode="any", limit=1)
-    assert (len(found), cut) == (1, 1)
+    events, cut = detect_until(text, [(0, "a", 0), (1, "a", 0), (2, "a", 0), (3, "b", 0)], mode="any", limit=1)
+    assert (len(events), cut) == (1, 1)
 
 
 def test_a_deadline_beyond_the_calendar_is_the_last_moment_there_is():
@@ -59,7 +59,7 @@ def test_a_deadline_beyond_the_calendar_is_the_last_moment_there_is():
     assert detector.next_deadline().year == 9999
 
 
-@pytest.mark.parametrize("given", [{"limit": "x", "mode": "any"}, {"limit": 1.5, "mode": "any"}])
-def test_a_limit_is_a_whole_number(given):
+@pytest.mark.parametrize("limit", [{"limit": "x", "mode": "any"}, {"limit": 1.5, "mode": "any"}])
+def test_a_limit_is_a_whole_number(limit):
     with pytest.raises(td.PatternError, match="a limit is a whole number"):
-        td.Detector().add("p", LETTERS.rpartition("c =")[0] + "a ; b", **given)
+        td.Detector().add("p", LETTERS.rpartition("c =")[0] + "a ; b", **limit)

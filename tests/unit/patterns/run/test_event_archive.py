@@ -27,16 +27,16 @@ def test_events_are_called_as_they_came(batches, data):
         archive, first = archive.add(first, batch_of(first, size, arrow=arrow)), first + size
     assert len(archive) == first
     for _ in range(2):
-        known = sorted({number for chunk, _ in archive.chunks for number in chunk.tolist()})
-        asked = data.draw(st.lists(st.sampled_from(known), max_size=6)) if known else []
-        told = archive.take(np.array(asked, np.int64)).to_lists()
-        assert told.ids == [f"e{number}" for number in asked]
-        assert not asked or told.fields == [{"n": number} for number in asked]
+        numbers = sorted({number for chunk, _ in archive.chunks for number in chunk.tolist()})
+        asked = data.draw(st.lists(st.sampled_from(numbers), max_size=6)) if numbers else []
+        rows = archive.take(np.array(asked, np.int64)).to_lists()
+        assert rows.ids == [f"e{number}" for number in asked]
+        assert not asked or rows.fields == [{"n": number} for number in asked]
         archive = archive.keep(np.unique(np.array(asked, np.int64)))
         assert len(archive) == len(set(asked))
 
 
 def test_ids_of_several_kinds_are_joined_as_lists():
-    told = concat_records([EventRecords(pa.array([1])), EventRecords(pa.array(["x"])), EventRecords([None])])
-    assert told.ids == [1, "x", None]
+    records = concat_records([EventRecords(pa.array([1])), EventRecords(pa.array(["x"])), EventRecords([None])])
+    assert records.ids == [1, "x", None]
     assert isinstance(concat_records([EventRecords(pa.array([1])), EventRecords(pa.array([2]))]).ids, pa.Array)

@@ -72,24 +72,24 @@ COLUMNS = [
 @pytest.mark.parametrize("times", COLUMNS, ids=lambda column: str(column.type))
 def test_columns_of_times_are_read_alike(times):
     table = pa.table({"id": [7, 8, 9], "time": times, "kind": ["a", "z", "b"], "n": [2, 2, 2]})
-    [one] = detector_of().detect_many(table)
-    assert (one.events, one.at) == ((7, 9), to_datetime(3_000_000))
+    [detection] = detector_of().detect_many(table)
+    assert (detection.events, detection.at) == ((7, 9), to_datetime(3_000_000))
     [row] = detector_of().detect_many(table.to_pylist())
-    assert row == one
+    assert row == detection
 
 
 @pytest.mark.parametrize("kind", [pa.date32(), pa.date64()])
 def test_columns_of_dates_are_read_as_their_first_moments(kind):
     times = pa.array([date(2020, 1, 1), date(2020, 1, 2)], kind)
-    [one] = detector_of().detect_many(pa.table({"id": [1, 2], "time": times, "kind": ["a", "b"], "n": [2, 2]}))
-    assert one.at == NOON - timedelta(hours=12)
+    [detection] = detector_of().detect_many(pa.table({"id": [1, 2], "time": times, "kind": ["a", "b"], "n": [2, 2]}))
+    assert detection.at == NOON - timedelta(hours=12)
 
 
 @pytest.mark.parametrize("seconds", [10**12, 2**62, -(10**12)])
 def test_numbers_that_are_no_seconds_are_no_times(seconds):
     table = pa.table({"id": [1, 2], "time": [seconds, seconds], "kind": ["a", "b"], "n": [2, 2]})
     for form in (table, table.to_pylist()):
-        assert [one.events for one in detector_of().detect_many(form)] == [(1, 2)], "in the order they came"
+        assert [detection.events for detection in detector_of().detect_many(form)] == [(1, 2)], "in the order they came"
         assert not len(detector_of(AB + " within 1 s").detect_many(form))
 
 
@@ -148,7 +148,7 @@ def test_kept_fields_are_the_same_by_columns_and_by_rows(keep):
     time = pa.array([0, 1], pa.timestamp("s", "UTC"))
     table = pa.table({"id": [0, 1], "time": time, "kind": ["a", "b"], "n": [2, 2], "who": who})
     by_columns, by_rows = (detector_of(keep=keep).detect_many(form) for form in (table, table.to_pylist()))
-    assert [one.fields for one in by_columns] == [one.fields for one in by_rows]
+    assert [by_column.fields for by_column in by_columns] == [by_row.fields for by_row in by_rows]
     [first] = by_rows
     assert [set(row) for row in first.fields] == [set(keep)] * 2
     assert by_columns.to_arrow()["fields"].to_pylist() == by_rows.to_arrow()["fields"].to_pylist()
@@ -177,8 +177,8 @@ def test_events_batches_and_tables_are_all_taken():
         td.Event(id="x", time=NOON, values={"kind": "a", "n": 2}),
         td.Event(id="y", time=NOON, values={"kind": "b"}),
     ]
-    assert [one.events for one in detector_of().detect_many(rows)] == [("x", "y")]
+    assert [detection.events for detection in detector_of().detect_many(rows)] == [("x", "y")]
     batch = pa.record_batch({"id": ["x", "y"], "time": [0, 0], "kind": ["a", "b"], "n": [2, 2]})
     for form in (batch, td.EventBatch.of(batch), td.EventBatch.of(rows)):
-        assert [one.events for one in detector_of().detect_many(form)] == [("x", "y")]
+        assert [detection.events for detection in detector_of().detect_many(form)] == [("x", "y")]
     assert len(detector_of().detect_many(batch.slice(0, 0))) == 0

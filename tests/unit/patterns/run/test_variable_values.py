@@ -15,21 +15,23 @@ from tidings.patterns.run.variable_values import ABSENT, ValueNumbers
 VALUES = [0, 1, 2, 1.0, 0.0, 2.5, True, False, "1", "true", "", None, Decimal(1), float("nan")]
 
 
-def alike(one, two):
+def alike(first, second):
     """Tell whether two values are one, by the law."""
-    absent = [value is None or value != value for value in (one, two)]  # noqa: PLR0124 - not a number
+    absent = [value is None or value != value for value in (first, second)]  # noqa: PLR0124 - not a number
     if any(absent):
         return False
-    return isinstance(one, bool) == isinstance(two, bool) and one == two
+    return isinstance(first, bool) == isinstance(second, bool) and first == second
 
 
 @given(st.lists(st.sampled_from(VALUES), max_size=8))
 def test_equal_values_have_one_number_and_others_another(values):
     names = ValueNumbers()
     numbers = [names.number(value) for value in values]
-    for one, first in zip(values, numbers, strict=True):
-        assert first == ABSENT or names.values[first] == one
-        assert all((first == second != ABSENT) == alike(one, two) for two, second in zip(values, numbers, strict=True))
+    for value, first in zip(values, numbers, strict=True):
+        assert first == ABSENT or names.values[first] == value
+        assert all(
+            (first == second != ABSENT) == alike(value, two) for two, second in zip(values, numbers, strict=True)
+        )
 
 
 COLUMNS = [
@@ -90,8 +92,8 @@ def test_numbers_beyond_64_bits_stay_apart():
 
 def test_tuples_are_absent_where_a_part_is():
     names = ValueNumbers(["x", "y"])
-    found = names.number_tuples([np.array([0, 1, 0, -1, 0]), np.array([1, 1, 1, 0, -1])])
-    assert found.tolist() == [2, 3, 2, ABSENT, ABSENT]
+    numbers = names.number_tuples([np.array([0, 1, 0, -1, 0]), np.array([1, 1, 1, 0, -1])])
+    assert numbers.tolist() == [2, 3, 2, ABSENT, ABSENT]
     assert names.values[2:] == [("x", "y"), ("y", "y")]
     assert names.number_tuples([np.empty(0, np.int64)] * 2).tolist() == []
 

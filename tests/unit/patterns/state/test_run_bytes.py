@@ -31,10 +31,10 @@ def detector_of(text=KEYED, **options):
 def test_ids_of_all_kinds_come_back(id_):
     detector = detector_of(keep=["note"])
     detector.on_event({"id": id_, "time": 0, "kind": "a", "k": 1, "note": id_})
-    [one] = td.Detector.resume(detector.snapshot()).on_event({"id": 9, "time": 1, "kind": "b", "k": 1})
-    assert one.events == (id_, 9)
-    assert type(one.events[0]) is type(id_)
-    assert one.fields == ({"note": id_}, {"note": None})
+    [detection] = td.Detector.resume(detector.snapshot()).on_event({"id": 9, "time": 1, "kind": "b", "k": 1})
+    assert detection.events == (id_, 9)
+    assert type(detection.events[0]) is type(id_)
+    assert detection.fields == ({"note": id_}, {"note": None})
 
 
 KEYS = [0, 2**70, "text", 1.5, True, Decimal("1.50"), NOW, NOW.replace(tzinfo=UTC), date(2020, 1, 1)]
@@ -44,9 +44,9 @@ KEYS = [0, 2**70, "text", 1.5, True, Decimal("1.50"), NOW, NOW.replace(tzinfo=UT
 def test_keys_of_all_kinds_come_back(key):
     detector = detector_of()
     detector.on_event({"id": 0, "time": 0, "kind": "a", "k": key})
-    [one] = td.Detector.resume(detector.snapshot()).on_event({"id": 1, "time": 1, "kind": "b", "k": key})
-    assert one.bindings == {"x": key}
-    assert type(one.bindings["x"]) is type(key)
+    [detection] = td.Detector.resume(detector.snapshot()).on_event({"id": 1, "time": 1, "kind": "b", "k": key})
+    assert detection.bindings == {"x": key}
+    assert type(detection.bindings["x"]) is type(key)
 
 
 plain = st.recursive(
@@ -107,8 +107,8 @@ def test_a_state_goes_on_among_other_patterns():
     first.detect_many([{"id": 0, "time": 0, "kind": "a", "k": 1}, {"id": 1, "time": 0, "kind": "c"}])
     forked = second.fork()
     run_from_bytes(forked.run, run_to_bytes(first.run))
-    found = forked.detect_many([{"id": 2 + n, "time": 1, "kind": kind, "k": 1} for n, kind in enumerate("bde")])
-    assert [(one.pattern, one.events) for one in found] == [("one", (0, 2))]
+    detections = forked.detect_many([{"id": 2 + n, "time": 1, "kind": kind, "k": 1} for n, kind in enumerate("bde")])
+    assert [(detection.pattern, detection.events) for detection in detections] == [("one", (0, 2))]
 
 
 def test_settings_and_surroundings_come_back():
@@ -119,8 +119,8 @@ def test_settings_and_surroundings_come_back():
     other = td.Detector.resume(detector.snapshot())
     for name in ("time", "event_id", "keep", "lateness", "partials"):
         assert getattr(other, name) == getattr(detector, name)
-    assert [(one.name, one.mode, one.limit) for one in other.patterns] == [
-        (one.name, one.mode, one.limit) for one in detector.patterns
+    assert [(pattern.name, pattern.mode, pattern.limit) for pattern in other.patterns] == [
+        (pattern.name, pattern.mode, pattern.limit) for pattern in detector.patterns
     ]
     assert other.vocabulary.schema == schema
     assert other.snapshot() == detector.snapshot()
@@ -133,8 +133,8 @@ def test_a_state_from_before_times_parted_patterns_goes_on():
         detector.on_event({"id": 0, "time": 0, "kind": "a", "k": 1})
         header, arrays = unpack_state(detector.snapshot())
         header["runs"] = [[ways, head] for ways, head, _ in header["runs"]]
-        [one] = td.Detector.resume(pack_state(header, arrays)).on_event({"id": 1, "time": 1, "kind": "b", "k": 1})
-        assert one.events == (0, 1)
+        [detection] = td.Detector.resume(pack_state(header, arrays)).on_event({"id": 1, "time": 1, "kind": "b", "k": 1})
+        assert detection.events == (0, 1)
 
 
 def test_a_state_holds_patterns_that_ask_for_times_beside_those_that_do_not():
@@ -142,7 +142,11 @@ def test_a_state_holds_patterns_that_ask_for_times_beside_those_that_do_not():
     detector.add("timed", KEYED + " within 5 s", mode="next")
     detector.detect_many([{"id": 0, "time": 0, "kind": "a", "k": 1}, {"id": 1, "kind": "a", "k": 1}])
     got = td.Detector.resume(detector.snapshot()).on_event({"id": 2, "time": 1, "kind": "b", "k": 1})
-    assert sorted((one.pattern, one.events) for one in got) == [("p", (0, 2)), ("p", (1, 2)), ("timed", (0, 2))]
+    assert sorted((detection.pattern, detection.events) for detection in got) == [
+        ("p", (0, 2)),
+        ("p", (1, 2)),
+        ("timed", (0, 2)),
+    ]
 
 
 @pytest.mark.parametrize("modes", [("restart", "next"), ("next", "restart"), ("next", "any"), ("any", "restart")])
