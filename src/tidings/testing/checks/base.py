@@ -72,14 +72,12 @@ FULL = CheckVocabulary(
 
 NUMBERS = CheckVocabulary(
     searches={
-        "cheap": "price < 9000",
+        **FULL.searches,
         "ford": "brand = 7 and price in [2000 .. 9000)",
         "either": "brand = 7 or price < 9000 or year >= 2015",
         "set": "brand in (7, 8) and year >= 2010",
         "tagged": "marks = 1 and brand <= 9",
         "near": "east in (13 .. 14.5]",
-        "everything": "true",
-        "nothing": "false",
     },
     ford="brand = 7",
     kia="brand = 9",
