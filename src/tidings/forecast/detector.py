@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tidings.forecast.model import Model
     from tidings.model import EventLike, Schema
     from tidings.patterns.compile.graph import CompiledPattern
+    from tidings.patterns.run.event_reader import Events
     from tidings.patterns.run.mismatch_counts import PatternMismatch
 
 
@@ -218,7 +219,7 @@ class Detector:
         return list(self.detect_many([event]))
 
     @with_lock
-    def detect_many(self, events: Any, *, on_error: Literal["raise", "collect"] = "raise") -> Detections:
+    def detect_many(self, events: Events, *, on_error: Literal["raise", "collect"] = "raise") -> Detections:
         """Take a list of events, an Arrow table or a `td.EventBatch`, and return what they complete.
 
         A bad event raises `BadEvent` before any event is taken; with `on_error="collect"` it goes to `.dead_letters`.
@@ -327,8 +328,8 @@ class Detector:
         that have not. Of any other pattern: exactly one.
         """
         self[name]  # raises where there is none
-        asked = None if horizon is None else Horizon.of(horizon)
-        return self.prepare_forecasting().forecast(name, asked)
+        parsed_horizon = None if horizon is None else Horizon.of(horizon)
+        return self.prepare_forecasting().forecast(name, parsed_horizon)
 
     @with_lock
     def prepare_forecasting(self) -> ForecastObserver:

@@ -144,7 +144,7 @@ class Model:
             raise TidingsError(msg)
         timed = self.settings.half_life is not None and self.settings.half_life.timed
         latest = max(self.now[1], other.now[1])
-        mine_now, theirs_now = (of.fade(latest) if timed else of for of in (self, other))
+        mine_now, theirs_now = (model.fade(latest) if timed else model for model in (self, other))
         patterns = theirs_now.patterns | mine_now.patterns
         for key in mine_now.patterns.keys() & theirs_now.patterns.keys():
             first, second = mine_now.patterns[key], theirs_now.patterns[key]
@@ -160,10 +160,10 @@ class Model:
 
     def using(self, *, estimator: str | None = None, smoothing: float | None = None) -> Model:
         """Return the same counts with another estimator or smoothing."""
-        made = self.with_counts(patterns=dict(self.patterns), traffic=self.traffic)
+        model = self.with_counts(patterns=dict(self.patterns), traffic=self.traffic)
         smoothing = self.settings.smoothing if smoothing is None else smoothing
-        made.settings = replace(self.settings, smoothing=smoothing, estimator=estimator or self.settings.estimator)
-        return made
+        model.settings = replace(self.settings, smoothing=smoothing, estimator=estimator or self.settings.estimator)
+        return model
 
     def fade(self, now: int) -> Model:
         """Return the model with its counts as much weaker as its half-life makes them until a time."""
@@ -176,10 +176,10 @@ class Model:
         self, *, patterns: dict[str, CountedPattern], traffic: Traffic, now: tuple[int, int] | None = None
     ) -> Model:
         """Return a model of the same settings with other counts."""
-        made = Model()
-        made.settings, made.patterns, made.traffic = self.settings, patterns, traffic
-        made.now = self.now if now is None else now
-        return made
+        model = Model()
+        model.settings, model.patterns, model.traffic = self.settings, patterns, traffic
+        model.now = self.now if now is None else now
+        return model
 
     # Files -------------------------------------------------------------------------------------
 
@@ -238,9 +238,9 @@ def compute_label_prior(counted_pattern: CountedPattern, traffic: Traffic, smoot
     shares: dict[str, float] = {}
     for name in pattern.list_filters():
         names = make_filter_key(pattern, name)
-        counted, asked = traffic.filters.get(names), traffic.asked.get(names, traffic.seen)
-        if counted is not None and asked > 0:
-            shares[name] = min(1.0, (counted + smoothing) / (asked + 2 * smoothing))
+        counted, judged = traffic.filters.get(names), traffic.asked.get(names, traffic.seen)
+        if counted is not None and judged > 0:
+            shares[name] = min(1.0, (counted + smoothing) / (judged + 2 * smoothing))
     if course.tracker is not None:
         guess = 1 / (len(pattern.list_filters()) + 1)
         return course.tracker.guess_prior({name: shares.get(name, guess) for name in pattern.list_filters()})

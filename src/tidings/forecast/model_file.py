@@ -18,7 +18,7 @@ from tidings.forecast.learning.counts import CODES, EDGES, CountedPattern, Count
 from tidings.forecast.learning.group_counter import HalfLife
 from tidings.lang import parse_pattern, render_pattern
 from tidings.model.patterns import Mode
-from tidings.patterns.state.graph_bytes import pack_state, unpack_state
+from tidings.patterns.state.graph_bytes import Arrays, Header, State, pack_state, unpack_state
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ class StoredModel(NamedTuple):
 
 def write_model(model: Model) -> bytes:
     """Return a model as bytes."""
-    arrays: dict[str, Any] = {}
+    arrays: Arrays = {}
     patterns = [_write_pattern(number, counted, arrays) for number, counted in enumerate(model.patterns.values())]
     settings = model.settings
     header = {
@@ -60,14 +60,14 @@ def write_model(model: Model) -> bytes:
     return MAGIC + str(VERSION).encode() + b"\n" + crc32(rest).to_bytes(4, "little") + rest
 
 
-def _write_pattern(number: int, counted: CountedPattern, arrays: dict[str, Any]) -> dict[str, Any]:
+def _write_pattern(number: int, counted: CountedPattern, arrays: Arrays) -> Header:
     course, counts = counted.course, counted.counts
     for name, array in (("moves", counts.moves), ("waits", counts.waits), ("later", counts.later)):
         flat = array.ravel()
         arrays[f"{number}.{name}.at"] = places = np.flatnonzero(flat).astype(np.int32)
         arrays[f"{number}.{name}"] = flat[places]
-    for span, of in counts.spans.items():
-        arrays[f"{number}.span.{span}"] = of
+    for span, span_counts in counts.spans.items():
+        arrays[f"{number}.span.{span}"] = span_counts
     if course.tracker is None:
         arrays |= {f"{number}.table": course.table, f"{number}.hits": course.hits, f"{number}.groups": course.groups}
         arrays[f"{number}.idle"] = course.idle
@@ -102,7 +102,7 @@ def read_model(data: bytes) -> StoredModel:
         raise StateError(msg) from problem
 
 
-def _open_file(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+def _open_file(data: bytes) -> State:
     head = bytes(data[:64]).partition(b"\n")[0]
     if not head.startswith(MAGIC):
         msg = "this is not a model; td.Model.save writes one"
@@ -127,7 +127,7 @@ def _open_file(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     return unpack_state(body)
 
 
-def _read_pattern(number: int, description: dict[str, Any], arrays: dict[str, Any], context: int) -> CountedPattern:
+def _read_pattern(number: int, description: Header, arrays: Arrays, context: int) -> CountedPattern:
     pattern, mode = parse_pattern(description["pattern"], notation="json"), Mode(description["mode"])
     rows, labels, cells, later = description["shape"]
     if description["tracked"]:
@@ -147,7 +147,7 @@ def _read_pattern(number: int, description: dict[str, Any], arrays: dict[str, An
     return CountedPattern(description["name"], pattern, mode, course, counts)
 
 
-def _read_exact_course(number: int, description: dict[str, Any], arrays: dict[str, Any]) -> Course:
+def _read_exact_course(number: int, description: Header, arrays: Arrays) -> Course:
     table = arrays[f"{number}.table"]
     return Course(
         approximate=False,
@@ -163,7 +163,7 @@ def _read_exact_course(number: int, description: dict[str, Any], arrays: dict[st
     )
 
 
-def _fill_array(arrays: dict[str, Any], name: str, shape: tuple[int, int]) -> FloatArray:
+def _fill_array(arrays: Arrays, name: str, shape: tuple[int, int]) -> FloatArray:
     flat = np.zeros(shape[0] * shape[1])
     flat[arrays[f"{name}.at"]] = arrays[name]
     return flat.reshape(shape)
@@ -171,11 +171,11 @@ def _fill_array(arrays: dict[str, Any], name: str, shape: tuple[int, int]) -> Fl
 
 def save_bytes(data: bytes, path: Path) -> None:
     """Write a file beside the old one, then put it in its place."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_bytes(data)
-        beside.replace(path)
+        temporary.write_bytes(data)
+        temporary.replace(path)
     except OSError as problem:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         msg = f"{path}: cannot be written: {problem.strerror}"
         raise FileError(msg) from problem

@@ -61,18 +61,18 @@ def _compute_chances(
 ) -> tuple[list[str], FloatArray]:
     """Return p by state, of an average key; each cell of a state has the weight of its visits."""
     parted = is_keyed(counted.pattern)
-    asked = [Horizon(n, "own" if parted else "events") for n in AHEAD] if horizon is None else [Horizon.of(horizon)]
+    horizons = [Horizon(n, "own" if parted else "events") for n in AHEAD] if horizon is None else [Horizon.of(horizon)]
     average = locate_on_grids(np.full((3, 1), np.nan), pace=model.traffic.estimate_pace(find_ways(counted.pattern)))[
         :, 0
     ]
     silence = bin_gaps(np.full((3, 1), np.nan))[:, 0]
     weight = counted.counts.waits.sum(axis=1) + 1e-9
     columns = []
-    for ahead in asked:
+    for ahead in horizons:
         table = build_table(estimates, ahead, keyed=parted, traffic=model.traffic)
         p = np.array([table.look_up(cell, average, silence) for cell in range(counted.course.cells)])
         columns.append(_sum_by_state(p * weight, counted) / np.maximum(_sum_by_state(weight, counted), 1e-300))
-    return [f"p({ahead})" for ahead in asked], np.array(columns)
+    return [f"p({ahead})" for ahead in horizons], np.array(columns)
 
 
 def _describe_moves(counted: CountedPattern, estimates: Estimates) -> list[str]:

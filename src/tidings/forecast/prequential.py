@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tidings.forecast.forecasts import ForecastBatch
     from tidings.patterns.compile.graph import CompiledPattern
     from tidings.patterns.detections import ReportBatch
-    from tidings.patterns.run.event_reader import EncodedEvents
+    from tidings.patterns.run.event_reader import EncodedEvents, Events
 
 BASE = "base rate"
 """The forecast that says the same at every event: the share of all that was known by then."""
@@ -61,13 +61,14 @@ class Trial:
 
     def warnings(self, name: str, threshold: float = 0.5) -> Warnings:
         """Return how matches were announced: leads are in the key's own events, from the first alarm of each match."""
-        on = np.clip(self.p[name], 0, 1) > threshold
+        alarm = np.clip(self.p[name], 0, 1) > threshold
         order = np.lexsort((self.event, self.key))
-        on, y, decided, ahead, key = on[order], self.y[order], self.decided[order], self.ahead[order], self.key[order]
+        alarm, key = alarm[order], self.key[order]
+        y, decided, ahead = self.y[order], self.decided[order], self.ahead[order]
         first = np.append(True, key[1:] != key[:-1])
-        rising = on & (first | ~np.append(False, on[:-1]))
+        rising = alarm & (first | ~np.append(False, alarm[:-1]))
         # The events of one key before one match are told apart by where that match lies.
-        warned = np.flatnonzero(on & y)
+        warned = np.flatnonzero(alarm & y)
         matches = np.column_stack([key, np.arange(len(key)) + ahead])[warned]
         leads = ahead[warned[np.unique(matches, axis=0, return_index=True)[1]]].tolist()
         leads += [None] * max(0, self.matches - len(leads))
@@ -78,7 +79,7 @@ class Trial:
 
 def prequential(
     detector: Detector,
-    events: Any,
+    events: Events,
     *,
     horizon: Any,
     estimators: Sequence[str] = ("both", "printed"),
@@ -127,7 +128,7 @@ class _Recorder(Observer):
         self.reports += reports
 
 
-def _forecast_all(detector: Detector, events: Any, forecasting: ForecastObserver, horizon: Horizon) -> _Recorder:
+def _forecast_all(detector: Detector, events: Events, forecasting: ForecastObserver, horizon: Horizon) -> _Recorder:
     """Let an observer forecast every pattern at every event of its streams, and return what happened.
 
     The patterns are compiled anew: what is counted of them does not count in the detector.
@@ -177,8 +178,8 @@ def _judge_forecasts(
         matched = np.unique(reports[reports[:, 0] == key[mine[0]], 1])
         following = np.append(matched, -1)[np.searchsorted(matched, at, side="right")]
         own = np.searchsorted(at, following) - np.arange(len(at))
-        some = following >= 0
-        ahead[mine[some]] = own[some]
+        is_followed = following >= 0
+        ahead[mine[is_followed]] = own[is_followed]
         match horizon.unit:
             case "events":
                 waited, is_decided = following - at, at + horizon.amount <= last
@@ -187,7 +188,7 @@ def _judge_forecasts(
             case "time":
                 waited = times[np.maximum(following, 0)] - times[at]
                 is_decided = times[at] + horizon.amount <= times[last]
-        y[mine], decided[mine] = some & (waited <= horizon.amount), is_decided
+        y[mine], decided[mine] = is_followed & (waited <= horizon.amount), is_decided
     return Trial(name, horizon, event, key, y, decided, ahead, matches=len(np.unique(reports[:, :2], axis=0)))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.algebra import evaluate
 from tidings.algebra.law.coerce import coerce
@@ -20,6 +20,10 @@ from tidings.model import Event, EventLike, Schema, get_values
 
 if TYPE_CHECKING:
     from tidings.model.patterns import Pattern
+    from tidings.model.values import EventValue
+
+BoundValue: TypeAlias = "str | bool | int | float | Decimal | datetime"
+"""A value that a variable takes."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -33,7 +37,7 @@ class SeenEvent:
 
     time: int
     names: frozenset[str]
-    values: Mapping[str, Any]
+    values: Mapping[str, BoundValue]
     timed: bool = True  # or else `time` is that of the latest event before it
 
 
@@ -71,7 +75,7 @@ def _read_time(event: EventLike, name: str) -> int | None:
     return ((parse_now(value) or _EPOCH) - _EPOCH) // timedelta(microseconds=1)
 
 
-def _read_values(pattern: Pattern, fields: Mapping[str, Any], schema: Schema | None) -> dict[str, Any]:
+def _read_values(pattern: Pattern, fields: Mapping[str, EventValue], schema: Schema | None) -> dict[str, BoundValue]:
     """Return the values of the attributes that variables take; a dotted name reaches into records."""
     attributes = {attribute for named in pattern.filters for attribute, _ in named.variables}
     all_values = {attribute: _find_values(fields, attribute) for attribute in attributes}
@@ -80,13 +84,13 @@ def _read_values(pattern: Pattern, fields: Mapping[str, Any], schema: Schema | N
     return {attribute: value for attribute, value in readings.items() if value is not None}
 
 
-def _find_values(fields: Mapping[str, Any], attribute: str) -> list[Any]:
+def _find_values(fields: Mapping[str, EventValue], attribute: str) -> list[EventValue]:
     """Return the values of an attribute; null and an empty record are none."""
     values = [value for leaf in iterate_leaves(fields, tuple(attribute.split("."))) for value in flatten(leaf)]
     return [value for value in values if not is_missing(value) and value != {}]
 
 
-def _read_declared(attribute: str, value: Any, schema: Schema | None) -> Any:
+def _read_declared(attribute: str, value: EventValue, schema: Schema | None) -> BoundValue | None:
     """Return a value read as the schema declares it; `None` for a value that no variable can take."""
     kind = None if schema is None or attribute not in schema else schema[attribute].kind
     value = value if kind is None else coerce(value, kind)

@@ -26,8 +26,8 @@ def draw_automaton(automaton: PatternAutomaton, title: str = "automaton") -> Pic
     arrows = []
     for place, row in enumerate(automaton.table.tolist()):
         for target in dict.fromkeys(row):
-            led = [number for number, to in enumerate(row) if to == target]
-            label = "*" if 0 in led else automaton.minterms.describe(led)
+            minterms = [number for number, to in enumerate(row) if to == target]
+            label = "*" if 0 in minterms else automaton.minterms.describe(minterms)
             arrows.append(Arrow(f"N{place}", f"N{target}", label))
     return Picture(f"{title} ({automaton.mode})", tuple(states), tuple(arrows))
 

@@ -7,7 +7,7 @@ and renumbers them with the run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.run import Run
+    from tidings.patterns.state.graph_bytes import Arrays, Header, State
 
 NO_KEYS: IntArray = np.empty(0, np.int64)
 """The keys of who stores none."""
@@ -45,9 +46,9 @@ class Observer:
     def renumber_keys(self, kept: IntArray) -> None:
         """Replace each number by its position in `kept`, which has all numbers that are in use."""
 
-    def dump(self, kept: IntArray) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ARG002 - stateless
+    def dump(self, kept: IntArray) -> State:  # noqa: ARG002 - stateless
         """Return the observer's state as a header (JSON) and arrays; keys are positions in `kept`."""
         return {}, {}
 
-    def load(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    def load(self, header: Header, arrays: Arrays) -> None:
         """Continue from such a state; header and arrays have the state of the run and of other observers too."""

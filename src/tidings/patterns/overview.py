@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings.model.patterns import Mode
 from tidings.patterns.compile.pattern_automaton import PatternAutomaton, determinise
@@ -37,7 +37,7 @@ class Summary:
     automaton: int | None
     reason: str | None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values."""
         counts = {"steps": self.steps, "key": list(self.key), "states": self.states, "shared": self.shared}
         return {"pattern": self.name, "mode": str(self.mode), **counts, "automaton": self.automaton, "why": self.reason}

@@ -124,9 +124,9 @@ class Tracker:
         pattern was reported for the key: at this event, or (absence) at a deadline since the event before.
         """
         out = np.empty(len(masks), np.int32)
-        whole = [np.ascontiguousarray(numbers, np.int64) for numbers in (rows, starts, masks, times)]
+        contiguous = [np.ascontiguousarray(numbers, np.int64) for numbers in (rows, starts, masks, times)]
         tables = (self.nodes, self.order, self.edges, self.lists, self.minterms, self.settings)
-        tracking.walk(tables, states, *whole, np.ascontiguousarray(hits, np.bool_), out)
+        tracking.walk(tables, states, *contiguous, np.ascontiguousarray(hits, np.bool_), out)
         return out
 
     def find_cell(self, state: IntArray, now: int) -> int:
@@ -163,8 +163,8 @@ class Tracker:
         if not place.span:
             return [*moves, (stays, rest)]
         # Nothing is known of time here: say that every other event finds the wait a quarter further.
-        on = stays + 1 if age + 1 < place.bins else match
-        return [*moves, (stays, rest / 2), (on, rest / 2)]
+        next_bin = stays + 1 if age + 1 < place.bins else match
+        return [*moves, (stays, rest / 2), (next_bin, rest / 2)]
 
 
 def infer_single_values(pattern: Pattern, ontology: Ontology | None = None) -> Schema | None:

@@ -100,15 +100,15 @@ class StreamEntries:
 
 def build_entries(events: EncodedEvents, kinds: IntArray, parting: Partitioning, names: ValueNumbers) -> StreamEntries:
     """Return the entries of some events: of one stream where there are no keys; where times count, of timed ones."""
-    (ways, timed), none = parting, np.empty(0, np.int64)
+    (ways, timed), no_mask = parting, np.empty(0, np.int64)
     seen = np.full(len(events), True) if not timed or events.timed is None else events.timed
     if ways == ((),):
         event = np.flatnonzero(seen)
-        return StreamEntries(event, kinds[event], none, np.array([0, len(event)]), np.zeros(1, np.int64))
+        return StreamEntries(event, kinds[event], no_mask, np.array([0, len(event)]), np.zeros(1, np.int64))
     keys_by_way = [np.where(seen, compute_keys(way, events, names), -1) for way in ways]
     if len(ways) == 1:
         event = np.flatnonzero(keys_by_way[0] >= 0)
-        return group_by_key(event, keys_by_way[0][event], kinds[event], none)
+        return group_by_key(event, keys_by_way[0][event], kinds[event], no_mask)
     event = np.concatenate([np.flatnonzero(keys >= 0) for keys in keys_by_way])
     key = np.concatenate([keys[keys >= 0] for keys in keys_by_way])
     pairs = np.unique(np.column_stack([event, key]), axis=0)
@@ -143,9 +143,9 @@ def find_following(
         moments, wanted = np.searchsorted(ranks, moments), np.searchsorted(ranks, wanted)
         first, last = np.int64(0), np.int64(len(ranks))
     span = last - first + 1
-    codes, asked = keys * span + (moments - first), wanted_keys * span + (wanted - first)
-    at = np.minimum(np.searchsorted(codes, asked, side="right" if strictly else "left"), len(keys) - 1)
-    is_after = codes[at] > asked if strictly else codes[at] >= asked
+    codes, wanted_codes = keys * span + (moments - first), wanted_keys * span + (wanted - first)
+    at = np.minimum(np.searchsorted(codes, wanted_codes, side="right" if strictly else "left"), len(keys) - 1)
+    is_after = codes[at] > wanted_codes if strictly else codes[at] >= wanted_codes
     return np.where(is_after & (keys[at] == wanted_keys), at, -1)
 
 
@@ -184,9 +184,9 @@ class KeyGaps:
 
     def select(self, rows: IntArray) -> KeyGaps:
         """Return those of some keys, numbered by their places."""
-        made = KeyGaps(keyed=self.is_keyed)
-        made.last, made.mean, made.count = self.last[:, rows], self.mean[:, rows], self.count[rows]
-        return made
+        selected = KeyGaps(keyed=self.is_keyed)
+        selected.last, selected.mean, selected.count = self.last[:, rows], self.mean[:, rows], self.count[rows]
+        return selected
 
     def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key by its position in `kept`."""

@@ -206,8 +206,8 @@ def _name_cells(places: list[TrackedPlace], groups: list[int], ages: dict[int, i
     cells = []
     for group, bins in ages.items():
         counts[names[group]] += 1
-        again = f" ({counts[names[group]]})" if counts[names[group]] > 1 else ""
-        cells += [f"{names[group]}{again}" + (f" age {age + 1}/{bins}" if bins > 1 else "") for age in range(bins)]
+        suffix = f" ({counts[names[group]]})" if counts[names[group]] > 1 else ""
+        cells += [f"{names[group]}{suffix}" + (f" age {age + 1}/{bins}" if bins > 1 else "") for age in range(bins)]
     return tuple(cells)
 
 

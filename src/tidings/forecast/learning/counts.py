@@ -61,12 +61,12 @@ class Counts:
 
     def copy(self) -> Counts:
         """Return the same in arrays of their own."""
-        spans = {span: of.copy() for span, of in self.spans.items()}
+        spans = {span: span_counts.copy() for span, span_counts in self.spans.items()}
         return Counts(self.moves.copy(), self.waits.copy(), self.later.copy(), spans)
 
     def scale(self, by: float) -> Counts:
         """Return the counts with less weight."""
-        spans = {span: of * by for span, of in self.spans.items()}
+        spans = {span: span_counts * by for span, span_counts in self.spans.items()}
         return Counts(self.moves * by, self.waits * by, self.later * by, spans)
 
     def plus(self, other: Counts) -> Counts:
@@ -75,8 +75,8 @@ class Counts:
             msg = "the models count one pattern in different ways; train both with the same schema and context"
             raise TidingsError(msg)
         spans = dict(self.spans)
-        for span, of in other.spans.items():
-            spans[span] = spans[span] + of if span in spans else of
+        for span, span_counts in other.spans.items():
+            spans[span] = spans[span] + span_counts if span in spans else span_counts
         return Counts(self.moves + other.moves, self.waits + other.waits, self.later + other.later, spans)
 
 
@@ -108,7 +108,8 @@ class Traffic:
 
     def scale(self, by: float) -> Traffic:
         """Return it with less weight."""
-        filters, own, asked = ({name: n * by for name, n in of.items()} for of in (self.filters, self.own, self.asked))
+        sums = self.filters, self.own, self.asked
+        filters, own, asked = ({name: total * by for name, total in by_name.items()} for by_name in sums)
         return Traffic(self.seen * by, filters, self.gaps * by, self.elapsed * by, own, asked)
 
     def plus(self, other: Traffic) -> Traffic:

@@ -139,7 +139,7 @@ class GroupCounter:
         self.pending = replace(pending.take(left), old=np.ones(len(left), np.bool_))
         if self.group.keyed:  # of a key that is not waited with any more, nothing can come of a report
             kept = [(rows[:, 1] >= now[0]) | np.isin(rows[:, 0], self.pending.key) for rows in self.reports]
-            self.reports = [rows[some] for rows, some in zip(self.reports, kept, strict=True)]
+            self.reports = [rows[is_kept] for rows, is_kept in zip(self.reports, kept, strict=True)]
 
     def close_counts(self, kinds: EventKinds) -> list[Counts]:
         """Return the counts including pending entries, whose waits are cut off here; the counter is unchanged."""
@@ -171,7 +171,7 @@ class GroupCounter:
             weights = self.half_life.compute_weights(pending.at, pending.time, self.now)
         if not final:
             new = ~pending.old & ~np.isnan(pending.gap)
-            self.own += [(weights[new] * of).sum() for of in (1.0, pending.gap[new], pending.lapse[new])]
+            self.own += [(weights[new] * measure).sum() for measure in (1.0, pending.gap[new], pending.lapse[new])]
         old = np.add.reduceat(pending.old, entries.starts[:-1], dtype=np.int64) if len(pending) else _NONE
         piece = _CountedPiece(pending, entries, weights, old, done, self.now, self.group.keyed)
         scratch = np.empty(len(pending), np.int32), np.empty(len(pending), np.bool_)
@@ -192,8 +192,8 @@ class GroupCounter:
             count_moves(piece.new_entries, entries.kind, labels, width, state, cells, counts.moves.reshape(-1))
         piece.count(counts, cells, hit, piece.find_next_matches(hit) if piece.keyed or counts.spans else None)
         if not final:
-            some = piece.done > 0
-            state[entries.rows[some]] = cells[entries.starts[:-1][some] + piece.done[some] - 1]
+            is_done = piece.done > 0
+            state[entries.rows[is_done]] = cells[entries.starts[:-1][is_done] + piece.done[is_done] - 1]
 
     def _count_tracked(self, row: int, piece: _CountedPiece, kinds: EventKinds, *, final: bool) -> None:
         member, tracker, entries = self.group.tracked[row], self.group.trackers[row], piece.entries
@@ -203,12 +203,12 @@ class GroupCounter:
         before = np.full(len(entries.rows), member.course.start, np.int64)  # of those that had no entry yet
         # The part that is done moves the states on; the rest is gone through on a copy, and so is all of it at the end.
         cells, front = np.empty(len(entries), np.int32), _mark_front(entries, piece.done)
-        of = states.copy() if final else states
+        walked = states.copy() if final else states
         for part in (np.flatnonzero(front), np.flatnonzero(~front)):
             rows, firsts = np.unique(entries.list_keys()[part], return_index=True)
             starts = np.append(firsts, len(part)).astype(np.int64)
-            cells[part] = tracker.walk(of, rows, starts, masks[part], piece.pending.time[part], hit[part])
-            of = of if final else states.copy()
+            cells[part] = tracker.walk(walked, rows, starts, masks[part], piece.pending.time[part], hit[part])
+            walked = walked if final else states.copy()
         counts = self.counts[len(self.group.exact) + row]
         if not final:
             chain, width = member.course.chain, member.course.table.shape[1]
@@ -294,8 +294,9 @@ class _CountedPiece:
         if self.keyed:
             later = counts.later.reshape(-1)
             count_later(entries, pending.at, self.now[0], following, pending.near, gaps, scale, later)
-        for span, of in counts.spans.items():
-            count_span(entries, pending.time, self.now[1], following, pending.soon, gaps, span, of.reshape(-1))
+        for span, span_counts in counts.spans.items():
+            out = span_counts.reshape(-1)
+            count_span(entries, pending.time, self.now[1], following, pending.soon, gaps, span, out)
 
     def find_next_matches(self, hit: BoolArray) -> _Following:
         """Return the position and time of the match that follows each entry."""
@@ -326,8 +327,8 @@ def _merge_waits(pieces: list[PendingWaits]) -> PendingWaits:
     """Return entries of all pieces, key by key; those of one key in their order."""
     pieces = [piece for piece in pieces if len(piece)] or [NOTHING]
     columns = zip(*(piece.list_columns() for piece in pieces), strict=True)
-    whole = PendingWaits(*map(np.concatenate, columns))
-    return whole.take(np.argsort(whole.key, kind="stable"))
+    merged = PendingWaits(*map(np.concatenate, columns))
+    return merged.take(np.argsort(merged.key, kind="stable"))
 
 
 def _split_segments(pending: PendingWaits) -> StreamEntries:
@@ -353,5 +354,5 @@ def count_traffic(
     gaps = np.diff(times, prepend=times[:1] if last is None else last)
     counted = weights[1:] if last is None else weights
     elapsed = (gaps[1:] if last is None else gaps) * counted
-    asked = dict.fromkeys(filters, float(weights.sum()))
-    return Traffic(float(weights.sum()), filters, float(counted.sum()), float(elapsed.sum()), asked=asked)
+    judged = dict.fromkeys(filters, float(weights.sum()))
+    return Traffic(float(weights.sum()), filters, float(counted.sum()), float(elapsed.sum()), asked=judged)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -66,14 +65,16 @@ class GroupFollower:
         self.due: list[IntArray] = [np.empty(0, np.int64) for _ in group.tracked]
         self.rules = [AlarmRule() for _ in group.members]
         self.tables: list[ProbabilityTable | None] = [None for _ in group.members]
-        self._average: dict[str, Any] = {"pace": (1.0, 1.0)}
+        self._pace, self._part = (1.0, 1.0), 1.0
         self.silences = KeyGaps(keyed=group.keyed)
         self._pack_tables()
         self.widen(0 if group.keyed else 1)
 
-    def arrange(self, rules: list[AlarmRule], tables: list[ProbabilityTable | None], **average: Any) -> None:
-        """Take new tables, and what an average key is like: see `locate_on_grids`."""
-        self.rules, self.tables, self._average = rules, tables, average
+    def arrange(
+        self, rules: list[AlarmRule], tables: list[ProbabilityTable | None], *, pace: tuple[float, float], part: float
+    ) -> None:
+        """Emit by these rules and tables from now on; `pace` and `part` are those of `locate_on_grids`."""
+        self.rules, self.tables, self._pace, self._part = rules, tables, pace, part
         self._pack_tables()
 
     def _pack_tables(self) -> None:
@@ -135,7 +136,7 @@ class GroupFollower:
 
     def _place_keys(self, gaps: FloatArray) -> FloatArray:
         """Return where keys lie on the grids of shares and of spans, by their mean gaps."""
-        return locate_on_grids(gaps, **self._average) if self.group.keyed else gaps
+        return locate_on_grids(gaps, pace=self._pace, part=self._part) if self.group.keyed else gaps
 
     def locate_key(self, key: int | None, now: int) -> tuple[FloatArray, IntArray]:
         """Return where a key lies on the grids of shares and spans, and its bins of gaps; `None` is an average key.
@@ -216,12 +217,12 @@ class GroupFollower:
 
     def fork(self) -> GroupFollower:
         """Return a follower with a copy of this one's state; the tables are shared."""
-        made = copy(self)
-        made.cells, made.last = self.cells.copy(), self.last.copy()
-        made.states = [states.copy() for states in self.states]
-        made.due = [due.copy() for due in self.due]
-        made.silences = self.silences.select(np.arange(len(self.silences.count)))
-        return made
+        fork = copy(self)
+        fork.cells, fork.last = self.cells.copy(), self.last.copy()
+        fork.states = [states.copy() for states in self.states]
+        fork.due = [due.copy() for due in self.due]
+        fork.silences = self.silences.select(np.arange(len(self.silences.count)))
+        return fork
 
     def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key by its position in `kept`, which has all that are in use."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.run import Run
+    from tidings.patterns.state.graph_bytes import Arrays, Header, State
 
 
 class ForecastObserver(Observer):
@@ -73,7 +74,7 @@ class ForecastObserver(Observer):
         assert self.run is not None
         return self.forecaster.list_forecasts(name, horizon, self.run.names, self.run.latest)
 
-    def dump_model(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def dump_model(self) -> State:
         """Return model and plans, which `load_observer` reads."""
         plans = [
             [name, None if plan.horizon is None else str(plan.horizon), plan.threshold, plan.tell, plan.step]
@@ -115,13 +116,13 @@ class ForecastObserver(Observer):
         if self.forecaster is not None:
             self.forecaster.renumber_keys(kept)
 
-    def dump(self, kept: IntArray) -> tuple[dict[str, Any], dict[str, Any]]:
+    def dump(self, kept: IntArray) -> State:
         """Return the forecaster's state; empty where there are no patterns."""
         if self.forecaster is None or self.run is None or not len(self.run.patterns):
             return {}, {}
         return dump_forecaster(self.forecaster, kept, list(self.run.patterns.filters))
 
-    def load(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    def load(self, header: Header, arrays: Arrays) -> None:
         """Continue from such a state, where there is one."""
         if self.forecaster is not None and self.run is not None and "followings" in header:
             load_forecaster(self.forecaster, header, arrays, self.run.patterns.filters)
@@ -138,7 +139,7 @@ def open_observer(model: Any, learn: bool, tuning: ForecastTuning) -> ForecastOb
     return ForecastObserver(Model() if opened is None else opened, learns=learn, tuning=tuning)
 
 
-def load_observer(header: dict[str, Any], arrays: dict[str, Any]) -> ForecastObserver:
+def load_observer(header: Header, arrays: Arrays) -> ForecastObserver:
     """Return the observer whose model and plans `dump_model` wrote."""
     plans = {}
     for name, horizon, threshold, tell, step in header["plans"]:

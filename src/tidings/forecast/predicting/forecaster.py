@@ -195,19 +195,19 @@ class Forecaster:
         horizon, quantiles = table.horizon, dict[float, int | timedelta | None]()
         if table not in self._curves:
             self._curves[table] = table.estimates.compute_curve(MOST)[0]
-        each = 1.0  # of the horizon's measure, for one of the own events
+        scale = 1.0  # of the horizon's measure, for one of the own events
         if table.grid > 1:
-            each = float(2 ** (places[int(horizon.unit == "time")] / 2))
+            scale = float(2 ** (places[int(horizon.unit == "time")] / 2))
         elif horizon.unit == "time":
-            each = 1 / (self.model.traffic.rate or 1.0)
+            scale = 1 / (self.model.traffic.rate or 1.0)
         for share in QUANTILES:
             own = int(np.searchsorted(self._curves[table][:, cell], share))
             if own > MOST:
                 quantiles[share] = None
             elif horizon.unit == "time":
-                quantiles[share] = timedelta(microseconds=round(own * each))
+                quantiles[share] = timedelta(microseconds=round(own * scale))
             else:
-                quantiles[share] = max(own, round(own * each))
+                quantiles[share] = max(own, round(own * scale))
         return quantiles
 
     def find_member(self, name: str) -> tuple[GroupFollower, int]:

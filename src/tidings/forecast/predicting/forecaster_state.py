@@ -7,14 +7,14 @@ of the run.
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidings.forecast.learning.counts import Counts, Traffic
 from tidings.forecast.learning.group_counter import GroupCounter, PendingWaits
 from tidings.forecast.model import make_pattern_key
-from tidings.patterns.state.graph_bytes import hash_text
+from tidings.patterns.state.graph_bytes import Arrays, Header, State, hash_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,14 +28,11 @@ if TYPE_CHECKING:
 
 _COLUMNS = tuple(field.name for field in fields(PendingWaits))
 
-State: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
-"""A header, as JSON holds it, and arrays by name."""
-
 
 def dump_forecaster(forecaster: Forecaster, kept: IntArray, filters: Sequence[Filter]) -> State:
     """Return a forecaster's state; keys become their positions in `kept`."""
-    header: dict[str, Any] = {"followings": [], "next": [forecaster.first_event, forecaster.next_refresh]}
-    arrays: dict[str, Any] = {}
+    header: Header = {"followings": [], "next": [forecaster.first_event, forecaster.next_refresh]}
+    arrays: Arrays = {}
     for number, follower in enumerate(forecaster.followers):
         header["followings"].append(_dump_follower(f"follow{number}", follower, kept, arrays))
     if forecaster.learner is not None:
@@ -43,9 +40,7 @@ def dump_forecaster(forecaster: Forecaster, kept: IntArray, filters: Sequence[Fi
     return header, arrays
 
 
-def load_forecaster(
-    forecaster: Forecaster, header: dict[str, Any], arrays: dict[str, Any], filters: Mapping[Filter, int]
-) -> None:
+def load_forecaster(forecaster: Forecaster, header: Header, arrays: Arrays, filters: Mapping[Filter, int]) -> None:
     """Load such a state into a forecaster that has taken no events."""
     for number, saved in enumerate(header["followings"]):
         ways = tuple(map(tuple, saved["ways"]))
@@ -60,7 +55,7 @@ def load_forecaster(
 # Following ------------------------------------------------------------------------------------------
 
 
-def _dump_follower(name: str, follower: GroupFollower, kept: IntArray, arrays: dict[str, Any]) -> dict[str, Any]:
+def _dump_follower(name: str, follower: GroupFollower, kept: IntArray, arrays: Arrays) -> Header:
     group = follower.group
     rows = kept if group.keyed else np.zeros(1, np.int64)
     follower.widen(int(rows.max(initial=-1)) + 1)
@@ -78,7 +73,7 @@ def _dump_follower(name: str, follower: GroupFollower, kept: IntArray, arrays: d
     }
 
 
-def _load_follower(name: str, follower: GroupFollower, saved: dict[str, Any], arrays: dict[str, Any]) -> None:
+def _load_follower(name: str, follower: GroupFollower, saved: Header, arrays: Arrays) -> None:
     group = follower.group
     keys = arrays[f"{name}.last"].shape[1]
     follower.widen(keys)
@@ -103,9 +98,7 @@ def _load_follower(name: str, follower: GroupFollower, saved: dict[str, Any], ar
 # Learning -------------------------------------------------------------------------------------------
 
 
-def _dump_learner(
-    learner: Learner, kept: IntArray, filters: Sequence[Filter], arrays: dict[str, Any]
-) -> dict[str, Any]:
+def _dump_learner(learner: Learner, kept: IntArray, filters: Sequence[Filter], arrays: Arrays) -> Header:
     learner.settle()
     for number, counter in enumerate(learner.counters):
         _dump_counter(f"learn{number}", counter, kept, arrays)
@@ -127,7 +120,7 @@ def _dump_learner(
     }
 
 
-def _dump_counter(name: str, counter: GroupCounter, kept: IntArray, arrays: dict[str, Any]) -> None:
+def _dump_counter(name: str, counter: GroupCounter, kept: IntArray, arrays: Arrays) -> None:
     group = counter.group
     rows = kept if group.keyed else np.zeros(1, np.int64)
     counter.widen(int(rows.max(initial=-1)) + 1)
@@ -139,7 +132,7 @@ def _dump_counter(name: str, counter: GroupCounter, kept: IntArray, arrays: dict
     for row, counts in enumerate(counter.counts):
         arrays |= {f"{name}.moves{row}": counts.moves, f"{name}.waits{row}": counts.waits}
         arrays[f"{name}.later{row}"] = counts.later
-        arrays |= {f"{name}.span{row}.{span}": of for span, of in counts.spans.items()}
+        arrays |= {f"{name}.span{row}.{span}": span_counts for span, span_counts in counts.spans.items()}
     for row in range(len(group.tracked)):
         arrays[f"{name}.states{row}"] = counter.states[row][rows]
         arrays[f"{name}.reports{row}"] = reports = counter.reports[row].copy()
@@ -147,12 +140,10 @@ def _dump_counter(name: str, counter: GroupCounter, kept: IntArray, arrays: dict
             reports[:, 0] = np.searchsorted(kept, reports[:, 0])
 
 
-def _load_learner(
-    learner: Learner, header: dict[str, Any], arrays: dict[str, Any], filters: Mapping[Filter, int]
-) -> None:
+def _load_learner(learner: Learner, header: Header, arrays: Arrays, filters: Mapping[Filter, int]) -> None:
     learner.now = tuple(header["now"])
     learner.last_time, learner.traffic = header["last"], Traffic(**header["traffic"])
-    numbers = {hash_text(repr(of)): number for of, number in filters.items()}
+    numbers = {hash_text(repr(tree)): number for tree, number in filters.items()}
     current = [numbers.get(name, -1) for name in header["filters"]]
     kinds = [sorted(current[place] for place in kind if current[place] >= 0) for kind in header["kinds"]]
     learner.kinds.restore([tuple(kind) for kind in kinds])
@@ -164,9 +155,7 @@ def _load_learner(
                 _load_counter(f"learn{number}", counter, saved, arrays, learner.now)
 
 
-def _load_counter(
-    name: str, counter: GroupCounter, saved: dict[str, Any], arrays: dict[str, Any], now: tuple[int, int]
-) -> None:
+def _load_counter(name: str, counter: GroupCounter, saved: Header, arrays: Arrays, now: tuple[int, int]) -> None:
     # Of an older state it may be a part: there, patterns with and without times learned together.
     rows = [saved["members"].index(member.name) for member in counter.group.members]
     exact, cells = len(counter.group.exact), arrays[f"{name}.cells"]
@@ -183,14 +172,14 @@ def _load_counter(
         counter.reports[place] = arrays[f"{name}.reports{row - len(cells)}"]
 
 
-def _dump_gaps(name: str, silences: KeyGaps, rows: IntArray, arrays: dict[str, Any]) -> None:
+def _dump_gaps(name: str, silences: KeyGaps, rows: IntArray, arrays: Arrays) -> None:
     silences.widen(int(rows.max(initial=-1)) + 1)
     if silences.last.shape[1]:
         silences = silences.select(rows)
     arrays |= {f"{name}.silent": silences.last, f"{name}.gaps": silences.mean, f"{name}.heard": silences.count}
 
 
-def _load_gaps(name: str, silences: KeyGaps, arrays: dict[str, Any]) -> None:
+def _load_gaps(name: str, silences: KeyGaps, arrays: Arrays) -> None:
     # Copies: an older state has one stream for patterns with and without times.
     silences.last, silences.mean = arrays[f"{name}.silent"].copy(), arrays[f"{name}.gaps"].copy()
     silences.count = arrays[f"{name}.heard"].copy()
@@ -218,7 +207,7 @@ def carry_over(before: Forecaster, after: Forecaster) -> None:
 
 
 def _carry_follower(old: GroupFollower, new: GroupFollower, names: set[str]) -> None:
-    arrays: dict[str, Any] = {}
+    arrays: Arrays = {}
     saved = _dump_follower("", old, np.arange(old.cells.shape[1]), arrays)
     for kind in ("exact", "tracked"):
         saved[kind] = [name if name in names else None for name in saved[kind]]
@@ -242,7 +231,7 @@ def _continue_counter(counter: GroupCounter, then: GroupCounter) -> None:
     rows = [places[member.name] for member in counter.group.members]
     exact, tracked = rows[: len(counter.group.exact)], rows[len(counter.group.exact) :]
     behind = [row - len(then.group.exact) for row in tracked]
-    spans = [{span: np.zeros_like(of) for span, of in counts.spans.items()} for counts in counter.counts]
+    spans = [{span: np.zeros_like(old) for span, old in counts.spans.items()} for counts in counter.counts]
     counter.counts = [
         replace(then.counts[row], spans=spans[at] | then.counts[row].spans) for at, row in enumerate(rows)
     ]

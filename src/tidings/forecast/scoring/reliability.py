@@ -83,7 +83,7 @@ class Reliability:
         """The mean distance from the diagonal, each forecast counted once; nan without forecasts."""
         return sum(bin_.count * abs(bin_.observed - bin_.mean) for bin_ in self.bins) / self.n if self.n else nan
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values, for JSON: what is not defined is None."""
         parts = ("brier", "reliability", "resolution", "uncertainty", "remainder", "gap")
         figures = {name: getattr(self, name) if self.n else None for name in parts}

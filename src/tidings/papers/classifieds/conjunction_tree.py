@@ -31,8 +31,9 @@ from tidings.papers.classifieds.path_steps import RANGE, SET, PathStep, close_en
 from tidings.papers.common.slots import RowOwners
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
+    from tidings.algebra.law.event_reading import ReadValue
     from tidings.kernels.array_types import FloatArray
     from tidings.matcher.algorithm import SubId
 
@@ -42,11 +43,14 @@ MIN_VECTORIZED = 32
 _UNHASHED_TYPES = frozenset((Range, Mismatch))
 """The types of values that are not found by hash and do not compare with the ends of ranges."""
 
+RangeKey: TypeAlias = "tuple[Any, Any, bool, bool]"
+"""The ends of a range, and whether each is open."""
+
 RangeArrays: TypeAlias = "tuple[FloatArray, FloatArray, list[PathNode]]"
 """The low ends, the high ends, and the nodes."""
 
 
-def build_range_arrays(ranges: dict[Any, PathNode]) -> RangeArrays | Literal[False]:
+def build_range_arrays(ranges: dict[RangeKey, PathNode]) -> RangeArrays | Literal[False]:
     """Return ranges as arrays of closed ends; False where some end is not exact in float64."""
     ends = [close_ends(*key) for key in ranges]
     if None in ends:
@@ -62,11 +66,11 @@ class NodeGroup:
     __slots__ = ("by_member", "fixed", "others", "range_arrays", "ranges", "sets")
 
     def __init__(self) -> None:
-        self.fixed: dict[Any, PathNode] | None = None
-        self.sets: dict[Any, PathNode] | None = None
-        self.ranges: dict[Any, PathNode] | None = None
-        self.others: dict[Any, PathNode] | None = None
-        self.by_member: dict[Any, dict[PathNode, None]] | None = None
+        self.fixed: dict[Hashable, PathNode] | None = None
+        self.sets: dict[Hashable, PathNode] | None = None
+        self.ranges: dict[RangeKey, PathNode] | None = None
+        self.others: dict[Hashable, PathNode] | None = None
+        self.by_member: dict[Hashable, dict[PathNode, None]] | None = None
         self.range_arrays: RangeArrays | Literal[False] | None = None  # built when needed, dropped by a change
 
     def get_child(self, step: PathStep, parent: PathNode) -> PathNode:
@@ -107,7 +111,7 @@ class NodeGroup:
             if table is not None:
                 yield from table.values()
 
-    def find_covering(self, values: tuple[Any, ...], reading: Reading, setting: Setting) -> Iterable[PathNode]:
+    def find_covering(self, values: tuple[ReadValue, ...], reading: Reading, setting: Setting) -> Iterable[PathNode]:
         """Return the children that cover some of the values: lines 9 to 11 of Algorithm 1."""
         if len(values) != 1 or type(values[0]) in _UNHASHED_TYPES:
             return self._find_covering_any(values, reading, setting)
@@ -139,7 +143,9 @@ class NodeGroup:
             and (high is None or (value < high if high_open else value <= high))
         ]
 
-    def _find_covering_any(self, values: tuple[Any, ...], reading: Reading, setting: Setting) -> Iterable[PathNode]:
+    def _find_covering_any(
+        self, values: tuple[ReadValue, ...], reading: Reading, setting: Setting
+    ) -> Iterable[PathNode]:
         """Do the same for no value (a null, an array of records), several, one that could not be read, or ranges."""
         if any(type(value) is Range for value in values):
             return [child for child in self if holds(child.test, reading, setting)]
@@ -232,10 +238,10 @@ class ConjunctionTree:
                         visited += group.find_covering(term, reading, setting)
         return visited
 
-    def _group_values(self, reading: Reading) -> dict[int, tuple[Any, ...]]:
+    def _group_values(self, reading: Reading) -> dict[int, tuple[ReadValue, ...]]:
         """Return an event's values by the numbers of names; none for a null or records, which a test may accept."""
         numbers = self._numbers
-        terms: dict[int, tuple[Any, ...]] = {}
+        terms: dict[int, tuple[ReadValue, ...]] = {}
         for attribute in reading.nulls | reading.elements.keys():
             for kind in ("", "record"):
                 number = numbers.get(TypedAttribute(attribute, kind))

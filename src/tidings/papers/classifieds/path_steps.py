@@ -12,7 +12,7 @@ from tidings.algebra.law.typed_attribute import TypedAttribute, resolve_attribut
 from tidings.model import Filter, In, Is, Quantifier, Range, Test, all_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Hashable, Iterable
 
 
 FIXED, SET, RANGE, OTHER = "fixed", "sets", "ranges", "others"
@@ -56,7 +56,7 @@ def to_steps(tests: Iterable[Test]) -> list[PathStep]:
     steps = [to_step(test) for test in tests]
     if len({step.name for step in steps}) == len(steps):
         return steps
-    shared: dict[TypedAttribute, dict[Any, PathStep]] = {}
+    shared: dict[TypedAttribute, dict[Hashable, PathStep]] = {}
     for step in steps:
         shared.setdefault(step.name, {})[step.kind, step.key] = step
     return [_merge_steps(list(parts.values())) for parts in shared.values()]

@@ -23,9 +23,10 @@ from tidings.papers.common.growable_arrays import BlockAllocator, grow_rows, lis
 from tidings.papers.common.slots import Interner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from tidings.algebra import Reading
+    from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.kernels.array_types import Int32Array
 
 CODED_TYPES = (str, datetime, Point)
@@ -38,7 +39,10 @@ LON, LAT = "lon", "lat"
 """A place has a column for each of its coordinates."""
 
 
-_IntervalTest: TypeAlias = "tuple[tuple[Any, ...], tuple[tuple[Any, Any], ...], bool]"
+_ColumnKey: TypeAlias = "TypedAttribute | tuple[TypedAttribute, str]"
+"""A column's attribute, and of a place which coordinate."""
+
+_IntervalTest: TypeAlias = "tuple[tuple[_ColumnKey, ...], tuple[tuple[Any, Any], ...], bool]"
 """A test as intervals: its columns, the intervals, and whether they are exact. Alternatives of its only column, or one
 for each of several columns that must all hold."""
 
@@ -47,7 +51,8 @@ class FinalRevision:
     """Rows of intervals, by number; `set_many` and `clear` must get the same parts for a row."""
 
     def __init__(self) -> None:
-        self.columns, self.codes = Interner(), Interner()
+        self.columns: Interner[_ColumnKey] = Interner()
+        self.codes: Interner[Hashable] = Interner()
         self._spans = np.zeros((0, 2), np.int64)
         self._entries = np.zeros((0, 3))
         self.blocks = BlockAllocator()

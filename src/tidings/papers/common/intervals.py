@@ -21,6 +21,9 @@ from tidings.model import And, Exists, Filter, In, Is, Kind, Or, Quantifier, Ran
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from tidings.algebra.law.event_reading import ReadValue
+    from tidings.model import Condition
+
 
 INFINITY = float("inf")
 
@@ -120,7 +123,7 @@ def _build_box(tests: Iterable[Any], intervals: Iterable[Any]) -> dict[TypedAttr
     return box
 
 
-def to_interval(condition: Any) -> Interval | None:
+def to_interval(condition: Condition) -> Interval | None:
     """Return a condition as an interval, or None if it is none; `(2 .. 2)` gives an interval without points."""
     condition = strip_unit(condition)
     if type(condition) is Range:
@@ -135,7 +138,7 @@ def to_interval(condition: Any) -> Interval | None:
     return ALL if type(condition) is Exists else None
 
 
-def to_point(value: Any) -> float | None:
+def to_point(value: object) -> float | None:
     """Return a number or a time as a float that equals it, or None."""
     if type(value) is float:
         return value
@@ -151,7 +154,7 @@ def to_micros(time: datetime) -> int:
     return (time - EPOCH) // MICROSECOND
 
 
-def to_coordinate(values: tuple[Any, ...]) -> float | None:
+def to_coordinate(values: tuple[ReadValue, ...]) -> float | None:
     """Return an event's only value as a coordinate; None for several values, ranges and what no float equals.
 
     A value that could not be read lies in no interval, as if the attribute were absent: NaN.

@@ -6,7 +6,7 @@ removed things are used again, so that arrays by number stay as long as the most
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,18 +14,24 @@ if TYPE_CHECKING:
     from tidings.matcher.algorithm import SubId
 
 
-class Slots:
+Item = TypeVar("Item")
+
+_REMOVED: Any = None
+"""In place of a removed item, which nobody reads any more."""
+
+
+class Slots(Generic[Item]):
     """Items by number; the number of a removed item goes to a later one."""
 
     def __init__(self) -> None:
-        self.items: list[Any] = []
+        self.items: list[Item] = []
         self._free: list[int] = []
 
     def __len__(self) -> int:
         """Count the items, without the free numbers."""
         return len(self.items) - len(self._free)
 
-    def add(self, item: Any) -> int:
+    def add(self, item: Item) -> int:
         """Take an item in and return its number."""
         if self._free:
             number = self._free.pop()
@@ -37,16 +43,16 @@ class Slots:
 
     def remove(self, number: int) -> None:
         """Forget the item of a number."""
-        self.items[number] = None
+        self.items[number] = _REMOVED
         self._free.append(number)
 
 
-class Interner:
+class Interner(Generic[Item]):
     """Maps each value in use to a number; equal values share one, and each reference to it is counted."""
 
     def __init__(self) -> None:
-        self.numbers: dict[Any, int] = {}
-        self._slots = Slots()
+        self.numbers: dict[Item, int] = {}
+        self._slots: Slots[Item] = Slots()
         self.values = self._slots.items
         self._counts: list[int] = []
 
@@ -54,7 +60,7 @@ class Interner:
         """Count the values in use."""
         return len(self.numbers)
 
-    def take(self, value: Any) -> int:
+    def take(self, value: Item) -> int:
         """Return the number of a value and count one more reference to it."""
         number = self.numbers.get(value)
         if number is None:
@@ -78,7 +84,7 @@ class RowOwners:
     """Numbers of rows, and the subscriptions they belong to."""
 
     def __init__(self) -> None:
-        self._owners = Slots()
+        self._owners: Slots[SubId] = Slots()
         self._rows: dict[SubId, tuple[int, ...] | int] = {}  # a row alone, or several: most have one, and it is smaller
         self.multi_row_filters = 0
 
@@ -120,8 +126,7 @@ class RowOwners:
 
     def get_owner(self, row: int) -> SubId:
         """Return the subscription that a row belongs to."""
-        owner: SubId = self._owners.items[row]
-        return owner
+        return self._owners.items[row]
 
     def resolve(self, rows: Iterable[int]) -> list[SubId]:
         """Return the owners of rows, each once."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.kernels.array_types import WordArray
+    from tidings.papers.ctps.concept_terms import OrderedSpan
 
 WORDS_EACH = 32
 """A list has at most one number for so many words of an array; where arrays are short, all nodes have one."""
@@ -139,8 +140,8 @@ class PendingBits:
 
     def __init__(self) -> None:
         self.nodes: list[BitNode] = []
-        self.bits_by_root: dict[Any, list[int]] = {}
-        self.spans_by_grid: dict[int, tuple[list[int], list[Any]]] = {}
+        self.bits_by_root: dict[RootIndex, list[int]] = {}
+        self.spans_by_grid: dict[int, tuple[list[int], list[OrderedSpan]]] = {}
         self.bits: list[int] = []
 
     def note(self, node: BitNode, bit: int) -> int:
@@ -167,7 +168,7 @@ class RootIndex:
         self._terms = terms
         self.names: dict[TypedAttribute, BitNode] = {}
         self.concepts: dict[str, dict[str, BitNode]] = {}
-        self.texts: dict[Any, BitNode] = {}
+        self.texts: dict[str | bool, BitNode] = {}
         self.exists: dict[None, BitNode] = {}
         self.grids: dict[str, int] = {}
         self.operands: dict[str, array[int]] = {}
@@ -190,7 +191,7 @@ class RootIndex:
                 self.operands[value] = code
         return code
 
-    def _find_nodes(self, value: Any) -> list[BitNode]:
+    def _find_nodes(self, value: object) -> list[BitNode]:
         """Return the nodes of a text, of a concept and of all above it (Algorithms 7 and 8)."""
         nodes = [*self.exists.values()]
         if isinstance(value, str | bool) and value in self.texts:
@@ -199,7 +200,7 @@ class RootIndex:
             nodes += self._terms.list_at_or_above(self.concepts, value)
         return nodes
 
-    def write_queries(self, value: Any, code: array[int], queries: list[tuple[float, float, int, int]]) -> None:
+    def write_queries(self, value: object, code: array[int], queries: list[tuple[float, float, int, int]]) -> None:
         """Append the grids that a number, a time or a range is looked up in, and its intervals (Algorithm 9)."""
         spans = to_value_spans(value) if self.grids and type(value) in MEASURED else ()
         indexed = [span for span in spans if span.scale in self.grids]

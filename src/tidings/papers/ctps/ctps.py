@@ -58,7 +58,8 @@ class Ctps:
         self.bit_rows, self.grids = BitRows(), IntervalGrids(cells)
         self._roots: dict[TypedAttribute, RootIndex] = {}
         self._root_order: list[RootIndex] = []
-        self._root_slots, self._nodes = Slots(), Slots()
+        self._root_slots: Slots[RootIndex] = Slots()
+        self._nodes: Slots[BitNode] = Slots()
         self._labels_by_name: dict[TypedAttribute, tuple[int, int]] = {}  # a name's root, and its node's place
         self._grid_roots: dict[int, tuple[RootIndex, str]] = {}
         self.owners = RowOwners()  # of bits; a filter has one for each part of each row

@@ -8,7 +8,7 @@ has grown, all are distributed again, which is a constant amount of work for eac
 from __future__ import annotations
 
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tidings.papers.common.growable_arrays import grow
 if TYPE_CHECKING:
     from tidings.kernels.array_types import IntArray
     from tidings.papers.ctps.bit_rows import BitRows
+    from tidings.papers.ctps.concept_terms import OrderedSpan
 
 CELLS = 10
 """Columns and rows of a grid (T); the paper prints 5 in its example, and no value for its experiments."""
@@ -57,7 +58,7 @@ class IntervalGrids:
             grow(high_tie, shape),
         )
 
-    def add(self, grid: int, ids: list[int], spans: list[Any], rows: BitRows) -> None:
+    def add(self, grid: int, ids: list[int], spans: list[OrderedSpan], rows: BitRows) -> None:
         """Take intervals in."""
         arrays, at = self.arrays, np.array(ids, np.int64)
         ends = [(span.low, span.high) for span in spans]

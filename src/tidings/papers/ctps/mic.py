@@ -35,7 +35,7 @@ from tidings.papers.ctps import concept_terms
 from tidings.papers.ctps.term_rows import TermColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator
 
     from tidings.algebra import Reading, Setting
     from tidings.algebra.law.typed_attribute import TypedAttribute
@@ -180,16 +180,16 @@ class Mic(Algorithm):
             rows += self._count_terms(sure, compared)
         return self._columns.owners.resolve(rows)
 
-    def _list_keys(self, root: TypedAttribute, value: Any) -> list[Any]:
+    def _list_keys(self, root: TypedAttribute, value: object) -> list[Hashable]:
         """Return the keys under which a text or concept is stored, and that of existence."""
-        keys: list[Any] = [None]
+        keys: list[Hashable] = [None]
         if isinstance(value, str | bool):
             keys.append(value)
         if isinstance(value, str):
             keys += [(label, self._terms.find_concept(label, value)) for label in self._tree_uses.get(root, ())]
         return keys
 
-    def _find_intervals(self, value: Any, vertices: dict[Any, array[int]]) -> list[tuple[array[int], OrderedSpan]]:
+    def _find_intervals(self, value: object, vertices: dict[Any, array[int]]) -> list[tuple[array[int], OrderedSpan]]:
         """Return the intervals at the nodes on a number's way down the binary tree; of a range, all."""
         intervals: list[tuple[array[int], OrderedSpan]] = []
         if value is concept_terms.OTHER or isinstance(value, str | bool):

@@ -34,9 +34,9 @@ class TermCodes:
 
     def __init__(self, terms: TermCompiler) -> None:
         self._terms = terms
-        self._interner = Interner()
+        self._interner: Interner[tuple[int, TermKind, Any]] = Interner()
         self._concepts: dict[int, dict[str, dict[str, int]]] = {}  # by root, tree and concept
-        self._texts: dict[tuple[int, Any], dict[int, None]] = {}
+        self._texts: dict[tuple[int, str | bool], dict[int, None]] = {}
         self._exists: dict[int, list[int]] = {}
 
     def take(self, root: int, term: Term) -> int:
@@ -77,7 +77,7 @@ class TermCodes:
         else:
             del self._exists[root]
 
-    def find_satisfied(self, root: int, value: Any) -> list[int]:
+    def find_satisfied(self, root: int, value: object) -> list[int]:
         """Return the codes that a value satisfies: for a concept, by a walk up each tree in use under the root."""
         satisfied = [*self._exists.get(root, ())]
         if isinstance(value, str | bool):
@@ -96,7 +96,8 @@ class TermColumns:
         """Start empty; `on_add` is called with each row that came, `on_remove` before a row goes."""
         self._terms, self._on_add, self._on_remove = terms, on_add, on_remove
         self.codes = TermCodes(terms)
-        self.names, self.tops = Interner(), Interner()
+        self.names: Interner[TypedAttribute] = Interner()
+        self.tops: Interner[TypedAttribute] = Interner()
         self.labels_by_name: dict[TypedAttribute, tuple[int, int]] = {}
         self.owners = RowOwners()
         self.starts, self._sizes = array("i"), array("i")

@@ -9,7 +9,7 @@ unit), as times, or as anything that exists.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -64,7 +64,7 @@ class RangeMatcher(Algorithm):
         self._kind, self.index = kind, index
         self.table = RangeTable(kind)
         self._filters: dict[SubId, tuple[Filter, Int32Array]] = {}  # each with its rows
-        self._owners: list[Any] = []
+        self._owners: list[SubId] = []  # of each row; of free ones nobody asks
         self._multi_row_filters = 0
 
     def compile_filter(self, tree: Filter) -> FilterBoxes:
@@ -77,7 +77,7 @@ class RangeMatcher(Algorithm):
         # First of all, since it may refuse them.
         rows = self.table.add([box for compiled in latest.values() for box in compiled.boxes])
         self._forget([self._filters.pop(id)[1] for id in latest if id in self._filters])
-        self._owners += [None] * (self.table.capacity - len(self._owners))
+        self._owners += [""] * (self.table.capacity - len(self._owners))
         begin = 0
         for id, compiled in latest.items():
             filter_rows = rows[begin : begin + len(compiled.boxes)]
@@ -95,7 +95,7 @@ class RangeMatcher(Algorithm):
     def _forget(self, gone: list[Int32Array]) -> None:
         if gone:
             rows = np.concatenate(gone)
-            self._multi_row_filters -= sum(len(some) > 1 for some in gone)
+            self._multi_row_filters -= sum(len(filter_rows) > 1 for filter_rows in gone)
             self.index.delete(self.table, rows)
             self.table.discard(rows)
 

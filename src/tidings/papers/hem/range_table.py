@@ -90,13 +90,13 @@ class RangeTable:
             for key in list(self.columns)[previous:]:
                 del self.columns[key]
             raise
-        again = min(len(boxes), len(self._free))
+        reused = min(len(boxes), len(self._free))
         rows = np.empty(len(boxes), np.int32)
-        if again:
-            rows[:again] = self._free[-again:]
-            del self._free[-again:]
-        rows[again:] = np.arange(self.rows, self.rows + len(boxes) - again)
-        self.rows += len(boxes) - again
+        if reused:
+            rows[:reused] = self._free[-reused:]
+            del self._free[-reused:]
+        rows[reused:] = np.arange(self.rows, self.rows + len(boxes) - reused)
+        self.rows += len(boxes) - reused
         self._fill(rows, boxes)
         self.alive[rows] = True
         self.count += len(boxes)

@@ -42,10 +42,11 @@ from tidings.papers.p_topss.tracks import Track, TrackInstance
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from tidings.model import Filter
     from tidings.model.patterns import NamedFilter, Pattern
     from tidings.papers.p_topss.time_lists import TimeLists
 
-    Key = tuple[Any, ...]
+    Key = tuple[tuple[bool, Any], ...]
     Signature = frozenset[tuple[str, ...]]
 
 
@@ -67,7 +68,8 @@ class PaperMachine:
     def __init__(self, *, expire: int | None = None) -> None:
         """Start without subscriptions; times older than `expire` microseconds are forgotten, and matches with them."""
         self._named: dict[str, NamedFilter] = {}
-        self._numbers: dict[Any, int] = {}  # primitive filters, with the attributes that give the key
+        # Of primitive filters, each with the attributes that give the key.
+        self._numbers: dict[tuple[Filter, tuple[str, ...]], int] = {}
         self.symbols: dict[str, int] = {}  # the number of each name's filter
         self._attributes: list[tuple[str, ...]] = []
         self._groups: dict[Signature, _KeyGroup] = {}
@@ -140,7 +142,8 @@ class _KeyGroup:
     """The subscriptions that take their keys from the same attributes; one track for each key."""
 
     def __init__(self, signature: Signature) -> None:
-        self.root, self.tracks = PaperState(), dict[Any, Track]()
+        self.root = PaperState()
+        self.tracks: dict[Key, Track] = {}
         self._signature = signature
 
     def find_keys(self, values: Mapping[str, Any]) -> list[tuple[Key, set[tuple[str, ...]]]]:

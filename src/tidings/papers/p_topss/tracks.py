@@ -195,9 +195,9 @@ class BooleanRun:
 
     def _combine(self, new: list[list[TimeLists]]) -> Iterator[tuple[TimeLists, ...]]:
         """Yield a match of each part, at least one of them new; each combination once."""
-        whole = [[*had, *part_matches] for had, part_matches in zip(self._earlier_matches, new, strict=True)]
+        all_matches = [[*had, *part_matches] for had, part_matches in zip(self._earlier_matches, new, strict=True)]
         for number, part_matches in enumerate(new):
-            yield from product(*whole[:number], part_matches, *self._earlier_matches[number + 1 :])
+            yield from product(*all_matches[:number], part_matches, *self._earlier_matches[number + 1 :])
 
 
 def _drop_covered(candidates: Iterable[TimeLists]) -> list[TimeLists]:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.kernels.array_types import Int32Array, IntArray
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
@@ -66,7 +67,7 @@ class Counting:
         """Start without filters; `access` turns the elimination phase on, `max_waiting` is for the interval index."""
         self._access = access
         self.predicates, self._lists, self.range_index = DistinctPredicates(), PostingPool(), IntervalIndex(max_waiting)
-        self.attributes = Interner()  # those of ranges, as they are read
+        self.attributes: Interner[TypedAttribute] = Interner()  # those of ranges, as they are read
         self._owners = RowOwners()
         # Of each row: how many predicates it must count, and where its block of items begins.
         self._required_counts, self._first = array("B"), array("i")
@@ -109,22 +110,22 @@ class Counting:
             self._required_counts.append(0)
             self._first.append(0)
         equalities = [self.predicates.add_equality(predicate) for predicate in row.equalities]
-        asked = [self.predicates.add_evaluated(predicate) for predicate in row.evaluated]
-        for pred in (*equalities, *asked):
+        evaluated = [self.predicates.add_evaluated(predicate) for predicate in row.evaluated]
+        for pred in (*equalities, *evaluated):
             self._lists.open(pred)
         by_index = not (self._access and equalities) and bool(row.ranges)
         if self._access:
-            filed = self._choose_access(equalities, asked) if not by_index else []
+            filed = self._choose_access(equalities, evaluated) if not by_index else []
         else:
             room = MAX_COUNTED - len(equalities) - len(row.ranges)
-            filed = equalities = equalities + asked[:room]
-            asked = asked[room:]
+            filed = equalities = equalities + evaluated[:room]
+            evaluated = evaluated[room:]
         items = [(POSTED, pred) for pred in dict.fromkeys([*filed, *equalities])]
         for key, low, high, opens in row.ranges:
             attr = self.attributes.take(key)
             entry = self.range_index.add(attr, low, high, opens=opens, row=number if by_index else -1)
             items.append((attr, entry))
-        if left := [pred for pred in asked if pred not in filed]:
+        if left := [pred for pred in evaluated if pred not in filed]:
             self.deferred[number] = tuple(left)
         self._required_counts[number] = need = len(row.ranges) + (0 if self._access else len(filed))
         self._clock[2] = max(self._clock[2], need + 1)
@@ -132,12 +133,12 @@ class Counting:
         self._store_row(number, items, filed)
         return number
 
-    def _choose_access(self, equalities: list[int], asked: list[int]) -> list[int]:
+    def _choose_access(self, equalities: list[int], evaluated: list[int]) -> list[int]:
         """Return the access predicate: the equality with the fewest rows, else one that has to be evaluated."""
         if equalities:
             return [min(equalities, key=self._lists.count.__getitem__)]
-        positive = [pred for pred in asked if find_required_attribute(self.predicates.evaluated[pred]) is not None]
-        return [min(positive or asked, key=lambda pred: -self._lists.count[pred])]
+        positive = [pred for pred in evaluated if find_required_attribute(self.predicates.evaluated[pred]) is not None]
+        return [min(positive or evaluated, key=lambda pred: -self._lists.count[pred])]
 
     def _store_row(self, number: int, items: list[tuple[int, int]], filed: list[int]) -> None:
         self._first[number] = start = self._blocks.take(2 + 2 * len(items))

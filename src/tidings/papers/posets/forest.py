@@ -19,16 +19,17 @@ this is for thousands of filters; remove O(children); space O(filters).
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings.algebra import Reading, Setting, holds
 from tidings.matcher.algorithm import Algorithm, SubId
 from tidings.papers.posets.covering_order import CoverDecider, CoverNode, Siblings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from tidings.concepts import Ontology
     from tidings.model import Filter
@@ -49,7 +50,7 @@ class SkipMode(StrEnum):
 class WalkResult:
     """The result of a walk; `approximate` when the deadline passed, so that some ids may be false (none is missing)."""
 
-    ids: list[Any]
+    ids: list[Hashable]
     tests: int
     approximate: bool = False
 

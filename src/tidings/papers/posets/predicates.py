@@ -31,6 +31,8 @@ from tidings.papers.common.slots import Interner
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from tidings.algebra.law.event_reading import ReadValue
+
 MAX_LOOKED_UP = 200
 """Predicates of a row that are looked up at most, since its required count has eight bits; the rest are evaluated."""
 
@@ -98,7 +100,7 @@ def _to_range_predicate(key: TypedAttribute, ends: Range) -> RangePredicate | No
     return key, low, high, LOW_OPEN * ends.low_open | HIGH_OPEN * ends.high_open
 
 
-def _find_nearest_float(value: Any) -> tuple[float, int] | None:
+def _find_nearest_float(value: object) -> tuple[float, int] | None:
     """Return the float64 number nearest to a number or time, and on which side of it that lies."""
     if type(value) is float:
         return value, 0
@@ -110,7 +112,7 @@ def _find_nearest_float(value: Any) -> tuple[float, int] | None:
     return near, (value > near) - (value < near)
 
 
-def to_segments(values: Sequence[Any]) -> list[Segment]:
+def to_segments(values: Sequence[ReadValue]) -> list[Segment]:
     """Return the segments that an attribute's numbers, times and ranges cover, ascending and apart.
 
     Other values have none. A range that is inverted, which only the conversion of units can leave, stays as it is.
@@ -135,7 +137,7 @@ def is_inverted(segment: Segment) -> bool:
     return segment[:2] > segment[2:]
 
 
-def _to_segment(value: Any) -> Segment | None:
+def _to_segment(value: ReadValue) -> Segment | None:
     if type(value) is not Range:
         spot = _find_nearest_float(value)
         return None if spot is None else (*spot, *spot)
@@ -163,7 +165,7 @@ class DistinctPredicates:
         self.tables: dict[TypedAttribute, dict[Any, int | list[int]]] = {}
         self.evaluated: dict[int, Filter] = {}
         self._groups: dict[TypedAttribute | None, dict[int, Filter]] = {}
-        self._interner = Interner()
+        self._interner: Interner[Any] = Interner()  # of equalities, and of filters with a word before them
 
     def __len__(self) -> int:
         """Count the numbers given, whether in use or free."""
@@ -245,7 +247,7 @@ def _to_list(entry: int | list[int]) -> list[int]:
     return entry if isinstance(entry, list) else [entry]
 
 
-def _find_equal(table: dict[Any, int | list[int]], value: Any) -> Iterable[int]:
+def _find_equal(table: dict[Any, int | list[int]], value: ReadValue) -> Iterable[int]:
     """Return the equalities that a value satisfies; a range is compared with all of them."""
     if type(value) is Range:
         return dict.fromkeys(number for key, entry in table.items() if meets(key, value) for number in _to_list(entry))

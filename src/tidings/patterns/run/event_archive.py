@@ -85,15 +85,15 @@ class EventArchive:
         if len(seqs) == 0:  # of the kind that the last ones were
             return self.chunks[-1][1].take(seqs) if self.chunks else EventRecords([])
         starts = np.array([chunk[0] for chunk, _ in self.chunks])
-        of = np.searchsorted(starts, seqs, side="right") - 1
+        chunk_of = np.searchsorted(starts, seqs, side="right") - 1
         pieces: list[EventRecords] = []
-        for number in np.unique(of):
+        for number in np.unique(chunk_of):
             chunk, records = self.chunks[number]
-            pieces.append(records.take(np.searchsorted(chunk, seqs[of == number])))
+            pieces.append(records.take(np.searchsorted(chunk, seqs[chunk_of == number])))
         if len(pieces) == 1:
             return pieces[0]
-        back = np.empty(len(of), np.int64)
-        back[np.argsort(of, kind="stable")] = np.arange(len(of))
+        back = np.empty(len(chunk_of), np.int64)
+        back[np.argsort(chunk_of, kind="stable")] = np.arange(len(chunk_of))
         return concat_records(pieces).take(back)
 
     def keep(self, numbers: IntArray) -> EventArchive:

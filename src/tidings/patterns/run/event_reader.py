@@ -10,7 +10,7 @@ event without a time that can be read is marked: patterns that ask for times do 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,11 @@ from tidings.patterns.run.variable_values import ValueNumbers, VariableReader, l
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tidings.model import EventLike, Matches
+
+
+Events: TypeAlias = "EventBatch | pa.Table | pa.RecordBatch | Iterable[EventLike]"
+"""Events as callers have them."""
 
 SOME = 1 << 14
 """Events that are looked at to see whether an attribute has few distinct values."""
@@ -82,11 +87,11 @@ def concat_events(pieces: list[EncodedEvents]) -> EncodedEvents:
 
 def adapt_events(events: EncodedEvents, filters: Iterable[int], attributes: Iterable[str]) -> EncodedEvents:
     """Adapt events that were read for other patterns: drop old filters, add empty columns for new attributes."""
-    asked = np.isin(events.symbols, np.fromiter(filters, np.int64))
-    ends = np.append(0, np.cumsum(asked))[events.symbols_at].astype(np.int64)
+    is_wanted = np.isin(events.symbols, np.fromiter(filters, np.int64))
+    ends = np.append(0, np.cumsum(is_wanted))[events.symbols_at].astype(np.int64)
     absent = np.full(len(events), -1, np.int64)
     values = {name: events.values.get(name, absent) for name in attributes}
-    return replace(events, symbols_at=ends, symbols=events.symbols[asked], values=values)
+    return replace(events, symbols_at=ends, symbols=events.symbols[is_wanted], values=values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,7 @@ class EventReader:
     counts: PatternMismatchCounts
 
     def read(
-        self, events: Any, names: ValueNumbers, first: int, *, collect: bool = False
+        self, events: Events, names: ValueNumbers, first: int, *, collect: bool = False
     ) -> tuple[EncodedEvents, list[DeadLetter]]:
         """Return the events that can be read, and the dead letters; the id of an event without one is its number.
 
@@ -160,10 +165,11 @@ class EventReader:
         required, ontology = self.matcher.get_view().required, self.matcher.ontology or Ontology()
         if required.wildcards or ontology.derived:
             return table
-        beside = [need.unit_from for needs in required.attributes.values() for need in needs if need.unit_from]
-        heads = list_heads(source for name in (*required.attributes, *beside) for source in ontology.sources(name))
-        asked = [name for name in table.column_names if name in heads]
-        return table.select(asked) if asked else table
+        unit_attributes = [need.unit_from for needs in required.attributes.values() for need in needs if need.unit_from]
+        needed = [*required.attributes, *unit_attributes]
+        heads = list_heads(source for name in needed for source in ontology.sources(name))
+        wanted = [name for name in table.column_names if name in heads]
+        return table.select(wanted) if wanted else table
 
     def _recount(self, counts: MismatchCounts, kinds: pa.Table, codes: IntArray) -> None:
         """Count mismatches by events: what was counted so far is each kind of event once."""
@@ -181,12 +187,12 @@ class EventReader:
 
     def _find_kinds(self, table: pa.Table) -> tuple[pa.Table, IntArray] | None:
         """Return the distinct rows of the columns that filters read, and the row of each event; `None` if too many."""
-        asked = [name for name in self.matcher.needs() if name in table.column_names]
-        if self._reaches_further() or len(asked) > 3 or table.num_rows < 256:
+        attributes = [name for name in self.matcher.needs() if name in table.column_names]
+        if self._reaches_further() or len(attributes) > 3 or table.num_rows < 256:
             return None
         codes, size = np.zeros(table.num_rows, np.int64), 1
         columns: dict[str, pa.Array] = {}
-        for name in asked:
+        for name in attributes:
             coded = _encode_few(table.column(name))
             if coded is None or size * (len(coded.dictionary) + 1) > table.num_rows // 4:
                 return None
@@ -211,7 +217,7 @@ class EventReader:
         )
 
     def _read_rows(
-        self, events: list[Any], names: ValueNumbers, first: int, *, collect: bool
+        self, events: list[EventLike], names: ValueNumbers, first: int, *, collect: bool
     ) -> tuple[EncodedEvents, list[DeadLetter]]:
         matches = self.matcher.match_many(events, on_error="collect" if collect else "raise")
         dead = {letter.index: letter for letter in matches.dead_letters}
@@ -226,7 +232,9 @@ class EventReader:
         times = np.array([row[0] for row in rows], np.int64)
         return EncodedEvents(times, records, ends, symbols, columns), [dead[place] for place in sorted(dead)]
 
-    def _read_row(self, event: Any, number: int, names: ValueNumbers) -> tuple[int, Any, dict[str, Any], list[int]]:
+    def _read_row(
+        self, event: EventLike, number: int, names: ValueNumbers
+    ) -> tuple[int, Any, dict[str, Any], list[int]]:
         values = get_values(event)
         time = event.time if isinstance(event, Event) and event.time is not None else look_up(values, self.time)
         id_ = event.id if isinstance(event, Event) and event.id is not None else values.get(self.event_id)
@@ -259,7 +267,7 @@ def _select_fields(table: pa.Table, names: Iterable[str]) -> pa.Table:
     return pa.table(columns)
 
 
-def _filter_numbers(matches: Any) -> IntArray:
+def _filter_numbers(matches: Matches) -> IntArray:
     if not len(matches):
         return np.empty(0, np.int64)
     return np.asarray(matches.id_array().cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64)

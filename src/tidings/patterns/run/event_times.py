@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from tidings.model.arrow_types import to_rows
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import IntArray
+    from tidings.model.values import EventValue
 
 MICROSECONDS = 1_000_000
 """In a second."""
@@ -36,7 +37,7 @@ LATEST = int(datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()) * MICR
 """The last one, to the second: a later number of seconds is most likely one of milliseconds."""
 
 
-def read_time(raw: Any) -> int:
+def read_time(raw: EventValue) -> int:
     """Return an event's time in microseconds; `NO_TIME` when it has none, or none that can be read."""
     if is_missing(raw):
         return NO_TIME
@@ -46,7 +47,7 @@ def read_time(raw: Any) -> int:
         return NO_TIME
 
 
-def parse_moment(time: Any) -> int:
+def parse_moment(time: EventValue) -> int:
     """Return a time in microseconds: a datetime (without a zone: UTC), a date, ISO text, or seconds since 1970."""
     match time:
         case datetime():
@@ -100,7 +101,7 @@ def read_times(table: pa.Table, name: str) -> IntArray:
     return np.array([read_time(look_up(row, name)) for row in rows])
 
 
-def look_up(values: Mapping[str, Any], name: str) -> Any:
+def look_up(values: Mapping[str, EventValue], name: str) -> EventValue:
     """Return an attribute's value; a dotted name looks into records."""
     if name in values:
         return values[name]

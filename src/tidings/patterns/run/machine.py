@@ -117,11 +117,11 @@ def compute_keys(way: tuple[str, ...], events: EncodedEvents, names: ValueNumber
     return columns[0] if len(columns) == 1 else names.number_tuples(columns)
 
 
-def map_filters(whole: Mapping[Filter, int], own: Mapping[Filter, int]) -> IntArray:
+def map_filters(all_numbers: Mapping[Filter, int], own_numbers: Mapping[Filter, int]) -> IntArray:
     """Return, by the number of a filter in the whole set, its own number in a part; -1 where it has none."""
-    numbers = np.full(max(whole.values(), default=-1) + 1, -1, np.int64)
-    for tree, number in own.items():
-        numbers[whole[tree]] = number
+    numbers = np.full(max(all_numbers.values(), default=-1) + 1, -1, np.int64)
+    for tree, number in own_numbers.items():
+        numbers[all_numbers[tree]] = number
     return numbers
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings.algebra.law.typed_attribute import collect_attributes
 from tidings.matcher.mismatch_report import PLURALS
@@ -60,16 +60,16 @@ class PatternMismatch:
 
     def __str__(self) -> str:
         more = ", ..." if len(self.patterns) > NAMED else ""
-        who = f"{len(self.patterns):,} pattern{'s' * (len(self.patterns) != 1)}"
-        named = f"{who} ({', '.join(self.patterns[:NAMED])}{more})"
+        count = f"{len(self.patterns):,} pattern{'s' * (len(self.patterns) != 1)}"
+        named = f"{count} ({', '.join(self.patterns[:NAMED])}{more})"
         if self.asked == TIME:
             lack = f"{self.mismatched:,} of {self.values:,} events have no time that can be read"
             return f"{self.attribute}: {lack}, and take no part in {named}"
         are = " and ".join(PLURALS.get(sort, sort) for sort, _ in self.sorts)
-        asked = "taken by variables of" if self.asked == VARIABLE else f"asked as {self.asked} by"
-        return f"{self.attribute}: {self.mismatched:,} of {self.values:,} values are {are}, {asked} {named}"
+        purpose = "taken by variables of" if self.asked == VARIABLE else f"asked as {self.asked} by"
+        return f"{self.attribute}: {self.mismatched:,} of {self.values:,} values are {are}, {purpose} {named}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain values."""
         counts = {"values": self.values, "mismatched": self.mismatched, "are": dict(self.sorts)}
         return {"attribute": self.attribute, "asked": self.asked, **counts, "patterns": list(self.patterns)}

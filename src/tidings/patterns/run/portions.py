@@ -69,24 +69,24 @@ class Portion:
         return compute_stable_hash(format_key(key)) % self.buckets
 
 
-def split_patterns(whole: PatternSet, *, buckets: int, shards: int) -> list[Portion]:
+def split_patterns(pattern_set: PatternSet, *, buckets: int, shards: int) -> list[Portion]:
     """Return the portions of a pattern set."""
     groups: dict[tuple[str, Ways], list[CompiledPattern]] = defaultdict(list)
-    for compiled in whole.patterns:
+    for compiled in pattern_set.patterns:
         ways = find_ways(compiled.pattern)
         name = json.dumps(ways) if ways != ((),) else f"shard {compute_stable_hash(compiled.name) % shards} of {shards}"
         groups[name, ways].append(compiled)
-    return [_build_portion(whole, name, ways, members, buckets) for (name, ways), members in groups.items()]
+    return [_build_portion(pattern_set, name, ways, members, buckets) for (name, ways), members in groups.items()]
 
 
 def _build_portion(
-    whole: PatternSet, name: str, ways: Ways, members: Iterable[CompiledPattern], buckets: int
+    pattern_set: PatternSet, name: str, ways: Ways, members: Iterable[CompiledPattern], buckets: int
 ) -> Portion:
-    settings = StreamSettings(time=whole.settings.time, partials=whole.settings.partials)
-    catalog = PatternCatalog(whole.vocabulary, settings)
+    settings = StreamSettings(time=pattern_set.settings.time, partials=pattern_set.settings.partials)
+    catalog = PatternCatalog(pattern_set.vocabulary, settings)
     catalog.add_many(compiled.to_written() for compiled in members)
     patterns = catalog.compile()
-    symbols = map_filters(whole.filters, patterns.filters)
+    symbols = map_filters(pattern_set.filters, patterns.filters)
     return Portion(name, patterns, ways, buckets if ways != ((),) else 1, symbols)
 
 

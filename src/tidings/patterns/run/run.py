@@ -9,7 +9,7 @@ Cost: reading the events once, then one kernel call for each merged graph and pi
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tidings.model import DeadLetter
     from tidings.patterns.observer import Observer
     from tidings.patterns.pattern_set import PatternSet
+    from tidings.patterns.run.event_reader import Events
     from tidings.patterns.run.machine import Machine
 
 
@@ -89,7 +90,7 @@ class Run:
 
     # Events ------------------------------------------------------------------------------------
 
-    def detect_many(self, events: Any, *, collect: bool = False) -> Detections:
+    def detect_many(self, events: Events, *, collect: bool = False) -> Detections:
         """Read events and take them; with `collect`, bad events become dead letters instead of `BadEvent`."""
         self.prepare_graph_runs()
         encoded, dead = self.patterns.reader.read(events, self.names, self.arrived, collect=collect)

@@ -84,10 +84,10 @@ class ValueNumbers:
         """Return the numbers of tuples whose parts are columns of numbers; `ABSENT` where a part is."""
         rows = np.stack(columns, axis=1)
         numbers = np.full(len(rows), ABSENT, np.int64)
-        whole = (rows >= 0).all(axis=1)
-        kinds, places = np.unique(rows[whole], axis=0, return_inverse=True)
+        is_whole = (rows >= 0).all(axis=1)
+        kinds, places = np.unique(rows[is_whole], axis=0, return_inverse=True)
         by_kind = [self.number(tuple(self.values[number] for number in kind)) for kind in kinds.tolist()]
-        numbers[whole] = np.array(by_kind, np.int64)[places.reshape(-1)]
+        numbers[is_whole] = np.array(by_kind, np.int64)[places.reshape(-1)]
         return numbers
 
     def keep(self, kept: IntArray) -> ValueNumbers:

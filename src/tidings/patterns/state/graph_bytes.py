@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.errors import StateError
 from tidings.kernels.patterns import layout
@@ -21,13 +20,22 @@ if TYPE_CHECKING:
     from tidings.kernels.array_types import IntArray
     from tidings.patterns.run.graph_run import GraphRun
 
+Header: TypeAlias = dict[str, Any]
+"""The part of a state that is JSON."""
+
+Arrays: TypeAlias = dict[str, Any]
+"""Arrays, and bytes of files, by name."""
+
+State: TypeAlias = tuple[Header, Arrays]
+"""What `pack_state` makes bytes of."""
+
 MAGIC = b"tidings-state-1\n"
 """How a state begins."""
 
 _COUNTERS = (layout.DROPPED, layout.CUT, layout.MADE, layout.NOW)
 
 
-def pack_state(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any] | bytes]) -> bytes:
+def pack_state(header: Header, arrays: Arrays) -> bytes:
     """Return a header and named arrays as bytes."""
     descriptions, pieces = {}, []
     for name, array in arrays.items():
@@ -40,7 +48,7 @@ def pack_state(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any] | byte
     return MAGIC + size + blake2b(size + head + body, digest_size=8).digest() + head + body
 
 
-def unpack_state(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def unpack_state(data: object) -> State:
     """Return the header and arrays that `pack_state` wrote; `StateError` when the bytes are not a state."""
     start = len(MAGIC) + 16
     if not isinstance(data, bytes | bytearray | memoryview) or bytes(data[: len(MAGIC)]) != MAGIC:
@@ -107,7 +115,7 @@ def hash_text(text: str) -> str:
 # Runs -----------------------------------------------------------------------------------------------
 
 
-def dump_graph_run(run: GraphRun, names: GraphNames) -> tuple[dict[str, Any], dict[str, IntArray]]:
+def dump_graph_run(run: GraphRun, names: GraphNames) -> tuple[Header, dict[str, IntArray]]:
     """Return a run as a header and arrays."""
     run.tidy()
     state, graph = run.state, run.graph
@@ -135,9 +143,7 @@ def _list_entries(table: IntArray, width: int, *, keyed: bool) -> IntArray:
     return np.column_stack([codes % width, codes // width, table[filled, layout.HEAD], table[filled, layout.COUNT]])
 
 
-def load_graph_run(
-    run: GraphRun, names: GraphNames, header: dict[str, Any], arrays: dict[str, IntArray], keys: int
-) -> None:
+def load_graph_run(run: GraphRun, names: GraphNames, header: Header, arrays: dict[str, IntArray], keys: int) -> None:
     """Load a state into a fresh run; partial matches at nodes or edges that its graph does not have are dropped."""
     edge_of, node_of, pattern_of = (
         np.array([numbers.get(name, -1) for name in header[kind]] + [-1], np.int64)

@@ -24,7 +24,16 @@ from tidings.patterns.pattern_set import PatternCatalog, PatternSet, StreamSetti
 from tidings.patterns.run.event_archive import EventArchive, EventRecords
 from tidings.patterns.run.event_reader import EncodedEvents, adapt_events
 from tidings.patterns.run.variable_values import ValueNumbers
-from tidings.patterns.state.graph_bytes import dump_graph_run, hash_text, load_graph_run, pack_state, unpack_state
+from tidings.patterns.state.graph_bytes import (
+    Arrays,
+    Header,
+    State,
+    dump_graph_run,
+    hash_text,
+    load_graph_run,
+    pack_state,
+    unpack_state,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,10 +43,10 @@ if TYPE_CHECKING:
     from tidings.patterns.run.run import Run
 
 
-def dump_patterns(patterns: PatternSet) -> tuple[dict[str, Any], dict[str, Any]]:
+def dump_patterns(patterns: PatternSet) -> State:
     """Return patterns, settings and vocabulary."""
     settings = patterns.settings
-    header: dict[str, Any] = {
+    header: Header = {
         "patterns": [
             [p.name, json.loads(render_pattern(p.pattern, "json")), str(p.mode), p.limit, p.born, p.since]
             for p in patterns.patterns
@@ -48,7 +57,7 @@ def dump_patterns(patterns: PatternSet) -> tuple[dict[str, Any], dict[str, Any]]
     return header, {f"around.{name}": data for name, data in vocabulary.items()}
 
 
-def load_patterns(header: dict[str, Any], arrays: dict[str, Any]) -> PatternCatalog:
+def load_patterns(header: Header, arrays: Arrays) -> PatternCatalog:
     """Return the catalog of such patterns; `StateError` when the state has none."""
     if "patterns" not in header:
         msg = "this is the state of a stream, not of a detector; Detector.snapshot() writes one"
@@ -74,19 +83,19 @@ def run_from_bytes(run: Run, state: bytes) -> None:
     load_run(run, *unpack_state(state))
 
 
-def dump_run(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+def dump_run(run: Run) -> State:
     """Return the state of a run and of its observers."""
     graphs = [(machine, *dump_graph_run(graph_run, machine.names)) for machine, graph_run in run.prepare_graph_runs()]
     kept, numbers = run.find_used_keys(), run.find_used_events()
     records = run.archive.take(numbers).to_lists()
-    header: dict[str, Any] = {
+    header: Header = {
         "at": [run.position, run.arrived, run.latest, run.late_count],
         "runs": [[[list(way) for way in machine.ways], head, machine.timed] for machine, head, _ in graphs],
         "names": [to_plain(run.names.values[number]) for number in kept.tolist()],
         **_dump_records(records),
         "waiting": None,
     }
-    arrays: dict[str, Any] = {"held": kept, "seqs": numbers}
+    arrays: Arrays = {"held": kept, "seqs": numbers}
     for place, (_, _, state) in enumerate(graphs):
         arrays |= {f"run{place}.{name}": array for name, array in state.items()}
     if run.waiting is not None:
@@ -98,7 +107,7 @@ def dump_run(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, arrays
 
 
-def load_run(run: Run, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+def load_run(run: Run, header: Header, arrays: Arrays) -> None:
     """Load the state of a run and of its observers into a run that has taken no events."""
     run.position, run.arrived, run.latest, run.late_count = header["at"]
     kept = arrays["held"]
@@ -123,13 +132,13 @@ def load_run(run: Run, header: dict[str, Any], arrays: dict[str, Any]) -> None:
             observer.load(header, arrays)
 
 
-def _dump_records(records: EventRecords) -> dict[str, Any]:
+def _dump_records(records: EventRecords) -> Header:
     fields = records.fields
     rows = None if fields is None else [{name: to_plain(value) for name, value in row.items()} for row in fields]
     return {"ids": [to_plain(id_) for id_ in records.ids], "fields": rows}
 
 
-def _load_records(header: dict[str, Any]) -> EventRecords:
+def _load_records(header: Header) -> EventRecords:
     rows = header["fields"]
     fields = None if rows is None else [{name: from_plain(value) for name, value in row.items()} for row in rows]
     return EventRecords([from_plain(id_) for id_ in header["ids"]], fields)
@@ -146,7 +155,7 @@ def _renumber(arrays: dict[str, IntArray], slots: int, kept: IntArray, *, keyed:
     values[values >= 0] = np.searchsorted(kept, values[values >= 0])
 
 
-def _dump_waiting(waiting: EncodedEvents, filters: Mapping[Filter, int]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _dump_waiting(waiting: EncodedEvents, filters: Mapping[Filter, int]) -> State:
     places = {number: place for place, number in enumerate(filters.values())}
     symbols = np.array([places[number] for number in waiting.symbols.tolist()], np.int64)
     hashes = [hash_text(repr(tree)) for tree in filters]
@@ -157,9 +166,7 @@ def _dump_waiting(waiting: EncodedEvents, filters: Mapping[Filter, int]) -> tupl
     return header, arrays | timed | values
 
 
-def _load_waiting(
-    header: dict[str, Any], arrays: dict[str, Any], kept: IntArray, filters: Mapping[Filter, int]
-) -> EncodedEvents:
+def _load_waiting(header: Header, arrays: Arrays, kept: IntArray, filters: Mapping[Filter, int]) -> EncodedEvents:
     """Return the events that wait, by the numbers that filters have now; -1 for filters that are gone."""
     numbers = {hash_text(repr(tree)): number for tree, number in filters.items()}
     current = np.array([numbers.get(name, -1) for name in header["filters"]], np.int64)
