@@ -14,20 +14,20 @@ from tidings.model.values import get_kind
 Key: TypeAlias = "tuple[Any, ...]"
 
 
-def filter_key(tree: model.Filter) -> Key:
+def make_filter_key(tree: model.Filter) -> Key:
     """Return the sort key of a filter: by attribute, then by condition, compounds last."""
     match tree:
         case model.Test(attribute, condition, quantifier):
-            return (0, attribute, (type(condition).__name__, *_content_key(condition)), str(quantifier))
+            return (0, attribute, (type(condition).__name__, *_make_condition_key(condition)), str(quantifier))
         case model.Not(part):
-            return (1, filter_key(part))
+            return (1, make_filter_key(part))
         case model.And(parts):
-            return (2, tuple(map(filter_key, parts)))
+            return (2, tuple(map(make_filter_key, parts)))
         case model.Or(parts):
-            return (3, tuple(map(filter_key, parts)))
+            return (3, tuple(map(make_filter_key, parts)))
 
 
-def value_key(value: model.Scalar | None) -> Key:
+def make_value_key(value: model.Scalar | None) -> Key:
     """Return the sort key of a value among values of any kind; `None` goes first."""
     match value:
         case None:
@@ -39,14 +39,14 @@ def value_key(value: model.Scalar | None) -> Key:
     return (str(get_kind(value)), value)
 
 
-def _content_key(condition: model.Condition) -> Key:
+def _make_condition_key(condition: model.Condition) -> Key:
     match condition:
         case model.Is(value):
-            return (value_key(value),)
+            return (make_value_key(value),)
         case model.In(values):
-            return tuple(map(value_key, values))
+            return tuple(map(make_value_key, values))
         case model.Range(low, high, low_open, high_open) | model.Age(model.Range(low, high, low_open, high_open)):
-            return (value_key(low), value_key(high), low_open, high_open)
+            return (make_value_key(low), make_value_key(high), low_open, high_open)
         case model.SameText(values):
             return values
         case model.TextTest(op, pattern, ignoring_case):
@@ -58,11 +58,11 @@ def _content_key(condition: model.Condition) -> Key:
         case model.WithinRegion(region):
             return (region,)
         case model.Near(center, metres):
-            return (value_key(center), metres)
+            return (make_value_key(center), metres)
         case model.InNetworks(networks):
             return tuple((block.version, int(block.network_address), block.prefixlen) for block in networks)
         case model.Compare(op, other):
             return (str(op), other)
         case model.Has(inner):
-            return (filter_key(inner),)
+            return (make_filter_key(inner),)
     return ()

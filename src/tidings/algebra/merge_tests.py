@@ -15,7 +15,7 @@ from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidings import model
-from tidings.algebra.canonical_order import value_key
+from tidings.algebra.canonical_order import make_value_key
 from tidings.algebra.covering.spans import intersect, subtract, unite
 from tidings.algebra.covering.value_sets import EVERYTHING, Space, to_conditions, to_value_set
 from tidings.algebra.law.typed_attribute import TypedAttribute, resolve_test
@@ -93,7 +93,7 @@ def unite_conditions(
                 others[condition] = None
     united: list[model.Condition] = []
     if values:
-        united.append(model.one_of(sorted(values, key=value_key)))
+        united.append(model.one_of(sorted(values, key=make_value_key)))
     for space, parts in ordered.items():
         if unite(parts.values()) == EVERYTHING[space] and any(map(reads_all, parts)):
             return None

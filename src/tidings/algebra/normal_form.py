@@ -15,7 +15,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
-from tidings.algebra.canonical_order import filter_key
+from tidings.algebra.canonical_order import make_filter_key
 from tidings.errors import TooLarge
 from tidings.model import FALSE, TRUE, And, Not, Or, Test, all_of, any_of, require_filter
 
@@ -58,9 +58,13 @@ def expand_rows(flat: Filter, *, limit: int) -> list[tuple[Filter, ...]]:
     if all(isinstance(part, Test | Not) for part in parts):  # a single conjunction, the common case
         by_test = {part.part if isinstance(part, Not) else part: part for part in parts}
         # Fewer tests than parts: one occurs both plain and negated, a contradiction.
-        return [tuple(by_test[test] for test in sorted(by_test, key=filter_key))] if len(by_test) == len(parts) else []
+        return (
+            [tuple(by_test[test] for test in sorted(by_test, key=make_filter_key))]
+            if len(by_test) == len(parts)
+            else []
+        )
     _refuse_large(flat, limit)
-    tests = sorted(set(_iterate_tests(flat)), key=filter_key)
+    tests = sorted(set(_iterate_tests(flat)), key=make_filter_key)
     literals: list[Filter] = [literal for test in tests for literal in (test, Not(test))]
     rows = _drop_weaker(_Expansion(tests).expand(flat))
     numbers = sorted([index for index in range(row.bit_length()) if row >> index & 1] for row in rows)

@@ -31,7 +31,7 @@ def includes(outer: Condition, inner: Condition) -> bool:
     """Tell whether every point of the inner condition certainly satisfies the outer one."""
     match outer, inner:
         case Within(outer_area), Within(inner_area):
-            return _area_contains_area(outer_area, inner_area)
+            return _covers_area(outer_area, inner_area)
         case Near(center, metres), Near(other, reach):
             if center == other:
                 return reach <= metres
@@ -39,7 +39,7 @@ def includes(outer: Condition, inner: Condition) -> bool:
         case Near(), Within(area):
             return _estimate_farthest_m(outer, area) + MARGIN_M <= outer.metres
         case Within(area), Near():
-            return _area_contains_circle(area, inner)
+            return _covers_circle(area, inner)
     return False
 
 
@@ -61,7 +61,7 @@ def covers_earth(condition: Condition) -> bool:
     return isinstance(condition, Near) and condition.metres >= FARTHEST_M
 
 
-def _area_contains_area(outer: Area, inner: Area) -> bool:
+def _covers_area(outer: Area, inner: Area) -> bool:
     import shapely
 
     whole, part = shape(outer), shape(inner)
@@ -76,7 +76,7 @@ def _is_near_one_turn(area: Area) -> bool:
     return west > -1.5 * TURN and east < 1.5 * TURN
 
 
-def _area_contains_circle(area: Area, circle: Near) -> bool:
+def _covers_circle(area: Area, circle: Near) -> bool:
     import shapely
 
     box = _compute_bounding_box(circle)

@@ -112,12 +112,12 @@ class Comparer:
             return True
         asked = () if inner is None else inner.conditional
         if outer.merged_set is not None and (not asked or (inner and inner.merged_set is not None)):
-            return self._within(outer, inner)
+            return self._includes_values(outer, inner)
         if outer.value_sets and inner and inner.value_sets and _share_order(outer, inner):
             return _contain_all(outer.value_sets, inner.value_sets)
         return all(not can_hold(outer, (*asked, literal.negate()), self._facts) for literal in outer.conditional)
 
-    def _within(self, outer: AttributeGroup, inner: AttributeGroup | None) -> bool:
+    def _includes_values(self, outer: AttributeGroup, inner: AttributeGroup | None) -> bool:
         """Compare the value sets of a single-valued attribute."""
         wide, narrow = outer.merged_set, inner.merged_set if inner else None
         assert wide is not None

@@ -81,17 +81,17 @@ def to_value_set(condition: Condition, now: datetime | None = None) -> ValueSet 
         case Is(value=Quantity()) | Range(low=Quantity()) | Range(high=Quantity()):
             return None
         case Is(value, kind=kind):
-            return ValueSet(_SPACES[kind], (_point_span(value),))
+            return ValueSet(_SPACES[kind], (_to_point_span(value),))
         case In(values, kind=kind):
             if any(isinstance(value, Quantity) for value in values):
                 return None
-            return ValueSet(_SPACES[kind], unite((_point_span(value),) for value in values))
+            return ValueSet(_SPACES[kind], unite((_to_point_span(value),) for value in values))
         case Range(kind=Kind() as kind):
-            return ValueSet(_SPACES[kind], _range_spans(condition))
+            return ValueSet(_SPACES[kind], _to_range_spans(condition))
         case Age(seconds):
-            return _age_value_set(seconds, now)
+            return _to_age_set(seconds, now)
         case TextTest():
-            return _text_value_set(condition)
+            return _to_text_set(condition)
         case InNetworks(networks):
             blocks = [(((n.version, int(n[0])), (n.version, int(n[-1]) + 1)),) for n in networks]
             return ValueSet(Space.ADDRESS, intersect(unite(blocks), EVERYTHING[Space.ADDRESS]))
@@ -103,13 +103,13 @@ def to_conditions(space: Space, spans: Spans) -> list[Range | Is | In]:
     values: list[Scalar] = []
     ranges: list[Range | Is | In] = []
     for low, high in spans:
-        value = _value_at(low, space)
-        if value is not None and (low, high) == _point_span(value):
+        value = _read_cut(low, space)
+        if value is not None and (low, high) == _to_point_span(value):
             values.append(value)
         elif space is Space.TEXT:
             ranges.append(_to_text_range(low, high))
         else:
-            ends = _value_at(low, space), _value_at(high, space)
+            ends = _read_cut(low, space), _read_cut(high, space)
             ranges.append(Range(*ends, low_open=low[1] == 1, high_open=high[1] == 0))
     return [one_of(values), *ranges] if values else ranges
 
@@ -157,34 +157,34 @@ def cut_after(value: Any) -> Cut:
     return (0, value + "\0") if isinstance(value, str) else (*cut_before(value)[:-1], 1)
 
 
-def _point_span(value: Any) -> tuple[Cut, Cut]:
+def _to_point_span(value: Any) -> tuple[Cut, Cut]:
     return cut_before(value), cut_after(value)
 
 
-def _range_spans(span: Range) -> Spans:
+def _to_range_spans(span: Range) -> Spans:
     (bottom, _), (_, top) = (EVERYTHING[_SPACES[span.kind or Kind.NUMBER]][index] for index in (0, -1))
     low = bottom if span.low is None else (cut_after if span.low_open else cut_before)(span.low)
     high = top if span.high is None else (cut_before if span.high_open else cut_after)(span.high)
     return ((low, high),) if low < high else ()
 
 
-def _text_value_set(test: TextTest) -> ValueSet | None:
+def _to_text_set(test: TextTest) -> ValueSet | None:
     glob = to_glob(test)
     if glob is None or glob.ignores_case or glob.split_at_stars is None:
         return None
     free_start, text, free_end = glob.split_at_stars
     if free_start and text:  # without text it is `*` alone, the prefix of every text
         return None
-    return ValueSet(Space.TEXT, (to_prefix_span(text) if free_end else _point_span(text),))
+    return ValueSet(Space.TEXT, (to_prefix_span(text) if free_end else _to_point_span(text),))
 
 
-def _age_value_set(seconds: Range, now: datetime | None) -> ValueSet | None:
+def _to_age_set(seconds: Range, now: datetime | None) -> ValueSet | None:
     """Return an age condition as a set of ages or, if `now` is given, of times."""
     ends: list[Any] = [seconds.high, seconds.low]
     if any(end is not None and abs(end) >= EXACT_AGE_S for end in ends):
         return None
     if now is None:
-        return ValueSet(Space.AGE, _range_spans(seconds))
+        return ValueSet(Space.AGE, _to_range_spans(seconds))
     low, high = (None if end is None else _to_ticks(end, now) for end in ends)
     bottom, top = _WHOLE_LINE[0]
     start = bottom if low is None else (low, int(seconds.high_open))
@@ -199,7 +199,7 @@ def _to_ticks(seconds: int | float, now: datetime) -> int | Fraction:
     return since - ticks if ticks / PER_SECOND == seconds else since - Fraction(seconds) * PER_SECOND
 
 
-def _value_at(cut: Cut, space: Space) -> Any:
+def _read_cut(cut: Cut, space: Space) -> Any:
     if space is Space.TEXT:
         return cut[1]
     if isinstance(cut[0], float) and math.isinf(cut[0]):

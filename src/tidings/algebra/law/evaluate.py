@@ -191,7 +191,8 @@ def _reaches(low: Any, high: Any, strictly: bool) -> bool:
 
 def _compute_age(value: Any, now: datetime) -> float | model.Range:
     if isinstance(value, model.Range):
-        youngest, oldest = (None if end is None else (now - end).total_seconds() for end in (value.high, value.low))
+        ends: tuple[Any, Any] = (value.high, value.low)  # times: an age is asked of no other range
+        youngest, oldest = (None if end is None else (now - end).total_seconds() for end in ends)
         return model.Range(youngest, oldest, value.high_open, value.low_open)
     return float((now - value).total_seconds())
 

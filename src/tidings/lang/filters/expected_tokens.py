@@ -42,15 +42,15 @@ _LAST_NAME = re.compile(r"(`[^`\n]+`|[^\W\d][\w.]*)$")
 _KEYWORD = re.compile(rf"({'|'.join(sorted(RESERVED))})\b", re.IGNORECASE)
 
 
-def explain_error(problem: UnexpectedInput, text: str, at: int) -> str:
-    """Return one line: the legal tokens at `at`, what was found there, and a hint where one applies."""
-    actual, piece = "a character that cannot be here", re.match(r"\w+|\S", text[at:])
-    if at >= len(text.rstrip()):
+def explain_error(problem: UnexpectedInput, text: str, offset: int) -> str:
+    """Return one line: the legal tokens at an offset, what was found there, and a hint where one applies."""
+    actual, piece = "a character that cannot be here", re.match(r"\w+|\S", text[offset:])
+    if offset >= len(text.rstrip()):
         actual = "the end"
     elif piece and piece[0].isprintable():
         actual = f"`{piece[0][:30]}`"
     *others, last = expected = _list_expected(problem)
-    hint = find_advice(text, at) or _explain_quote(text, at) or _explain_position(text, at, expected)
+    hint = find_advice(text, offset) or _explain_quote(text, offset) or _explain_position(text, offset, expected)
     words = f"{', '.join(others)} or {last}" if others else last
     return f"expected {words}, found {actual}{f'; {hint}' if hint else ''}"
 
@@ -65,35 +65,35 @@ def _list_expected(problem: UnexpectedInput) -> list[str]:
     return list(dict.fromkeys(words)) or ["a filter"]
 
 
-def _explain_quote(text: str, at: int) -> str | None:
+def _explain_quote(text: str, offset: int) -> str | None:
     """Return a hint about a quote at the position: it is not closed, or it closed too early."""
-    if text[at : at + 1] not in ("'", '"', "`"):
+    if text[offset : offset + 1] not in ("'", '"', "`"):
         return None
-    if not _QUOTED.match(text, at):
+    if not _QUOTED.match(text, offset):
         return "a quote is not closed, or a quote inside text needs a backslash"
-    if at and text[at - 1] == text[at]:
+    if offset and text[offset - 1] == text[offset]:
         return "a quote inside text takes a backslash: 'it\\'s'"
     return None
 
 
-def _explain_position(text: str, at: int, expected: list[str]) -> str | None:
+def _explain_position(text: str, offset: int, expected: list[str]) -> str | None:
     """Return a hint from what is expected at the position and what was found instead."""
-    keyword, word = _KEYWORD.match(text, at), _NAME.match(text, at)
-    if expected[0] == _OPERATOR and (keyword or at >= len(text.rstrip()) or text[at] == ")"):
-        name = _LAST_NAME.search(text[:at].rstrip())
+    keyword, word = _KEYWORD.match(text, offset), _NAME.match(text, offset)
+    if expected[0] == _OPERATOR and (keyword or offset >= len(text.rstrip()) or text[offset] == ")"):
+        name = _LAST_NAME.search(text[:offset].rstrip())
         return name and f"a name alone says nothing: write `{name[0]} = true`, or `{name[0]} exists`"
     if keyword and "an attribute" in expected:
         return f"as an attribute's name `{keyword[0]}` goes in backticks"
-    if "an attribute" in expected[:1] and re.match(r"[-+]?\d|['\"]", text[at : at + 2]):
+    if "an attribute" in expected[:1] and re.match(r"[-+]?\d|['\"]", text[offset : offset + 2]):
         return "the attribute comes first: `price < 9000`"
     if expected == ["quoted text"] and word:
         return f"text goes in quotes: '{word[0]}'"
-    if text[at : at + 1] in "<>=" and "`and`" in expected:
+    if text[offset : offset + 1] in "<>=" and "`and`" in expected:
         return "between two values is written `a in (2 .. 5)`"
-    if text[at : at + 1] in ",;" and "`and`" in expected:
+    if text[offset : offset + 1] in ",;" and "`and`" in expected:
         return "tests are joined by `and`; a set is written `a in (1, 2)`"
-    if text[at : at + 1] in "+-*/(" and at < len(text):
+    if text[offset : offset + 1] in "+-*/(" and offset < len(text):
         return "there are no functions and no arithmetic here; the ontology's derived attributes compute"
-    if text[at : at + 8].lower() == "ignoring":
+    if text[offset : offset + 8].lower() == "ignoring":
         return "`ignoring case` goes with text behind =, !=, in, starts with, ends with, contains, like and matches"
     return None

@@ -79,10 +79,10 @@ class FastParser:
         except _NotPlain:  # it may have line breaks instead of spaces, or no spaces around its parentheses
             pass
         try:
-            tree, at, closing = self._parse_disjunction(text, 0, 0)
+            tree, offset, closing = self._parse_disjunction(text, 0, 0)
         except _NotPlain:
             return None
-        return None if closing or at != len(text) else tree
+        return None if closing or offset != len(text) else tree
 
     # --- cut into pieces ------------------------------------------------------------------------------
     # Invariant: a piece is one predicate to its last character, or `not` or parentheses around such pieces. No
@@ -129,8 +129,8 @@ class FastParser:
     def _parse_piece(self, text: str, depth: int) -> model.Filter:
         inner = text.strip(" ")
         if inner[:1] != "(" and inner[:4] != "not ":
-            part, at = self._parse_predicate(inner, 0)
-            if at != len(inner):
+            part, offset = self._parse_predicate(inner, 0)
+            if offset != len(inner):
                 raise _NotPlain
             return part
         if depth >= MAX_DEPTH - 2:  # cached pieces are up to one level deep: beyond this, levels must be counted
@@ -156,40 +156,40 @@ class FastParser:
 
     # --- from the beginning to the end ----------------------------------------------------------------
 
-    def _parse_disjunction(self, text: str, at: int, depth: int) -> tuple[model.Filter, int, bool]:
+    def _parse_disjunction(self, text: str, offset: int, depth: int) -> tuple[model.Filter, int, bool]:
         """Read up to the end or a closing parenthesis; return the filter, where it ends, and whether by parenthesis."""
         alternatives: list[model.Filter] = []
         parts: list[model.Filter] = []
         while True:
-            part, at = self._parse_operand(text, at, depth)
+            part, offset = self._parse_operand(text, offset, depth)
             parts.append(part)
-            joint = _AFTER.match(text, at)
+            joint = _AFTER.match(text, offset)
             if joint is None:
                 raise _NotPlain
-            at = joint.end()
+            offset = joint.end()
             if joint[1] == "and":
                 continue
             alternatives.append(model.all_of(parts))
             if joint[1] != "or":
-                return model.any_of(alternatives), at, joint[2] is not None
+                return model.any_of(alternatives), offset, joint[2] is not None
             parts = []
 
-    def _parse_operand(self, text: str, at: int, depth: int) -> tuple[model.Filter, int]:
-        before = _BEFORE.match(text, at)
+    def _parse_operand(self, text: str, offset: int, depth: int) -> tuple[model.Filter, int]:
+        before = _BEFORE.match(text, offset)
         if before is None:
-            return self._parse_predicate(text, at)
+            return self._parse_predicate(text, offset)
         if depth >= MAX_DEPTH - 1:
             raise _NotPlain
         if before[1]:
-            part, at = self._parse_operand(text, before.end(), depth + 1)
-            return model.Not(part), at
-        part, at, closing = self._parse_disjunction(text, before.end(), depth + 1)
+            part, offset = self._parse_operand(text, before.end(), depth + 1)
+            return model.Not(part), offset
+        part, offset, closing = self._parse_disjunction(text, before.end(), depth + 1)
         if not closing:
             raise _NotPlain
-        return part, at
+        return part, offset
 
-    def _parse_predicate(self, text: str, at: int) -> tuple[model.Filter, int]:
-        match = _PREDICATE.match(text, at)
+    def _parse_predicate(self, text: str, offset: int) -> tuple[model.Filter, int]:
+        match = _PREDICATE.match(text, offset)
         if match is None:
             raise _NotPlain
         source = match[0].lstrip()

@@ -147,12 +147,12 @@ _HABITS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 _COMPILED = [(re.compile(source, re.IGNORECASE), way) for source, way in _HABITS]
 
 
-def find_advice(text: str, at: int) -> str | None:
-    """Return how the text around the position `at` is written here, if it is a known habit of another language."""
-    begin = max(0, at - _REACH)
-    near, at = text[begin : at + _REACH], at - begin
+def find_advice(text: str, offset: int) -> str | None:
+    """Return how the text around an offset is written here, if it is a known habit of another language."""
+    begin = max(0, offset - _REACH)
+    near, offset = text[begin : offset + _REACH], offset - begin
     for habit, advice in _COMPILED:
         for match in habit.finditer(near):
-            if match.start() <= at < match.end() or (at == match.end() == len(near.rstrip())):
+            if match.start() <= offset < match.end() or (offset == match.end() == len(near.rstrip())):
                 return advice(match) if callable(advice) else advice.format(**match.groupdict(default=""))
     return None

@@ -69,12 +69,12 @@ def _parse_with_recovery(text: str, mistakes: list[Mistake]) -> Tree[Any] | None
         try:
             return load_grammar().parse(patched)
         except UnexpectedInput as problem:
-            at, end = _find_span(problem, patched)
-            if patched[at : at + 1] == HOLE:  # a consequence of an earlier mistake
+            offset, end = _find_span(problem, patched)
+            if patched[offset : offset + 1] == HOLE:  # a consequence of an earlier mistake
                 return None
-            at, end = min(at, len(text.rstrip())), min(end, len(text.rstrip()) + 1)
-            mistakes.append(Mistake(explain_error(problem, text, at), at, end))
-            before, patched = patched, _blank_predicate(patched, at)
+            offset, end = min(offset, len(text.rstrip())), min(end, len(text.rstrip()) + 1)
+            mistakes.append(Mistake(explain_error(problem, text, offset), offset, end))
+            before, patched = patched, _replace_predicate(patched, offset)
             if before == patched:
                 return None
     return None
@@ -85,18 +85,20 @@ def _find_span(problem: UnexpectedInput, text: str) -> tuple[int, int]:
         return int(problem.token.start_pos or 0), int(problem.token.end_pos or 0)
     if isinstance(problem, UnexpectedEOF | UnexpectedToken):
         return len(text.rstrip()), len(text.rstrip()) + 1
-    at = int(getattr(problem, "pos_in_stream", None) or 0)
-    word = re.compile(r"\w*").match(text, at)
-    return at, max(at + 1, word.end() if word else 0)
+    offset = int(getattr(problem, "pos_in_stream", None) or 0)
+    word = re.compile(r"\w*").match(text, offset)
+    return offset, max(offset + 1, word.end() if word else 0)
 
 
-def _blank_predicate(text: str, at: int) -> str:
-    """Replace the text between the nearest `and`, `or` or parentheses on both sides of `at` by a hole."""
+def _replace_predicate(text: str, offset: int) -> str:
+    """Replace the text between the nearest `and`, `or` or parentheses on both sides of an offset by a hole."""
     pieces = [(m.start(), m.end(), m[0].lower()) for m in _PIECE.finditer(text)]
-    if at >= len(text.rstrip()) and (left_open := _count_open(pieces, at)) > 0 and not _ends_incomplete(pieces):
+    if offset >= len(text.rstrip()) and (left_open := _count_open(pieces, offset)) > 0 and not _lacks_operand(pieces):
         return text + ")" * left_open
-    begin = max((end for _, end, word in pieces if word in _JOINTS and end <= at), default=0)
-    stop = min((start for start, _, word in pieces if word in _JOINTS and start >= max(at, begin)), default=len(text))
+    begin = max((end for _, end, word in pieces if word in _JOINTS and end <= offset), default=0)
+    stop = min(
+        (start for start, _, word in pieces if word in _JOINTS and start >= max(offset, begin)), default=len(text)
+    )
     if text[stop : stop + 1] == ")" and _count_open(pieces, stop) == 0:  # closes nothing: part of the mistake
         stop += 1
     if stop <= begin or text[begin:stop].strip() in ("", HOLE):
@@ -105,14 +107,14 @@ def _blank_predicate(text: str, at: int) -> str:
     return text[:begin] + HOLE.rjust(stop - begin) + text[stop:]
 
 
-def _ends_incomplete(pieces: list[tuple[int, int, str]]) -> bool:
+def _lacks_operand(pieces: list[tuple[int, int, str]]) -> bool:
     """Tell whether the last word needs an operand: then the operand is missing, not a parenthesis."""
     words = [word for _, _, word in pieces if word.strip()]
     return not words or words[-1] in _JOINTS - {")"} or not (words[-1][-1].isalnum() or words[-1][-1] in "'\"`)]_")
 
 
-def _count_open(pieces: list[tuple[int, int, str]], at: int) -> int:
-    return sum((word == "(") - (word == ")") for start, _, word in pieces if start < at)
+def _count_open(pieces: list[tuple[int, int, str]], offset: int) -> int:
+    return sum((word == "(") - (word == ")") for start, _, word in pieces if start < offset)
 
 
 def _find_too_deep(text: str) -> int | None:

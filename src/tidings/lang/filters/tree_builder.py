@@ -100,11 +100,11 @@ class FilterBuilder(Transformer[Any, Any]):
 
     def quantity(self, parts: list[Any]) -> _Part:
         amount, unit = self._read_token(parts[0], value_text.parse_number, 0), parts[1]
-        return _Part(model.Quantity(amount.value, unit.value), _span_of(amount, unit))
+        return _Part(model.Quantity(amount.value, unit.value), _join_spans(amount, unit))
 
     def point(self, tokens: list[Token]) -> _Part:
         lon, lat = (token for token in tokens if token.type == "NUMBER")
-        return self._read_part(lambda: _build_point(lon, lat), _span_of(lon, lat), model.Point(0, 0))
+        return self._read_part(lambda: _build_point(lon, lat), _join_spans(lon, lat), model.Point(0, 0))
 
     # Tests ---------------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class FilterBuilder(Transformer[Any, Any]):
 
     def membership(self, parts: list[Any]) -> _Tail:
         values = [part for part in parts if isinstance(part, _Part)]
-        span = _span_of(values[0], values[-1])
+        span = _join_spans(values[0], values[-1])
         return lambda subject: self._build_test(subject, lambda: _build_set(subject, values), span)
 
     def span(self, parts: list[Any]) -> _Tail:
@@ -130,20 +130,24 @@ class FilterBuilder(Transformer[Any, Any]):
         low = parts[2] if dots > 2 else None
         high = parts[dots + 1] if isinstance(parts[dots + 1], _Part) else None
         opens = (parts[1] == "(", parts[-1] == ")")
-        span = _span_of(parts[1], parts[-1])
+        span = _join_spans(parts[1], parts[-1])
         return lambda subject: self._build_test(subject, lambda: _build_range(subject, low, high, *opens), span)
 
     def between(self, parts: list[Any]) -> _Tail:
         low, high = parts[1], parts[2]
-        span = _span_of(low, high)
+        span = _join_spans(low, high)
         return lambda subject: self._build_test(subject, lambda: _build_range(subject, low, high), span)
 
     def text(self, tokens: list[Token]) -> _Tail:
         op = model.TextOp(" ".join(tokens[0].lower().split()))
         part = self._read_token(tokens[1], value_text.unquote, "")
         # SQL's wildcard is refused; in stored filters it is the percent sign, which it once meant.
-        if op is model.TextOp.LIKE and not self._stored and (at := value_text.find_bare_percent(tokens[1])) is not None:
-            start = int(tokens[1].start_pos or 0) + at
+        if (
+            op is model.TextOp.LIKE
+            and not self._stored
+            and (offset := value_text.find_bare_percent(tokens[1])) is not None
+        ):
+            start = int(tokens[1].start_pos or 0) + offset
             self.source_map.refuse(_PERCENT, SourceSpan(start, start + 1))
         return self._defer(lambda: model.TextTest(op, part.value, len(tokens) > 2), part)
 
@@ -195,7 +199,7 @@ class FilterBuilder(Transformer[Any, Any]):
 
     def _defer(self, make: Callable[[], model.Condition], first: Token | _Part, last: _Part | None = None) -> _Tail:
         """Return the tail of a condition that is not about ages; it stands from `first` to `last`."""
-        span = _span_of(first, last or first)
+        span = _join_spans(first, last or first)
 
         def build(subject: _Subject) -> model.Filter:
             if subject.is_age:
@@ -242,7 +246,7 @@ class FilterBuilder(Transformer[Any, Any]):
         return model.TRUE
 
     def _read_token(self, token: Token, read: Callable[[str], Any], instead: Any) -> _Part:
-        part = self._read_part(lambda: read(str(token)), _span_of(token, token), instead)
+        part = self._read_part(lambda: read(str(token)), _join_spans(token, token), instead)
         return _QuotedText(part.value, part.span) if token.type == "STRING" else part
 
     def _read_part(self, make: Callable[[], Any], span: SourceSpan, instead: Any) -> _Part:
@@ -253,7 +257,7 @@ class FilterBuilder(Transformer[Any, Any]):
             return _Part(instead, span)
 
 
-def _span_of(first: Token | _Part, last: Token | _Part) -> SourceSpan:
+def _join_spans(first: Token | _Part, last: Token | _Part) -> SourceSpan:
     start = first.span.start if isinstance(first, _Part) else first.start_pos
     return SourceSpan(start, last.span.end if isinstance(last, _Part) else last.end_pos)
 

@@ -44,10 +44,10 @@ class _UrlReader:
 
     def read_filter(self, text: str) -> Filter:
         slots: dict[tuple[str, bool], list[tuple[str, str, SourceSpan]]] = {}
-        at = int(text.startswith("?"))
-        for piece in text[at:].split("&"):
-            span = SourceSpan(at, at + len(piece))
-            at += len(piece) + 1
+        offset = int(text.startswith("?"))
+        for piece in text[offset:].split("&"):
+            span = SourceSpan(offset, offset + len(piece))
+            offset += len(piece) + 1
             parameter = self._read_parameter(piece, span)
             if parameter:
                 name, end, value = parameter

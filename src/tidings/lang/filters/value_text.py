@@ -207,11 +207,11 @@ def _split_top_level(text: str) -> list[str]:
     if text.count("(") == 1 and text[:1] == "(" and text.find(")") == len(text) - 1:
         return [text]  # most polygons have one ring: no need to scan every character
     parts, level, begin = [], 0, 0
-    for at, char in enumerate(text):
+    for offset, char in enumerate(text):
         level += (char == "(") - (char == ")")
         if char == "," and level == 0:
-            parts.append(text[begin:at])
-            begin = at + 1
+            parts.append(text[begin:offset])
+            begin = offset + 1
     return [*parts, text[begin:]]
 
 

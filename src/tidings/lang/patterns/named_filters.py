@@ -86,7 +86,7 @@ def read_definition(
     for token in misplaced:
         source_map.refuse(_explain_misplaced(token, definition.body), token.span)
     variables = _read_variables(binding, vocabulary, source_map)
-    body = _blank_variables(definition, text, conjuncts, misplaced)
+    body = _erase_variables(definition, text, conjuncts, misplaced)
     # The placeholder of a misplaced variable is an attribute that no schema declares.
     placeholders = bool(misplaced) or not all(part.tokens for part in conjuncts)
     if not body.strip() and definition.body:
@@ -151,7 +151,7 @@ def _read_variables(
     return tuple((source, name) for name, source in attributes.items())
 
 
-def _blank_variables(definition: Definition, text: str, conjuncts: list[_Conjunct], misplaced: Iterable[Token]) -> str:
+def _erase_variables(definition: Definition, text: str, conjuncts: list[_Conjunct], misplaced: Iterable[Token]) -> str:
     """Return the filter's text with its variables blanked; the length stays, so positions stay true."""
     letters = list(text[definition.start : definition.end])
 
@@ -175,6 +175,6 @@ def _blank_variables(definition: Definition, text: str, conjuncts: list[_Conjunc
 
 def _follows_from_misplaced(mistake: Mistake, misplaced: list[Token], conjuncts: list[_Conjunct]) -> bool:
     """Tell whether a mistake lies between the same `and`s as a misplaced variable: then it follows from that."""
-    at = mistake.start or 0
+    offset = mistake.start or 0
     spoilt = [part.tokens for part in conjuncts if any(token in part.tokens for token in misplaced)]
-    return any(tokens[0].start <= at <= tokens[-1].end for tokens in spoilt)
+    return any(tokens[0].start <= offset <= tokens[-1].end for tokens in spoilt)

@@ -17,7 +17,7 @@ from tidings.lang.filters.notations import parse
 from tidings.lang.patterns.check import HOLE, MAX_LEVELS, TOO_DEEP, PatternDraft
 from tidings.lang.patterns.durations import parse_duration
 from tidings.lang.patterns.named_filters import check_attribute
-from tidings.lang.patterns.time_conditions import NEVER, never_holds
+from tidings.lang.patterns.time_conditions import NEVER, is_unsatisfiable
 from tidings.lang.patterns.tokens import PatternReadError
 from tidings.lang.source_map import SourceMap, SourceSpan
 from tidings.model import TRUE, patterns
@@ -186,7 +186,7 @@ class _PatternJsonReader:
         condition = self._build(lambda: patterns.Elapsed(late, early, low, high, left, right, absolute), path)
         if condition is None:
             return None
-        if never_holds(condition):
+        if is_unsatisfiable(condition):
             self._refuse(NEVER, path)
         spans = [SourceSpan(path=place) for place in (path, f"{path}.late", f"{path}.early")]
         self._source_map.record(condition, *spans)

@@ -81,53 +81,55 @@ def _refuse_other_events(definitions: list[Definition], names: set[str], source_
 
 def _split_sections(text: str, source_map: SourceMap) -> tuple[list[Definition], list[Token]]:
     """Return the named filters and the tokens of the expression; mistakes in their order go to `source_map`."""
-    tokens, at = tokenize_filters(text), 0
+    tokens, index = tokenize_filters(text), 0
     definitions: list[Definition] = []
     expression: list[Token] = []
-    while at < len(tokens):
-        head = _find_header_end(tokens, at)
+    while index < len(tokens):
+        head = _find_header_end(tokens, index)
         if head is None or (expression and expression[-1].is_one_of(*_UNFINISHED)):
-            stop = next((i for i in range(at + 1, len(tokens)) if _find_header_end(tokens, i) is not None), len(tokens))
+            stop = next(
+                (i for i in range(index + 1, len(tokens)) if _find_header_end(tokens, i) is not None), len(tokens)
+            )
             end = tokens[stop].start if stop < len(tokens) else len(text)
-            expression += tokenize_expression(text, tokens[at].start, end)
-            at = stop
+            expression += tokenize_expression(text, tokens[index].start, end)
+            index = stop
             continue
         if expression:
-            source_map.refuse("named filters come before the pattern expression, which is last", tokens[at].span)
+            source_map.refuse("named filters come before the pattern expression, which is last", tokens[index].span)
         stop, parenthesis = _find_filter_end(tokens, head)
         if parenthesis is not None:
             source_map.refuse("this parenthesis is not closed", parenthesis.span)
         body, start = tuple(tokens[head:stop]), tokens[head - 1].end
-        names = tuple(tokens[at : head - 1 : 2])
+        names = tuple(tokens[index : head - 1 : 2])
         definitions.append(Definition(names, body, start, body[-1].end if body else start, parenthesis is None))
-        at = stop
+        index = stop
     return definitions, expression
 
 
-def _find_header_end(tokens: list[Token], at: int) -> int | None:
-    """Return the index after `name, name =`, if a line begins so at `at`."""
-    if not tokens[at].starts_line:
+def _find_header_end(tokens: list[Token], index: int) -> int | None:
+    """Return the index after `name, name =`, if a line begins so at this index."""
+    if not tokens[index].starts_line:
         return None
     # A keyword before `=` is meant as a name too: `_read_defined_name` refuses it and says how to write it.
-    while at + 1 < len(tokens) and tokens[at].kind in (TokenKind.WORD, TokenKind.NAME):
-        if tokens[at].is_one_of("and", "or", "not"):
+    while index + 1 < len(tokens) and tokens[index].kind in (TokenKind.WORD, TokenKind.NAME):
+        if tokens[index].is_one_of("and", "or", "not"):
             return None
-        if tokens[at + 1].is_one_of("="):
-            return at + 2
-        if not tokens[at + 1].is_one_of(","):
+        if tokens[index + 1].is_one_of("="):
+            return index + 2
+        if not tokens[index + 1].is_one_of(","):
             return None
-        at += 2
+        index += 2
     return None
 
 
-def _find_filter_end(tokens: list[Token], at: int) -> tuple[int, Token | None]:
-    """Return the index after the filter that begins at `at`, and the parenthesis that it leaves open.
+def _find_filter_end(tokens: list[Token], index: int) -> tuple[int, Token | None]:
+    """Return the index after the filter that begins at this index, and the parenthesis that it leaves open.
 
     A filter that never closes its parenthesis ends with its line, so that the rest can be read.
     """
     open_tokens: list[Token] = []
     line: int | None = None
-    for i in range(at, len(tokens)):
+    for i in range(index, len(tokens)):
         token = tokens[i]
         if token.starts_line and not tokens[i - 1].is_one_of(*_WAITING) and not token.is_one_of(*_GOING_ON):
             if not open_tokens:

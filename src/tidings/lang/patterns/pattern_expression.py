@@ -126,17 +126,17 @@ class ExpressionParser:
                 self._parse_guard(names, spans)
             except PatternReadError as problem:
                 self._source_map.mistakes.append(problem.mistake)
-                self._skip_to_joint(self._current_level())
+                self._skip_to_joint(self._get_level())
             if self._cursor.peek().is_one_of("for"):
                 self._parse_absence(names, spans, sign)
                 return None
             if not self._cursor.peek().is_one_of(",", ";"):
-                self._source_map.refuse(_ENDS_IN_NOT, self._span_from(start))
+                self._source_map.refuse(_ENDS_IN_NOT, self._get_span_from(start))
                 return None
             sign = sign if sign.text == "," else self._cursor.peek()
             self._cursor.take()
         if names and sign.text == ",":
-            self._source_map.refuse("`not` stands between two `;`: `a ; not b ; c`", self._span_from(start))
+            self._source_map.refuse("`not` stands between two `;`: `a ; not b ; c`", self._get_span_from(start))
             return Joint(Gap.LATER)
         joint = Joint(Gap(sign.text), tuple(names))
         self._source_map.record(joint, *spans)
@@ -151,7 +151,7 @@ class ExpressionParser:
         spans.append(place)
 
     def _parse_absence(self, names: list[str], spans: list[SourceSpan], sign: Token) -> None:
-        level, token = self._current_level(), self._cursor.take()
+        level, token = self._get_level(), self._cursor.take()
         try:
             span, place = read_duration(self._cursor)
             if sign.text == ",":
@@ -169,7 +169,7 @@ class ExpressionParser:
     # Operands ---------------------------------------------------------------------------------------
 
     def _parse_operand(self) -> Node:
-        level = self._current_level()
+        level = self._get_level()
         try:
             return self._parse_timed()
         except PatternReadError as problem:
@@ -178,7 +178,7 @@ class ExpressionParser:
             return Step(HOLE)
 
     def _parse_timed(self) -> Node:
-        start, grouped = self._cursor.at, self._cursor.peek().is_one_of("(")
+        start, grouped = self._cursor.index, self._cursor.peek().is_one_of("(")
         node = self._parse_group() if grouped else self._parse_step()
         conditions: tuple[Elapsed, ...] = ()
         within: int | None = None
@@ -189,7 +189,7 @@ class ExpressionParser:
                 if within is not None:
                     raise PatternReadError(token.span, "this part has a `within` already")
                 within = self._parse_within()
-                if start > 0 and self._current_level() == 0 and self._cursor.peek().kind is TokenKind.END:
+                if start > 0 and self._get_level() == 0 and self._cursor.peek().kind is TokenKind.END:
                     raise PatternReadError(token.span, _UNCLEAR)
             else:
                 break
@@ -201,7 +201,7 @@ class ExpressionParser:
         if token.kind is TokenKind.END or token.is_one_of(*_JOINTS, ")"):
             return
         if token.is_one_of("within"):
-            if self._current_level() > 0:
+            if self._get_level() > 0:
                 raise PatternReadError(token.span, _WHAT_WITHIN_BOUNDS)
             return
         if token.is_one_of("{"):
@@ -248,7 +248,7 @@ class ExpressionParser:
         try:
             return Repeat(step, least, most)
         except PatternError as problem:
-            raise PatternReadError(self._span_from(brace), str(problem)) from None
+            raise PatternReadError(self._get_span_from(brace), str(problem)) from None
 
     def _parse_count(self) -> int:
         token = self._cursor.peek()
@@ -264,20 +264,20 @@ class ExpressionParser:
 
     # Moving -----------------------------------------------------------------------------------------
 
-    def _current_level(self) -> int:
-        at = self._cursor.at
-        return self._levels[at] if at < len(self._levels) else self._levels[-1] if self._levels else 0
+    def _get_level(self) -> int:
+        index = self._cursor.index
+        return self._levels[index] if index < len(self._levels) else self._levels[-1] if self._levels else 0
 
     def _skip_to_joint(self, level: int) -> None:
         """Skip to the next joint of this level, or to the parenthesis that closes it."""
         while (token := self._cursor.peek()).kind is not TokenKind.END:
-            current = self._current_level()
+            current = self._get_level()
             if current < level or (current == level and token.is_one_of(*_JOINTS)):
                 return
             self._cursor.take()
 
-    def _span_from(self, token: Token) -> SourceSpan:
-        return SourceSpan(token.start, self._cursor.tokens[self._cursor.at - 1].end)
+    def _get_span_from(self, token: Token) -> SourceSpan:
+        return SourceSpan(token.start, self._cursor.tokens[self._cursor.index - 1].end)
 
 
 def _count_levels(tokens: list[Token]) -> list[int]:

@@ -182,9 +182,9 @@ class _PatternFileReader:
             return parse_pattern(node, notation=notation, warnings=self.filter_warnings, **keywords)
         except PatternError as problem:
             for mistake in problem.mistakes:
-                path, at = f"$.pattern{(mistake.path or '$')[1:]}", mistake.start or 0
+                path, offset = f"$.pattern{(mistake.path or '$')[1:]}", mistake.start or 0
                 if notation == "text":
-                    line, column = node.count("\n", 0, at) + 1, at - node.rfind("\n", 0, at)
+                    line, column = node.count("\n", 0, offset) + 1, offset - node.rfind("\n", 0, offset)
                     path = f"$.pattern, line {line}, column {column}"
                 self.mistakes.append(Mistake(f"line {self._find_line(start)}: {mistake.message}", path=path))
             return None
@@ -196,8 +196,8 @@ class _PatternFileReader:
             self._refuse(f"two patterns are called `{name}`", start, end)
         self._names.add(name)
 
-    def _find_line(self, at: int) -> int:
-        return self._text.count("\n", 0, at) + 1
+    def _find_line(self, offset: int) -> int:
+        return self._text.count("\n", 0, offset) + 1
 
     def _refuse(self, message: str, start: int, end: int) -> None:
         self.mistakes.append(Mistake(f"line {self._find_line(start)}: {message}", start, end))

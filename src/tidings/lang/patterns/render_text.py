@@ -44,17 +44,17 @@ def _render_root(pattern: Pattern) -> str:
     root = pattern.root
     if pattern.absence is None:
         # At the end of the text a `within` bounds the whole pattern, unless it is inside parentheses.
-        return f"({_render_node(root)})" if _ends_in_within(root) else _render_node(root)
+        return f"({_render_node(root)})" if _has_final_within(root) else _render_node(root)
     guards = " ; ".join(f"not {render_label(name)}" for name in pattern.absence.without)
     first = _render_grouped(root, Both, Either)
     return f"{first} ; {guards} for {format_duration(pattern.absence.span)}"
 
 
-def _ends_in_within(node: Node) -> bool:
+def _has_final_within(node: Node) -> bool:
     if not isinstance(node, Sequence | Both | Either):
         return False
     last = node.parts[-1]
-    return (isinstance(last, Timed) and last.within is not None) or _ends_in_within(last)
+    return (isinstance(last, Timed) and last.within is not None) or _has_final_within(last)
 
 
 def _render_node(node: Node) -> str:

@@ -58,12 +58,12 @@ def _read_condition(cursor: TokenCursor, source_map: SourceMap) -> Elapsed:
         op = cursor.expect("`<`, `<=`, `>` or `>=`", *_OPERATORS).text
         span, place = read_duration(cursor)
         _add_bound(bounds, op, span, place)
-    whole = SourceSpan(start, cursor.tokens[cursor.at - 1].end)
+    whole = SourceSpan(start, cursor.tokens[cursor.index - 1].end)
     try:
         condition = Elapsed(late, early, absolute=absolute, **bounds)
     except PatternError as problem:
         raise PatternReadError(whole, str(problem)) from None
-    if never_holds(condition):
+    if is_unsatisfiable(condition):
         raise PatternReadError(whole, NEVER)
     source_map.record(condition, whole, first, second)
     return condition
@@ -86,7 +86,7 @@ NEVER = "this condition never holds: its ends leave no time between them"
 """The message for `5 s < t(b) - t(a) < 2 s`."""
 
 
-def never_holds(condition: Elapsed) -> bool:
+def is_unsatisfiable(condition: Elapsed) -> bool:
     """Tell whether no difference satisfies both bounds; an absolute difference is never negative."""
     low, low_open = condition.low, condition.low_open
     if condition.absolute and (low is None or low < 0):

@@ -131,17 +131,17 @@ class TokenCursor:
 
     def __init__(self, tokens: list[Token], end: int) -> None:
         """Start before the first token; `end` is the offset after the last."""
-        self.tokens, self.at = tokens, 0
+        self.tokens, self.index = tokens, 0
         self._end = Token("", end, end + 1, TokenKind.END)
 
     def peek(self, ahead: int = 0) -> Token:
         """Return a token without taking it."""
-        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else self._end
+        return self.tokens[self.index + ahead] if self.index + ahead < len(self.tokens) else self._end
 
     def take(self) -> Token:
         """Take the next token."""
         token = self.peek()
-        self.at += 1
+        self.index += 1
         return token
 
     def take_if(self, *words: str) -> Token | None:

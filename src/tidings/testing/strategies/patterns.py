@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tidings.lang.patterns.check import find_bound_variables
-from tidings.lang.patterns.time_conditions import never_holds
+from tidings.lang.patterns.time_conditions import is_unsatisfiable
 from tidings.model import TRUE, Is, Range, Test, one_of
 from tidings.model import patterns as nodes
 from tidings.testing.hypothesis_import import st
@@ -246,4 +246,4 @@ class _Grower:
         spans = [None if end is None else end * SECOND for end in ends]
         opens = [span is not None and self.draw(st.booleans()) for span in spans]
         elapsed = nodes.Elapsed(late, early, spans[0], spans[1], opens[0], opens[1], absolute)
-        return nodes.Elapsed(late, early, high=2 * SECOND, absolute=absolute) if never_holds(elapsed) else elapsed
+        return nodes.Elapsed(late, early, high=2 * SECOND, absolute=absolute) if is_unsatisfiable(elapsed) else elapsed
