@@ -57,12 +57,9 @@ def expand_rows(flat: Filter, *, limit: int) -> list[tuple[Filter, ...]]:
     parts = flat.parts if isinstance(flat, And) else (flat,)
     if all(isinstance(part, Test | Not) for part in parts):  # a single conjunction, the common case
         by_test = {part.part if isinstance(part, Not) else part: part for part in parts}
-        # Fewer tests than parts: one occurs both plain and negated, a contradiction.
-        return (
-            [tuple(by_test[test] for test in sorted(by_test, key=make_filter_key))]
-            if len(by_test) == len(parts)
-            else []
-        )
+        if len(by_test) < len(parts):  # a test occurs both plain and negated, a contradiction
+            return []
+        return [tuple(by_test[test] for test in sorted(by_test, key=make_filter_key))]
     _refuse_large(flat, limit)
     tests = sorted(set(_iterate_tests(flat)), key=make_filter_key)
     literals: list[Filter] = [literal for test in tests for literal in (test, Not(test))]

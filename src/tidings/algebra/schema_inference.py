@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tidings.algebra.law.bind import fold_names
@@ -45,7 +46,7 @@ def infer_schema(filters: Iterable[Filter], *, ontology: Ontology | None = None)
 
 def _find_incomparable(trees: list[Filter], attributes: dict[str, Attribute]) -> Iterator[tuple[str, str]]:
     """Yield pairs of attributes that a filter compares although other filters use them as incomparable kinds."""
-    for name, test in (each for tree in trees for each in walk_tests(tree)):
+    for name, test in chain.from_iterable(map(walk_tests, trees)):
         if isinstance(test.condition, Compare):
             other = get_other_name(name, test)
             left, right = attributes[name].kind, attributes[other].kind

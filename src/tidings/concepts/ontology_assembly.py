@@ -128,13 +128,13 @@ def _describe_kind(assembled: Assembled, name: str) -> str:
 
 
 def _check_units(parts: Parts, assembled: Assembled, units: Units) -> None:
-    asked = [(f"[units] `{alias}`:", alias) for alias in parts.units]
-    asked += [
+    unit_uses = [(f"[units] `{alias}`:", alias) for alias in parts.units]
+    unit_uses += [
         (f'[attributes."{name}"]', declaration.unit)
         for name, declaration in parts.attributes.items()
         if declaration.unit
     ]
-    for place, unit in asked:
+    for place, unit in unit_uses:
         try:
             units.measure(unit)
         except OntologyError as mistake:
@@ -157,9 +157,9 @@ def _derive(parts: Parts, assembled: Assembled, units: Units) -> None:
             continue
         if derived.kind is not None and assembled.kinds.setdefault(name, derived.kind) is not derived.kind:
             parts.mistakes.append(f"{place} it gives a {derived.kind}, but it is declared as a {assembled.kinds[name]}")
-        for asked, kind in derived.wants.items():
-            for each in assembled.attribute_trees.get(asked, (asked,)):
-                assembled.input_kinds.setdefault(each, kind)
+        for source, kind in derived.wants.items():
+            for attribute in assembled.attribute_trees.get(source, (source,)):
+                assembled.input_kinds.setdefault(attribute, kind)
 
 
 def _sort_derived(parts: Parts, assembled: Assembled) -> list[str]:

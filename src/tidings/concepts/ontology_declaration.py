@@ -200,10 +200,10 @@ def _read_currencies(parts: Parts, entry: Any) -> Currencies | None:
     if not isinstance(rates, dict):
         parts.mistakes.append(f"[currencies] `rates` is a table of what one of each is worth, not {rates!r}")
         rates = {}
-    sound = {code: rate for code, rate in rates.items() if type(rate) in (int, float) and 0 < rate < math.inf}
-    for code in (code for code in rates if code not in sound):
+    valid = {code: rate for code, rate in rates.items() if type(rate) in (int, float) and 0 < rate < math.inf}
+    for code in (code for code in rates if code not in valid):
         parts.mistakes.append(f"[currencies] `{code}` is worth {rates[code]!r}; a rate is a number above zero")
-    return Currencies(entry["base"], sound)
+    return Currencies(entry["base"], valid)
 
 
 def _read_texts(parts: Parts, table: Mapping[str, Any], section: str) -> dict[str, str]:

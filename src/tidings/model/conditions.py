@@ -230,4 +230,4 @@ def one_of(values: Iterable[Scalar]) -> Is | In:
     values = tuple(values)
     distinct = set(map(check_value, values))
     # A set of Python values takes `True` and `1` for one; `In` then refuses the mixture of kinds.
-    return Is(values[0]) if len(distinct) == 1 and len({type(v) is bool for v in values}) == 1 else In(values)
+    return Is(values[0]) if len(distinct) == 1 and len({type(value) is bool for value in values}) == 1 else In(values)

@@ -151,9 +151,9 @@ class Elapsed:
 
     def holds(self, late: int, early: int) -> bool:
         """Tell whether two times, in microseconds, satisfy it."""
-        apart = abs(late - early) if self.absolute else late - early
-        return (self.low is None or apart > self.low or (apart == self.low and not self.low_open)) and (
-            self.high is None or apart < self.high or (apart == self.high and not self.high_open)
+        elapsed = abs(late - early) if self.absolute else late - early
+        return (self.low is None or elapsed > self.low or (elapsed == self.low and not self.low_open)) and (
+            self.high is None or elapsed < self.high or (elapsed == self.high and not self.high_open)
         )
 
 

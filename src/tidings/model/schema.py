@@ -42,13 +42,13 @@ class Attribute:
     tree: str | None = None
     refinable: bool = False
 
-    def accepts(self, asked: Kind) -> bool:
+    def accepts(self, kind: Kind) -> bool:
         """Tell whether a filter may ask for this kind."""
-        if self.kind in (None, asked):
+        if self.kind in (None, kind):
             return True
         if self.kind is Kind.CONCEPT:
-            return asked is Kind.TEXT
-        return self.refinable and asked in (Kind.CONCEPT, Kind.IP)
+            return kind is Kind.TEXT
+        return self.refinable and kind in (Kind.CONCEPT, Kind.IP)
 
     def __str__(self) -> str:
         """Return the words a schema file uses."""

@@ -138,57 +138,62 @@ def _merge_sets(literals: Sequence[Literal]) -> ValueSet:
     """Return the values that satisfy all literals of a single-valued attribute."""
     first = literals[0].value_set
     assert first is not None
-    left: Spans = EVERYTHING[first.space]
+    remaining: Spans = EVERYTHING[first.space]
     for literal in literals:
         assert literal.value_set is not None
         narrow = intersect if literal.is_positive else subtract
-        left = narrow(left, literal.value_set.spans)
-    return ValueSet(first.space, left)
+        remaining = narrow(remaining, literal.value_set.spans)
+    return ValueSet(first.space, remaining)
 
 
-def can_hold(group: AttributeGroup, asked: Sequence[Literal], facts: AttributeFacts) -> bool:
+def can_hold(group: AttributeGroup, literals: Sequence[Literal], facts: AttributeFacts) -> bool:
     """Tell whether some values of the group's attribute satisfy the literals together; if undecided, `True`."""
-    if not asked:
+    if not literals:
         return True
-    if len(asked) == 1 and (alone := asked[0].value_set) is not None:
-        if asked[0].is_positive:
-            return bool(alone.spans)
-        return alone.spans != EVERYTHING[alone.space] or not facts.reads_all(group.name, asked[0].label)
-    if group.value_sets and asked is group.conditional:
+    if len(literals) == 1 and (value_set := literals[0].value_set) is not None:
+        if literals[0].is_positive:
+            return bool(value_set.spans)
+        return value_set.spans != EVERYTHING[value_set.space] or not facts.reads_all(group.name, literals[0].label)
+    if group.value_sets and literals is group.conditional:
         return all(value_set.spans for value_set in group.value_sets)
-    if group.merged_set and asked is group.conditional:
+    if group.merged_set and literals is group.conditional:
         return bool(group.merged_set.spans) or group.accepts_unreadable
     by_label: dict[Label, list[Literal]] = {}
-    for literal in asked:
+    for literal in literals:
         by_label.setdefault(literal.label, []).append(literal)
     if len(by_label) > 1:
-        return all(_can_hold_same_label(group, literals, facts) for literals in by_label.values())
-    return _can_hold_same_label(group, asked, facts)
+        return all(_can_hold_same_label(group, alike, facts) for alike in by_label.values())
+    return _can_hold_same_label(group, literals, facts)
 
 
-def _can_hold_same_label(group: AttributeGroup, asked: Sequence[Literal], facts: AttributeFacts) -> bool:
+def _can_hold_same_label(group: AttributeGroup, literals: Sequence[Literal], facts: AttributeFacts) -> bool:
     """Decide `can_hold` for literals of one label."""
-    conditions = tuple(dict.fromkeys(literal.condition for literal in asked if literal.condition is not None))
+    conditions = tuple(dict.fromkeys(literal.condition for literal in literals if literal.condition is not None))
     is_single = group.is_single and not any(isinstance(condition, Has) for condition in conditions)
-    ranges = not is_single and any(literal.is_universal and literal.is_positive for literal in asked)
-    table = _compute_vectors(group.name, conditions, facts, asked[0].label, ranges=ranges)
+    ranges = not is_single and any(literal.is_universal and literal.is_positive for literal in literals)
+    table = _compute_vectors(group.name, conditions, facts, literals[0].label, ranges=ranges)
     if table is None:
-        if len(asked) < 3:
+        if len(literals) < 3:
             return True
         # If there are many, each is paired with the last, which is the one being tested.
-        pairs = combinations(asked, 2) if len(asked) <= MAX_PAIRED else ((other, asked[-1]) for other in asked[:-1])
+        pairs = (
+            combinations(literals, 2)
+            if len(literals) <= MAX_PAIRED
+            else ((other, literals[-1]) for other in literals[:-1])
+        )
         return all(can_hold(group, pair, facts) for pair in pairs)
-    if not facts.reads_all(group.name, asked[0].label):
+    if not facts.reads_all(group.name, literals[0].label):
         table.add(0)
-    return _is_satisfiable_by(asked, {c: 1 << index for index, c in enumerate(conditions)}, table, is_single=is_single)
+    bits = {condition: 1 << index for index, condition in enumerate(conditions)}
+    return _is_satisfiable_by(literals, bits, table, is_single=is_single)
 
 
 def _is_satisfiable_by(
-    asked: Sequence[Literal], bits: dict[Condition, int], table: set[int], *, is_single: bool
+    literals: Sequence[Literal], bits: dict[Condition, int], table: set[int], *, is_single: bool
 ) -> bool:
     must = never = 0
     some: list[tuple[int, bool]] = []
-    for literal in asked:
+    for literal in literals:
         assert literal.condition is not None
         bit = bits[literal.condition]
         if not (literal.is_universal or is_single):
@@ -197,17 +202,17 @@ def _is_satisfiable_by(
             must |= bit
         else:
             never |= bit
-    left = [vector for vector in table if vector & must == must and not vector & never]
-    return bool(left) and all(any(bool(vector & bit) is wanted for vector in left) for bit, wanted in some)
+    vectors = [vector for vector in table if vector & must == must and not vector & never]
+    return bool(vectors) and all(any(bool(vector & bit) is wanted for vector in vectors) for bit, wanted in some)
 
 
 def _compute_vectors(
-    name: Name, conditions: tuple[Condition, ...], facts: AttributeFacts, alike: Label, *, ranges: bool
+    name: Name, conditions: tuple[Condition, ...], facts: AttributeFacts, label: Label, *, ranges: bool
 ) -> set[int] | None:
     comparisons = [condition for condition in conditions if isinstance(condition, Compare)]
     if comparisons:
         single = facts.is_single(name[0]) and facts.is_single(name[1])
-        return compute_comparison_vectors(comparisons, single=single, ordered=facts.reads_all(name, alike))
+        return compute_comparison_vectors(comparisons, single=single, ordered=facts.reads_all(name, label))
     inner = [condition.filter for condition in conditions if isinstance(condition, Has)]
     if not inner:
         is_concept = isinstance(name, str) and facts.find_attribute(name).kind is Kind.CONCEPT

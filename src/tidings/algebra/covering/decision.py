@@ -99,8 +99,10 @@ class Comparer:
         if len(outers) < 2:
             return False
         # For each conjunction, the negated literals by which an event of the row may fail it.
-        ways = [[literal.negate() for literal in outer.literals if not self._implies(row, literal)] for outer in outers]
-        return not self._escapes(row, sorted(ways, key=len))
+        failures = [
+            [literal.negate() for literal in outer.literals if not self._implies(row, literal)] for outer in outers
+        ]
+        return not self._escapes(row, sorted(failures, key=len))
 
     def _follows(self, row: Conjunction, outer: AttributeGroup) -> bool:
         """Tell whether the row's literals imply all of the group's."""
@@ -110,12 +112,14 @@ class Comparer:
             return False
         if not (states & PRESENT and outer.conditional):
             return True
-        asked = () if inner is None else inner.conditional
-        if outer.merged_set is not None and (not asked or (inner and inner.merged_set is not None)):
+        inner_literals = () if inner is None else inner.conditional
+        if outer.merged_set is not None and (not inner_literals or (inner and inner.merged_set is not None)):
             return self._includes_values(outer, inner)
         if outer.value_sets and inner and inner.value_sets and _share_order(outer, inner):
             return _contain_all(outer.value_sets, inner.value_sets)
-        return all(not can_hold(outer, (*asked, literal.negate()), self._facts) for literal in outer.conditional)
+        return all(
+            not can_hold(outer, (*inner_literals, literal.negate()), self._facts) for literal in outer.conditional
+        )
 
     def _includes_values(self, outer: AttributeGroup, inner: AttributeGroup | None) -> bool:
         """Compare the value sets of a single-valued attribute."""
@@ -139,15 +143,15 @@ class Comparer:
         group = row.groups.get(literal.name)
         return group is not None and not can_hold(group, (*group.conditional, literal.negate()), self._facts)
 
-    def _escapes(self, row: Conjunction, ways: list[list[Literal]]) -> bool:
+    def _escapes(self, row: Conjunction, failures: list[list[Literal]]) -> bool:
         """Tell whether an event of the row may fail every conjunction, each by one of its negated literals."""
-        if not ways:
+        if not failures:
             return True
-        for literal in ways[0]:
+        for literal in failures[0]:
             if not self._spend():
                 return True
             narrower = build_conjunction((*row.literals, literal), self._facts)
-            if narrower is not None and self._escapes(narrower, ways[1:]):
+            if narrower is not None and self._escapes(narrower, failures[1:]):
                 return True
         return False
 

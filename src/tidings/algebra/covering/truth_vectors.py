@@ -214,8 +214,8 @@ class _VectorTable:
             patterns = _to_globs(self._conditions[index])
             spans = [(glob, *value_sets.to_prefix_span(glob.head)) for glob in patterns]
             true |= any(globs.includes(glob, prefix) for glob in patterns) << index
-            apart = [high <= start or low >= end or globs.excludes(glob, prefix) for glob, start, end in spans]
-            false |= (bool(apart) and all(apart)) << index
+            excluded = [high <= start or low >= end or globs.excludes(glob, prefix) for glob, start, end in spans]
+            false |= (bool(excluded) and all(excluded)) << index
         return true, false
 
     def _enumerate_choices(self, true: int, false: int) -> list[int]:

@@ -47,8 +47,8 @@ class MismatchCounts:
                     totals[key] = totals.get(key, 0) + len(values)
                     mismatches += [(key, value.raw) for value in values if type(value) is Mismatch]
         self.values.update(totals)
-        for (key, sort), number in Counter((key, describe_type(raw)) for key, raw in mismatches).items():
-            self.add(key, sort, number)
+        for (key, type_word), number in Counter((key, describe_type(raw)) for key, raw in mismatches).items():
+            self.add(key, type_word, number)
 
     def add(self, key: TypedAttribute, type_word: str, amount: int) -> None:
         """Add to the number of mismatches of one type."""
@@ -56,17 +56,17 @@ class MismatchCounts:
 
     def merge(self, rows: Iterable[Any]) -> None:
         """Add counts written by another instance's `to_rows`."""
-        for name, kind, unit, bare, values, sorts in rows:
+        for name, kind, unit, bare, values, types in rows:
             key = TypedAttribute(name, kind, unit, bare)
             self.values[key] += values
-            for sort, number in sorts.items():
-                self.add(key, sort, number)
+            for type_word, number in types.items():
+                self.add(key, type_word, number)
 
     def to_rows(self) -> list[list[Any]]:
         """Return the counts of all attributes with mismatches as plain values."""
-        return [[*key, self.values[key], dict(sorts)] for key, sorts in self.types.items()]
+        return [[*key, self.values[key], dict(types)] for key, types in self.types.items()]
 
     def __iter__(self) -> Iterator[tuple[TypedAttribute, MismatchCount]]:
         """Yield the counts of each typed attribute with mismatches, the largest first."""
-        for key, sorts in sorted(self.types.items(), key=lambda item: (-item[1].total(), item[0])):
-            yield key, MismatchCount(self.values[key], sorts.total(), tuple(sorts.most_common()))
+        for key, types in sorted(self.types.items(), key=lambda item: (-item[1].total(), item[0])):
+            yield key, MismatchCount(self.values[key], types.total(), tuple(types.most_common()))

@@ -28,11 +28,12 @@ def number_nodes(parents: Links, children: Links) -> tuple[tuple[str, ...], tupl
     below = invert_links(deepest)
     roots = sorted(node for node, above in parents.items() if not above)
     order, last = _walk(roots, below)
-    number = {node: at for at, node in enumerate(order)}
+    numbers = {node: number for number, node in enumerate(order)}
     edges: list[tuple[int, ...]] = [()] * len(order)
     for node in sorted(parents, key=depths.__getitem__, reverse=True):
-        at = number[node]
-        edges[at] = _merge_ranges((at, last[at] + 1), (edges[number[child]] for child in children[node]))
+        number = numbers[node]
+        below_children = (edges[numbers[child]] for child in children[node])
+        edges[number] = _merge_ranges((number, last[number] + 1), below_children)
     return tuple(order), tuple(edges)
 
 
@@ -103,16 +104,16 @@ def _merge_ranges(own: tuple[int, int], others: Iterable[tuple[int, ...]]) -> tu
     """Join the node's own range with the ranges below its children."""
     low, end = own
     # Most nodes have no child elsewhere, so that nothing is sorted for them.
-    apart = [
+    outside = [
         (start, stop)
         for edges in others
         for start, stop in zip(edges[::2], edges[1::2], strict=True)
         if start < low or stop > end
     ]
-    if not apart:
+    if not outside:
         return own
     merged: list[int] = []
-    for start, stop in sorted([own, *apart]):
+    for start, stop in sorted([own, *outside]):
         if merged and start <= merged[-1]:
             merged[-1] = max(merged[-1], stop)
         else:

@@ -155,7 +155,7 @@ class Tree:
 
     def below(self, name: str) -> tuple[str, ...]:
         """Return the concept and everything below it, in depth-first order."""
-        return tuple(at for low, high in self.ranges(name) for at in self._names[low : high + 1])
+        return tuple(each for low, high in self.ranges(name) for each in self._names[low : high + 1])
 
     def synonyms(self, name: str) -> tuple[str, ...]:
         """Return the concept's other spellings."""

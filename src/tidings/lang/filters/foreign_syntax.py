@@ -144,7 +144,7 @@ _HABITS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"[\u2018\u2019\u201c\u201d]", "quotes are straight: ' or \""),
     (r"^\s*(?:select|where|filter)\b\s*\S", "a filter is the condition alone: `price < 9000`"),
 )
-_COMPILED = [(re.compile(source, re.IGNORECASE), way) for source, way in _HABITS]
+_COMPILED = [(re.compile(source, re.IGNORECASE), advice) for source, advice in _HABITS]
 
 
 def find_advice(text: str, offset: int) -> str | None:

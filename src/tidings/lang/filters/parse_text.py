@@ -96,9 +96,8 @@ def _replace_predicate(text: str, offset: int) -> str:
     if offset >= len(text.rstrip()) and (left_open := _count_open(pieces, offset)) > 0 and not _lacks_operand(pieces):
         return text + ")" * left_open
     begin = max((end for _, end, word in pieces if word in _JOINTS and end <= offset), default=0)
-    stop = min(
-        (start for start, _, word in pieces if word in _JOINTS and start >= max(offset, begin)), default=len(text)
-    )
+    after = [start for start, _, word in pieces if word in _JOINTS and start >= max(offset, begin)]
+    stop = min(after, default=len(text))
     if text[stop : stop + 1] == ")" and _count_open(pieces, stop) == 0:  # closes nothing: part of the mistake
         stop += 1
     if stop <= begin or text[begin:stop].strip() in ("", HOLE):

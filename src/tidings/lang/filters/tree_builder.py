@@ -142,12 +142,9 @@ class FilterBuilder(Transformer[Any, Any]):
         op = model.TextOp(" ".join(tokens[0].lower().split()))
         part = self._read_token(tokens[1], value_text.unquote, "")
         # SQL's wildcard is refused; in stored filters it is the percent sign, which it once meant.
-        if (
-            op is model.TextOp.LIKE
-            and not self._stored
-            and (offset := value_text.find_bare_percent(tokens[1])) is not None
-        ):
-            start = int(tokens[1].start_pos or 0) + offset
+        percent = value_text.find_bare_percent(tokens[1]) if op is model.TextOp.LIKE and not self._stored else None
+        if percent is not None:
+            start = int(tokens[1].start_pos or 0) + percent
             self.source_map.refuse(_PERCENT, SourceSpan(start, start + 1))
         return self._defer(lambda: model.TextTest(op, part.value, len(tokens) > 2), part)
 

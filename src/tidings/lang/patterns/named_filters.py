@@ -99,7 +99,9 @@ def read_definition(
         tree = parse(body.strip(), warnings=filter_warnings, **keywords)
     except FilterError as problem:
         mistakes = [mistake.shift(offset) for mistake in problem.mistakes]
-        source_map.mistakes += [each for each in mistakes if not _follows_from_misplaced(each, misplaced, conjuncts)]
+        source_map.mistakes += [
+            mistake for mistake in mistakes if not _follows_from_misplaced(mistake, misplaced, conjuncts)
+        ]
         return TRUE, variables
     source_map.filter_warnings += shift_warnings(filter_warnings, offset, text)
     return tree, variables

@@ -87,9 +87,8 @@ def _split_sections(text: str, source_map: SourceMap) -> tuple[list[Definition],
     while index < len(tokens):
         head = _find_header_end(tokens, index)
         if head is None or (expression and expression[-1].is_one_of(*_UNFINISHED)):
-            stop = next(
-                (i for i in range(index + 1, len(tokens)) if _find_header_end(tokens, i) is not None), len(tokens)
-            )
+            following = range(index + 1, len(tokens))
+            stop = next((i for i in following if _find_header_end(tokens, i) is not None), len(tokens))
             end = tokens[stop].start if stop < len(tokens) else len(text)
             expression += tokenize_expression(text, tokens[index].start, end)
             index = stop

@@ -29,8 +29,8 @@ def read(source: Source) -> Draft:
     except (ValueError, RecursionError) as problem:
         msg = f"{source.label}: {problem}"
         raise OntologyError(msg) from problem
-    strange = [key for key in table if key not in KEYS]
-    refuse([f"{source.label}: unknown key `{key}`; a tree has {', '.join(KEYS)}" for key in strange])
+    unknown = [key for key in table if key not in KEYS]
+    refuse([f"{source.label}: unknown key `{key}`; a tree has {', '.join(KEYS)}" for key in unknown])
     return draft_tree(table, source.label)
 
 

@@ -87,9 +87,10 @@ def _list_labels(graph: Any, concept: str, language: str) -> list[str]:
     ranked: list[tuple[int, str, str]] = []
     for rank, kind in enumerate((SKOS.prefLabel, RDFS.label, SKOS.altLabel, SKOS.hiddenLabel)):
         for label in graph.objects(URIRef(concept), kind):
-            spoken = (label.language or "").lower()
-            foreign = 0 if spoken.split("-")[0] == language.lower() else 1 if not spoken else 2
-            ranked.append((10 * rank + foreign, spoken, str(label).strip()))
+            code = (label.language or "").lower()
+            # In each kind of label: the language asked for, then labels of no language, then all others.
+            place = 0 if code.split("-")[0] == language.lower() else 1 if not code else 2
+            ranked.append((10 * rank + place, code, str(label).strip()))
     return [label for _, _, label in sorted(ranked) if label]
 
 
