@@ -195,6 +195,7 @@ def check_worker_python() -> MachineCheck:
     path = shutil.which(named)
     if path is None:
         return report(Status.WRONG, f"PYSPARK_PYTHON is `{named}`, which is not there", fix)
+    # The version is printed first: in a Python of another version, the import is expected to fail.
     program = "import sys; print('%d.%d' % sys.version_info[:2]); import tidings"
     output = installation.run_program([path, "-c", program]).strip()
     ours = f"{sys.version_info.major}.{sys.version_info.minor}"

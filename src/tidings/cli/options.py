@@ -43,6 +43,7 @@ def with_options(order: str) -> Callable[[Command], Command]:
             command(**values)
 
         keyword_only = [expanded[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in [*contexts, *names]]
+        # typer reads the options of a command from its signature.
         run.__signature__ = inspect.Signature(keyword_only)  # type: ignore[attr-defined]
         return run
 

@@ -103,6 +103,7 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     columns = build_output_schema(events.schema, plan)
     if events.isStreaming:
         return _detect_stream(events, detector, plan, columns)
+    # Each bucket sorts its own rows; a sort of all events is paid for only where their places in the batch count.
     rows = send_to_buckets(events, plan, detector, clock=True, in_order=request.needs_places(detector))
     arrow_columns = pa.schema([(field.name, frames.find_arrow_type(field.dataType)) for field in columns])
     return rows.groupBy("bucket").applyInArrow(make_batch_processor(plan, arrow_columns), columns)

@@ -187,21 +187,11 @@ def redirect_spark_log(folder: Path) -> Iterator[Path | None]:
     with suppress(FileNotFoundError):
         if path.stat().st_size > MAX_LOG_BYTES:
             path.replace(path.with_name(f"{LOG_NAME}.1"))
-    with _log_to(path):
-        yield path
-
-
-@contextmanager
-def _log_to(path: Path) -> Iterator[None]:
-    """Let the root logger write to a file, unless the program has configured it."""
-    root = logging.getLogger()
-    if root.handlers:
-        yield
-        return
-    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
-    root.addHandler(handler)
+    root, handler = logging.getLogger(), logging.FileHandler(path, encoding="utf-8", delay=True)
+    if not root.handlers:  # else the program has configured its own log
+        root.addHandler(handler)
     try:
-        yield
+        yield path
     finally:
         root.removeHandler(handler)
         handler.close()
