@@ -67,7 +67,7 @@ class TrackedPlace(NamedTuple):
 
     number: int = 0
     distance: tuple[int, int] = (0, 0)  # events to the end, at least and at most
-    slots: tuple[Mark, ...] = ()
+    marks: tuple[Mark, ...] = ()  # the moments of its row
     contiguous: bool = False
     guards: tuple[str, ...] = ()
     limits: tuple[tuple[int, int], ...] = ()  # a moment of the row, and how long it may lie back
@@ -80,7 +80,7 @@ class TrackedPlace(NamedTuple):
     @property
     def width(self) -> int:
         """How many numbers its row has; where nothing has begun there is none."""
-        return 0 if self.number == 0 else 2 if self.span else 1 + len(self.slots)
+        return 0 if self.number == 0 else 2 if self.span else 1 + len(self.marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,11 @@ class Tracker:
         pattern was reported for the key: at this event, or (absence) at a deadline since the event before.
         """
         out = np.empty(len(masks), np.int32)
-        contiguous = [np.ascontiguousarray(numbers, np.int64) for numbers in (rows, starts, masks, times)]
+        rows, starts, masks, times = (
+            np.ascontiguousarray(numbers, np.int64) for numbers in (rows, starts, masks, times)
+        )
         tables = (self.nodes, self.order, self.edges, self.lists, self.minterms, self.settings)
-        tracking.walk(tables, states, *contiguous, np.ascontiguousarray(hits, np.bool_), out)
+        tracking.walk(tables, states, (starts, rows), masks, times, np.ascontiguousarray(hits, np.bool_), out)
         return out
 
     def find_cell(self, state: IntArray, now: int) -> int:

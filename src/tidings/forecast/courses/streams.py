@@ -170,16 +170,20 @@ class KeyGaps:
             self.count = np.append(self.count, np.zeros(more, np.int64))
 
     def take(self, entries: StreamEntries, times: IntArray, position: int) -> FloatArray:
-        """Return what is known at entries, whose first event is at a position: see `carried`."""
+        """Return what `update_gaps` does, for entries of events that begin at a position of the stream."""
         return self.update_gaps(entries, position + entries.event, times[entries.event])
 
     def update_gaps(self, entries: StreamEntries, positions: IntArray, times: IntArray) -> FloatArray:
-        """Return the mean gaps at entries in two rows, of how many, and the latest gaps; a first event has none."""
+        """Update the gaps of keys; return, at each entry, the mean gaps (two rows), of how many, and the latest gaps.
+
+        Where a key has no gap yet they are nan.
+        """
         gaps = np.full((5, len(entries)), np.nan)
         if self.is_keyed and len(entries):
             self.widen(int(entries.rows.max()) + 1)
             moments = np.stack([positions, times])
-            update_mean_gaps(entries.starts, entries.rows, moments, RECENT, self.last, self.mean, self.count, gaps)
+            known = self.last, self.mean, self.count
+            update_mean_gaps((entries.starts, entries.rows), moments, RECENT, known, gaps)
         return gaps
 
     def select(self, rows: IntArray) -> KeyGaps:

@@ -143,11 +143,11 @@ def _find_words(leaving: Mapping[int, list[Edge]]) -> dict[int | None, str]:
 
 def _make_place(graph: Configurations, number: int, edges: list[Edge]) -> TrackedPlace:
     node = graph.nodes[number]
-    slots = tuple(mark for mark, _ in node.uses)
-    limits = [(1 + slots.index(mark), high) for mark, high in node.limits]
+    marks = tuple(mark for mark, _ in node.uses)
+    limits = [(1 + marks.index(mark), high) for mark, high in node.limits]
     limits += [(0, graph.within)] if number and graph.within is not None else []
     waits = [
-        (1 + slots.index(check.early), check.low)
+        (1 + marks.index(check.early), check.low)
         for edge in edges
         for check in edge.checks
         if check.late is None and check.early is not None and check.low is not None and check.low > 0
@@ -157,7 +157,7 @@ def _make_place(graph: Configurations, number: int, edges: list[Edge]) -> Tracke
     wishes = {wish for _, wish in node.uses}
     return TrackedPlace(
         number,
-        slots=slots,
+        marks=marks,
         contiguous=node.contiguous,
         guards=node.guards,
         limits=tuple(limits),
@@ -243,15 +243,15 @@ def _list_edge(
     names: tuple[str, ...],
     lists: list[int],
 ) -> list[int]:
-    slot = {mark: 1 + at for at, mark in enumerate(source.slots)} | {None: -1}
+    moment_of = {mark: 1 + at for at, mark in enumerate(source.marks)} | {None: -1}
     checks: list[int] = []
     for check in edge.checks:
         low = tracking.DEAD if check.low is None else check.low
         high = -tracking.DEAD if check.high is None else check.high
-        checks += [slot[check.late], slot[check.early], low, high, int(check.absolute)]
-    marks = () if target is None else places[target].slots
+        checks += [moment_of[check.late], moment_of[check.early], low, high, int(check.absolute)]
+    marks = () if target is None else places[target].marks
     begun = -1 if source.number == 0 else 0
-    copies = [begun, *(-1 if mark in edge.stores else slot[mark] for mark in marks)]
+    copies = [begun, *(-1 if mark in edge.stores else moment_of[mark] for mark in marks)]
     bounds, copied = _append(lists, checks), _append(lists, copies)
     masks = _make_mask([edge.filter], names), _make_mask(edge.forbid, names)
     return [*masks, -1 if target is None else target, *bounds, copied[0]]

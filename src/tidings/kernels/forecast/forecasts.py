@@ -90,6 +90,14 @@ class ForecastBuffer(NamedTuple):
     counter: IntArray
 
 
+class MeanGaps(NamedTuple):
+    """Of each key: position and time of its latest event, the mean gaps in both, and how many events it had."""
+
+    last: IntArray
+    mean: FloatArray
+    count: IntArray
+
+
 class CourseTable(NamedTuple):
     """One course: the label of each kind of event, how many labels there are, and moves by cell and label."""
 
@@ -268,18 +276,21 @@ def hash_symbol_sets(ends: IntArray, symbols: IntArray, codes: WordArray) -> Wor
 
 @jit_lean
 def update_mean_gaps(
-    starts: IntArray, rows: IntArray, positions: IntArray, recent: Int, last: IntArray, mean: FloatArray,
-    count: IntArray, out: FloatArray,
-) -> None:  # fmt: skip
+    segments: tuple[IntArray, IntArray], moments: IntArray, recent: Int, known: MeanGaps, out: FloatArray
+) -> None:
     """Update the mean gap between a key's events, in positions and in time, and write it for every entry.
 
-    The mean of the first `recent` gaps, then an exponential one with that memory.
+    The mean of the first `recent` gaps, then an exponential one with that memory. `segments` are `starts` and `rows`;
+    `moments` has a row of positions and one of times. Of `out` two rows get the means, one of how many gaps they are,
+    and two the latest gaps.
     """
+    starts, rows = segments
+    last, mean, count = known
     for segment in range(len(rows)):
         key = rows[segment]
         for entry in range(starts[segment], starts[segment + 1]):
             for measure in range(2):
-                gap = float(positions[measure, entry] - last[measure, key])
+                gap = float(moments[measure, entry] - last[measure, key])
                 if count[key] > 0:
                     out[3 + measure, entry] = gap
                 if count[key] == 1:
@@ -287,6 +298,6 @@ def update_mean_gaps(
                 elif count[key] > 1:
                     mean[measure, key] += (gap - mean[measure, key]) / min(count[key], recent)
                 out[measure, entry] = mean[measure, key]
-                last[measure, key] = positions[measure, entry]
+                last[measure, key] = moments[measure, entry]
             out[2, entry] = min(count[key], recent)
             count[key] += 1

@@ -53,15 +53,19 @@ class TrackedTables(NamedTuple):
 
 @jit_lean
 def walk(
-    tables: TrackedTables, states: IntArray, rows: IntArray, starts: IntArray, masks: IntArray, times: IntArray,
+    tables: TrackedTables, states: IntArray, segments: tuple[IntArray, IntArray], masks: IntArray, times: IntArray,
     hits: BoolArray, out: IntArray,
 ) -> None:  # fmt: skip
-    """Advance the states of keys event by event; write the fine cell after each event to `out`."""
+    """Advance the states of keys event by event; write the fine cell after each event to `out`.
+
+    `segments` are `starts` and `rows`, as in `forecasts`; segment `s` is of the key whose state is `states[rows[s]]`.
+    """
+    starts, rows = segments
     nodes, order, edges, lists, minterms, settings = tables
     last = states.shape[1] - 1
-    for share in range(len(rows)):
-        state = states[rows[share]]
-        for entry in range(starts[share], starts[share + 1]):
+    for segment in range(len(rows)):
+        state = states[rows[segment]]
+        for entry in range(starts[segment], starts[segment + 1]):
             mask, time = masks[entry], times[entry]
             clears = hits[entry] and settings[RESTARTS]
             if clears:
@@ -164,9 +168,9 @@ def _place_row(
         return
     if state[at] != DEAD and not _is_better(nodes, lists, state, target, copies, source, time):
         return
-    for slot in range(width):
-        copied = lists[copies + slot]
-        state[at + slot] = time if copied < 0 else state[source + copied]
+    for moment in range(width):
+        copied = lists[copies + moment]
+        state[at + moment] = time if copied < 0 else state[source + copied]
 
 
 @jit_lean_inline
@@ -176,11 +180,11 @@ def _is_better(
     """Tell whether a new row is better than the one at the target: the later beginning, or the earlier moments."""
     at, width, earlier = nodes[target, AT], nodes[target, WIDTH], nodes[target, EARLIER]
     for turn in range(width):
-        slot = (turn + earlier) % width
-        copied = lists[copies + slot]
-        apart = (time if copied < 0 else state[source + copied]) - state[at + slot]
+        moment = (turn + earlier) % width
+        copied = lists[copies + moment]
+        apart = (time if copied < 0 else state[source + copied]) - state[at + moment]
         if apart != 0:
-            return (apart < 0) == (earlier != 0 and slot > 0)
+            return (apart < 0) == (earlier != 0 and moment > 0)
     return False
 
 

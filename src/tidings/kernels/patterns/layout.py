@@ -30,10 +30,10 @@ import numpy as np
 if TYPE_CHECKING:
     from tidings.kernels.array_types import Int, IntArray
 
-SEQ, TIME, FIRST_SEQ, FIRST_TIME, PARENT, EDGE, PREV, LINK, FLAG, KEY, SLOTS = range(11)
+SEQ, TIME, FIRST_SEQ, FIRST_TIME, PARENT, EDGE, PREV, LINK, FLAG, KEY, MOMENTS = range(11)
 """Columns of a row of the pool: number and time of its event, those of the match's first event, the row of the step
 before, the edge it took, two chains (`PREV` through its cell's front, `LINK` through a queue of deadlines or a key's
-fresh rows), a flag (no longer waiting), the key; from `SLOTS` on moments that conditions look at, then variables."""
+fresh rows), a flag (no longer waiting), the key; from `MOMENTS` on moments that conditions look at, then variables."""
 
 SOURCE, TARGET, SYMBOL, VIA, STEP, FREE, CHECKS, CHECKS_END, STORES, STORES_END = range(10)
 FORBID, FORBID_END, BINDS, BINDS_END, ACCEPTS, ACCEPTS_END = range(10, 16)

@@ -40,12 +40,12 @@ from tidings.kernels.patterns.layout import (
     LIMITS_END,
     LINK,
     MODE,
+    MOMENTS,
     MOST,
     PARENT,
     PLAIN,
     PREV,
     SEQ,
-    SLOTS,
     SPAN,
     STORES,
     STORES_END,
@@ -115,7 +115,7 @@ def is_expired(nodes: IntArray, lists: IntArray, pool: IntArray, row: Int, node:
     if time - pool[row, FIRST_TIME] > nodes[node, WINDOW]:
         return True
     for at in range(nodes[node, LIMITS], nodes[node, LIMITS_END], 2):
-        if time - pool[row, SLOTS + lists[at]] > lists[at + 1]:
+        if time - pool[row, MOMENTS + lists[at]] > lists[at + 1]:
             return True
     return False
 
@@ -131,8 +131,8 @@ def is_admitted(
     """
     for at in range(edges[edge, CHECKS], edges[edge, CHECKS_END], 5):
         late, early = lists[at], lists[at + 1]
-        end = turn.time if late < 0 else pool[row, SLOTS + late]
-        apart = end - (turn.time if early < 0 else pool[row, SLOTS + early])
+        end = turn.time if late < 0 else pool[row, MOMENTS + late]
+        apart = end - (turn.time if early < 0 else pool[row, MOMENTS + early])
         if lists[at + 4] and apart < 0:
             apart = -apart
         if apart < lists[at + 2] or apart > lists[at + 3]:
@@ -182,14 +182,14 @@ def write_row(
     pool[row, PREV], pool[row, LINK], pool[row, FLAG], pool[row, KEY] = -1, -1, 0, turn.key
     if parent >= 0:
         pool[row, FIRST_SEQ], pool[row, FIRST_TIME] = pool[parent, FIRST_SEQ], pool[parent, FIRST_TIME]
-        for column in range(SLOTS, pool.shape[1]):
+        for column in range(MOMENTS, pool.shape[1]):
             pool[row, column] = pool[parent, column]
     else:
         pool[row, FIRST_SEQ], pool[row, FIRST_TIME] = turn.seq, turn.time
-        for column in range(SLOTS, pool.shape[1]):
+        for column in range(MOMENTS, pool.shape[1]):
             pool[row, column] = -1
     for at in range(edges[edge, STORES], edges[edge, STORES_END]):
-        pool[row, SLOTS + lists[at]] = turn.time
+        pool[row, MOMENTS + lists[at]] = turn.time
     for at in range(edges[edge, BINDS], edges[edge, BINDS_END], 2):
         pool[row, turn.variables_at + lists[at]] = values[turn.event, lists[at + 1]]
 
@@ -212,16 +212,16 @@ def dominates(
     # An absence runs from the row's own event: rows of different events have different deadlines.
     if nodes[node, SPAN] and pool[row, SEQ] != pool[other, SEQ]:
         return False
-    slots = uses.shape[1]
-    for slot in range(slots):
-        use = uses[node, slot]
+    moments = uses.shape[1]
+    for moment in range(moments):
+        use = uses[node, moment]
         if use == 2:
             continue
-        apart = pool[row, SLOTS + slot] - pool[other, SLOTS + slot]
+        apart = pool[row, MOMENTS + moment] - pool[other, MOMENTS + moment]
         if (use == 0 and apart != 0) or apart * use < 0:
             return False
     for at in range(variables.shape[1]):
-        column = SLOTS + slots + at
+        column = MOMENTS + moments + at
         if variables[node, at] and pool[row, column] != pool[other, column]:
             return False
     return True

@@ -46,11 +46,11 @@ from tidings.kernels.patterns.layout import (
     LINK,
     LISTED_EVENTS,
     MODE,
+    MOMENTS,
     NOW,
     PREV,
     REPORTS,
     SEQ,
-    SLOTS,
     SPAN,
     STAMP,
     TAIL,
@@ -89,7 +89,7 @@ def run_batch(graph: tuple[IntArray, ...], state: tuple[IntArray, ...], batch: t
 def _run_events(graph: GraphArrays, state: RunArrays, batch: EventArrays, until: Int) -> Int:
     registers, fresh, stamps = state.registers, state.fresh, state.stamps
     times, starts, symbols, keys = batch.times, batch.symbol_starts, batch.symbol_numbers, batch.keys
-    turns, variables_at = keys.shape[1], SLOTS + graph.uses.shape[1]
+    turns, variables_at = keys.shape[1], MOMENTS + graph.uses.shape[1]
     # Local copies of the two registers: through memory each step would wait for the store of the one before.
     event, number = registers[EVENT], registers[TURN]
     while event < len(times):

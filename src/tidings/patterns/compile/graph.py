@@ -145,7 +145,7 @@ class _PatternEntry:
         self.merged, self.pattern, self.number = merged, pattern, len(merged.patterns) - 1
         self.graph = graph = compiled.graph or derive_configurations(pattern, mode)
         stored = sorted({mark for edge in graph.edges for mark in edge.stores})
-        self.slots: dict[Mark | None, int] = {None: -1} | {mark: slot for slot, mark in enumerate(stored)}
+        self.moments: dict[Mark | None, int] = {None: -1} | {mark: number for number, mark in enumerate(stored)}
         bound = any(named.variables for named in pattern.filters)
         self.key, self.variables = pattern.key_variables() if bound else (), number_other_variables(pattern)
         self.operands: dict[str, OperandInput] = {}
@@ -203,8 +203,8 @@ class _PatternEntry:
             self.number if self.kind == EACH else -1,
             configuration.contiguous,
             tuple(map(self._bind_operand, names)),
-            tuple((self.slots[mark], use) for mark, use in configuration.uses),
-            tuple((self.slots[mark], high) for mark, high in configuration.limits),
+            tuple((self.moments[mark], use) for mark, use in configuration.uses),
+            tuple((self.moments[mark], high) for mark, high in configuration.limits),
             0,
             frozenset(self._make_edge_key(edge, places.get(edge.source, LOOP)) for edge in edges),
         )
@@ -233,8 +233,8 @@ class _PatternEntry:
         for check in edge.checks:
             low = -_FOREVER if check.low is None else check.low
             high = _FOREVER if check.high is None else check.high
-            checks.append((self.slots[check.late], self.slots[check.early], low, high, check.absolute))
-        stores = tuple(self.slots[mark] for mark in edge.stores)
+            checks.append((self.moments[check.late], self.moments[check.early], low, high, check.absolute))
+        stores = tuple(self.moments[mark] for mark in edge.stores)
         forbid = tuple(self._bind_operand(name) for name in sorted(edge.forbid))
         return EdgeKey(source, self._bind_operand(edge.filter), edge.step, tuple(checks), stores, forbid, target)
 

@@ -103,10 +103,10 @@ class _ArrayBuilder:
         return leaving, waiting
 
     def _tabulate_uses(self) -> IntArray:
-        uses = [(place, slot, use) for place, node in enumerate(self.merged.nodes) for slot, use in node.key.uses]
-        table = np.full((len(self.merged.nodes), max((slot for _, slot, _ in uses), default=-1) + 1), 2, np.int64)
-        for place, slot, use in uses:
-            table[place, slot] = use
+        uses = [(place, moment, use) for place, node in enumerate(self.merged.nodes) for moment, use in node.key.uses]
+        table = np.full((len(self.merged.nodes), max((moment for _, moment, _ in uses), default=-1) + 1), 2, np.int64)
+        for place, moment, use in uses:
+            table[place, moment] = use
         return table
 
     def _find_shortcuts(self) -> tuple[list[bool], list[bool], list[bool]]:

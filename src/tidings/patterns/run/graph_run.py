@@ -43,7 +43,7 @@ class GraphRun:
     ) -> None:
         self.graph, self.keyed = graph, keyed
         sizes = BufferSizes() if buffers is None else buffers
-        width = layout.SLOTS + graph.uses.shape[1] + graph.variables.shape[1]
+        width = layout.MOMENTS + graph.uses.shape[1] + graph.variables.shape[1]
         nodes, patterns, symbols = len(graph.nodes), len(graph.patterns), len(graph.symbols)
         spent = _round_up(max(sizes.spent, sizes.spent_per_pattern * patterns))
         registers = np.zeros(layout.SIZE, np.int64)
@@ -108,13 +108,13 @@ class GraphRun:
     def find_used_keys(self) -> IntArray:
         """Return the numbers of keys and values that partial matches refer to, ascending."""
         rows = self.state.pool[: self.rows]
-        values = rows[:, layout.SLOTS + self.graph.uses.shape[1] :]
+        values = rows[:, layout.MOMENTS + self.graph.uses.shape[1] :]
         return np.unique(np.concatenate([rows[: len(rows) * self.keyed, layout.KEY], values[values >= 0].ravel()]))
 
     def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key and value by its position in `kept`, which has all that are in use."""
         state, top = self.state, self.rows
-        values = state.pool[:top, layout.SLOTS + self.graph.uses.shape[1] :]
+        values = state.pool[:top, layout.MOMENTS + self.graph.uses.shape[1] :]
         is_bound = values >= 0
         values[is_bound] = np.searchsorted(kept, values[is_bound])
         if not self.keyed:

@@ -163,14 +163,14 @@ def load_graph_run(run: GraphRun, names: GraphNames, header: Header, arrays: dic
     _queue_deadlines(run)
 
 
-def _fit_rows(pool: IntArray, slots: int, run: GraphRun) -> IntArray:
-    """Return rows with the run's number of columns for stored moments and for variables."""
+def _fit_rows(pool: IntArray, old: int, run: GraphRun) -> IntArray:
+    """Return rows with the run's number of columns for moments, of which there were `old`, and for variables."""
     wide = np.full((len(pool), run.state.pool.shape[1]), -1, np.int64)
-    first, new = layout.SLOTS, run.graph.uses.shape[1]
+    first, new = layout.MOMENTS, run.graph.uses.shape[1]
     wide[:, :first] = pool[:, :first]
-    moments, values = min(slots, new), min(pool.shape[1] - first - slots, wide.shape[1] - first - new)
+    moments, values = min(old, new), min(pool.shape[1] - first - old, wide.shape[1] - first - new)
     wide[:, first : first + moments] = pool[:, first : first + moments]
-    wide[:, first + new : first + new + values] = pool[:, first + slots : first + slots + values]
+    wide[:, first + new : first + new + values] = pool[:, first + old : first + old + values]
     return wide
 
 

@@ -16,7 +16,7 @@ from uuid import UUID
 import numpy as np
 
 from tidings.errors import StateError
-from tidings.kernels.patterns.layout import KEY, SLOTS
+from tidings.kernels.patterns.layout import KEY, MOMENTS
 from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.matcher.snapshot.vocabulary_files import dump_vocabulary, read_vocabulary
 from tidings.model.patterns import Mode
@@ -144,14 +144,14 @@ def _load_records(header: Header) -> EventRecords:
     return EventRecords([from_plain(id_) for id_ in header["ids"]], fields)
 
 
-def _renumber(arrays: dict[str, IntArray], slots: int, kept: IntArray, *, keyed: bool) -> None:
+def _renumber(arrays: dict[str, IntArray], moments: int, kept: IntArray, *, keyed: bool) -> None:
     """Replace numbers of keys and values by their positions in `kept`; keys that are not there are forgotten."""
     pool = arrays["pool"]
     arrays["spent"] = arrays["spent"][np.isin(arrays["spent"][:, 1], kept) | (not keyed)]
     if keyed:
         for table, column in ((pool, KEY), (arrays["cells"], 1), (arrays["spent"], 1), (arrays["fresh"], 0)):
             table[:, column] = np.searchsorted(kept, table[:, column])
-    values = pool[:, SLOTS + slots :]
+    values = pool[:, MOMENTS + moments :]
     values[values >= 0] = np.searchsorted(kept, values[values >= 0])
 
 
