@@ -96,6 +96,7 @@ def _read_tree(parts: Parts, entry: Any, place: str, base: Path) -> Tree | None:
         return None
     _refuse_unknown_keys(parts, entry, OF_TREES, f"[{place}]")
     shapes = [shape for shape in SHAPES if shape in entry]
+    # With two shapes one would have to win silently.
     if len(shapes) != 1:
         present = " and ".join(shapes) or "none of them"
         parts.mistakes.append(f"[{place}] takes one of {', '.join(SHAPES)}; it has {present}")
@@ -154,6 +155,7 @@ def _read_attributes(parts: Parts, name: str, entry: Any) -> None:
     if not isinstance(entry, dict):
         parts.mistakes.append(f"[attributes] `{name}` is a kind or a table, not {entry!r}")
         return
+    # TOML reads `[attributes.car.price]` and `car.price = "number"` as tables within tables.
     for key, deeper in entry.items():
         if isinstance(deeper, dict):
             _read_attributes(parts, f"{name}.{key}", deeper)
@@ -179,6 +181,7 @@ def _read_attribute(parts: Parts, name: str, entry: dict[str, Any]) -> Declared:
 def _read_kind(parts: Parts, place: str, words: str | None) -> Attribute:
     if words is None:
         return Attribute()
+    # A schema reads the same words, so that kinds are spelled alike in both files.
     try:
         attribute = Schema({"kind": words})["kind"]
     except SchemaError as mistake:
@@ -209,7 +212,7 @@ def _read_currencies(parts: Parts, entry: Any) -> Currencies | None:
 def _read_texts(parts: Parts, table: Mapping[str, Any], section: str) -> dict[str, str]:
     """Read a section of texts; a table within it is a dotted name."""
     texts: dict[str, str] = {}
-    stack = list(reversed(_get_section(parts, table, section).items()))
+    stack = list(reversed(_get_section(parts, table, section).items()))  # the order of the file stays
     while stack:
         name, text = stack.pop()
         if isinstance(text, str):

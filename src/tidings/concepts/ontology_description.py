@@ -86,6 +86,7 @@ def list_paths(tree: Tree, name: str) -> list[list[str]]:
     """Return the paths from a root down to the concept, at most `PATHS` of them."""
     complete: list[list[str]] = []
     stack = [[tree.require(name)]]
+    # Stops at the limit: where concepts at every level have several parents, there are more paths than one can list.
     while stack and len(complete) < PATHS:
         path = stack.pop()
         above = tree.parents(path[0])

@@ -36,6 +36,7 @@ def find_nearest(word: str, candidates: Iterable[str]) -> str | None:
     'furlong'
     """
     wanted = fold(word)
+    # Comparing two words takes time in the product of their lengths, so most are ruled out by length alone.
     slack = max(2, len(wanted) // 3)
     folded = {fold(name): name for name in candidates if abs(len(name) - len(word)) <= slack}
     if len(folded) > MANY:

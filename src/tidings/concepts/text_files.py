@@ -17,7 +17,7 @@ def read_text(path: Path) -> str:
     try:
         packed = path.read_bytes()
         unpacked = gzip.decompress(packed) if path.suffix == ".gz" else packed
-        return unpacked.decode("utf-8-sig")
+        return unpacked.decode("utf-8-sig")  # spreadsheets write a byte order mark, which would become part of a name
     except (OSError, EOFError, zlib.error) as problem:
         msg = f"cannot read `{path}`: {getattr(problem, 'strerror', None) or problem}"
         raise FileError(msg) from problem

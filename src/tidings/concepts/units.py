@@ -43,7 +43,7 @@ _UNIT = re.compile(rf"{_BARE_FACTOR}(?:(?:\s*[*·/]\s*|\s+per\s+){_BARE_FACTOR})
 _SIGN = re.compile(r"\s*(?:(?<!\*)([*·/])(?!\*)|\b(per)\b)\s*")
 _AFTER = re.compile(rf"(?P<amount>{_NUMBER})\s*(?P<unit>[^\s\d].*)")
 _BEFORE = re.compile(rf"(?P<unit>[^\s\d.+-]+)\s*(?P<amount>{_NUMBER})")
-_LONGEST = 100
+_LONGEST = 100  # characters: expressions over event values must not backtrack over long texts
 _PLAIN = re.compile(r"[^\W\d_]\w*")
 
 
@@ -119,7 +119,7 @@ class Units:
     486
     """
 
-    __slots__ = ("_folded", "_lines", "aliases", "currencies", "measures")
+    __slots__ = ("_conversions", "_folded", "aliases", "currencies", "measures")
 
     def __init__(self, aliases: Mapping[str, str] | None = None, currencies: Currencies | None = None) -> None:
         """Take the tables; an alias of an unknown unit is refused when it is first used."""
@@ -127,7 +127,7 @@ class Units:
         self.currencies = currencies
         self._folded = {fold(name): name for name in (*self.aliases, *(currencies or ()))}
         self.measures: dict[str, Measure] = {}
-        self._lines: dict[tuple[str, str], tuple[int, int, int]] = {}
+        self._conversions: dict[tuple[str, str], tuple[int, int, int]] = {}
 
     def __reduce__(self) -> tuple[type[Units], tuple[dict[str, str], Currencies | None]]:
         """Pickle the tables alone, without the caches."""
@@ -147,9 +147,9 @@ class Units:
         """Return the same amount in another unit; whole results are integers."""
         if unit == to or self.canonical(unit) == self.canonical(to):
             return amount
-        factor, shift, divisor = self._find_line(unit, to)
-        over, under = amount.as_integer_ratio()
-        return _number(over * factor + shift * under, divisor * under)
+        factor, shift, divisor = self._find_conversion(unit, to)
+        numerator, denominator = amount.as_integer_ratio()  # exact, of a float too
+        return _divide(numerator * factor + shift * denominator, divisor * denominator)
 
     def base(self, unit: str) -> str:
         """Return the base unit of the unit's dimension."""
@@ -180,20 +180,21 @@ class Units:
             measure = self.measures[unit] = self._resolve(unit, ())
         return measure
 
-    def _find_line(self, unit: str, to: str) -> tuple[int, int, int]:
+    def _find_conversion(self, unit: str, to: str) -> tuple[int, int, int]:
         """Return integers such that `(amount * factor + shift) / divisor` converts."""
-        line = self._lines.get((unit, to))
-        if line is not None:
-            return line
-        a, b = self.measure(unit), self.measure(to)
-        if a.dimension != b.dimension:
-            msg = f"`{unit}` does not convert to `{to}`: one is in `{a.base}`, the other in `{b.base}`"
+        conversion = self._conversions.get((unit, to))
+        if conversion is not None:
+            return conversion
+        source, target = self.measure(unit), self.measure(to)
+        if source.dimension != target.dimension:
+            msg = f"`{unit}` does not convert to `{to}`: one is in `{source.base}`, the other in `{target.base}`"
             raise UnitMismatch(msg, unit=unit, to=to)
-        factor, shift = a.scale / b.scale, (a.offset - b.offset) / b.scale
+        factor, shift = source.scale / target.scale, (source.offset - target.offset) / target.scale
+        # One divisor for both, so that a conversion is integer arithmetic with a single division at its end.
         divisor = factor.denominator * shift.denominator
-        _make_room(self._lines)
-        line = self._lines[unit, to] = int(factor * divisor), int(shift * divisor), divisor
-        return line
+        _make_room(self._conversions)
+        conversion = self._conversions[unit, to] = int(factor * divisor), int(shift * divisor), divisor
+        return conversion
 
     def _resolve(self, unit: str, seen: tuple[str, ...]) -> Measure:
         """Resolve a unit: an alias, a currency, a sign, a physical unit or a product; else one with its case folded."""
@@ -209,6 +210,7 @@ class Units:
         if unit in SIGNS:
             return self._resolve(SIGNS[unit], seen)
         measure = find_physical(unit) or self._resolve_product(unit, seen)
+        # Case is folded last: `Mb` and `MB` are different units, and so are `mW` and `MW`.
         if measure is None and (respelled := self._folded.get(fold(unit), unit)) != unit:
             measure = self._resolve(respelled, seen)
         return measure or self._refuse(unit)
@@ -228,7 +230,7 @@ class Units:
             if not factor:
                 sign = 1 if part in "*·" else -1  # a slash, or `per`
                 continue
-            if factor["word"] == unit:
+            if factor["word"] == unit:  # a single word, which `_resolve` has looked up already
                 return None
             power = Fraction({"²": "2", "³": "3"}.get(factor["high"], factor["power"] or "1"))
             product = product.multiply(self._resolve(factor["word"], seen), sign * power)
@@ -261,12 +263,12 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _number(over: int, under: int) -> int | float:
-    whole, rest = divmod(over, under)
+def _divide(numerator: int, denominator: int) -> int | float:
+    whole, rest = divmod(numerator, denominator)
     if not rest and INT_MIN <= whole <= INT_MAX:
         return whole
     try:
-        return over / under
+        return numerator / denominator
     except OverflowError:
         msg = "the converted amount is beyond the range of numbers"
         raise OntologyError(msg) from None
@@ -287,6 +289,7 @@ def find_physical(word: str) -> Measure | None:
     if not _PLAIN.fullmatch(word):
         return None
     registry = _load_registry()
+    # Three points of the conversion: two give scale and offset, the third shows whether it is a straight line at all.
     try:
         zero, unit, double = (registry.Quantity(Fraction(n), word).to_base_units() for n in range(3))
         scale, offset = Fraction(unit.magnitude - zero.magnitude), Fraction(zero.magnitude)

@@ -79,6 +79,7 @@ def _evaluate(expression: Expression, lookup: Lookup, now: datetime) -> Any:
             return to_utc(now)
         case Name(name):
             return _read(name, lookup(name))
+        # The one function that takes absent values; it evaluates no more arguments than it needs.
         case Call("coalesce", args):
             chosen = (_evaluate(part, lookup, now) for part in args)
             return next((value for value in chosen if value is not None), None)
@@ -114,6 +115,7 @@ def _call(function: str, values: list[Any]) -> Any:
 
 
 def _subtract_times(left: datetime, right: datetime) -> int | float:
+    # `total_seconds` rounds over long spans, and whole seconds are to be integers.
     difference = left - right
     whole = difference.days * 86_400 + difference.seconds
     return whole + difference.microseconds / 1_000_000 if difference.microseconds else whole

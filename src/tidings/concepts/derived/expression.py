@@ -131,6 +131,7 @@ def _find_offset(problem: Any, text: str) -> int:
 
 
 def _explain_error(problem: Any) -> str:
+    # Of all tokens that the grammar expects, the kind of part that is missing is enough for a person.
     token = getattr(problem, "token", None)
     wants = set(getattr(problem, "accepts", None) or getattr(problem, "expected", None) or ())
     expected = "a value" if "NUMBER" in wants else "an operator or `)`" if "RPAR" in wants else "an operator or the end"
@@ -152,6 +153,7 @@ class _Builder:
         if depth > DEEPEST:
             raise self._build_error(offset, f"the expression nests deeper than {DEEPEST} levels")
         parts = tree.children
+        # By the rules and aliases (`-> call`) of `_GRAMMAR`.
         match tree.data:
             case "number":
                 return Constant(self._parse_number(str(parts[0]), offset), offset)

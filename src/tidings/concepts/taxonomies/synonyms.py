@@ -29,6 +29,7 @@ class _Index:
         for word, number in names:
             self._add(word, number)
         own = set(self.numbers)
+        # Two names may fold to one word, which is then ambiguous; a synonym of a third concept does not add to that.
         for word, number in synonyms:
             if word not in own:
                 self._add(word, number)

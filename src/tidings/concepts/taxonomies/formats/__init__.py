@@ -71,6 +71,7 @@ def read_tree(
 
 def format_of(path: Path, text: str) -> str:
     """Tell the format from the file's name and content."""
+    # Text files have any suffix; a line of parents and the sign between the parts of a path tell their formats apart.
     named = _SUFFIXES.get(get_suffix(path))
     if named:
         return named

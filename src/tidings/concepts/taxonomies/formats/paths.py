@@ -40,5 +40,6 @@ def _add(draft: Draft, parts: list[str], line: int, *, id_: str | None) -> None:
         return
     parent = SEPARATOR.join(parts[:-1])
     draft.link(name, parent, line)
+    # Without ids, the upper parts of a path need no lines of their own.
     if id_ is None and parent not in draft:
         _add(draft, parts[:-1], line, id_=None)

@@ -42,6 +42,7 @@ def read(source: Source) -> Draft:
     for line, meaning in meanings:
         name = names[meaning.offset]
         draft.define(name, line)
+        # WordNet joins the words of a phrase by underscores; people and texts write blanks.
         draft.spell(name, (word.replace("_", " ") for word in meaning.words))
         draft.spell(name, meaning.words)
         for parent in meaning.parents:
@@ -58,6 +59,7 @@ def _read_meanings(text: str, draft: Draft) -> Iterator[tuple[int, _Meaning]]:
 
 
 def _parse_meaning(line: str) -> _Meaning:
+    # offset, file, part of speech, number of words (hexadecimal), words with ids, number of pointers, pointers of four.
     fields = line.partition("|")[0].split()
     count = int(fields[3], 16)
     words = tuple(fields[4 : 4 + 2 * count : 2])
