@@ -4,6 +4,11 @@ A row is a conjunction of terms, `sizes[row]` of them from `starts[row]` on; a t
 code from 0 on) or an interval (below 0: the scales it is on). An event is a list of pairs of a name and a value; a pair
 has a chain of labels and a chain of concepts, from its own upwards, each the share of a flat array between two `ends`.
 
+    terms    labels  [ make  size | make | ... ]      row 0 has two terms, row 1 one: starts [ 0 2 ], sizes [ 2 1 ]
+             codes   [ ford   -1  | bmw  | ... ]      -1: an interval on the scale of numbers, whose ends are in `ends`
+    pairs    codes   [ fiesta  ford  car | ... ]      an event's value, and all above it: so `ford` is found by one scan
+
+Cost: the terms of the candidates times the event's pairs, each a scan of a chain as long as the tree is high.
 The groups are handed on without counting references (`jit_lean`): counted, they cost more than a term's comparison.
 """
 

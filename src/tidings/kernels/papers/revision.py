@@ -1,4 +1,13 @@
-"""The final revision of the candidates tree: which candidates' remaining tests an event satisfies."""
+"""The final revision of the candidates tree: which candidates' remaining tests an event satisfies.
+
+Tests are intervals of float64, row by row in one table of entries; the event's values lie column by column:
+
+    spans     row r: first entry, how many          entries   [ column  low  high ]
+    bounds    column c: where its values begin, end   values    [ v0 v1 | v2 | ... ]
+
+A column below zero, `-1 - column`, marks an alternative: the next entry is another way to pass the same test. A row is
+left at its first test that no value passes; so the cost is the entries up to there, for each candidate.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +23,7 @@ if TYPE_CHECKING:
 
 @jit
 def revise(rows: Int32Array, spans: IntArray, entries: FloatArray, bounds: IntArray, values: FloatArray) -> Int32Array:
-    """Return those of the rows whose every test some value satisfies.
-
-    Row `r` has the entries from `spans[r, 0]`, `spans[r, 1]` of them. An entry is a column, a low and a high end,
-    both closed; where the column is written as `-1 - column`, the next entry is a further way to satisfy the same
-    test. The event's values of a column are those from `bounds[column, 0]` up to `bounds[column, 1]`.
-    """
+    """Return those of the rows whose every test some value satisfies; both ends of an entry are closed."""
     kept = np.empty(len(rows), np.int32)
     count = 0
     for place in range(len(rows)):

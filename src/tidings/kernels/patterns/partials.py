@@ -5,7 +5,8 @@ other as well (`dominates`). For `t(c) - t(a) < 6 s` the youngest `a` dominates,
 bounds alone a front is therefore one row, where a list of instances, as in P-ToPSS, would keep every `a`
 (docs/decisions/0013). Entering a front costs its length; `MOST` bounds it.
 
-`layout` has the columns and a drawing of the arrays.
+`layout` has the columns and a drawing of the arrays. The helpers here take the few arrays that they read, and so have
+long lists of parameters: handing on whole groups made a hundred patterns a tenth slower.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""Symbols of events as CSR lists, as runs read them: event `e` has `symbols[starts[e]:starts[e + 1]]`."""
+"""Symbols of events as CSR lists, as runs read them.
+
+    starts    [ 0     2  2        5 ]        event 0 has the symbols 4 and 7, event 1 none, event 2 has 1, 4 and 9
+    symbols   [ 4  7   | 1  4  9 ]
+
+So an event costs two reads and its own symbols, whatever the number of patterns. Each kernel goes through the lists
+twice at most: once to count, once to write.
+"""
 
 from __future__ import annotations
 
