@@ -33,12 +33,12 @@ def read_duration(cursor: TokenCursor) -> tuple[int, SourceSpan]:
     while cursor.peek().kind is TokenKind.NUMBER:
         amount, end = _read_amount(cursor)
         total += amount
-    place = SourceSpan(start, end)
+    span = SourceSpan(start, end)
     if total.denominator != 1:
-        raise PatternReadError(place, "times are exact to the microsecond, and this is finer")
+        raise PatternReadError(span, "times are exact to the microsecond, and this is finer")
     if total > LIMIT:
-        raise PatternReadError(place, "a duration is at most ten thousand years")
-    return sign * int(total), place
+        raise PatternReadError(span, "a duration is at most ten thousand years")
+    return sign * int(total), span
 
 
 def _read_amount(cursor: TokenCursor) -> tuple[Fraction, int]:
@@ -59,19 +59,19 @@ def _read_amount(cursor: TokenCursor) -> tuple[Fraction, int]:
 def parse_duration(text: str) -> int:
     """Return a duration's microseconds; a text that is none raises `PatternReadError`."""
     cursor = TokenCursor(tokenize_expression(text), len(text))
-    span, _ = read_duration(cursor)
+    duration, _ = read_duration(cursor)
     if cursor.peek().kind is not TokenKind.END:
         raise cursor.make_error(wanted="the end of the duration")
-    return span
+    return duration
 
 
-def format_duration(span: int) -> str:
+def format_duration(duration: int) -> str:
     """Return a duration in the largest unit that divides it.
 
     >>> format_duration(300_000_000), format_duration(-1_500_000), format_duration(172_800_000_000)
     ('5 min', '-1500 ms', '2 days')
     """
-    unit = next((name for name, size in _SHOWN.items() if span and span % size == 0), "s")
-    count = abs(span) // _SHOWN[unit]
+    unit = next((name for name, size in _SHOWN.items() if duration and duration % size == 0), "s")
+    count = abs(duration) // _SHOWN[unit]
     plural = "s" if unit == "day" and count != 1 else ""
-    return f"{'-' if span < 0 else ''}{count} {unit}{plural}"
+    return f"{'-' if duration < 0 else ''}{count} {unit}{plural}"

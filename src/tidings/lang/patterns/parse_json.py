@@ -148,14 +148,14 @@ class _PatternJsonReader:
         if not items:
             self._refuse("`not` names at least one filter", path)
         paths = [f"{path}[{i}]" for i in range(len(items))]
-        names = tuple(self._read_text(item, place) for item, place in zip(items, paths, strict=True))
-        return names, [SourceSpan(path=place) for place in paths]
+        names = tuple(self._read_text(item, item_path) for item, item_path in zip(items, paths, strict=True))
+        return names, [SourceSpan(path=item_path) for item_path in paths]
 
     def _read_absence(self, node: Any, path: str) -> patterns.Absence | None:
         fields = self._read_fields(node, path, "an absence", ("not", "for"))
         names, spans = self._read_guards(fields.get("not", ["b"]), f"{path}.not")
-        span = self._read_duration(fields.get("for", "1 s"), f"{path}.for")
-        absence = self._build(lambda: patterns.Absence(names, span), f"{path}.for")
+        duration = self._read_duration(fields.get("for", "1 s"), f"{path}.for")
+        absence = self._build(lambda: patterns.Absence(names, duration), f"{path}.for")
         if absence is not None:
             self._source_map.record(absence, *spans)
         return absence
@@ -188,7 +188,7 @@ class _PatternJsonReader:
             return None
         if is_unsatisfiable(condition):
             self._refuse(NEVER, path)
-        spans = [SourceSpan(path=place) for place in (path, f"{path}.late", f"{path}.early")]
+        spans = [SourceSpan(path=item_path) for item_path in (path, f"{path}.late", f"{path}.early")]
         self._source_map.record(condition, *spans)
         return condition
 

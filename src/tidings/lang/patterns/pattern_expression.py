@@ -84,10 +84,10 @@ class ExpressionParser:
             return node
         if self._absence_token is not None:
             raise PatternReadError(token.span, _WITHIN_BEFORE_ABSENCE)
-        span = self._parse_within()
+        duration = self._parse_within()
         if self._cursor.peek().kind is not TokenKind.END:
             raise PatternReadError(token.span, _WHAT_WITHIN_BOUNDS)
-        return Timed(node, within=span)
+        return Timed(node, within=duration)
 
     # Connectives ------------------------------------------------------------------------------------
 
@@ -144,23 +144,23 @@ class ExpressionParser:
 
     def _parse_guard(self, names: list[str], spans: list[SourceSpan]) -> None:
         self._cursor.take()
-        name, place = self._cursor.take_name("a filter's name after `not`")
+        name, span = self._cursor.take_name("a filter's name after `not`")
         if self._cursor.peek().is_one_of(":", "{", "@"):
             raise PatternReadError(self._cursor.peek().span, _NOT_TAKES_A_NAME)
         names.append(name)
-        spans.append(place)
+        spans.append(span)
 
     def _parse_absence(self, names: list[str], spans: list[SourceSpan], sign: Token) -> None:
         level, token = self._get_level(), self._cursor.take()
         try:
-            span, place = read_duration(self._cursor)
+            duration, span = read_duration(self._cursor)
             if sign.text == ",":
                 raise PatternReadError(sign.span, "an absence follows `;`: `a ; not b for 5 min`")
             if level > 0:
                 raise PatternReadError(token.span, _ABSENCE_INSIDE)
-            if span <= 0:
-                raise PatternReadError(place, "an absence lasts longer than nothing")
-            self._absence, self._absence_token = Absence(tuple(names), span), token
+            if duration <= 0:
+                raise PatternReadError(span, "an absence lasts longer than nothing")
+            self._absence, self._absence_token = Absence(tuple(names), duration), token
             self._source_map.record(self._absence, *spans)
         except PatternReadError as problem:
             self._source_map.mistakes.append(problem.mistake)
@@ -257,10 +257,10 @@ class ExpressionParser:
         return int(self._cursor.take().text)
 
     def _parse_within(self) -> int:
-        span, place = read_duration(self._cursor)
-        if span < 0:
-            raise PatternReadError(place, "`within` takes a duration from zero on")
-        return span
+        duration, span = read_duration(self._cursor)
+        if duration < 0:
+            raise PatternReadError(span, "`within` takes a duration from zero on")
+        return duration
 
     # Moving -----------------------------------------------------------------------------------------
 

@@ -53,9 +53,9 @@ def _to_part(node: Node) -> dict[str, Any]:
 
 def _to_condition(condition: Elapsed) -> dict[str, Any]:
     fields: dict[str, Any] = {"late": _to_moment(condition.late), "early": _to_moment(condition.early)}
-    for key, span in (("low", condition.low), ("high", condition.high)):
-        if span is not None:
-            fields[key] = format_duration(span)
+    for key, bound in (("low", condition.low), ("high", condition.high)):
+        if bound is not None:
+            fields[key] = format_duration(bound)
     flags = ("low_open", "high_open", "absolute")
     return {**fields, **{flag: True for flag in flags if getattr(condition, flag)}}
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 _OPERATORS = ("<", "<=", ">", ">=")
 
 
-def _add_bound(bounds: dict[str, Any], op: str, span: int, place: SourceSpan) -> None:
-    """Add the bound of `difference op span` to the fields of a condition."""
+def _add_bound(bounds: dict[str, Any], op: str, duration: int, span: SourceSpan) -> None:
+    """Add the bound of `difference op duration` to the fields of a condition."""
     end, word = ("high", "upper") if op[0] == "<" else ("low", "lower")
     if end in bounds:
-        raise PatternReadError(place, f"this condition has two {word} ends; turn one of its signs around")
-    bounds |= {end: span, f"{end}_open": len(op) == 1}
+        raise PatternReadError(span, f"this condition has two {word} ends; turn one of its signs around")
+    bounds |= {end: duration, f"{end}_open": len(op) == 1}
 
 
 def read_conditions(cursor: TokenCursor, source_map: SourceMap) -> tuple[Elapsed, ...]:
@@ -45,9 +45,9 @@ def _read_condition(cursor: TokenCursor, source_map: SourceMap) -> Elapsed:
     start = cursor.peek().start
     bounds: dict[str, Any] = {}
     if cursor.peek().kind is TokenKind.NUMBER or cursor.peek().is_one_of("-"):
-        span, place = read_duration(cursor)
+        duration, span = read_duration(cursor)
         op = cursor.expect("`<`, `<=`, `>` or `>=`", *_OPERATORS).text
-        _add_bound(bounds, Comparison(op).mirror, span, place)
+        _add_bound(bounds, Comparison(op).mirror, duration, span)
     absolute = cursor.take_if("|") is not None
     late, first = _read_moment(cursor)
     cursor.expect("`-` and another moment: `t(b) - t(a)`", "-")
@@ -56,8 +56,8 @@ def _read_condition(cursor: TokenCursor, source_map: SourceMap) -> Elapsed:
         cursor.expect("`|`", "|")
     if not bounds or cursor.peek().is_one_of(*_OPERATORS):
         op = cursor.expect("`<`, `<=`, `>` or `>=`", *_OPERATORS).text
-        span, place = read_duration(cursor)
-        _add_bound(bounds, op, span, place)
+        duration, span = read_duration(cursor)
+        _add_bound(bounds, op, duration, span)
     whole = SourceSpan(start, cursor.tokens[cursor.index - 1].end)
     try:
         condition = Elapsed(late, early, absolute=absolute, **bounds)
@@ -77,9 +77,9 @@ def _read_moment(cursor: TokenCursor) -> tuple[Moment, SourceSpan]:
     which = Which.LAST
     if cursor.peek().is_one_of("first", "last") and not cursor.peek(1).is_one_of(")"):
         which = Which(cursor.take().text.lower())
-    label, place = cursor.take_name("a step's label")
+    label, span = cursor.take_name("a step's label")
     cursor.expect("`)`", ")")
-    return Moment(label, which), place
+    return Moment(label, which), span
 
 
 NEVER = "this condition never holds: its ends leave no time between them"

@@ -74,9 +74,9 @@ class Token:
 class PatternReadError(Exception):
     """A mistake that ends reading at this position; the parser that catches it resumes after the next joint."""
 
-    def __init__(self, place: SourceSpan, message: str) -> None:
+    def __init__(self, span: SourceSpan, message: str) -> None:
         super().__init__(message)
-        self.mistake: Mistake = place.make_mistake(message)
+        self.mistake: Mistake = span.make_mistake(message)
 
 
 _QUOTED = r"""(?P<text>'(?:[^'\\\n]|\\[^\n])*'|"(?:[^"\\\n]|\\[^\n])*")|(?P<name>`(?:[^`\\\n]|\\[^\n])+`)"""
