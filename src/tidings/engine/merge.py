@@ -96,6 +96,7 @@ def merge_parts(
         new_slot[live] = np.arange(count, count + len(live))
         count += len(live)
         table = extract_table(segment, new_slot)
+        # Without deletions every end point is still used, and pruning would be passes over all literals for nothing.
         tables.append(prune_table(table, draft.tuning) if part.deleted_count else table)
         sources |= segment.sources.renumber(new_slot)
         for slot in segment.list_tree_slots():

@@ -109,7 +109,7 @@ class EngineState:
         `slots` are those of `find_slots`, where the caller has them.
         """
         waiting = self.waiting
-        if waiting and any(id in waiting for id in ids):
+        if waiting and any(id in waiting for id in ids):  # most often none is, and readers share the mapping
             deleted = set(ids)
             waiting = {id: subscription for id, subscription in waiting.items() if id not in deleted}
         pairs = zip(self.parts, self.find_slots(ids) if slots is None else slots, strict=True)

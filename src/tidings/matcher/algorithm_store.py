@@ -103,7 +103,7 @@ class AlgorithmStore:
         """Return the pairs of event and subscription; there is one state only."""
         del state
         readings = [arrivals.read_event(event) for event in range(len(arrivals))]
-        if len(readings) == 1:
+        if len(readings) == 1:  # some algorithms answer one event without the arrays of a batch
             lists = [self.algorithm.match(readings[0], arrivals.setting)]
         else:
             lists = self.algorithm.match_many(readings, arrivals.setting)

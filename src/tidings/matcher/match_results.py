@@ -39,6 +39,7 @@ def build_matches(
     else:
         event_index = np.concatenate([np.zeros(0, np.int64), *(index[segment.events] for index, segment in parts)])
     dead = tuple(sorted(dead, key=lambda letter: letter.index))
+    # Ids are taken when somebody reads them: a caller that only counts matches does not pay for them.
     return Matches(event_index, lambda: _take_ids([segment for _, segment in parts]), events, dead)
 
 

@@ -150,6 +150,7 @@ def _make_prefix_span(text: str) -> Span:
 def encode_address(attribute: str, condition: model.Condition) -> EncodedPredicate:
     """Return the intervals of blocks of addresses."""
     assert isinstance(condition, model.InNetworks)
+    # One version at a time, as Python collapses; what comes out is disjoint, as the intervals of a union must be.
     versions = [[net for net in condition.networks if net.version == version] for version in (4, 6)]
     blocks: list[Any] = [block for nets in versions for block in collapse_addresses(nets)]  # type: ignore[type-var]
     spans = tuple((pack_address(block.network_address), pack_address(block.broadcast_address), 0) for block in blocks)

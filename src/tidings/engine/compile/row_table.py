@@ -128,7 +128,7 @@ class RowTable:
         alone[self.item_row] = 1
         alone[mask_multi_row(self.entry, self.slot)] = 1
         hashed = kernel.hash_rows(self.start, *self.literals)
-        order = np.argsort(hashed, kind="stable")
+        order = np.argsort(hashed, kind="stable")  # so that equal rows are led by the first of them
         leader = kernel.find_leaders(order, hashed, alone, self.start, *self.literals)
         if np.count_nonzero(leader != np.arange(count)) <= count // SHARING_PAYS_FROM:
             return self

@@ -116,6 +116,7 @@ def _decode_condition(segment: Segment, number: int, low: int, high: int, *, uni
     if union:
         codes = rows.union_low[int(rows.union_start[low]) : int(rows.union_start[low + 1])].tolist()
         return model.In(tuple(_decode_values(segment, number, codes)))
+    # Odd codes are end points; an even one is a gap, so an interval that begins or ends there is open at its neighbour.
     if low == high and low % 2:
         return model.Is(_decode_values(segment, number, [low])[0])
     first = None if low == 0 else _decode_values(segment, number, [low - 1 + low % 2])[0]

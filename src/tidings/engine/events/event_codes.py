@@ -64,6 +64,7 @@ def _encode_lists(
     if not len(low):
         return codes, counts[:0], low, high
     first = np.minimum(begin[:-1], len(low) - 1)
+    # A list of one point is a plain code: an event without lists of several takes the faster way through all columns.
     single = (counts == 1) & (low[first] == high[first])
     codes[single] = low[first[single]]
     many = np.flatnonzero((counts >= 1) & ~single & (low[first] != ABSENT))

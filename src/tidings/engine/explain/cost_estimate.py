@@ -18,6 +18,7 @@ from tidings.engine.events.event_codes import encode_events
 from tidings.engine.index.planner import estimate_bitmap_ns
 from tidings.engine.tuning import IndexTuning
 from tidings.kernels.array_types import CodeArray, FloatArray, IntArray
+from tidings.kernels.match.keys import find_hits_of_plain
 from tidings.kernels.match.layout import OP_BITS, IndexPaths, IndexRows
 from tidings.kernels.match.literals import ABSENT, ANY, SEVERAL, UNION
 from tidings.kernels.match.selectivity import estimate_rates
@@ -78,10 +79,14 @@ def estimate_segment(segment: Segment, sample: tuple[EventColumns, int] | None) 
     starts = np.append(_find_first_clusters(paths), len(paths.cluster_start) - 1)
     keyed = np.zeros(len(paths.first), bool)
     keyed[paths.by_column] = True
-    access_paths = [
-        (_estimate_keyed if keyed[group] else _estimate_packed)(segment, codes, group, range(int(first), int(last)))
-        for group, (first, last) in enumerate(pairwise(starts))
-    ]
+    reached = _follow_keys(paths, codes)
+    access_paths = []
+    for group, (first, last) in enumerate(pairwise(starts.tolist())):
+        clusters = range(first, last)
+        if keyed[group]:
+            access_paths.append(_estimate_keyed(segment, codes, group, clusters, reached))
+        else:
+            access_paths.append(_estimate_packed(segment, codes, group, clusters))
     return SegmentEstimate(tuple(access_paths), paths.cluster_start[starts[:-1]].astype(np.int64), codes)
 
 
@@ -129,15 +134,21 @@ def _estimate_rates(rows: IndexRows, literal: NDArray[Any], codes: CodeArray) ->
     return np.where((head & 7) == ANY, inside * present, 1.0)
 
 
-def _estimate_keyed(segment: Segment, codes: CodeArray, group: int, clusters: range) -> AccessPath:
+def _follow_keys(paths: IndexPaths, codes: CodeArray) -> IntArray:
+    """Return the clusters that events reach by their keys, each as often as it is reached."""
+    cells, hits = np.ascontiguousarray(codes), np.empty(len(paths.first) + 1, np.uint64)
+    reached: list[int] = []
+    for event in range(len(cells)):
+        reached += hits[: find_hits_of_plain(paths, cells, event, hits)].tolist()
+    return np.array(reached, np.int64)
+
+
+def _estimate_keyed(segment: Segment, codes: CodeArray, group: int, clusters: range, reached: IntArray) -> AccessPath:
     paths = segment.index.paths
     first, second = int(paths.first[group]), int(paths.second[group])
     first_code, second_code = codes[:, first], codes[:, second] if second >= 0 else np.ones(len(codes), np.uint32)
     has_key = (first_code & second_code & 1 == 1) & (first_code != ABSENT) & (second_code != ABSENT)
-    cluster = _look_up_clusters(
-        paths, group, first_code[has_key].astype(np.int64) >> 1, second_code[has_key].astype(np.int64) >> 1
-    )
-    cluster = cluster[cluster >= 0]
+    cluster = reached[(reached >= clusters.start) & (reached < clusters.stop)]
     size = np.diff(paths.cluster_start[clusters.start : clusters.stop + 1].astype(np.int64))
     tiled = paths.cluster_tiled[clusters.start : clusters.stop]
     tiles = np.where(tiled >= 0, np.append(np.diff(paths.tiled_start), 0)[tiled], 0)
@@ -182,21 +193,6 @@ def _estimate_row_ns(segment: Segment, first: int, last: int) -> float:
     columns = np.count_nonzero(has_bitmap, axis=1)
     costs = [estimate_bitmap_ns(int(count), COSTS) if count else COSTS.scan_ns for count in np.unique(columns).tolist()]
     return float(np.mean(costs)) if costs else 0.0
-
-
-def _look_up_clusters(paths: IndexPaths, group: int, first: IntArray, second: IntArray) -> IntArray:
-    """Return the cluster of each key in a group's table, or -1; in either kind of table."""
-    base, mask = int(paths.base[group]), int(paths.mask[group])
-    if not mask:
-        return np.asarray(paths.direct[base + first * int(paths.width[group]) + second], np.int64) - 1
-    part = slice(base, base + mask + 1)
-    cluster = paths.hash_cluster[part].astype(np.int64) - 1
-    used = cluster >= 0
-    keys = paths.hash_first[part][used].astype(np.int64) << 32 | paths.hash_second[part][used]
-    order = np.argsort(keys)
-    keys, wanted = keys[order], first << 32 | second
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[place] == wanted, cluster[used][order][place], -1)
 
 
 def _find_first_clusters(paths: IndexPaths) -> IntArray:

@@ -162,8 +162,6 @@ def _reorder_entries(table: RowTable, owner: CodeArray) -> tuple[CodeArray, Code
 
 def _find_clusters(filed: _FiledRows) -> _Clusters:
     count = len(filed.group)
-    if not count:
-        return _Clusters(np.zeros(1, np.uint32), np.zeros(0, np.int64))
     keyed = filed.kinds[filed.group] >= kernel.KEYED
     begins = np.ones(count, bool)
     same_group = filed.group[1:] == filed.group[:-1]

@@ -68,7 +68,7 @@ def write_atomically(path: Path, chunks: Iterator[Any]) -> None:
             for chunk in chunks:
                 out.write(chunk)
             out.flush()
-            os.fsync(out.fileno())
+            os.fsync(out.fileno())  # else a crash after the rename may leave the name with an empty file
         beside.replace(path)
     except BaseException:
         beside.unlink(missing_ok=True)

@@ -43,8 +43,10 @@ GROUPS: dict[str, Any] = {"rows": IndexRows, "paths": IndexPaths, "tiles": Index
 
 NO_UNITS: Mapping[str, str] = MappingProxyType({})
 
-SECOND = ("row", "item", "place_of", "name_of", "op_of")
+# Names that files have had since their format began, and that are called otherwise in the code.
+SECOND = ("row", "item", "place_of", "name_of", "op_of")  # of the exact checks: the group `second`
 TREES = ("column_start", "items")
+CANDIDATES = "asked."  # before the groups of candidate trees
 
 _opened: WeakKeyDictionary[Segment, Arrays] = WeakKeyDictionary()
 """The arrays that segments were opened from: saving one again takes the same arrays, and decodes nothing."""
@@ -69,7 +71,7 @@ def segment_to_arrays(segment: Segment) -> Arrays:
     groups |= {
         f"automaton.{number}": automaton.to_arrays() for number, automaton in enumerate(segment.automata.values())
     }
-    for prefix, trees in (("", segment.trees), ("asked.", segment.candidate_trees)):
+    for prefix, trees in (("", segment.trees), (CANDIDATES, segment.candidate_trees)):
         if trees is not None:
             groups[f"{prefix}leaves"] = trees.leaves._asdict()
             groups[f"{prefix}trees"] = {name: getattr(trees, name) for name in TREES}
@@ -123,7 +125,7 @@ def open_segment(
             name: TextAutomaton(parts[f"automaton.{number}"]) for number, name in enumerate(description["patterns"])
         },
         trees=_open_trees(parts, ""),
-        candidate_trees=_open_trees(parts, "asked."),
+        candidate_trees=_open_trees(parts, CANDIDATES),
         ids=Ids.from_arrays(parts["ids"]),
         sources=FilterSources.from_arrays(parts["sources"]),
         choice=dict(description["choice"]),

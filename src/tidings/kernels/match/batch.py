@@ -55,6 +55,7 @@ def match(
     if len(tiles.row) > 0:
         prepared = prepare_events(tiles, cells)
         everyone = np.arange(cells.cell.shape[0]).astype(np.int32)
+        # Room for all rows of the largest tile: pairs are handed on between tiles, and never in the middle of one.
         size = WAITING
         for tile in range(len(tiles.row)):
             size = max(size, 64 + np.int64(tiles.end[tile]) - np.int64(tiles.row[tile]))

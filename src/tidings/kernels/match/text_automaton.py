@@ -38,7 +38,7 @@ _CHILD, _FAIL, _HIT, _BYTE = 0, 1, 2, 3
 @jit
 def _find_child(nodes: Int32Array, state: Int, byte: Int) -> Int:
     low, high = np.int64(nodes[state, _CHILD]), np.int64(nodes[state + 1, _CHILD])
-    while high - low > 4:
+    while high - low > 4:  # the last few lie side by side in a line of the cache or two
         middle = (low + high) >> 1
         if nodes[middle, _BYTE] <= byte:
             low = middle
@@ -89,6 +89,7 @@ def link_failures(nodes: Int32Array, shorter: Int32Array) -> Int32Array:
 
     `shorter[i]` becomes the longest literal that literal `i` ends with, or -1.
     """
+    # Level by level, as states are numbered: a failure state is shorter than its state, so it is complete before it.
     nodes[0, _FAIL], nodes[1, _FAIL] = 0, 1
     for state in range(len(nodes) - 1):
         for to in range(nodes[state, _CHILD], nodes[state + 1, _CHILD]):

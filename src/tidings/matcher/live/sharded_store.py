@@ -63,6 +63,7 @@ class ShardedStore:
     def commit(self, stage: ShardedStage) -> None:
         """Put a stage in force; engines that get nothing stay untouched."""
         for engine, own in zip(self.engines, stage.stages, strict=True):
+            # An empty commit might merge segments: the next version would have new files for a shard without changes.
             if own.waiting or own.ids:
                 engine.commit(own)
 

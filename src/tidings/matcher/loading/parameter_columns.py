@@ -200,9 +200,7 @@ class PlainColumns:
 
 def _find_repeating(row: IntArray, values: NDArray[Any], start: IntArray) -> IntArray:
     """Return the rows in whose set a value comes twice."""
-    several = np.flatnonzero((np.diff(start) > 1)[row]) if len(row) else row
-    if not len(several):
-        return several
+    several = np.flatnonzero((np.diff(start) > 1)[row])
     order = np.lexsort((values[several], row[several]))
     rows, sorted_values = row[several][order], values[several][order]
     return np.asarray(rows[1:][(rows[1:] == rows[:-1]) & (sorted_values[1:] == sorted_values[:-1])])

@@ -151,7 +151,7 @@ def _build_strings(data: ByteArray, kind: ByteArray, place: IntArray, length: In
     sizes = np.where(is_text, length, 0).astype(np.int64)
     ends = np.zeros(len(kind) + 1, np.int64)
     np.cumsum(sizes, out=ends[1:])
-    chars = data[expand_ranges(place[is_text], sizes[is_text])] if is_text.any() else np.zeros(0, np.uint8)
+    chars = data[expand_ranges(place[is_text], sizes[is_text])]
     valid = pa.array(is_text).buffers()[1]
     buffers = [valid, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(chars))]
     return pa.Array.from_buffers(pa.large_string(), len(kind), buffers)
@@ -188,7 +188,7 @@ def lay_out(parsed: ParsedPredicates) -> ParameterLayout:
     reordered[parsed.row[1:][backwards]] = True
     columns: dict[str, pa.Array] = {}
     for number in order.tolist():
-        mine = np.flatnonzero(test == number) if len(test) else np.zeros(0, np.int64)
+        mine = np.flatnonzero(test == number)
         if len(mine):
             columns |= (_build_equality if number % 2 else _build_ends)(parsed, mine, len(unparsed))
     return ParameterLayout(columns, unparsed, reordered)
@@ -211,7 +211,7 @@ def _find_usable(parsed: ParsedPredicates) -> BoolArray:
     texts = is_text[parsed.first + parsed.size] - is_text[parsed.first]
     equal = (parsed.op == kernel.EQ) | (parsed.op == kernel.SET)
     alike = np.where(equal, (texts == 0) | (texts == parsed.size), texts == 0)
-    good = fine[parsed.name] & alike if len(parsed.names) else alike
+    good = fine[parsed.name] & alike
     # A column is of text or of numbers: rows with the rarer of the two are left to the parser.
     more = np.zeros(len(parsed.names), np.int64)
     np.add.at(more, parsed.name[equal & alike], np.where(texts[equal & alike] > 0, 1, -1))

@@ -72,6 +72,7 @@ def save(capture: Callable[[], CapturedContent], path: str | Path) -> None:
     snapshot_folder.check_target(folder)
     try:
         with snapshot_folder.lock_folder(folder) as undisturbed:
+            # The manifest comes after the files that it names, and files go after the manifest that named them.
             old = snapshot_folder.list_named_files(folder)
             manifest = _write_data(capture(), folder)
             text = snapshot_folder.render_json(snapshot_folder.sign(manifest))
@@ -123,6 +124,7 @@ def load(folder: Path, *, verify: bool = True) -> MatcherContent:
         try:
             return _open(folder, manifest, verify=verify)
         except SnapshotError:
+            # A save that put another manifest in place has removed files of the one that was read.
             if read_manifest(folder) == manifest:
                 raise
     msg = f"the snapshot `{folder}` is replaced faster than it can be opened; try again"
@@ -137,7 +139,11 @@ def _open(folder: Path, manifest: Manifest, *, verify: bool) -> MatcherContent:
             rows = [json.loads(line) for line in files["subscriptions"].splitlines()]
             _enter_filters(content, [(id, parse(tree, notation="json")) for id, tree in rows])
         else:
-            content = _open_arrays(folder, manifest, content, verify=verify)
+            if manifest["kind"] != ENGINE:
+                msg = f"the snapshot `{folder}` has arrays for the matcher `{manifest['kind']}`, which takes none"
+                raise SnapshotError(msg)
+            content.admission.needs.restore(manifest["needs"])
+            content = content._replace(backend=open_engine(folder, [manifest], content.admission, verify=verify))
     except SnapshotError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, TidingsError) as problem:
@@ -147,14 +153,6 @@ def _open(folder: Path, manifest: Manifest, *, verify: bool) -> MatcherContent:
         msg = f"the snapshot `{folder}` should hold {manifest.get('count')} subscriptions and holds {count}"
         raise SnapshotError(msg)
     return content
-
-
-def _open_arrays(folder: Path, manifest: Manifest, content: MatcherContent, *, verify: bool) -> MatcherContent:
-    if manifest["kind"] != ENGINE:
-        msg = f"the snapshot `{folder}` has arrays for the matcher `{manifest['kind']}`, which takes none"
-        raise SnapshotError(msg)
-    content.admission.needs.restore(manifest["needs"])
-    return content._replace(backend=open_engine(folder, [manifest], content.admission, verify=verify))
 
 
 def open_engine(
