@@ -24,22 +24,22 @@ def reaches(kind, tree):
             return quantifier is Quantifier.ANY and WITHIN[kind](condition)
 
 
-def in_numbers(condition):
+def has_numbers_alone(condition):
     return isinstance(condition, Exists) or (
         isinstance(condition, Is | In | Range) and condition.kind in (Kind.NUMBER, Kind.TIME)
     )
 
 
-def in_ranges(condition):
-    return in_numbers(condition) and all(value is None or exact(value) for value in values(condition))
+def has_ranges_alone(condition):
+    return has_numbers_alone(condition) and all(value is None or is_exact(value) for value in list_values(condition))
 
 
-def in_concepts(condition):
+def has_concepts_alone(condition):
     named = isinstance(condition, Is | In) and condition.kind in (Kind.TEXT, Kind.BOOL)
-    return named or isinstance(condition, IsA) or in_numbers(condition)
+    return named or isinstance(condition, IsA) or has_numbers_alone(condition)
 
 
-def values(condition):
+def list_values(condition):
     match condition:
         case Is(value):
             return (value,)
@@ -50,8 +50,8 @@ def values(condition):
     return ()
 
 
-def exact(value):
+def is_exact(value):
     return not isinstance(value, int) or int(float(value)) == value
 
 
-WITHIN = {**dict.fromkeys(RANGES, in_ranges), **dict.fromkeys(CONCEPTS, in_concepts)}
+WITHIN = {**dict.fromkeys(RANGES, has_ranges_alone), **dict.fromkeys(CONCEPTS, has_concepts_alone)}

@@ -28,7 +28,7 @@ def write_filters(case, text):
     return "".join(f"{name} = {filters[name]}\n" for name in names) + text
 
 
-def rows_of(step, count):
+def list_rows(step, count):
     if "rows" in step:
         return step["rows"]
     first = step.get("from", 0)
@@ -50,7 +50,7 @@ def play_case(case, between=lambda detector: detector):
         elif "time" in step:
             reports += detector.on_time(step["time"])
         else:
-            rows = rows_of(step, count)
+            rows = list_rows(step, count)
             count += len(rows)
             detections = detector.detect_many(rows)
             reports, late = [*reports, *detections], [*late, *detections.late]
@@ -97,7 +97,7 @@ def test_case_by_the_definition(case):
     [[_, text, mode]] = case["patterns"]
     events, now = [], 0
     for step in case["script"]:
-        events += rows_of(step, len(events)) if "events" in step else []
+        events += list_rows(step, len(events)) if "events" in step else []
         now = max(now, step.get("time", 0), *(event["time"] for event in events))
     pattern = lang.parse_pattern(write_filters(case, text))
     stream = judge_events(pattern, [event | {"time": EPOCH + timedelta(seconds=event["time"])} for event in events])

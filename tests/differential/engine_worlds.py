@@ -129,17 +129,17 @@ BLOCKS = tuple(
 )
 
 
-def _box(west: float, south: float, east: float, north: float) -> tuple[tuple[float, float], ...]:
+def _close_box(west: float, south: float, east: float, north: float) -> tuple[tuple[float, float], ...]:
     return ((west, south), (east, south), (east, north), (west, north), (west, south))
 
 
 AREAS = (
-    Area(((_box(0, 0, 4, 4),),)),
-    Area(((_box(-1, -1, 5, 5), _box(1, 1, 2, 3)),)),
+    Area(((_close_box(0, 0, 4, 4),),)),
+    Area(((_close_box(-1, -1, 5, 5), _close_box(1, 1, 2, 3)),)),
     Area(((((0, 0), (4, 0), (0, 4), (0, 0)),),)),
-    Area(((_box(178, -2, 183, 2),),)),
-    Area(((_box(0, 0, 1, 1),), (_box(3, 3, 5, 5),))),
-    Area(((_box(-180, -90, 180, 90),),)),
+    Area(((_close_box(178, -2, 183, 2),),)),
+    Area(((_close_box(0, 0, 1, 1),), (_close_box(3, 3, 5, 5),))),
+    Area(((_close_box(-180, -90, 180, 90),),)),
 )
 DEGREES = (0.0, 1.0, 2.0, 4.0, 0.5, 3.5, 5.0, -1.0, -179.0, 179.5, 180.0, -180.0)
 SEVERAL = (Quantifier.ANY, Quantifier.ANY, Quantifier.ANY, Quantifier.ALL, Quantifier.NONE)
@@ -151,14 +151,14 @@ KINDS = {
 
 
 @dataclass
-class World:
+class EngineWorld:
     """Filters by id, events, and what both are understood by."""
 
     filters: dict[Any, Filter]
     events: list[dict[str, Any]]
     keywords: dict[str, Any] = field(default_factory=lambda: {"ontology": ONTOLOGY, "now": NOW})
 
-    def matcher(self, kind: str = "engine") -> td.Matcher:
+    def build_matcher(self, kind: str = "engine") -> td.Matcher:
         """Return an empty matcher for this world."""
         return td.Matcher(kind, **self.keywords)
 
@@ -194,13 +194,13 @@ class Drawer:
         self.names = self.random.sample(list(names), count)
         self.large = self.random.random() < 0.3
 
-    def world(self, filters: int, events: int) -> World:
+    def world(self, filters: int, events: int) -> EngineWorld:
         """Return a world; ids are all integers or all text, and some filters come more than once."""
         ids = self.random.sample(range(-5, 10_000), filters)
         named = ids if self.random.random() < 0.5 else [f"s{id}" if id % 7 else "é" * (id // 7) for id in ids]
         pool = [self.filter() for _ in range(max(1, int(filters * self.random.choice((0.3, 0.8, 1)))))]
         chosen = {id: self.random.choice(pool) for id in named}
-        return World(chosen, [self.event() for _ in range(events)])
+        return EngineWorld(chosen, [self.event() for _ in range(events)])
 
     # Filters -----------------------------------------------------------------------------------
 
@@ -413,7 +413,7 @@ def choose_any_plan(table: RowTable, statistics: EventStatistics, tuning: IndexT
         pool = points if kind[row] >= kernel.KEYED else usable
         wanted = {kernel.ALWAYS: 0, kernel.PACKED: 1, kernel.KEYED: 1}.get(int(kind[row]), 2)
         chosen = sorted(random.sample(pool, wanted), key=lambda at: head[at]) if len(pool) >= wanted else []
-        copies = [_copies(table.literals, at) if real.use[at] == kernel.POINTS else 1 for at in chosen]
+        copies = [_count_copies(table.literals, at) if real.use[at] == kernel.POINTS else 1 for at in chosen]
         apart = len({int(head[at]) >> OP_BITS for at in chosen}) == wanted
         if not chosen or not apart or (kind[row] >= kernel.KEYED and math.prod(copies) > kernel.MOST_COPIES):
             kind[row] = kernel.ALWAYS
@@ -426,7 +426,7 @@ def choose_any_plan(table: RowTable, statistics: EventStatistics, tuning: IndexT
 WANTED = (kernel.PACKED, kernel.PACKED_PAIR, kernel.KEYED, kernel.KEYED, kernel.KEYED_PAIR, kernel.KEYED_PAIR)
 
 
-def _copies(literals: Any, at: int) -> int:
+def _count_copies(literals: Any, at: int) -> int:
     return int(literals.union_start[literals.low[at] + 1]) - int(literals.union_start[literals.low[at]])
 
 

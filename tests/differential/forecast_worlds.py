@@ -29,14 +29,14 @@ SILENCES = 12
 """How long a key is silent, told apart in so many bins."""
 
 
-def text_of(body, key=""):
+def render_text(body, key=""):
     """Write a pattern over filters `a = kind = 'a'`, those that it uses."""
     used = sorted(set("".join(sign if sign.isalpha() else " " for sign in body).split()) & set("abcdefg"))
     return "".join(f"{name} = kind = '{name}'{key}\n" for name in used) + body
 
 
 def build_pattern(body, key=""):
-    return lang.parse_pattern(text_of(body, key))
+    return lang.parse_pattern(render_text(body, key))
 
 
 def build_events(word, keys=None):
@@ -194,7 +194,7 @@ def count_by_definition(course, pattern, events, *, weight=weigh_evenly, spans=(
             hits.append(bool(course.hits[cell, label]))
             cell = int(course.table[cell, label])
             cells.append(cell)
-        near, soon = _silences(places), _silences([times[place] for place in places], 4, 1e6)
+        near, soon = _count_silences(places), _count_silences([times[place] for place in places], 4, 1e6)
         for number, place in enumerate(places):
             place_cell, later = cells[number], [other for other in range(number + 1, len(places)) if hits[other]]
             wait = later[0] - number if later else None
@@ -230,7 +230,7 @@ def compute_own_gaps(pattern, events, weight=weigh_evenly):
     return gaps.tolist()
 
 
-def _silences(moments, base=2, unit=1):
+def _count_silences(moments, base=2, unit=1):
     """Return the bin of each mean gap: 1, 2, 4, ... events or 1, 4, 16, ... seconds; the last of all for none."""
     edges = [base**power * unit for power in range(SILENCES - 1)]
     return [SILENCES - 1 if mean is None else sum(edge < mean for edge in edges) for mean in compute_mean_gaps(moments)]

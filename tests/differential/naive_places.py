@@ -14,14 +14,14 @@ def _holds_unrolled(rings, place) -> bool:
     outline, *holes = (unroll_ring(ring) for ring in rings)
     if on_ring(outline, place):
         return True
-    if not in_ring(outline, place):
+    if not is_in_ring(outline, place):
         return False
     for hole in holes:
         for turn in (-360, 0, 360):
             moved = (place[0] + turn, place[1])
             if on_ring(hole, moved):
                 return True
-            if in_ring(hole, moved):
+            if is_in_ring(hole, moved):
                 return False
     return True
 
@@ -46,7 +46,7 @@ def on_edge(first, second, place) -> bool:
     return straight and min(x1, x2) <= x <= max(x1, x2) and min(y1, y2) <= y <= max(y1, y2)
 
 
-def in_ring(ring, place) -> bool:
+def is_in_ring(ring, place) -> bool:
     """Count the edges that a ray to the east crosses."""
     x, y = place
     crossings = 0

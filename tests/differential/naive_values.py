@@ -202,7 +202,7 @@ def to_text(leaf) -> str:
     return leaf
 
 
-def truth_of(leaf) -> bool:
+def to_truth(leaf) -> bool:
     words = {"true": True, "false": False}
     if isinstance(leaf, str) and leaf.strip().lower() in words:
         return words[leaf.strip().lower()]
@@ -224,7 +224,7 @@ def place_of(leaf):
     return (lon, lat)
 
 
-def address_of(leaf):
+def to_address(leaf):
     if isinstance(leaf, str):
         try:
             leaf = ip_address(leaf.strip())
@@ -236,7 +236,7 @@ def address_of(leaf):
     return inside or leaf
 
 
-def natural_of(leaf):
+def to_natural(leaf):
     if isinstance(leaf, str):
         return to_text(leaf)
     if isinstance(leaf, bool):
@@ -256,11 +256,11 @@ def record_of(leaf):
 
 READERS = {
     Kind.TEXT: to_text,
-    Kind.BOOL: truth_of,
+    Kind.BOOL: to_truth,
     Kind.PLACE: place_of,
-    Kind.IP: address_of,
+    Kind.IP: to_address,
     Kind.RECORD: record_of,
-    None: natural_of,
+    None: to_natural,
 }
 
 
@@ -288,13 +288,13 @@ def compare_spans(op, first, second) -> bool:
     if isinstance(first, str) and isinstance(second, str):
         left, right = [*map(ord, first)], [*map(ord, second)]
         return {"=": left == right, "<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op]
-    first, second = beside(first, second), beside(second, first)
+    first, second = convert_beside(first, second), convert_beside(second, first)
     if is_span(first) and is_span(second):
-        return type(first) is type(second) and points_compare(op, first, second)
+        return type(first) is type(second) and compare_points(op, first, second)
     return op == "=" and type(first) is type(second) and first == second
 
 
-def points_compare(op, first, second) -> bool:
+def compare_points(op, first, second) -> bool:
     if op == "=":
         return meets(first, second)
     if op in (">", ">="):
@@ -305,7 +305,7 @@ def points_compare(op, first, second) -> bool:
     return low < high or (op == "<=" and low == high and not low_open and not high_open)
 
 
-def beside(value, other):
+def convert_beside(value, other):
     """Text as what stands on the other side, where that is a number or a time and the text reads so."""
     if not isinstance(value, str) or not is_span(other):
         return value
@@ -332,11 +332,11 @@ def is_text_between(span, value) -> bool:
 
 def accepts_text(op, pattern, value, ignoring_case) -> bool:
     if op == "matches":
-        return re_search(pattern, value, ignoring_case)
+        return search_re2(pattern, value, ignoring_case)
     if ignoring_case:
         pattern, value = pattern.casefold(), value.casefold()
     if op == "like":
-        return like(tokens(pattern), value)
+        return match_wildcards(split_wildcards(pattern), value)
     starts = [at for at in range(len(value) - len(pattern) + 1) if value[at : at + len(pattern)] == pattern]
     return {
         "starts with": 0 in starts,
@@ -345,13 +345,13 @@ def accepts_text(op, pattern, value, ignoring_case) -> bool:
     }[op]
 
 
-def re_search(pattern, value, ignoring_case) -> bool:
+def search_re2(pattern, value, ignoring_case) -> bool:
     """RE2 in Python's words, for the expressions that both read alike: only the `$` differs."""
     flags = re.DOTALL | (re.IGNORECASE if ignoring_case else 0)
     return re.search(re.sub(r"(?<!\\)\$", r"\\Z", pattern), value, flags) is not None
 
 
-def tokens(pattern):
+def split_wildcards(pattern):
     """A wildcard pattern as a list: text for a plain character, None for one, Ellipsis for any number."""
     parts, escaped = [], False
     for char in pattern:
@@ -365,7 +365,7 @@ def tokens(pattern):
     return [*parts, "\\"] if escaped else parts
 
 
-def like(wanted, value) -> bool:
+def match_wildcards(wanted, value) -> bool:
     """The places in the value that the wildcards read so far may have reached."""
     reached = {0}
     for token in wanted:

@@ -84,7 +84,7 @@ def check_reports(pattern, events, detections, *, until, stream=None):
         bound.setdefault((detection.events, detection.at), []).append(dict(detection.bindings))
     for mode in detections:
         wanted = sorted(
-            ((part, group) for part in parts for group in group_reports(part, until, mode=mode)), key=_first
+            ((part, group) for part in parts for group in group_reports(part, until, mode=mode)), key=get_sort_key
         )
         _compare(_Context(pattern, events, mode, detections[mode], wanted), pattern, detections[mode], wanted, bound)
 
@@ -99,7 +99,7 @@ class _Listed:
         return self.listed
 
 
-def _first(pair):
+def get_sort_key(pair):
     return sort_key(pair[1][0])
 
 

@@ -41,7 +41,7 @@ class Letters:
         return starts, np.array([at for each in codes for at in each], dtype=np.int64)
 
 
-def automata(column):
+def find_automata(column):
     assert column.view is View.PATTERNS
     return Letters()
 
@@ -49,7 +49,7 @@ def automata(column):
 # --- the naive twin -------------------------------------------------------------------------------
 
 
-def naive(reading, column, setting):
+def read_naively(reading, column, setting):
     """What one event holds in one column: a set of numbers, byte strings and ranges."""
     values = reading.values.get(to_typed_attribute(column), ())
     match column.view:
@@ -61,13 +61,13 @@ def naive(reading, column, setting):
             words = [value for value in values if isinstance(value, str)]
             codes = {at for at, word in enumerate(LETTERS) if word and any(word in text for text in words)}
             return codes or ({-1} if values else set())
-    return {UNREAD if isinstance(value, Mismatch) else naive_code(value, column, setting) for value in values}
+    return {UNREAD if isinstance(value, Mismatch) else encode_naively(value, column, setting) for value in values}
 
 
-def naive_code(value, column, setting):
+def encode_naively(value, column, setting):
     match column.view, value:
         case View.NUMBER, Range(low, high, low_open, high_open):
-            ends = [None if end is None else naive_code(end, column, setting) for end in (low, high)]
+            ends = [None if end is None else encode_naively(end, column, setting) for end in (low, high)]
             return (*ends, low_open, high_open)
         case View.NUMBER, int() | float():
             return value
@@ -76,7 +76,7 @@ def naive_code(value, column, setting):
         case View.AGE, datetime():
             return (setting.now - value).total_seconds()
         case View.AGE, Range(low, high, low_open, high_open) if not isinstance(low or high, int | float):
-            ends = [None if end is None else naive_code(end, column, setting) for end in (high, low)]
+            ends = [None if end is None else encode_naively(end, column, setting) for end in (high, low)]
             return (*ends, high_open, low_open)
         case View.TEXT, IPv4Address():
             return b"\x04" + value.packed
@@ -103,11 +103,11 @@ def naive_code(value, column, setting):
 # --- looking into columns -------------------------------------------------------------------------
 
 
-def rows(column: EventColumn | None, count: int) -> list[set]:
+def list_rows(column: EventColumn | None, count: int) -> list[set]:
     """The values of each event, and that the column keeps its promises."""
     if column is None:
         return [set() for _ in range(count)]
-    codes = places(column)
+    codes = list_places(column)
     if column.starts is None:
         assert len(codes) == count
         return [set() if code is None else {code} for code in codes]
@@ -116,16 +116,16 @@ def rows(column: EventColumn | None, count: int) -> list[set]:
     return [set(codes[start:end]) for start, end in pairwise(column.starts.tolist())]
 
 
-def places(column):
-    low = points(column.low)
+def list_places(column):
+    low = list_points(column.low)
     if column.high is None:
         return low
-    high = points(column.high)
+    high = list_points(column.high)
     assert len(low) == len(high) == len(column.open)
-    return [span(*each) for each in zip(low, high, column.open.tolist(), strict=True)]
+    return [build_span(*each) for each in zip(low, high, column.open.tolist(), strict=True)]
 
 
-def span(low, high, ends):
+def build_span(low, high, ends):
     if low is None:
         return None
     if not ends and low == high:
@@ -133,7 +133,7 @@ def span(low, high, ends):
     return (None if ends & 4 else low, None if ends & 8 else high, bool(ends & 1), bool(ends & 2))
 
 
-def points(column):
+def list_points(column):
     if isinstance(column, Numbers):
         assert column.near.dtype == np.float64
         rest = [0] * len(column) if column.rest is None else column.rest.tolist()
@@ -152,7 +152,7 @@ def number(near, rest):
     return int(near) + rest if near == int(near) else near
 
 
-def simple(codes):
+def simplify_codes(codes):
     """A closed range of one point is that point."""
     return {
         code[0] if isinstance(code, tuple) and code[0] is not None and code[0] == code[1] else code for code in codes
@@ -172,7 +172,7 @@ VIEWS = {
 }
 
 
-def every_column(required: Requirements, ontology: Ontology) -> list[Column]:
+def list_columns(required: Requirements, ontology: Ontology) -> list[Column]:
     ways = [(name, need) for name, needs in required.attributes.items() for need in needs]
     columns = []
     for name, need in ways:
@@ -203,7 +203,7 @@ def assert_columns_agree(table: pa.Table, needs: Mapping[str, ReadSpec], ontolog
 
 
 def assert_table_agrees(table: pa.Table, needs: Requirements, ontology: Ontology) -> bool:
-    setting, wanted = Setting(ontology, NOW), every_column(needs, ontology)
+    setting, wanted = Setting(ontology, NOW), list_columns(needs, ontology)
     reader = AttributeReader(needs, ontology)
     readings, bad = [], []
     for at, row in enumerate(to_rows(table)):
@@ -212,26 +212,26 @@ def assert_table_agrees(table: pa.Table, needs: Requirements, ontology: Ontology
         except BadEvent:
             bad.append(at)
     assert_readings_agree(readings, wanted, setting)
-    built = build_table_columns(table, needs, wanted=wanted, setting=setting, automata=automata)
+    built = build_table_columns(table, needs, wanted=wanted, setting=setting, automata=find_automata)
     if built is None:
         return False
     assert built.odd.tolist() == bad
-    unseen = build_table_columns(table, needs, wanted=(), setting=setting, automata=automata)
+    unseen = build_table_columns(table, needs, wanted=(), setting=setting, automata=find_automata)
     assert (unseen.odd.tolist(), unseen.batch) == (bad, {})
     assert sorted([*built.odd.tolist(), *built.plain.tolist()]) == list(range(table.num_rows))
     for column in wanted:
-        values = rows(built.batch.get(column), len(readings))
-        assert values == [naive(reading, column, setting) for reading in readings], column
+        values = list_rows(built.batch.get(column), len(readings))
+        assert values == [read_naively(reading, column, setting) for reading in readings], column
     return True
 
 
 def assert_readings_agree(readings, wanted, setting):
-    batch = build_columns(readings, wanted, setting=setting, automata=automata)
-    ones = [build_columns([reading], wanted, setting=setting, automata=automata) for reading in readings]
+    batch = build_columns(readings, wanted, setting=setting, automata=find_automata)
+    ones = [build_columns([reading], wanted, setting=setting, automata=find_automata) for reading in readings]
     for column in wanted:
-        expected = [simple(naive(reading, column, setting)) for reading in readings]
-        assert rows(batch.get(column), len(readings)) == expected, column
-        assert [rows(batch.get(column), 1)[0] for batch in ones] == expected, column
+        expected = [simplify_codes(read_naively(reading, column, setting)) for reading in readings]
+        assert list_rows(batch.get(column), len(readings)) == expected, column
+        assert [list_rows(batch.get(column), 1)[0] for batch in ones] == expected, column
 
 
 # --- worlds ---------------------------------------------------------------------------------------
@@ -243,14 +243,14 @@ def needs_and_ontology(case):
     return collect_requirements(trees, Vocabulary(world.schema, world.ontology)), world.ontology
 
 
-def shared_spellings(ontology):
+def has_shared_spellings(ontology):
     return any(tree.shared_spellings() for tree in ontology.trees.values())
 
 
 @given(cases())
 def test_readings_show_every_view_what_single_values_do(case):
     needs, ontology = needs_and_ontology(case)
-    assume(not shared_spellings(ontology))
+    assume(not has_shared_spellings(ontology))
     setting, reader = Setting(ontology, NOW), AttributeReader(needs, ontology)
     readings = []
     for each in case.events:
@@ -258,19 +258,19 @@ def test_readings_show_every_view_what_single_values_do(case):
             readings.append(reader.read(each, NOW))
         except BadEvent:
             event("bad")
-    assert_readings_agree(readings, every_column(needs, ontology), setting)
+    assert_readings_agree(readings, list_columns(needs, ontology), setting)
 
 
-def arrowable(value):
+def is_arrowable(value):
     match value:
         case Point(lon, lat):
             return {"lon": lon, "lat": lat}
         case Quantity(amount, unit):
             return f"{amount} {unit}"
         case list() | tuple():
-            return [arrowable(each) for each in value]
+            return [is_arrowable(each) for each in value]
         case dict():
-            return {name: arrowable(each) for name, each in value.items()} or None
+            return {name: is_arrowable(each) for name, each in value.items()} or None
         case None | bool() | int() | float() | str() | bytes() | date() | Decimal():
             return value
         case IPv4Address() | IPv6Address():
@@ -278,23 +278,23 @@ def arrowable(value):
     return None
 
 
-def array_of(values):
+def to_array(values):
     try:
         return pa.array(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return pa.array([None if each is None else ascii(each) for each in values])
 
 
-def table_of(events):
+def to_table(events):
     names = dict.fromkeys(name for each in events for name in each)
-    return pa.table({name: array_of([arrowable(each.get(name)) for each in events]) for name in names})
+    return pa.table({name: to_array([is_arrowable(each.get(name)) for each in events]) for name in names})
 
 
 @given(cases())
 def test_a_table_of_any_world_shows_every_view_what_its_rows_do(case):
     needs, ontology = needs_and_ontology(case)
-    assume(not shared_spellings(ontology))
-    table = table_of(case.events)
+    assume(not has_shared_spellings(ontology))
+    table = to_table(case.events)
     if table.num_columns:
         event(f"read at once: {assert_table_agrees(table, needs, ontology)}")
 
@@ -327,7 +327,7 @@ SCALARS = [
 ]
 
 
-def raw(arrow_type, numbers, width):
+def build_raw_array(arrow_type, numbers, width):
     return pa.Array.from_buffers(
         arrow_type, len(numbers), [None, pa.py_buffer(np.array(numbers, dtype=width).tobytes())]
     )
@@ -374,16 +374,16 @@ ARRAYS = {
     "dictionary of numbers": pa.array([5, None, 5, 2**60 + 1]).dictionary_encode(),
     "long dictionary": pa.DictionaryArray.from_arrays(pa.array([20, None, 3]), pa.array(WORDS)),
     "timestamp us": pa.array([*YEARS, None], type=pa.timestamp("us")),
-    "timestamp s": raw(pa.timestamp("s"), SECONDS, np.int64),
-    "timestamp ms": raw(pa.timestamp("ms", "UTC"), MILLIS, np.int64),
-    "timestamp ns": raw(pa.timestamp("ns"), NANOS, np.int64),
+    "timestamp s": build_raw_array(pa.timestamp("s"), SECONDS, np.int64),
+    "timestamp ms": build_raw_array(pa.timestamp("ms", "UTC"), MILLIS, np.int64),
+    "timestamp ns": build_raw_array(pa.timestamp("ns"), NANOS, np.int64),
     "timestamp in a zone": pa.array([*YEARS[2:], None], type=pa.timestamp("us", "America/New_York")),
-    "timestamp beyond": raw(pa.timestamp("us", "+02:00"), [2**63 - 1, -(2**63), 5], np.int64),
-    "date32": raw(pa.date32(), [0, -1, 2932896, 2932897, -719162, -719163], np.int32),
-    "date64": raw(pa.date64(), [0, 1, -1, 86399999, -86400001, 2**62], np.int64),
+    "timestamp beyond": build_raw_array(pa.timestamp("us", "+02:00"), [2**63 - 1, -(2**63), 5], np.int64),
+    "date32": build_raw_array(pa.date32(), [0, -1, 2932896, 2932897, -719162, -719163], np.int32),
+    "date64": build_raw_array(pa.date64(), [0, 1, -1, 86399999, -86400001, 2**62], np.int64),
     "bytes": pa.array([b"a", None, b"\xff"]),
     "time": pa.array([1, None, 5], type=pa.time64("ns")),
-    "time beyond": raw(pa.time32("s"), [5, 100_000], np.int32),
+    "time beyond": build_raw_array(pa.time32("s"), [5, 100_000], np.int32),
     "duration": pa.array([1, None], type=pa.duration("us")),
     "places": pa.array(PLACES),
     "whole places": pa.array([{"lat": 2, "lon": 1, "name": "x"}, {"lat": -90, "lon": 180, "name": None}]),

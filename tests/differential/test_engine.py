@@ -6,7 +6,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 from tests.corpus.test_corpus import CASES, decode_value, judge_case
-from tests.differential.engine_worlds import KINDS, MOMENTS, NOW, WAYS, Drawer, World, evaluate_by_law, set_to
+from tests.differential.engine_worlds import KINDS, MOMENTS, NOW, WAYS, Drawer, EngineWorld, evaluate_by_law, set_to
 
 import tidings as td
 from tidings.engine.tuning import use_tuning
@@ -48,7 +48,7 @@ def test_every_pair_is_as_the_law_says(way):
         world = Drawer(SEEDS[way] + seed).world(FILTERS, EVENTS)
         truth = world.evaluate_by_law()
         with set_to(way):
-            matcher = world.matcher()
+            matcher = world.build_matcher()
             matcher.add_many(world.filters.items())
             assert_as_the_law_says(world, matcher, truth)
             assert {id: matcher[id] for id in matcher} == world.filters
@@ -89,10 +89,10 @@ def test_trees_that_literals_find_are_as_the_law_says(way, tmp_path):
         filters = {
             id: And((*drawer.random.sample(keys, 2), Or(tuple(drawer.random.sample(others, 3))))) for id in range(60)
         }
-        world = World(filters, world.events, world.keywords)
+        world = EngineWorld(filters, world.events, world.keywords)
         truth = world.evaluate_by_law()
         with set_to(way):
-            matcher = world.matcher()
+            matcher = world.build_matcher()
             matcher.add_many(filters.items())
             assert_as_the_law_says(world, matcher, truth)
             matcher.remove(0)
@@ -110,7 +110,7 @@ def test_trees_that_literals_find_are_as_the_law_says(way, tmp_path):
 # --- while subscriptions come and go -------------------------------------------------------------------
 
 
-def steps(world, random):
+def draw_steps(world, random):
     """Yield what is in force after each of several steps, and how to get there from the step before."""
     ids, now = list(world.filters), {}
     for _ in range(8):
@@ -120,7 +120,7 @@ def steps(world, random):
         yield now, new, [id for id in gone if id not in new]
 
 
-def each_as_it_comes(matcher, folder):
+def leave_as_it_comes(matcher, folder):
     return matcher
 
 
@@ -148,19 +148,19 @@ def compact_and_reopen(matcher, folder):
 @pytest.mark.parametrize(
     "way", ["everything waits", "compiled", "any plan", "any plan, tiny tiles", "trees", "trees found by anything"]
 )
-@pytest.mark.parametrize("after", [each_as_it_comes, compact, settle, reopen, compact_and_reopen])
+@pytest.mark.parametrize("after", [leave_as_it_comes, compact, settle, reopen, compact_and_reopen])
 def test_after_every_step_it_is_as_the_law_says(way, after, tmp_path):
     for seed in range(3):
         drawer = Drawer(77_000 + SEEDS[way] + seed)
         world = drawer.world(40, 64 if seed else 20)  # from 64 events on, the planner learns from them
         tuning = replace(WAYS[way], inline_merge_limit=0) if after is settle else WAYS[way]
         with use_tuning(tuning):
-            matcher = world.matcher()
-            for now, new, gone in steps(world, Random(seed)):
+            matcher = world.build_matcher()
+            for now, new, gone in draw_steps(world, Random(seed)):
                 matcher.remove_many(gone)
                 matcher.add_many(new.items())
                 matcher = after(matcher, tmp_path)
-                moment_world = World(now, world.events, world.keywords)
+                moment_world = EngineWorld(now, world.events, world.keywords)
                 assert_as_the_law_says(moment_world, matcher, moment_world.evaluate_by_law())
                 assert (len(matcher), set(matcher)) == (len(now), set(now))
                 assert {id: matcher[id] for id in matcher} == now
@@ -186,7 +186,7 @@ TABLE = pa.schema(
 """Columns as tables have them: one value or null, lists, records."""
 
 
-def cell(drawer, name):
+def draw_cell(drawer, name):
     """Return what stands in one place of a table."""
     if drawer.random.random() < 0.15:
         return None
@@ -215,7 +215,7 @@ def test_tables_are_as_the_law_says(way):
     for seed in range(12):
         drawer = Drawer(55_000 + SEEDS[way] + seed, names=TABLE.names)
         world = drawer.world(40, 0)
-        rows = [{name: cell(drawer, name) for name in TABLE.names} for _ in range(70)]
+        rows = [{name: draw_cell(drawer, name) for name in TABLE.names} for _ in range(70)]
         table = pa.Table.from_pylist(rows, schema=TABLE)
         if seed % 3 == 0:
             table = pa.concat_tables([table.slice(0, 30), table.slice(30)])
@@ -251,7 +251,7 @@ def draw_numbers(count, columns, seed, *, width):
         }
         for _ in range(30)
     ]
-    return World(filters, events, {"now": NOW})
+    return EngineWorld(filters, events, {"now": NOW})
 
 
 @pytest.mark.parametrize(
@@ -261,13 +261,13 @@ def draw_numbers(count, columns, seed, *, width):
 )
 def test_larger_worlds_are_as_the_law_says(count, columns, width):
     world = draw_numbers(count, columns, count + columns, width=width)
-    matcher = world.matcher()
+    matcher = world.build_matcher()
     matcher.add_many(world.filters.items())
     assert_as_the_law_says(world, matcher, world.evaluate_by_law())
     matcher.match_many(world.events * 3)  # enough to learn from
     matcher.remove_many(range(0, count, 3))
     matcher.compact()
-    living = World({id: tree for id, tree in world.filters.items() if id % 3}, world.events, world.keywords)
+    living = EngineWorld({id: tree for id, tree in world.filters.items() if id % 3}, world.events, world.keywords)
     assert_as_the_law_says(living, matcher, living.evaluate_by_law())
 
 
@@ -301,7 +301,7 @@ def test_batches_of_many_events_are_as_the_law_says():
     truth = world.evaluate_by_law()
     for way in ("trees", "any plan"):
         with set_to(way):
-            matcher = world.matcher()
+            matcher = world.build_matcher()
             matcher.add_many(world.filters.items())
             matches = matcher.match_many(world.events * 40).by_event()
         assert [set(ids) for ids in matches] == truth * 40

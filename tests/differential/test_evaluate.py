@@ -12,14 +12,14 @@ from tidings.testing.strategies import cases
 from tidings.testing.strategies.cases import RECIPES, SPECIAL
 
 
-def law(tree, event, world):
+def evaluate_or_none(tree, event, world):
     try:
         return td.evaluate(tree, event, **world.keywords)
     except td.BadEvent:
         return Bad
 
 
-def second_opinion(tree, event, world):
+def ask_second_opinion(tree, event, world):
     try:
         return evaluate_naively(tree, event, world)
     except Bad:
@@ -30,10 +30,10 @@ def assert_they_agree(case):
     for tree in case.filters:
         for event in case.events:
             try:
-                opinion = second_opinion(tree, event, case.world)
+                opinion = ask_second_opinion(tree, event, case.world)
             except TooClose:
                 continue
-            assert law(tree, event, case.world) is opinion, (td.render(tree), event)
+            assert evaluate_or_none(tree, event, case.world) is opinion, (td.render(tree), event)
 
 
 @pytest.mark.parametrize("recipe", sorted({*RECIPES, *SPECIAL}))

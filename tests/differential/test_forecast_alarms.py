@@ -53,7 +53,7 @@ def walk(model, pattern, events):
     return chances
 
 
-def alarms(model, pattern, events, mode, **plan):
+def list_alarms(model, pattern, events, mode, **plan):
     """Return the events that are told, cut in two anywhere."""
     whole = watch_pattern(pattern, mode, model=model, horizon=2, **plan)
     forecasts = list_forecasts(whole.detect_many(events).forecasts)
@@ -70,7 +70,7 @@ def alarms(model, pattern, events, mode, **plan):
 def check_alarms(pattern, history, events, mode, limit):
     """Hold all ways of telling to the probabilities at every event; `limit` picks one of those as the threshold."""
     model = train_model(pattern, history, mode, context=1)
-    every = {event: p for event, _, p in alarms(model, pattern, events, mode, tell="every")}
+    every = {event: p for event, _, p in list_alarms(model, pattern, events, mode, tell="every")}
     limit = sorted(every.values())[limit % len(every)] if every else 0.5
     wanted = defaultdict(list)
     for places, hits, idle in walk(model, pattern, events).values():
@@ -79,7 +79,7 @@ def check_alarms(pattern, history, events, mode, limit):
         wanted["episode"] += [places[at] for at in list_episodes(chances, limit, hits, idle)]
         wanted["change"] += [places[at] for at in list_changes(chances, limit)]
     for tell in ("crossing", "episode", "change"):
-        alarm_list = alarms(model, pattern, events, mode, tell=tell, threshold=limit, step=limit)
+        alarm_list = list_alarms(model, pattern, events, mode, tell=tell, threshold=limit, step=limit)
         assert [event for event, *_ in alarm_list] == sorted(wanted[tell]), (tell, limit)
         assert [p for *_, p in alarm_list] == [every[event] for event, *_ in alarm_list]
 
@@ -192,16 +192,16 @@ def test_a_horizon_in_events_is_thinned_by_the_keys_share(every, count):
     watch = watch_pattern(pattern, model=model)
     watch.detect_many(events)
 
-    def probability(horizon):
+    def read_probability(horizon):
         [forecast] = [forecast for forecast in watch.forecast("p", horizon=horizon) if forecast.key == "mine"]
         return forecast.probability
 
-    curve = [0.0, *(probability(f"{k} own events") for k in range(1, count + 1))]
+    curve = [0.0, *(read_probability(f"{k} own events") for k in range(1, count + 1))]
     assert compute_mean_gaps([place for place, event in enumerate(events) if event["key"] == "mine"])[-1] == every
     gaps, total, _ = compute_own_gaps(pattern, history)
     gap = (every**12 * total / gaps) ** (1 / 13)  # twelve gaps of its own
-    assert probability(count) == pytest.approx(tabulate_curve(curve, count, gap), rel=1e-9)
-    assert probability(count) == pytest.approx(thin_curve(curve, count, 1 / gap), rel=0.06)  # half octaves apart
+    assert read_probability(count) == pytest.approx(tabulate_curve(curve, count, gap), rel=1e-9)
+    assert read_probability(count) == pytest.approx(thin_curve(curve, count, 1 / gap), rel=0.06)  # half octaves apart
 
 
 @pytest.mark.parametrize("count", [1, 5, 30])
@@ -222,12 +222,12 @@ def test_a_key_that_is_silent_for_longer_than_it_used_to_be_is_taken_for_slower(
     watch = watch_pattern(pattern, model=train_model(pattern, history, estimator="chain"))
     watch.detect_many(build_events(["a"] * 9 + ["d"] * silent, ["mine", "other"] * 4 + ["mine"] + ["other"] * silent))
 
-    def probability(horizon):
+    def read_probability(horizon):
         return next(forecast for forecast in watch.forecast("p", horizon=horizon) if forecast.key == "mine").probability
 
-    curve = [0.0, *(probability(f"{k} own events") for k in range(1, count + 1))]
+    curve = [0.0, *(read_probability(f"{k} own events") for k in range(1, count + 1))]
     gap = (max(2, silent) ** 4 * KEYS) ** (1 / 5)  # four gaps of two events
-    assert probability(count) == pytest.approx(tabulate_curve(curve, count, gap), rel=1e-9)
+    assert read_probability(count) == pytest.approx(tabulate_curve(curve, count, gap), rel=1e-9)
 
 
 def test_own_events_are_not_thinned():
@@ -239,8 +239,8 @@ def test_own_events_are_not_thinned():
     for watch in (mine, other):
         watch.detect_many([event | {"key": "k"} for event in word[:50]] + [build_events("a", ["k"])[0] | word[60]])
     for count in (1, 3, 10):
-        probability = mine.forecast("p", horizon=f"{count} own events")[0].probability
-        assert probability == pytest.approx(other.forecast("p", horizon=count)[0].probability, abs=1e-12)
+        expected_probability = mine.forecast("p", horizon=f"{count} own events")[0].probability
+        assert expected_probability == pytest.approx(other.forecast("p", horizon=count)[0].probability, abs=1e-12)
 
 
 def test_a_span_of_time_is_a_mixture_over_how_many_events_it_holds():

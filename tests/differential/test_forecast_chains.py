@@ -184,7 +184,7 @@ def test_what_was_counted_on_one_history_is_told_on_another(pattern, word, other
     assert forecast.probability == pytest.approx(float(chain.within(chain.after(other), 3)), abs=1e-12)
 
 
-def probabilities(pattern, history, *counts, seen="", mode="restart", **settings):
+def list_probabilities(pattern, history, *counts, seen="", mode="restart", **settings):
     watch = watch_pattern(
         pattern, mode, model=train_model(pattern, build_events(history), mode, **(COUNTED | settings))
     )
@@ -195,11 +195,11 @@ def probabilities(pattern, history, *counts, seen="", mode="restart", **settings
 def test_two_steps_worked_by_hand():
     # Nothing begun was left once, by `a`; after `a` came `b` both times; after the match came `a`.
     pair = build_pattern("a , b")
-    assert probabilities(pair, "abab", 1, 2, 3) == [0, 1, 1]
-    assert probabilities(pair, "abab", 1, 2, seen="a") == [1, 1]
-    assert probabilities(pair, "abab", 1, 2, 3, seen="ab") == [0, 1, 1]
+    assert list_probabilities(pair, "abab", 1, 2, 3) == [0, 1, 1]
+    assert list_probabilities(pair, "abab", 1, 2, seen="a") == [1, 1]
+    assert list_probabilities(pair, "abab", 1, 2, 3, seen="ab") == [0, 1, 1]
     # The start was left by `b` and `a`, `a` by `b`: 1/2 in two events, 1/2 + 1/4 in three.
-    assert probabilities(pair, "bab", 1, 2, 3) == [0, 0.5, 0.75]
+    assert list_probabilities(pair, "bab", 1, 2, 3) == [0, 0.5, 0.75]
 
 
 FIGURE_8 = "ababcefabcddga"
@@ -208,29 +208,29 @@ FIGURE_8 = "ababcefabcddga"
 def test_the_stream_of_figure_8_worked_by_hand():
     # Left: the start by a, a, a and three others; `a` twice by b; `a b` by a, b, c, c; the final state by others.
     steps = build_pattern("a , b ; c")
-    assert probabilities(steps, FIGURE_8, 1, 2, 3, 4, seen=FIGURE_8) == [0, 1 / 2, 3 / 4, 7 / 8]
-    assert probabilities(steps, FIGURE_8, 1, 2, 3, 4) == [0, 0, 1 / 4, 1 / 2]
-    assert probabilities(steps, FIGURE_8, 1, 2, 3, seen="ab") == [1 / 2, 3 / 4, 7 / 8]
-    assert probabilities(steps, FIGURE_8, 3, 4, seen="abc") == [0, 1 / 4]
+    assert list_probabilities(steps, FIGURE_8, 1, 2, 3, 4, seen=FIGURE_8) == [0, 1 / 2, 3 / 4, 7 / 8]
+    assert list_probabilities(steps, FIGURE_8, 1, 2, 3, 4) == [0, 0, 1 / 4, 1 / 2]
+    assert list_probabilities(steps, FIGURE_8, 1, 2, 3, seen="ab") == [1 / 2, 3 / 4, 7 / 8]
+    assert list_probabilities(steps, FIGURE_8, 3, 4, seen="abc") == [0, 1 / 4]
 
 
 def test_smoothing_worked_by_hand():
     # Three labels, so that a half each is one and a half observations; `a` and `b` were a half of all events each.
-    [probability] = probabilities(build_pattern("a , b"), "abab", 1, seen="a", smoothing=0.5)
+    [probability] = list_probabilities(build_pattern("a , b"), "abab", 1, seen="a", smoothing=0.5)
     assert probability == pytest.approx((2 + 1.5 * 0.5) / (2 + 1.5), abs=1e-15)
 
 
 def test_context_worked_by_hand():
     # After `c a` always b, after `b a` never: the state alone says six of eleven.
     word, pair = "caba" * 6, build_pattern("a , b")
-    assert probabilities(pair, word, 1, seen="ca") == [6 / 11]
-    assert probabilities(pair, word, 1, seen="ca", context=2) == [1]
-    assert probabilities(pair, word, 1, seen="ba", context=2) == [0]
+    assert list_probabilities(pair, word, 1, seen="ca") == [6 / 11]
+    assert list_probabilities(pair, word, 1, seen="ca", context=2) == [1]
+    assert list_probabilities(pair, word, 1, seen="ba", context=2) == [0]
 
 
 @pytest.mark.parametrize("context", range(4))
 def test_a_context_that_was_never_seen_says_what_a_shorter_one_does(context):
-    assert probabilities(build_pattern("a , b"), "caba" * 3, 1, seen="aa", context=context) == [3 / 5]
+    assert list_probabilities(build_pattern("a , b"), "caba" * 3, 1, seen="aa", context=context) == [3 / 5]
 
 
 # Or and and -------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def test_and_leave_what_is_learned_of_them(change, cut):
     check_same_counts(again, watch.model)
 
 
-def gaps_of(watch):
+def list_gaps(watch):
     return [watch.model.traffic.own[f"(('key',),) {name}"] for name in ("gaps", "events", "time")]
 
 
@@ -72,14 +72,14 @@ def test_gaps_of_keys_stay_counted_when_patterns_come():
     watch = watch_pattern(pattern, learn=True)
     watch.detect_many(events[:40])
     wanted = compute_own_gaps(pattern, events[:40])
-    assert gaps_of(watch) == wanted
+    assert list_gaps(watch) == wanted
     watch.add("q", build_pattern("a ; b ; c", key=KEYED))
-    assert gaps_of(watch) == wanted
+    assert list_gaps(watch) == wanted
     watch.detect_many([])
     watch.forecast("q", horizon=3)
-    assert gaps_of(watch) == wanted
+    assert list_gaps(watch) == wanted
     watch.detect_many(events[40:])
-    assert gaps_of(watch) == compute_own_gaps(pattern, events)
+    assert list_gaps(watch) == compute_own_gaps(pattern, events)
 
 
 def test_gaps_of_keys_stay_counted_when_the_only_pattern_goes():
@@ -90,7 +90,7 @@ def test_gaps_of_keys_stay_counted_when_the_only_pattern_goes():
     watch.remove("p")
     watch.add("p", pattern)
     watch.forecast("p", horizon=3)
-    assert gaps_of(watch) == wanted
+    assert list_gaps(watch) == wanted
 
 
 def test_a_pattern_that_is_replaced_by_one_of_another_mode_begins_anew():

@@ -177,7 +177,7 @@ def test_an_absence_is_waited_for_until_its_deadline_although_the_key_never_come
     due = defaultdict(list)
     for detection in watch_pattern(pattern).detect_many(events):
         due[detection.bindings["x"]].append(to_micros(detection.at))
-    later, within = deadlines(events, due, span)
+    later, within = count_deadlines(events, due, span)
     pieces = iter([events[at : at + cut] for at in range(0, 30, cut)])
     learned = find_pattern_model(train_model(pattern, pieces, horizons=[timedelta(microseconds=span)])).counts
     assert sum(map(len, due.values())) > 3
@@ -185,7 +185,7 @@ def test_an_absence_is_waited_for_until_its_deadline_although_the_key_never_come
     assert learned.spans[span].sum(axis=0).tolist() == within.tolist()
 
 
-def deadlines(events, due, span):
+def count_deadlines(events, due, span):
     """Count waits for the next deadline of each key after an event, and whether it comes within a span."""
     times = [to_micros(event["time"]) for event in events]
     later, within = np.zeros(counts.CODES), np.zeros(3)

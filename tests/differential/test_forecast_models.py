@@ -39,22 +39,22 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
-def curve(model, most=8):
+def compute_curves(model, most=8):
     return {key: model.estimates(pattern_model).compute_curve(most)[0] for key, pattern_model in model.patterns.items()}
 
 
-def same_forecasts(first, second, within=1e-9):
-    mine, theirs = curve(first), curve(second)
+def check_same_forecasts(first, second, within=1e-9):
+    mine, theirs = compute_curves(first), compute_curves(second)
     assert mine.keys() == theirs.keys()
     for key in mine:
         np.testing.assert_allclose(mine[key], theirs[key], atol=within)
 
 
-def same(first, second, within=0.0):
+def check_same(first, second, within=0.0):
     check_same_counts(first, second, within)
     check_same_traffic(first.traffic, second.traffic, within)
     assert first.now == second.now
-    same_forecasts(first, second, max(within, 1e-12))
+    check_same_forecasts(first, second, max(within, 1e-12))
 
 
 # Sums -------------------------------------------------------------------------------------------------
@@ -65,8 +65,8 @@ def same(first, second, within=0.0):
 def test_models_add_up_in_any_order(pattern, histories, settings):
     first, second, third = (train_model(pattern, history, **settings) for history in histories)
     within = 0.0 if settings["half_life"] is None else 1e-12
-    same(first + second, second.merge(first), within)
-    same((first + second) + third, first + (second + third), within or 1e-12)
+    check_same(first + second, second.merge(first), within)
+    check_same((first + second) + third, first + (second + third), within or 1e-12)
 
 
 @examples(50)
@@ -100,8 +100,8 @@ def test_models_of_different_settings_do_not_add_up():
 
 def test_an_empty_model_adds_nothing():
     model = train_model(build_pattern("a , b"), build_events("abcab"))
-    same(model + td.Model(), model)
-    same(td.Model() + model, model)
+    check_same(model + td.Model(), model)
+    check_same(td.Model() + model, model)
 
 
 # Pieces -----------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_an_empty_model_adds_nothing():
 def test_a_history_in_pieces_counts_as_the_whole(pattern, history, settings, cuts):
     cuts = [0, *sorted(cuts), len(history)]
     pieces = [history[begin:end] for begin, end in pairwise(cuts)]
-    same(train_model(pattern, iter(pieces), **settings), train_model(pattern, history, **settings), 1e-12)
+    check_same(train_model(pattern, iter(pieces), **settings), train_model(pattern, history, **settings), 1e-12)
 
 
 def test_long_waits_go_on_over_pieces():
@@ -125,7 +125,7 @@ def test_long_waits_go_on_over_pieces():
         watch.add("q", build_pattern("a ; b within 60 s", key=key))
         whole = td.train(watch, events, half_life=1000)
         pieces = td.train(watch, iter([events[at : at + 700] for at in range(0, len(events), 700)]), half_life=1000)
-        same(pieces, whole, 1e-9)
+        check_same(pieces, whole, 1e-9)
 
 
 def test_counting_at_once_or_little_by_little_is_the_same():
@@ -141,7 +141,7 @@ def test_counting_at_once_or_little_by_little_is_the_same():
     little = td.train(
         patient, iter([events[at : at + 99] for at in range(0, 4000, 99)]), horizons=["30 s"], half_life="10 min"
     )
-    same(little, whole, 1e-9)
+    check_same(little, whole, 1e-9)
 
 
 @pytest.mark.parametrize("timed", [False, True])
@@ -156,11 +156,11 @@ def test_many_keys_are_trained_although_their_names_are_forgotten(timed):
             detector.add("q", build_pattern("a ; b within 99 s", key=KEYED))
     whole = td.train(watch, events)
     pieces = [events[at : at + 100] for at in range(0, 3000, 100)]
-    same(td.train(cramped, iter(pieces)), whole)
-    same(td.train(td_with_model(watch, whole), iter(pieces)), whole)
+    check_same(td.train(cramped, iter(pieces)), whole)
+    check_same(td.train(open_with_model(watch, whole), iter(pieces)), whole)
 
 
-def td_with_model(watch, model):
+def open_with_model(watch, model):
     made = td.Detector(model=model, tuning=FEW)
     for pattern in watch.patterns:
         made.add(pattern.name, pattern.pattern, mode=pattern.mode)
@@ -180,7 +180,7 @@ def test_many_keys_are_learned_although_their_names_are_forgotten():
 
     wanted, whole = run()
     forecasts, model = run(FEW)
-    same(model, whole)
+    check_same(model, whole)
     assert forecasts == wanted
     assert wanted
 
@@ -194,7 +194,7 @@ def test_a_detector_that_learns_counts_what_training_counts(pattern, history, se
     watch = watch_pattern(pattern, model=td.Model(**settings), learn=True)
     watch.detect_many(history)
     watch.forecast("p", horizon=1)  # before the first event nothing is there to be asked, unless somebody asks
-    same(watch.model, train_model(pattern, history, **settings), 1e-12)
+    check_same(watch.model, train_model(pattern, history, **settings), 1e-12)
 
 
 @examples(50)
@@ -207,7 +207,7 @@ def test_it_does_not_matter_how_a_stream_is_cut(pattern, events, cut):
         second.detect_many(events[cut:]).forecasts
     )
     assert forecasts == whole
-    same(second.model, first.model, 1e-12)
+    check_same(second.model, first.model, 1e-12)
 
 
 @pytest.mark.parametrize("horizon", [8, "9 s"])
@@ -220,20 +220,20 @@ def test_a_deadline_is_not_known_before_it_is_over(key, horizon):
     first, second = (watch_pattern(pattern, learn=True, horizon=horizon, tell="every") for _ in range(2))
     whole = list_forecasts(first.detect_many(events).forecasts)
     assert [row for event in events for row in list_forecasts(second.detect_many([event]).forecasts)] == whole
-    same(second.model, first.model, 1e-12)
+    check_same(second.model, first.model, 1e-12)
 
 
 # Resuming ---------------------------------------------------------------------------------------------
 
 
-def _by_event(detector):
+def get_event_key(detector):
     return str(detector[:2]), detector[2]
 
 
 def check_resumed(make, events, splits, horizon=4):
     """Hold a detector that is resumed at each of the splits to one that never stopped."""
     whole = make()
-    wanted = sorted(list_forecasts(whole.detect_many(events).forecasts), key=_by_event)
+    wanted = sorted(list_forecasts(whole.detect_many(events).forecasts), key=get_event_key)
     for split in splits:
         first = make()
         forecasts = list_forecasts(first.detect_many(events[:split]).forecasts)
@@ -243,11 +243,11 @@ def check_resumed(make, events, splits, horizon=4):
             mine, theirs = (detector.forecast(name, horizon=horizon) for detector in (first, second))
             assert sorted(map(repr, mine)) == sorted(map(repr, theirs))
         forecasts += list_forecasts(second.detect_many(events[split:]).forecasts)
-        forecasts.sort(key=_by_event)
+        forecasts.sort(key=get_event_key)
         assert [forecast[:2] for forecast in forecasts] == [forecast[:2] for forecast in wanted], split
         assert [p for *_, p in forecasts] == pytest.approx([p for *_, p in wanted], abs=1e-9), split
         if events and whole.model is not None:
-            same(second.model, whole.model, 1e-12)
+            check_same(second.model, whole.model, 1e-12)
 
 
 @examples(33)
@@ -296,7 +296,7 @@ def test_a_snapshot_leaves_the_detector_as_it_was():
         forecasts += list_forecasts(first.detect_many([event]).forecasts)
         wanted += list_forecasts(second.detect_many([event]).forecasts)
     assert forecasts == wanted
-    same(first.model, second.model)
+    check_same(first.model, second.model)
 
 
 # Files ------------------------------------------------------------------------------------------------
@@ -307,12 +307,12 @@ def test_a_snapshot_leaves_the_detector_as_it_was():
 def test_a_file_holds_all_of_a_model(pattern, history, settings):
     model = train_model(pattern, history, horizons=["3 s"], smoothing=0.25, **settings)
     read = td.Model.from_bytes(model.to_bytes())
-    same(read, model)
+    check_same(read, model)
     assert read.settings == model.settings
     assert read.to_bytes() == model.to_bytes()
     assert list(read) == list(model)
     more = watch_pattern(pattern)
-    same(extend_model(read, more, history), extend_model(model, more, history))
+    check_same(extend_model(read, more, history), extend_model(model, more, history))
 
 
 @pytest.fixture
@@ -322,7 +322,7 @@ def model():
 
 def test_a_file_is_saved_and_loaded(model, tmp_path):
     model.save(tmp_path / "some.model")
-    same(td.Model.load(tmp_path / "some.model"), model)
+    check_same(td.Model.load(tmp_path / "some.model"), model)
     watch = td.Detector(model=str(tmp_path / "some.model"))
     watch.add("p", build_pattern("a , b ; c"))
     assert watch.forecast("p", horizon=4) == watch_pattern(build_pattern("a , b ; c"), model=model).forecast(

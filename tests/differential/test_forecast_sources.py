@@ -30,7 +30,7 @@ CASES = [
 TRAINED, JUDGED = 40_000, 40_000
 
 
-def arrow(word):
+def to_arrow(word):
     import pyarrow as pa
 
     return pa.table({"kind": word, "id": range(len(word))})
@@ -44,9 +44,9 @@ def histories():
 def judge_forecasts(source, body, mode, count, histories, **settings):
     """Return forecasts at every event of a fresh word, what came of them, and what the law says."""
     pattern, (old, new) = build_pattern(body), histories[id(source)]
-    model = train_model(pattern, arrow(old), mode, **settings)
+    model = train_model(pattern, to_arrow(old), mode, **settings)
     watch = watch_pattern(pattern, mode, model=model, horizon=count, tell="every")
-    detections = watch.detect_many(arrow(new))
+    detections = watch.detect_many(to_arrow(new))
     p = detections.forecasts.probabilities
     y = list_outcomes([max(detection.events) for detection in detections], len(new), count)
     exact = compute_truth(source, Chain(pattern, mode, new[:50]), new, count)
@@ -111,9 +111,9 @@ def test_a_keys_own_share_of_the_stream_thins_what_is_expected(histories):
     old, new = histories[id(INDEPENDENT)]
     keys = rng.choice(4, (2, len(old)), p=shares)
     pattern = build_pattern("a ; b , c", key=" and key = $x")
-    model = td.train(watch_pattern(pattern), arrow(old).append_column("key", [keys[0]]))
+    model = td.train(watch_pattern(pattern), to_arrow(old).append_column("key", [keys[0]]))
     watch = watch_pattern(pattern, model=model, horizon=20, tell="every")
-    detections = watch.detect_many(arrow(new).append_column("key", [keys[1]]))
+    detections = watch.detect_many(to_arrow(new).append_column("key", [keys[1]]))
     p, hits = detections.forecasts.probabilities, np.zeros((4, len(new)))
     for detection in detections:
         hits[detection.bindings["x"], max(detection.events)] = 1

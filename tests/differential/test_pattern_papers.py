@@ -21,12 +21,12 @@ def name_filters(*names, of=None):
     return "".join(f"{name} = kind = '{(of or {}).get(name, name)}'\n" for name in names)
 
 
-def letters(text, times=None):
+def build_letters(text, times=None):
     times = times or range(len(text))
     return [{"id": at, "time": at, "kind": kind} for at, kind in zip(times, text, strict=True)]
 
 
-def counts(text, events):
+def count_matches(text, events):
     detector = build_detector(lang.parse_pattern(text), *ALL)
     detections = detector.detect_many(events).by_pattern()
     return [detections.get(mode, 0) for mode in ALL]
@@ -49,7 +49,7 @@ def test_figure_6_merges_ten_states_into_six():
 def test_figure_7_gives_exactly_one_match():
     text = name_filters("s1", "s2", "s3", of={"s1": "a", "s2": "b", "s3": "c"})
     text += "s1 ; s2 @ t(s2) - t(s1) < 3 s ; s3 @ (t(s3) - t(s1) < 6 s and t(s3) - t(s2) > 3 s)"
-    events = letters("aaabbbcc", range(1, 9))
+    events = build_letters("aaabbbcc", range(1, 9))
     for mode in ALL:
         assert [
             detection.events for detection in build_detector(lang.parse_pattern(text), mode).detect_many(events)
@@ -58,7 +58,7 @@ def test_figure_7_gives_exactly_one_match():
 
 @pytest.mark.parametrize(("word", "wanted"), [("ababcefabcddga", [2, 2, 3, 5]), ("abcc", [1, 2, 1, 2])])
 def test_figure_8_tells_the_four_modes_apart(word, wanted):
-    assert counts(name_filters("a", "b", "c") + "a , b ; c", letters(word)) == wanted
+    assert count_matches(name_filters("a", "b", "c") + "a , b ; c", build_letters(word)) == wanted
 
 
 TABLE_1 = [
@@ -103,7 +103,7 @@ def test_table_1_holds_one_intrusion_within_five_minutes(minutes, wanted, mode):
 @pytest.mark.parametrize(("minutes", "wanted"), [(5, [1, 1, 1, 1]), (6, [1, 1, 2, 3]), (1, [0, 0, 0, 0])])
 def test_table_1_holds_a_compromise(minutes, wanted):
     text = COMPROMISED.replace("MINUTES", str(minutes))
-    assert counts(text, TABLE_1) == wanted
+    assert count_matches(text, TABLE_1) == wanted
 
 
 # Table 3: where the two steps of a time condition may lie ---------------------------------------------
@@ -149,5 +149,5 @@ def test_both_sides_of_a_bound_are_seen_in_all_five_cases(case):
     wanted = {}
     for bound in ("< 100 s", "> 100 s"):
         root = f"(s1 ; ((s2 ; s3) and (s4 , s5)) ; s6 ; (s7 or s8)) @ t({late}) - t({early}) {bound}"
-        wanted[bound] = counts(name_filters(*KINDS, of=KINDS) + root, letters("abcdbac"))
+        wanted[bound] = count_matches(name_filters(*KINDS, of=KINDS) + root, build_letters("abcdbac"))
     assert wanted == {"< 100 s": [1, 1, 1, 1], "> 100 s": [0, 0, 0, 0]}

@@ -47,7 +47,7 @@ def test_little_room_changes_nothing(variables, data, events, more):
     )
 
 
-def crowd(size, seed):
+def draw_crowd(size, seed):
     rng = np.random.default_rng(seed)
     kinds, keys = rng.choice(list("abcz"), size), rng.integers(0, size // 20, size)
     return [
@@ -61,7 +61,7 @@ TEXTS = ["a ; b", "a , b ; c", "a ; not c ; b within 200 s", "a{2,} ; b", "(a an
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_many_keys_report_as_the_stream_of_each_alone(text):
-    events, whole = crowd(2_000, 7), td.Detector(tuning=CRAMPED)
+    events, whole = draw_crowd(2_000, 7), td.Detector(tuning=CRAMPED)
     names = [name for name in "abc" if name in "".join(sign if sign.isalpha() else " " for sign in text).split()]
     for mode in ALL:
         limit = PLENTY if mode == "any" else None

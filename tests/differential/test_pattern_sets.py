@@ -114,16 +114,16 @@ TestSets.settings = settings(stateful_step_count=14)
 AB = "a = kind = 'a'\nb = kind = 'b'\na ; b"
 
 
-def letters(text, first=0):
+def build_letters(text, first=0):
     return [{"id": first + n, "time": first + n, "kind": kind} for n, kind in enumerate(text)]
 
 
 def test_a_pattern_that_is_added_sees_nothing_from_before_though_it_shares_places():
     detector = td.Detector()
     detector.add("old", AB)
-    detector.on_event(letters("a")[0])
+    detector.on_event(build_letters("a")[0])
     detector.add("new", AB)
-    assert [(detection.pattern, detection.events) for detection in detector.detect_many(letters("b", 1))] == [
+    assert [(detection.pattern, detection.events) for detection in detector.detect_many(build_letters("b", 1))] == [
         ("old", (0, 1))
     ]
 
@@ -131,24 +131,24 @@ def test_a_pattern_that_is_added_sees_nothing_from_before_though_it_shares_place
 def test_a_pattern_that_is_replaced_forgets_and_keeps_filters_it_shares():
     detector = td.Detector()
     detector.add("one", AB)
-    detector.on_event(letters("a")[0])
+    detector.on_event(build_letters("a")[0])
     detector.add("one", AB.replace("a ; b", "a , b"))
-    assert not list(detector.detect_many(letters("b", 1)))
-    assert [detection.events for detection in detector.detect_many(letters("ab", 2))] == [(2, 3)]
+    assert not list(detector.detect_many(build_letters("b", 1)))
+    assert [detection.events for detection in detector.detect_many(build_letters("ab", 2))] == [(2, 3)]
 
 
 def test_a_pattern_that_is_added_again_unchanged_goes_on():
     detector = td.Detector()
     detector.add("one", AB)
-    detector.on_event(letters("a")[0])
+    detector.on_event(build_letters("a")[0])
     detector.add("one", AB)
-    assert [detection.events for detection in detector.detect_many(letters("b", 1))] == [(0, 1)]
+    assert [detection.events for detection in detector.detect_many(build_letters("b", 1))] == [(0, 1)]
 
 
 # While events wait ------------------------------------------------------------------------------------
 
 
-def waiting(*texts):
+def build_waiting(*texts):
     detector = td.Detector(lateness="5 s")
     for place, text in enumerate(texts):
         detector.add(f"p{place}", text)
@@ -160,16 +160,16 @@ def finish(detector):
 
 
 def test_a_pattern_that_is_removed_while_events_wait_leaves_the_others():
-    detector = waiting(AB, "c = kind = 'c'\nb = kind = 'b'\nc ; b")
-    detector.detect_many(letters("acb"))
+    detector = build_waiting(AB, "c = kind = 'c'\nb = kind = 'b'\nc ; b")
+    detector.detect_many(build_letters("acb"))
     detector.remove("p0")
     assert finish(td.Detector.resume(detector.snapshot())) == finish(detector) == [("p1", (1, 2))]
 
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_a_pattern_that_is_added_while_events_wait_sees_what_is_later_than_they(mode):
-    detector = waiting(AB)
-    detector.detect_many(letters("azz"))
+    detector = build_waiting(AB)
+    detector.detect_many(build_letters("azz"))
     detector.add("known", AB, mode=mode)
     detector.add("fresh", "a = kind = 'a' and key = $x\nc = kind = 'c' and key = $x\na ; c", mode=mode)
     more = [{"id": 9, "time": 1, "kind": "b"}, {"id": 10, "time": 2, "kind": "a", "key": 1}]
@@ -190,9 +190,9 @@ def test_a_pattern_that_is_added_while_events_wait_sees_what_is_later_than_they(
 
 
 def test_events_that_wait_may_be_handed_to_other_patterns():
-    detector = waiting(AB, "c = kind = 'c'\nc")
-    detector.detect_many(letters("acb"))
-    other = waiting("c = kind = 'c'\nz = kind = 'z'\nz ; c", AB).fork()
+    detector = build_waiting(AB, "c = kind = 'c'\nc")
+    detector.detect_many(build_letters("acb"))
+    other = build_waiting("c = kind = 'c'\nz = kind = 'z'\nz ; c", AB).fork()
     run_from_bytes(other.run, run_to_bytes(detector.run))
     assert [events for _, events in finish(other)] == [(0, 2)]
 
@@ -202,32 +202,32 @@ def test_events_that_wait_may_be_handed_to_other_patterns():
 
 def test_a_fork_begins_anew_and_changes_by_itself():
     detector = td.Detector()
-    detector.detect_many(letters("zz"))
+    detector.detect_many(build_letters("zz"))
     detector.add("one", AB)
-    detector.detect_many(letters("a", 2))
+    detector.detect_many(build_letters("a", 2))
     forked = detector.fork()
     forked.add("two", "c = kind = 'c'\nc")
     detector.add("three", "d = kind = 'd'\nd")
-    assert [detection.pattern for detection in forked.detect_many(letters("abcd"))] == ["one", "two"]
-    assert [(detection.pattern, detection.events) for detection in detector.detect_many(letters("bcd", 3))] == [
+    assert [detection.pattern for detection in forked.detect_many(build_letters("abcd"))] == ["one", "two"]
+    assert [(detection.pattern, detection.events) for detection in detector.detect_many(build_letters("bcd", 3))] == [
         ("one", (2, 3)),
         ("three", (5,)),
     ]
 
 
 def test_a_fork_sees_all_though_events_waited_when_its_pattern_came():
-    detector = waiting("z = kind = 'z'\nz")
-    detector.detect_many(letters("y", 50))
+    detector = build_waiting("z = kind = 'z'\nz")
+    detector.detect_many(build_letters("y", 50))
     detector.add("one", AB)
     forked = detector.fork()
-    forked.detect_many(letters("ab"))
+    forked.detect_many(build_letters("ab"))
     assert finish(forked) == [("one", (0, 1))]
 
 
 def test_what_was_compiled_is_shared_with_a_fork():
     detector = td.Detector()
     detector.add("one", AB)
-    detector.detect_many(letters("a"))
+    detector.detect_many(build_letters("a"))
     forked = detector.fork()
     assert forked.run.prepare_graph_runs()[0][0] is detector.run.prepare_graph_runs()[0][0]
-    assert to_tuples(forked.detect_many(letters("ab"))) == [("one", S, (0, 1), ())]
+    assert to_tuples(forked.detect_many(build_letters("ab"))) == [("one", S, (0, 1), ())]

@@ -250,7 +250,7 @@ def test_an_automaton_reports_where_the_detector_does(pattern, word, mode):
 SETS = st.lists(st.tuples(patterns(variables="joins", most_steps=4), st.sampled_from(ALL)), min_size=2, max_size=5)
 
 
-def watching(pairs, **options):
+def watch_pairs(pairs, **options):
     made = td.Detector(**options)
     for place, (pattern, mode) in enumerate(pairs):
         made.add(f"p{place}", pattern, mode=mode, limit=PLENTY if mode == "any" else None)
@@ -261,10 +261,10 @@ def watching(pairs, **options):
 @given(SETS, streams(), more)
 def test_many_patterns_at_once_report_as_each_alone(pairs, events, more):
     until = to_moment(find_end(events, more))
-    together = watching(pairs)
+    together = watch_pairs(pairs)
     detections = [*together.detect_many(events), *together.on_time(until)]
     for place, (pattern, mode) in enumerate(pairs):
-        alone = watching([(pattern, mode)])
+        alone = watch_pairs([(pattern, mode)])
         wanted = [*alone.detect_many(events), *alone.on_time(until)]
         mine = [detection for detection in detections if detection.pattern == f"p{place}"]
         assert [line[1:] for line in sorted(to_tuples(mine), key=repr)] == [
@@ -272,7 +272,7 @@ def test_many_patterns_at_once_report_as_each_alone(pairs, events, more):
         ]
 
 
-def in_pieces(detector, events, cuts, form=list):
+def detect_in_pieces(detector, events, cuts, form=list):
     ends = [0, *sorted(cut for cut in cuts if cut <= len(events)), len(events)]
     return [detection for low, high in pairwise(ends) for detection in detector.detect_many(form(events[low:high]))]
 
@@ -280,11 +280,11 @@ def in_pieces(detector, events, cuts, form=list):
 @examples(50)
 @given(SETS, streams(), st.sets(st.integers(0, 8)))
 def test_batches_report_as_events_one_by_one(pairs, events, cuts):
-    detector = watching(pairs)
+    detector = watch_pairs(pairs)
     whole = list(detector.fork().detect_many(events))
     one_by_one = detector.fork()
     assert is_same(whole, [detection for event in events for detection in one_by_one.on_event(event)])
-    assert is_same(whole, in_pieces(detector.fork(), events, cuts))
+    assert is_same(whole, detect_in_pieces(detector.fork(), events, cuts))
 
 
 def as_table(events, *, coded=False):
@@ -298,18 +298,20 @@ def as_table(events, *, coded=False):
     return pa.table(made)
 
 
-def texts_of(events):
+def to_texts(events):
     spoken = [{name: str(event[name]) for name in ("key", "other") if name in event} for event in events]
     return [event | values for event, values in zip(events, spoken, strict=True)]
 
 
 @examples(50)
-@given(SETS, streams().map(texts_of), st.sets(st.integers(0, 8)), st.booleans())
+@given(SETS, streams().map(to_texts), st.sets(st.integers(0, 8)), st.booleans())
 def test_arrow_tables_report_as_rows(pairs, events, cuts, coded):
-    detector = watching(pairs)
+    detector = watch_pairs(pairs)
     whole = list(detector.fork().detect_many(events))
-    assert is_same(whole, in_pieces(detector.fork(), events, cuts, lambda piece: as_table(piece, coded=coded)))
-    assert is_same(whole, in_pieces(detector.fork(), events, cuts, lambda piece: td.EventBatch.of(as_table(piece))))
+    assert is_same(whole, detect_in_pieces(detector.fork(), events, cuts, lambda piece: as_table(piece, coded=coded)))
+    assert is_same(
+        whole, detect_in_pieces(detector.fork(), events, cuts, lambda piece: td.EventBatch.of(as_table(piece)))
+    )
 
 
 @examples(20)
@@ -320,7 +322,7 @@ def test_a_long_table_of_few_kinds_reports_as_rows(pairs, seed, size):
         for n in range(300)
     ]
     pairs = [(pattern, mode) for pattern, mode in pairs if mode not in ("any", "next")]
-    detector = watching(pairs)
+    detector = watch_pairs(pairs)
     one_by_one = detector.fork()
     expected = [detection for event in rows for detection in one_by_one.on_event(event)]
     assert is_same(expected, list(detector.fork().detect_many(as_table(rows, coded=bool(seed % 2)))))
@@ -345,7 +347,7 @@ def continue_detector(detector, way):
 @examples(33)
 def test_a_run_that_is_resumed_anywhere_is_the_uninterrupted_one(way, pairs, events, more, lateness):
     until = to_moment(find_end(events, more))
-    fresh = watching(pairs, lateness=lateness, keep=["kind"])
+    fresh = watch_pairs(pairs, lateness=lateness, keep=["kind"])
     whole = fresh.fork()
     wanted = [*whole.detect_many(events), *whole.on_time(until)]
     for split in range(len(events) + 1):
@@ -363,7 +365,7 @@ def test_a_run_that_is_resumed_anywhere_is_the_uninterrupted_one(way, pairs, eve
 @examples(33)
 @given(SETS, streams(most=6))
 def test_a_run_may_be_resumed_after_every_event(pairs, events):
-    detector = watching(pairs)
+    detector = watch_pairs(pairs)
     wanted, detections = list(detector.fork().detect_many(events)), []
     for event in events:
         detector = continue_detector(detector, "snapshot")
@@ -381,7 +383,7 @@ def test_events_that_come_within_the_lateness_are_put_in_order(pairs, events, rn
         range(len(events)), key=lambda place: (to_micros(events[place]["time"]) + rng.randint(0, 2 * S), place)
     )
     mixed = [events[place] for place in jitter]
-    waiting = watching(pairs, lateness=timedelta(seconds=2))
+    waiting = watch_pairs(pairs, lateness=timedelta(seconds=2))
     until = to_moment(find_end(events, 9 * S))
     detections = list(waiting.detect_many(mixed[:cut]))
     waiting = continue_detector(waiting, "snapshot")
@@ -390,14 +392,14 @@ def test_events_that_come_within_the_lateness_are_put_in_order(pairs, events, rn
     assert waiting.late == 0 == len(got.late)
     # Of equal times, the one that came first goes first.
     ordered = sorted(mixed, key=lambda event: event["time"])
-    plain = watching(pairs)
+    plain = watch_pairs(pairs)
     assert is_same([*plain.detect_many(ordered), *plain.on_time(until)], detections)
 
 
 @given(SETS, streams(), st.permutations(range(8)))
 def test_what_is_too_late_is_told_and_as_if_it_never_came(pairs, events, order):
     mixed = [events[place] for place in order if place < len(events)]
-    detector, latest, accepted, late = watching(pairs), None, [], []
+    detector, latest, accepted, late = watch_pairs(pairs), None, [], []
     for event in mixed:
         behind = latest is not None and event["time"] < latest
         (late if behind else accepted).append(event)
@@ -414,7 +416,7 @@ def test_what_is_too_late_is_told_and_as_if_it_never_came(pairs, events, order):
 @examples(50)
 @given(SETS, streams(), st.integers(0, 8), st.lists(st.integers(0, 3), max_size=3))
 def test_time_that_passes_between_events_changes_nothing_but_when_reports_come(pairs, events, split, steps):
-    quiet, ticking = watching(pairs), watching(pairs)
+    quiet, ticking = watch_pairs(pairs), watch_pairs(pairs)
     until = to_moment(find_end(events, 9 * S))
     wanted = [*quiet.detect_many(events), *quiet.on_time(until)]
     now = to_micros(events[split]["time"]) if split < len(events) else find_end(events)
@@ -429,7 +431,7 @@ def test_time_that_passes_between_events_changes_nothing_but_when_reports_come(p
 
 @given(SETS, streams())
 def test_the_next_deadline_is_when_the_next_absence_completes(pairs, events):
-    detector = watching([(pattern, mode) for pattern, mode in pairs if mode != "restart"])
+    detector = watch_pairs([(pattern, mode) for pattern, mode in pairs if mode != "restart"])
     detector.detect_many(events)
     while (deadline := detector.next_deadline()) is not None:
         before = detector.fork()

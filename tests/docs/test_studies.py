@@ -42,14 +42,14 @@ FAST = 3
 """So many seconds of the classifieds stream pass in one, for its phases last whole seconds."""
 
 
-def small_poset(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def shrink_poset(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(run.SIZES, Scale.QUICK, (20, 40, 60, 80))
     monkeypatch.setattr(run, "NESTINGS", (0.0, 0.95))
     monkeypatch.setattr(run, "INTERFACES", (2, 8))
     monkeypatch.setattr(run, "REPEAT", 1)
 
 
-def small_classifieds(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def shrink_classifieds(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny = run.ClassifiedsSizes(
         subscriptions=600,
         warm_s=0.2,
@@ -72,7 +72,7 @@ def small_classifieds(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "multiprocessing", SimpleNamespace(get_context=lambda _: threads))
 
 
-def small_ctps(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def shrink_ctps(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(run.SIZES, Scale.QUICK, run.CtpsSizes((30, 60), 60, 30, 10, (0.05, 0.5), 1, 1))
     monkeypatch.setattr(run, "HEIGHTS", (1, 5))
     monkeypatch.setattr(
@@ -80,11 +80,11 @@ def small_ctps(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     )  # the memory of a process of its own, slow to start
 
 
-def small_hem(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def shrink_hem(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(run.SIZES, Scale.QUICK, run.HemSizes((400, 800), 400, (3, 4), (0.2, 0.5), 4, 1))
 
 
-def small_p_topss(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def shrink_p_topss(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny = run.PTopssSizes((10, 20), 10, 20, 40, (0, 2), (2, 4), (20, 40), 1, 500, 2_000, 100)
     monkeypatch.setitem(run.SIZES, Scale.QUICK, tiny)
     monkeypatch.setattr(run, "REPEAT", 1)
@@ -93,11 +93,11 @@ def small_p_topss(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 SMALL = {
-    "poset": small_poset,
-    "classifieds": small_classifieds,
-    "ctps": small_ctps,
-    "hem": small_hem,
-    "p_topss": small_p_topss,
+    "poset": shrink_poset,
+    "classifieds": shrink_classifieds,
+    "ctps": shrink_ctps,
+    "hem": shrink_hem,
+    "p_topss": shrink_p_topss,
 }
 
 

@@ -74,13 +74,13 @@ class Broker:
     def __init__(self, folder, *, jars=BROKER):
         self._folder, self._jars = Path(folder), jars
         for _ in range(TRIES):
-            self._ports = _free_ports(3)
+            self._ports = _find_free_ports(3)
             self._start()
-            if self._answers():
+            if self._wait_for_answers():
                 break
             self.stop()
         else:
-            msg = f"the Kafka broker did not start:\n{self.words()[-3000:]}"
+            msg = f"the Kafka broker did not start:\n{self.read_words()[-3000:]}"
             raise BrokerFailed(msg)
 
     @property
@@ -99,7 +99,7 @@ class Broker:
     def pid(self):
         return self._process.pid
 
-    def words(self):
+    def read_words(self):
         """Return what the broker said: its errors."""
         return (self._folder / "broker.log").read_text(errors="replace")
 
@@ -121,18 +121,18 @@ class Broker:
         atexit.register(self.stop)
 
     def _run(self, *program):
-        command = build_leashed_command(java(), *JAVA, "-cp", f"{self._jars}/*", *program)
+        command = build_leashed_command(find_java(), *JAVA, "-cp", f"{self._jars}/*", *program)
         with (self._folder / "broker.log").open("ab") as log:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
-    def _answers(self):
+    def _wait_for_answers(self):
         """Wait until the broker knows itself, so that a topic can be made; false when it ended instead."""
-        return wait_for(lambda: self._process.poll() is not None or _knows_itself(self.address), START_S) and (
+        return wait_for(lambda: self._process.poll() is not None or _is_ready(self.address), START_S) and (
             self._process.poll() is None
         )
 
 
-def java():
+def find_java():
     home = os.environ.get("JAVA_HOME")
     return str(Path(home, "bin", "java")) if home else "java"
 
@@ -145,14 +145,14 @@ def wait_for(condition, seconds):
     return answer
 
 
-def _knows_itself(address):
+def _is_ready(address):
     try:
         return bool(wire.list_brokers(address))
     except OSError:
         return False
 
 
-def _free_ports(number):
+def _find_free_ports(number):
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
     ports = [line.getsockname()[1] for line in sockets]
     for line in sockets:

@@ -60,18 +60,18 @@ class Kafka:
         `timestamp` (a datetime with a zone, or milliseconds) and `headers` (a mapping, or pairs where a name comes
         twice). Texts are written as UTF-8, bytes as they are; a value of None is Kafka's null.
         """
-        sent = [self._producer().send(self._record(topic, record)) for record in records]
-        self._producer().flush()
+        sent = [self._open_producer().send(self._record(topic, record)) for record in records]
+        self._open_producer().flush()
         for answer in sent[-1:]:
             answer.get()  # what could not be written is told here
 
     def records(self, topic):
         """Return all records of a topic, by partition and offset."""
-        frame = self._reader().option("subscribe", topic).option("includeHeaders", "true").load()
+        frame = self._open_reader().option("subscribe", topic).option("includeHeaders", "true").load()
         rows = frame.selectExpr(
             "CAST(key AS STRING)", "CAST(value AS STRING)", "partition", "offset", "timestamp", "headers"
         ).collect()
-        records = [Record(*row[:5], {name: _text(value) for name, value in row.headers or ()}) for row in rows]
+        records = [Record(*row[:5], {name: _to_text(value) for name, value in row.headers or ()}) for row in rows]
         return sorted(records, key=lambda record: (record.partition, record.offset))
 
     def write(self, topic, frame):
@@ -103,10 +103,10 @@ class Kafka:
     def count_led_partitions(self, topic):
         return sum(leader >= 0 for leader in wire.list_leaders(self.broker.address, topic).values())
 
-    def _reader(self):
+    def _open_reader(self):
         return self._spark.read.format("kafka").options(**self.options)
 
-    def _producer(self):
+    def _open_producer(self):
         if self._made is None:
             java = self._spark._jvm  # noqa: SLF001 - Kafka's own classes, in the session's Java
             settings = java.java.util.HashMap()
@@ -127,28 +127,28 @@ class Kafka:
             msg = f"a record has no {sorted(unknown)}"
             raise ValueError(msg)
         make = self._spark._jvm.org.apache.kafka.clients.producer.ProducerRecord  # noqa: SLF001 - Kafka's own classes, in the session's Java
-        time, headers = _millis(row.get("timestamp")), self._headers(row.get("headers"))
-        return make(topic, row.get("partition"), time, _bytes(row.get("key")), _bytes(row.get("value")), headers)
+        time, headers = _to_millis(row.get("timestamp")), self._to_headers(row.get("headers"))
+        return make(topic, row.get("partition"), time, _to_bytes(row.get("key")), _to_bytes(row.get("value")), headers)
 
-    def _headers(self, headers):
+    def _to_headers(self, headers):
         if headers is None:
             return None
         java = self._spark._jvm  # noqa: SLF001 - Kafka's own classes, in the session's Java
         made = java.java.util.ArrayList()
         for name, value in headers.items() if isinstance(headers, Mapping) else headers:
-            made.append(java.org.apache.kafka.common.header.internals.RecordHeader(name, _bytes(value)))
+            made.append(java.org.apache.kafka.common.header.internals.RecordHeader(name, _to_bytes(value)))
         return made
 
 
-def _bytes(value):
+def _to_bytes(value):
     return value.encode() if isinstance(value, str) else value
 
 
-def _text(value):
+def _to_text(value):
     return None if value is None else value.decode()
 
 
-def _millis(time):
+def _to_millis(time):
     return round(time.timestamp() * 1000) if isinstance(time, datetime) else time
 
 
@@ -160,7 +160,7 @@ def find_connector_jars(folder=CONNECTOR):
     return str(folder) if any(folder.glob("*.jar")) else None
 
 
-def without_jars(broker=BROKER, connector=CONNECTOR, *, environ=os.environ):
+def skip_without_jars(broker=BROKER, connector=CONNECTOR, *, environ=os.environ):
     """Skip the test, and say so, where the jars were not fetched; fail it in the gate, which must have them."""
     if any(broker.glob("*.jar")) and find_connector_jars(connector):
         return
@@ -172,7 +172,7 @@ def without_jars(broker=BROKER, connector=CONNECTOR, *, environ=os.environ):
 @pytest.fixture(scope="session")
 def kafka(spark, tmp_path_factory):
     """The broker of this run, started when the first test asks for it; see `Kafka` for what it can do."""
-    without_jars()
+    skip_without_jars()
     running = Kafka(Broker(tmp_path_factory.mktemp("kafka")), spark)
     yield running
     running.stop()

@@ -41,8 +41,8 @@ class _Answer:
 
 def create_topic(address, name, *, partitions=1, settings=None):
     """Make a topic with one copy of each partition."""
-    pairs = b"".join(_text(key) + _text(value) for key, value in (settings or {}).items())
-    topic = _text(name) + struct.pack(">ihi", partitions, 1, 0) + struct.pack(">i", len(settings or {})) + pairs
+    pairs = b"".join(_encode_text(key) + _encode_text(value) for key, value in (settings or {}).items())
+    topic = _encode_text(name) + struct.pack(">ihi", partitions, 1, 0) + struct.pack(">i", len(settings or {})) + pairs
     answer = _ask(address, CREATE_TOPICS, struct.pack(">i", 1) + topic + struct.pack(">ib", PATIENCE_S * 1000, 0))
     answer.number("i")  # how long we were held back
     _, error, message = answer.array(lambda: (answer.text(), answer.number("h"), answer.text()))[0]
@@ -53,7 +53,9 @@ def create_topic(address, name, *, partitions=1, settings=None):
 
 def delete_topic(address, name):
     """Take a topic away, with all its records."""
-    answer = _ask(address, DELETE_TOPICS, struct.pack(">i", 1) + _text(name) + struct.pack(">i", PATIENCE_S * 1000))
+    answer = _ask(
+        address, DELETE_TOPICS, struct.pack(">i", 1) + _encode_text(name) + struct.pack(">i", PATIENCE_S * 1000)
+    )
     answer.number("i")
     _, error = answer.array(lambda: (answer.text(), answer.number("h")))[0]
     if error:
@@ -63,18 +65,18 @@ def delete_topic(address, name):
 
 def list_brokers(address):
     """Return the numbers of the brokers that this one knows: none until it has joined its cluster."""
-    answer = _metadata(address, ())
+    answer = _read_metadata(address, ())
     return answer[0]
 
 
 def list_leaders(address, topic):
     """Return each partition's leader: -1, or no partitions at all, until the broker serves the topic."""
-    ((_, _, partitions),) = _metadata(address, (topic,))[1]
+    ((_, _, partitions),) = _read_metadata(address, (topic,))[1]
     return {partition: leader for _, partition, leader in partitions}
 
 
-def _metadata(address, topics):
-    names = b"".join(_text(topic) for topic in topics)
+def _read_metadata(address, topics):
+    names = b"".join(_encode_text(topic) for topic in topics)
     answer = _ask(address, METADATA, struct.pack(">i", len(topics)) + names + struct.pack(">b", 0))
     answer.number("i")
 
@@ -99,16 +101,16 @@ def _metadata(address, topics):
 
 def _ask(address, request, body):
     key, version = request
-    head = struct.pack(">hhi", key, version, 1) + _text("tidings tests")
+    head = struct.pack(">hhi", key, version, 1) + _encode_text("tidings tests")
     with socket.create_connection(address, timeout=PATIENCE_S) as line:
         line.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
-        (length,) = struct.unpack(">i", _exactly(line, 4))
-        answer = _Answer(_exactly(line, length))
+        (length,) = struct.unpack(">i", _read_exactly(line, 4))
+        answer = _Answer(_read_exactly(line, length))
     answer.number("i")  # our own number of the request
     return answer
 
 
-def _exactly(line, length):
+def _read_exactly(line, length):
     data = b""
     while len(data) < length:
         part = line.recv(length - len(data))
@@ -119,6 +121,6 @@ def _exactly(line, length):
     return data
 
 
-def _text(value):
+def _encode_text(value):
     data = value.encode()
     return struct.pack(">h", len(data)) + data

@@ -84,7 +84,7 @@ def judge(trees, some, **around):
             yield tuple(evaluate(tree, event, **around) for tree in trees)
 
 
-def same(first, second, some, **around):
+def is_same(first, second, some, **around):
     return all(left is right for left, right in judge((first, second), some, **around))
 
 
@@ -93,13 +93,13 @@ def same(first, second, some, **around):
 
 @given(filters, events(several))
 def test_a_normal_form_keeps_the_meaning(tree, some):
-    assert same(normal_form(tree), tree, some)
+    assert is_same(normal_form(tree), tree, some)
 
 
 @given(cases())
 def test_a_normal_form_keeps_the_meaning_in_any_world(case):
     for tree in case.filters:
-        assert same(normal_form(tree), tree, case.events, **case.world.keywords)
+        assert is_same(normal_form(tree), tree, case.events, **case.world.keywords)
 
 
 @given(filters)
@@ -118,7 +118,7 @@ def test_a_normal_form_is_an_or_of_ands_of_literals_and_its_own_normal_form(tree
 @examples(200)
 def test_simplifying_keeps_the_meaning_and_once_is_enough(tree, some):
     simple = simplify(tree)
-    assert same(simple, tree, some)
+    assert is_same(simple, tree, some)
     assert simplify(simple) == simple
 
 
@@ -126,7 +126,7 @@ def test_simplifying_keeps_the_meaning_and_once_is_enough(tree, some):
 @examples(200)
 def test_simplifying_keeps_the_meaning_where_a_schema_says_one_value(tree, some):
     simple = simplify(tree, schema=SINGLE)
-    assert same(simple, tree, some, schema=SINGLE)
+    assert is_same(simple, tree, some, schema=SINGLE)
     assert simplify(simple, schema=SINGLE) == simple
 
 
@@ -134,7 +134,7 @@ def test_simplifying_keeps_the_meaning_where_a_schema_says_one_value(tree, some)
 def test_simplifying_keeps_the_meaning_in_any_world(case):
     for tree in case.filters:
         simple = simplify(tree, **case.world.keywords)
-        assert same(simple, tree, case.events, **case.world.keywords)
+        assert is_same(simple, tree, case.events, **case.world.keywords)
         assert simplify(simple, **case.world.keywords) == simple
 
 

@@ -37,7 +37,7 @@ def graphs(draw):
     return {name: draw(st.permutations(sorted(links[name]))) for name in order}
 
 
-def reachable(links, name):
+def list_reachable(links, name):
     """All concepts at or above one, walked naively."""
     names, stack = set(), [name]
     while stack:
@@ -50,7 +50,7 @@ def reachable(links, name):
 def test_is_a_is_reachability(links):
     tree = Tree(links)
     for value in links:
-        above = reachable(links, value)
+        above = list_reachable(links, value)
         assert {concept for concept in links if tree.is_a(value, concept)} == above
 
 
@@ -63,7 +63,7 @@ def test_ranges_are_disjoint_ascending_and_hold_what_lies_below(links):
         assert all(low <= high for low, high in ranges)
         assert all(high + 1 < low for (_, high), (low, _) in pairwise(ranges))
         covered = {tree.names[number] for low, high in ranges for number in range(low, high + 1)}
-        assert covered == {name for name in links if concept in reachable(links, name)}
+        assert covered == {name for name in links if concept in list_reachable(links, name)}
 
 
 @given(st.integers(1, 30), st.randoms(use_true_random=False))

@@ -104,7 +104,7 @@ WORDS = ["".join(word) for size in range(4) for word in product("abB", repeat=si
 WORDS += ["ß", "ss", "sß", "S", "aß", "*", "a*", "abab"]
 
 
-def square(west, south, size):
+def build_square(west, south, size):
     ring = [(west, south), (west + size, south), (west + size, south + size), (west, south + size), (west, south)]
     return Within(build_area([[ring]]))
 
@@ -123,7 +123,7 @@ CORNERS = [
 CORNERS += [(179.25, 0.25, 0.25), (-180.75, 0.25, 0.25), (538.5, 0, 1.5), (-540, 0, 1.5)]
 CENTERS = [(0, 0), (1, 1), (180, 1), (-179.75, 0.25)]
 CIRCLES = [Near(Point(lon, lat), metres) for lon, lat in CENTERS for metres in (0, 50_000, 100_000, 400_000, 21e6)]
-SPOTS = [*(square(*corner) for corner in CORNERS), *CIRCLES]
+SPOTS = [*(build_square(*corner) for corner in CORNERS), *CIRCLES]
 spots = st.sampled_from(SPOTS) | sets_of([Point(0, 0), Point(180, 1)])
 longitudes = (0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 179, 179.25, 179.5, 179.75, 180, -180, -179.75, -179)
 PLACES = [Point(lon, lat) for lon in longitudes for lat in (0, 0.25, 0.75, 1, 1.5, 2, 5.5)]
@@ -169,19 +169,19 @@ def trees(leaves, max_leaves):
 # --- worlds ---------------------------------------------------------------------------------------------
 
 
-def leaves_of(tree):
+def list_leaves(tree):
     match tree:
         case And(parts) | Or(parts):
-            return {test for part in parts for test in leaves_of(part)}
+            return {test for part in parts for test in list_leaves(part)}
         case Not(part):
-            return leaves_of(part)
+            return list_leaves(part)
         case Test(name, condition):
             return {Test(name, condition)}
 
 
-def distinct(values, trees, setting, read):
+def keep_distinct(values, trees, setting, read):
     """Keep one of the values that all tests see alike."""
-    tests = {test for tree in trees for test in leaves_of(tree)}
+    tests = {test for tree in trees for test in list_leaves(tree)}
     seen = {}
     for value in values:
         seen.setdefault(tuple(holds(test, read((value,)), setting) for test in tests), value)
@@ -192,25 +192,25 @@ KINDS = ("", "number", "text", "bool", "time", "place", "ip")
 UNREAD = Mismatch("a value that the conditions cannot read")
 
 
-def reading(**attributes):
+def build_reading(**attributes):
     """Values as they are read, whatever they are asked for as: each suite asks for one kind."""
     return Reading({TypedAttribute(name, kind): values for name, values in attributes.items() for kind in KINDS})
 
 
-def values_of_a(values):
-    return reading(a=values)
+def build_reading_of_a(values):
+    return build_reading(a=values)
 
 
-def worlds(values, trees, *, most=4, setting=NOWHERE, read=values_of_a):
+def list_worlds(values, trees, *, most=4, setting=NOWHERE, read=build_reading_of_a):
     """Everything that can happen to the attribute `a`."""
     yield Reading()
     yield Reading(nulls=frozenset("a"))
-    kept = distinct(values, trees, setting, read)
+    kept = keep_distinct(values, trees, setting, read)
     for size in range(1, most + 1):
         yield from map(read, combinations(kept, size))
 
 
-def truths_of(pair, seen, setting=NOWHERE):
+def list_truths(pair, seen, setting=NOWHERE):
     return [tuple(holds(tree, world, setting) for tree in pair) for world in seen]
 
 
@@ -232,15 +232,15 @@ def check_sound(pair, truths, **around):
 @given(pairs(numbers))
 @examples(200)
 def test_numbers_are_decided_exactly_where_several_values_and_ranges_may_come(pair):
-    check_exact(pair, truths_of(pair, worlds([*NUMBERS_AND_RANGES, UNREAD], pair)))
+    check_exact(pair, list_truths(pair, list_worlds([*NUMBERS_AND_RANGES, UNREAD], pair)))
     declared = Schema({"a": "several number"})
-    check_exact(pair, truths_of(pair, worlds(NUMBERS_AND_RANGES, pair)), schema=declared)
+    check_exact(pair, list_truths(pair, list_worlds(NUMBERS_AND_RANGES, pair)), schema=declared)
 
 
 @given(pairs(numbers))
 def test_numbers_are_decided_exactly_where_one_value_comes(pair):
-    check_exact(pair, truths_of(pair, worlds(NUMBERS, pair, most=1)), schema=Schema({"a": "number"}))
-    check_exact(pair, truths_of(pair, worlds([*NUMBERS, UNREAD], pair, most=1)), schema=Schema({"a": "any"}))
+    check_exact(pair, list_truths(pair, list_worlds(NUMBERS, pair, most=1)), schema=Schema({"a": "number"}))
+    check_exact(pair, list_truths(pair, list_worlds([*NUMBERS, UNREAD], pair, most=1)), schema=Schema({"a": "any"}))
 
 
 def unite_amounts(condition, unit):
@@ -263,39 +263,41 @@ def test_amounts_are_decided_exactly_in_whatever_unit_they_are_written(pair):
     events = [{}, {"a": None}, *({"a": list(some)} for size in (1, 2, 3) for some in combinations(values, size))]
     truths = [tuple(evaluate(tree, event) for tree in pair) for event in events]
     check_sound(pair, truths)
-    if not any(isinstance(part, Not) or part.quantifier is not Quantifier.ANY for part in parts_of(pair)):
+    if not any(isinstance(part, Not) or part.quantifier is not Quantifier.ANY for part in list_parts(pair)):
         check_exact(pair, truths)
 
 
-def parts_of(pair):
+def list_parts(pair):
     return [part for tree in pair for part in (tree.parts if isinstance(tree, And) else (tree,))]
 
 
 @given(pairs(texts))
 def test_ordered_text_is_decided_exactly(pair):
-    check_exact(pair, truths_of(pair, worlds([*TEXTS, UNREAD], pair)))
-    check_exact(pair, truths_of(pair, worlds(TEXTS, pair, most=1)), schema=Schema({"a": "text"}))
-    check_exact(pair, truths_of(pair, worlds(TEXTS, pair)), schema=Schema({"a": "several string"}))
+    check_exact(pair, list_truths(pair, list_worlds([*TEXTS, UNREAD], pair)))
+    check_exact(pair, list_truths(pair, list_worlds(TEXTS, pair, most=1)), schema=Schema({"a": "text"}))
+    check_exact(pair, list_truths(pair, list_worlds(TEXTS, pair)), schema=Schema({"a": "several string"}))
 
 
 @given(pairs(truths))
 def test_truth_is_decided_exactly(pair):
-    check_exact(pair, truths_of(pair, worlds([True, False, UNREAD], pair)))
-    check_exact(pair, truths_of(pair, worlds([True, False], pair)), schema=Schema({"a": "several bool"}))
+    check_exact(pair, list_truths(pair, list_worlds([True, False, UNREAD], pair)))
+    check_exact(pair, list_truths(pair, list_worlds([True, False], pair)), schema=Schema({"a": "several bool"}))
 
 
 @given(pairs(addresses))
 def test_addresses_are_decided_exactly(pair):
-    check_exact(pair, truths_of(pair, worlds([*ADDRESSES, UNREAD], pair)))
-    check_exact(pair, truths_of(pair, worlds(ADDRESSES, pair)), schema=Schema({"a": "several ip"}))
+    check_exact(pair, list_truths(pair, list_worlds([*ADDRESSES, UNREAD], pair)))
+    check_exact(pair, list_truths(pair, list_worlds(ADDRESSES, pair)), schema=Schema({"a": "several ip"}))
     # A column of strings may hold text that is no address.
-    check_exact(pair, truths_of(pair, worlds([*ADDRESSES, UNREAD], pair)), schema=Schema({"a": "several string"}))
+    check_exact(
+        pair, list_truths(pair, list_worlds([*ADDRESSES, UNREAD], pair)), schema=Schema({"a": "several string"})
+    )
 
 
 @given(pairs(times))
 def test_times_and_ages_are_decided_exactly_when_it_is_known_what_time_it_is(pair):
-    check_exact(pair, truths_of(pair, worlds([*TIMES_AND_RANGES, UNREAD], pair)), now=NOW)
-    check_exact(pair, truths_of(pair, worlds(TIMES, pair, most=1)), now=NOW, schema=Schema({"a": "time"}))
+    check_exact(pair, list_truths(pair, list_worlds([*TIMES_AND_RANGES, UNREAD], pair)), now=NOW)
+    check_exact(pair, list_truths(pair, list_worlds(TIMES, pair, most=1)), now=NOW, schema=Schema({"a": "time"}))
 
 
 small = trees(literals(numbers), 4)
@@ -304,7 +306,7 @@ small = trees(literals(numbers), 4)
 @given(st.tuples(small, small))
 @examples(150)
 def test_any_small_filter_of_one_attribute_is_decided_exactly(pair):
-    check_exact(pair, truths_of(pair, worlds([*NUMBERS_AND_RANGES, UNREAD], pair)))
+    check_exact(pair, list_truths(pair, list_worlds([*NUMBERS_AND_RANGES, UNREAD], pair)))
 
 
 GOODS = Tree(
@@ -320,25 +322,27 @@ concepts = st.sampled_from(GOODS.names).map(IsA) | sets_of(["laptop", "phone", "
 def test_declared_concepts_are_decided_exactly(pair):
     setting = Setting(SHOP, NOW)
     bound = [bind(tree, Vocabulary(CONCEPT, SHOP)) for tree in pair]
-    truths = truths_of(bound, worlds([*GOODS.names, "stranger"], bound, setting=setting), setting)
+    truths = list_truths(bound, list_worlds([*GOODS.names, "stranger"], bound, setting=setting), setting)
     check_exact(pair, truths, schema=CONCEPT, ontology=SHOP)
 
 
 inner = conjunctions(literals(numbers, "x"))
 has = st.builds(Test, st.just("a"), inner.map(Has), st.sampled_from(Quantifier))
 has_pairs = st.tuples(*[conjunctions(has | has.map(Not))] * 2)
-ELEMENTS = [reading(x=values) for size in (1, 2) for values in combinations([-1, 0, 0.5, 1, 2, Range(0, 2)], size)]
+ELEMENTS = [
+    build_reading(x=values) for size in (1, 2) for values in combinations([-1, 0, 0.5, 1, 2, Range(0, 2)], size)
+]
 ELEMENTS += [Reading(), Reading(nulls=frozenset("x"))]
 
 
-def elements_of_a(elements):
+def build_elements_of_a(elements):
     return Reading(elements={"a": elements})
 
 
 @given(has_pairs)
 def test_filters_on_elements_never_lie_and_an_array_is_several_by_nature(pair):
-    check_sound(pair, truths_of(pair, worlds([*ELEMENTS, UNREAD], pair, most=3, read=elements_of_a)))
-    truths = truths_of(pair, worlds(ELEMENTS, pair, most=3, read=elements_of_a))
+    check_sound(pair, list_truths(pair, list_worlds([*ELEMENTS, UNREAD], pair, most=3, read=build_elements_of_a)))
+    truths = list_truths(pair, list_worlds(ELEMENTS, pair, most=3, read=build_elements_of_a))
     check_sound(pair, truths, schema=Schema({"a": "record", "a.x": "several number"}))
 
 
@@ -348,7 +352,7 @@ def test_filters_on_elements_never_lie_and_an_array_is_several_by_nature(pair):
 def check_every_pair(conditions, values, kind, *, exactly=False, **around):
     """Of one value each: neither `covers` nor `overlaps` may lie about any two of the conditions."""
     around["schema"] = Schema({"a": kind})
-    seen = [reading(a=(value,)) for value in values]
+    seen = [build_reading(a=(value,)) for value in values]
     tests = [Test("a", condition) for condition in conditions]
     accepted = [{at for at, world in enumerate(seen) if holds(test, world, NOWHERE)} for test in tests]
     for (wide, outer), (narrow, inner) in product(zip(tests, accepted, strict=True), repeat=2):
@@ -357,14 +361,14 @@ def check_every_pair(conditions, values, kind, *, exactly=False, **around):
         assert meeting is bool(outer & inner) or (meeting and not exactly), (wide, narrow)
 
 
-def every_span(ends):
+def list_spans(ends):
     pairs = [*combinations([*ends, None], 2), *((None, end) for end in ends), *((end, end) for end in ends)]
     return dict.fromkeys(Range(*pair, *opened) for pair in pairs for opened in product((False, True), repeat=2))
 
 
 def test_of_any_two_times_and_ages_is_told_what_is():
-    ages = [Age(span) for span in every_span([0, 0.1, 1, 60])]
-    check_every_pair([*every_span(moments), *ages], TIMES, "time", exactly=True, now=NOW)
+    ages = [Age(span) for span in list_spans([0, 0.1, 1, 60])]
+    check_every_pair([*list_spans(moments), *ages], TIMES, "time", exactly=True, now=NOW)
 
 
 def test_no_two_areas_or_circles_are_told_wrongly():
@@ -381,7 +385,7 @@ def test_no_two_comparisons_are_told_wrongly():
     names = [("a", "b"), ("b", "a")]
     tests = [Test(left, Compare(op, right), q) for left, right in names for op in Comparison for q in Quantifier]
     tests += [Not(test) for test in tests]
-    seen = [reading(a=left, b=right) for left in SIDES for right in SIDES]
+    seen = [build_reading(a=left, b=right) for left in SIDES for right in SIDES]
     accepted = [{at for at, world in enumerate(seen) if holds(test, world, NOWHERE)} for test in tests]
     for (wide, outer), (narrow, inner) in product(zip(tests, accepted, strict=True), repeat=2):
         assert outer >= inner or not covers(wide, narrow), (wide, narrow)
@@ -394,20 +398,22 @@ def test_no_two_comparisons_are_told_wrongly():
 @given(pairs(wordings))
 @examples(300)
 def test_text_tests_never_lie(pair):
-    check_sound(pair, truths_of(pair, worlds([*WORDS, UNREAD], pair, most=3)))
+    check_sound(pair, list_truths(pair, list_worlds([*WORDS, UNREAD], pair, most=3)))
 
 
 @given(pairs(spots))
 @examples(300)
 def test_places_never_lie(pair):
-    check_sound(pair, truths_of(pair, worlds([*PLACES, UNREAD], pair, most=3)))
+    check_sound(pair, list_truths(pair, list_worlds([*PLACES, UNREAD], pair, most=3)))
 
 
 # Half a microsecond is an age that no event has.
 @given(pairs(times | spans([0, 0.0000005]).map(Age)), st.sampled_from([-60, -1, 0, 30]))
 def test_ages_never_lie_whatever_time_it_is(pair, seconds):
     setting = Setting(Ontology(), NOW + timedelta(seconds=seconds))
-    check_sound(pair, truths_of(pair, worlds([*TIMES_AND_RANGES, UNREAD], pair, most=3, setting=setting), setting))
+    check_sound(
+        pair, list_truths(pair, list_worlds([*TIMES_AND_RANGES, UNREAD], pair, most=3, setting=setting), setting)
+    )
 
 
 @given(pairs(concepts | texts))
@@ -415,7 +421,7 @@ def test_concepts_of_plain_text_never_lie(pair):
     setting = Setting(SHOP, NOW)
     spellings = [*GOODS.names, "notebook", "Laptop", "MOBILE", "stranger", *TEXTS]
     bound = [bind(tree, Vocabulary(ontology=SHOP)) for tree in pair]
-    truths = truths_of(bound, worlds([*spellings, UNREAD], bound, most=3, setting=setting), setting)
+    truths = list_truths(bound, list_worlds([*spellings, UNREAD], bound, most=3, setting=setting), setting)
     check_sound(pair, truths, ontology=SHOP)
 
 
@@ -461,7 +467,7 @@ comparisons = conjunctions(build_comparisons("a", "b") | build_comparisons("b", 
 @given(st.tuples(comparisons, comparisons))
 @examples(300)
 def test_comparisons_of_two_attributes_never_lie(pair):
-    seen = [reading(a=left, b=right) for left in SIDES for right in SIDES]
-    check_sound(pair, truths_of(pair, seen))
-    single = [reading(a=left, b=right) for left in [(), (0,), (1,)] for right in [(), (0,), (1,)]]
-    check_sound(pair, truths_of(pair, single), schema=Schema({"a": "number", "b": "number"}))
+    seen = [build_reading(a=left, b=right) for left in SIDES for right in SIDES]
+    check_sound(pair, list_truths(pair, seen))
+    single = [build_reading(a=left, b=right) for left in [(), (0,), (1,)] for right in [(), (0,), (1,)]]
+    check_sound(pair, list_truths(pair, single), schema=Schema({"a": "number", "b": "number"}))

@@ -34,7 +34,7 @@ EVENTS = [
 SCHEMA = td.Schema({"a": "number", "b": "number", "t": "text", "c": "bool", "spot": "place"})
 
 
-def answers(matcher: td.Matcher) -> list[list[str]]:
+def list_answers(matcher: td.Matcher) -> list[list[str]]:
     return [sorted(matcher.match(event)) for event in EVENTS]
 
 
@@ -61,12 +61,12 @@ def save_snapshot(kind: str) -> Kept:
         live.add_many(FILTERS.items())
         live.remove("n3")
         live.claim("query", 7)
-        return Kept(folder, lambda path: (answers(td.Live(path).open()), claims.read_claim(path, "query", 7)))
+        return Kept(folder, lambda path: (list_answers(td.Live(path).open()), claims.read_claim(path, "query", 7)))
     matcher = build_matcher(kind)
     matcher.save(folder)
     matcher.remove_many(["n3", "near"])
     matcher.save(folder)
-    return Kept(folder, lambda path: answers(td.Matcher.open(path)))
+    return Kept(folder, lambda path: list_answers(td.Matcher.open(path)))
 
 
 @contextmanager

@@ -137,7 +137,7 @@ def test_what_dies_while_a_merge_runs_stays_dead():
 def test_several_threads_find_what_one_finds():
     world = Drawer(12).world(200, 60)
     with set_to("any plan"):
-        matcher = world.matcher()
+        matcher = world.build_matcher()
         matcher.add_many(world.filters.items())
     alone = [set(ids) for ids in matcher.match_many(world.events).by_event()]
     singles = [set(matcher.match(event)) for event in world.events]

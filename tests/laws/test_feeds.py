@@ -43,7 +43,7 @@ class Told:
         return Changes(self.steps[read : self.position], {"read": self.position} if self.position else {})
 
 
-def in_force(live):
+def list_in_force(live):
     opened = live.open()
     return {id: td.render(opened[id]) for id in opened}
 
@@ -58,10 +58,10 @@ def follow_feed(folder, steps, ends, shards):
     live = td.Live(folder, shards=shards, follow=feed)
     for feed.position in [*ends, len(steps)]:
         refused += live.sync().refused
-    return in_force(live), list_refusals(refused)
+    return list_in_force(live), list_refusals(refused)
 
 
-def one_by_one(steps):
+def apply_one_by_one(steps):
     """Return the same by the definition: each change, by itself, after all before it."""
     matcher, refused = td.Matcher("brute"), []
     for step in steps:
@@ -80,7 +80,9 @@ def one_by_one(steps):
 @given(words, st.lists(st.integers(0, 16), max_size=4), st.sampled_from([1, 3]))
 def test_any_split_of_a_feed_into_syncs_gives_the_same_subscriptions_and_refusals(steps, ends, shards):
     with tempfile.TemporaryDirectory(dir=QUICK) as folder:
-        assert follow_feed(folder, steps, sorted(min(end, len(steps)) for end in ends), shards) == one_by_one(steps)
+        assert follow_feed(folder, steps, sorted(min(end, len(steps)) for end in ends), shards) == apply_one_by_one(
+            steps
+        )
 
 
 @given(words, st.sets(st.integers(0, 16), max_size=3), st.booleans())
@@ -97,7 +99,7 @@ def test_change_files_seen_together_or_one_by_one_give_the_same(steps, cuts, tog
             (changes / f"{number}.jsonl").write_text("".join(f"{text}\n" for text in texts))
             refused += [] if together else live.sync().refused
         refused += live.sync().refused
-        assert (in_force(live), list_refusals(refused)) == one_by_one(rows)
+        assert (list_in_force(live), list_refusals(refused)) == apply_one_by_one(rows)
 
 
 @given(words, st.lists(st.sampled_from(IDS), unique=True), st.sampled_from([1, 3]))
@@ -110,7 +112,7 @@ def test_a_change_by_hand_removes_first_and_then_adds_in_order(steps, removed, s
         live.add_many([(step.id, step.filter) for step in first])
         change = live.change([step[:3] for step in added], removed, on_error="collect")
         removals = [ChangeStep(id, removes=True) for id in removed]
-        assert (in_force(live), list_refusals(change.refused)) == one_by_one([*first, *removals, *added])
+        assert (list_in_force(live), list_refusals(change.refused)) == apply_one_by_one([*first, *removals, *added])
 
 
 @given(words)

@@ -64,7 +64,7 @@ class Law:
         return SimpleNamespace(by_event=lambda: answers, dead_letters=letters)
 
 
-def matcher_of(judge, world):
+def open_matcher(judge, world):
     return Law(**world.keywords) if judge == "law" else td.Matcher(kind=judge, **world.keywords)
 
 
@@ -81,7 +81,7 @@ def add_accepted(matcher, subscriptions):
     return refusals
 
 
-def answers(matcher, events, ids):
+def list_answers(matcher, events, ids):
     """Who of `ids` hears of each event, and which events are bad."""
     matches = matcher.match_many(list(events), on_error="collect")
     lists = [sorted(id for id in some if id in ids) for some in matches.by_event()]
@@ -97,42 +97,42 @@ several = cases(filters=6, events=5, bad=True)
 def test_others_change_nothing(judge, case, data):
     every = dict(enumerate(case.filters))
     first = {id: tree for id, tree in every.items() if data.draw(st.booleans(), label=f"{id} is one of the first")}
-    alone, crowd = matcher_of(judge, case.world), matcher_of(judge, case.world)
+    alone, crowd = open_matcher(judge, case.world), open_matcher(judge, case.world)
     refusals = add_accepted(alone, first)
-    expected = answers(alone, case.events, first)
+    expected = list_answers(alone, case.events, first)
 
     order = data.draw(st.permutations(sorted(every)), label="order")
     among = add_accepted(crowd, {id: every[id] for id in order})
     assert {id: why for id, why in among.items() if id in first} == refusals
-    assert answers(crowd, case.events, first) == expected
+    assert list_answers(crowd, case.events, first) == expected
 
     for id in data.draw(st.permutations([id for id in every if id not in first and id not in among]), label="gone"):
         crowd.remove(id)
-        assert answers(crowd, case.events, first) == expected
+        assert list_answers(crowd, case.events, first) == expected
 
 
 @pytest.mark.parametrize("judge", JUDGES)
 @given(case=several)
 @settings(deadline=None)
 def test_what_is_bad_hangs_on_declarations_alone(judge, case):
-    nobody, everybody = matcher_of(judge, case.world), matcher_of(judge, case.world)
+    nobody, everybody = open_matcher(judge, case.world), open_matcher(judge, case.world)
     add_accepted(everybody, dict(enumerate(case.filters)))
-    assert answers(nobody, case.events, ())[1] == answers(everybody, case.events, ())[1]
+    assert list_answers(nobody, case.events, ())[1] == list_answers(everybody, case.events, ())[1]
     if case.world.schema is None and not case.world.ontology.declared_names:
-        assert answers(everybody, case.events, ())[1] == []
+        assert list_answers(everybody, case.events, ())[1] == []
 
 
 @pytest.mark.parametrize("judge", JUDGES)
 def test_eve_silences_nobody(judge):
     world = SimpleNamespace(keywords={"schema": None, "ontology": td.Ontology(), "regions": None, "now": None})
-    matcher = matcher_of(judge, world)
+    matcher = open_matcher(judge, world)
     ads = [{"make": "ford", "price": 8500, "year": 2014, "model": "focus"}, {"make": "bmw", "year": 2016, "model": 7}]
     subscriptions = {"ann": "make = 'ford' and price < 9000", "bob": "year >= 2015"}
     add_accepted(matcher, {id: td.parse(text) for id, text in subscriptions.items()})
-    before = answers(matcher, ads, subscriptions)
+    before = list_answers(matcher, ads, subscriptions)
     for text in ("model > 5", "price < 9000 m", "year = 'new'", "make near (8.5, 47.4) 5 km", "model has (x = 1)"):
         add_accepted(matcher, {"eve": td.parse(text)})
-        assert answers(matcher, ads, subscriptions) == before
+        assert list_answers(matcher, ads, subscriptions) == before
         if "eve" in getattr(matcher, "filters", matcher):
             matcher.remove("eve")
-    assert answers(matcher, ads, subscriptions) == before
+    assert list_answers(matcher, ads, subscriptions) == before

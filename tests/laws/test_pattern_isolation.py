@@ -36,7 +36,7 @@ DECLARED = [
 UNASKED = st.fixed_dictionaries({}, optional={"unasked": st.sampled_from([1, "x", [1]])})
 
 
-def watching(kind, pairs, *, schema=None, **settings):
+def watch_patterns(kind, pairs, *, schema=None, **settings):
     """Return a detector of patterns called by a letter and their places; those that a schema refuses stay out."""
     made = td.Detector(schema=schema, **settings)
     for place, (pattern, mode) in enumerate(pairs):
@@ -56,7 +56,7 @@ def list_reports(detections, kind="p"):
     )
 
 
-def outcome(detector, batches):
+def collect_outcome(detector, batches):
     """Return what is reported, late and bad, batch by batch, and at the end of time."""
     reports = [detect_batch(detector, batch) for batch in batches]
     return [*reports, list_reports(detector.on_time(datetime(2000, 1, 1, tzinfo=UTC)))]
@@ -76,18 +76,18 @@ def cut(events, at):
 def test_other_patterns_change_nothing(ours, others, events, at, schema, data):
     events = [event | data.draw(UNASKED) for event in events]
     events += data.draw(st.lists(BAD, max_size=1))
-    alone, beside = watching("p", ours, schema=schema), watching("o", others, schema=schema)
+    alone, beside = watch_patterns("p", ours, schema=schema), watch_patterns("o", others, schema=schema)
     for pattern in alone.patterns:
         beside.add(
             pattern.name, pattern.pattern, mode=pattern.mode, limit=pattern.limit if pattern.mode == "any" else None
         )
-    assert outcome(alone, cut(events, at)) == outcome(beside, cut(events, at))
+    assert collect_outcome(alone, cut(events, at)) == collect_outcome(beside, cut(events, at))
 
 
 @examples(50)
 @given(SETS, SETS, ODD, st.integers(0, 8), st.sampled_from([None, "1 s", "3 s"]))
 def test_patterns_that_come_and_go_change_nothing(ours, others, events, at, lateness):
-    alone, beside = (watching("p", ours, lateness=lateness) for _ in range(2))
+    alone, beside = (watch_patterns("p", ours, lateness=lateness) for _ in range(2))
     first, second, third = events[:at], events[at : at + 3], events[at + 3 :]
     reports = {detector: [detect_batch(detector, first)] for detector in (alone, beside)}
     for place, (pattern, mode) in enumerate(others):
@@ -97,7 +97,7 @@ def test_patterns_that_come_and_go_change_nothing(ours, others, events, at, late
     for name in [name for name in beside if name.startswith("o")]:
         beside.remove(name)
     for detector in (alone, beside):
-        reports[detector] += outcome(detector, [third])
+        reports[detector] += collect_outcome(detector, [third])
     assert reports[alone] == reports[beside]
 
 
@@ -121,15 +121,15 @@ def test_other_patterns_change_nothing_in_tables(ours, others, events, form):
         column = pa.array([None if key is None else str(key) for key in keys], pa.string())
         lists = [None if key is None else [1] * (1 + isinstance(key, str)) for key in keys]
         table = table.append_column("key", column if form == "text" else pa.array(lists, pa.list_(pa.int64())))
-    alone, beside = watching("p", ours), watching("o", others)
+    alone, beside = watch_patterns("p", ours), watch_patterns("o", others)
     for pattern in alone.patterns:
         beside.add(
             pattern.name, pattern.pattern, mode=pattern.mode, limit=pattern.limit if pattern.mode == "any" else None
         )
-    rows = watching("p", ours)
-    first = outcome(alone, [table])
-    assert first == outcome(beside, [table])
-    assert first == outcome(rows, [table.to_pylist()])
+    rows = watch_patterns("p", ours)
+    first = collect_outcome(alone, [table])
+    assert first == collect_outcome(beside, [table])
+    assert first == collect_outcome(rows, [table.to_pylist()])
 
 
 # Named cases ----------------------------------------------------------------------------------------

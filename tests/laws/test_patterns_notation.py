@@ -85,12 +85,12 @@ def draw_written(draw):
 @given(st.lists(draw_written(), max_size=3, unique_by=lambda written_pattern: written_pattern.name))
 def test_a_file_of_patterns_reads_back_as_blocks_and_as_lines(several):
     assert lang.read_patterns(lang.render_patterns(several)) == several
-    lines = [line_of(block, notation) for block in several for notation in BOTH[:1]]
+    lines = [render_line(block, notation) for block in several for notation in BOTH[:1]]
     assert lang.read_patterns("\n".join(lines)) == several
-    assert lang.read_patterns("\n".join(line_of(block, "json") for block in several)) == several
+    assert lang.read_patterns("\n".join(render_line(block, "json") for block in several)) == several
 
 
-def line_of(block, notation):
+def render_line(block, notation):
     shown = lang.render_pattern(block.pattern, notation)
     made = {"name": block.name, "pattern": shown if notation == "text" else json.loads(shown), "mode": block.mode}
     return json.dumps(made if block.limit is None else {**made, "limit": block.limit})
@@ -110,11 +110,11 @@ PIECES = ("a", "b", "f1:a", "a{2,}", "a{2}", "(", ")", ",", ";", "and", "or", "n
 @examples(300)
 def test_a_jumble_is_a_pattern_or_a_clear_refusal(text):
     for read in (lang.parse_pattern, lang.read_patterns):
-        mistakes = mistakes_of(read, text)
+        mistakes = find_mistakes(read, text)
         assert all(0 <= mistake.start <= len(text) for mistake in mistakes)
 
 
-def mistakes_of(read, source):
+def find_mistakes(read, source):
     """What is wrong; any other error than a refusal with mistakes fails the test."""
     try:
         read(source)
@@ -132,7 +132,7 @@ def mistakes_of(read, source):
 def test_any_json_is_a_pattern_or_a_clear_refusal(node):
     whole = {"filters": [{"name": "a", "filter": True}], "pattern": node}
     for source in (whole, node if isinstance(node, dict) else {"pattern": node}):
-        mistakes = mistakes_of(partial(lang.parse_pattern, notation="json"), source)
+        mistakes = find_mistakes(partial(lang.parse_pattern, notation="json"), source)
         assert all(mistake.path.startswith("$") for mistake in mistakes)
 
 

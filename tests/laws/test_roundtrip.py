@@ -34,7 +34,7 @@ def test_rendering_is_stable_across_notations(tree):
     assert td.render(through_json) == text
 
 
-def in_url(tree):
+def render_url(tree):
     """The filter as a query string, or the error that says why not."""
     try:
         return td.render(tree, notation="url"), None
@@ -45,7 +45,7 @@ def in_url(tree):
 @given(filters(depth=1))
 @examples(250)
 def test_url_says_it_or_names_what_it_cannot_say(tree):
-    query, problem = in_url(tree)
+    query, problem = render_url(tree)
     if problem is None:
         assert parse_source(query, "url") == tree
         assert parse_source(td.render(parse_source(query, "url")), "text") == tree

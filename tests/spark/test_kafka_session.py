@@ -12,7 +12,7 @@ import pytest
 pyspark = pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from tests.kafka.broker import wait_for  # noqa: E402
-from tests.kafka.fixture import without_jars  # noqa: E402
+from tests.kafka.fixture import skip_without_jars  # noqa: E402
 from tests.kafka.wire import Refused  # noqa: E402
 
 from tidings import spark as ts  # noqa: E402
@@ -102,7 +102,7 @@ time.sleep(600)
 
 
 def test_the_broker_is_gone_when_the_one_that_started_it_is_killed(tmp_path):
-    without_jars()
+    skip_without_jars()
     parent = subprocess.Popen(
         [sys.executable, "-c", HOLDS_A_BROKER, tmp_path], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.differential.engine_worlds import WAYS, Drawer, World, set_to
+from tests.differential.engine_worlds import WAYS, Drawer, EngineWorld, set_to
 from tests.unit.engine.invariants import check_segment
 
 import tidings as td
@@ -104,7 +104,7 @@ def test_a_merged_segment_answers_as_its_parts_did(way, seed):
             matcher.add_many((id, world.filters[id]) for id in ids[at : at + 15])
         matcher.remove_many(ids[::5])
         matcher.compact()
-    living = World(
+    living = EngineWorld(
         {id: tree for at, (id, tree) in enumerate(world.filters.items()) if at % 5}, world.events, world.keywords
     )
     assert [set(ids) for ids in matcher.match_many(world.events).by_event()] == living.evaluate_by_law()

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from tests.differential.engine_worlds import Drawer, World, set_to
+from tests.differential.engine_worlds import Drawer, EngineWorld, set_to
 from tests.unit.engine.invariants import check_segment
 
 import tidings as td
@@ -28,7 +28,7 @@ def lists(matcher):
 @pytest.mark.parametrize("seed", range(6))
 def test_after_a_merge_the_lists_are_those_of_the_living_alone(way, seed):
     world = Drawer(900 + seed).world(60, 40)
-    living = World(
+    living = EngineWorld(
         {id: tree for at, (id, tree) in enumerate(world.filters.items()) if at % 3 == 0}, world.events, world.keywords
     )
     with set_to(way):
