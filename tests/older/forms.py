@@ -23,10 +23,10 @@ FORMS = {
     "decimal": (Decimal, str, Decimal),
     "uuid": (UUID, str, UUID),
     "bytes": (bytes, bytes.hex, bytes.fromhex),
-    "tuple": (tuple, lambda parts: [plain(part) for part in parts], lambda parts: tuple(map(value, parts))),
+    "tuple": (tuple, lambda parts: [to_plain(part) for part in parts], lambda parts: tuple(map(value, parts))),
     "range": (
         td.Range,
-        lambda written: [plain(written.low), plain(written.high)],
+        lambda written: [to_plain(written.low), to_plain(written.high)],
         lambda ends: td.Range(*map(value, ends)),
     ),
     "infinity": (float, str, float),
@@ -34,12 +34,12 @@ FORMS = {
 """What JSON has no form for stands in an object `{"$NAME": ...}`; a datetime is a date too, so it comes first."""
 
 
-def plain(value):
+def to_plain(value):
     """Return a value as JSON holds it."""
     if isinstance(value, dict):
-        return {name: plain(part) for name, part in value.items()}
+        return {name: to_plain(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [plain(part) for part in value]
+        return [to_plain(part) for part in value]
     for name, (kind, written, _) in FORMS.items():
         if isinstance(value, kind) and (name != "infinity" or value in (float("inf"), float("-inf"))):
             return {f"${name}": written(value)}
@@ -60,10 +60,10 @@ def value(plain):
 
 def read(path):
     """Return what a file of JSON holds."""
-    return value(json.loads(data(path)))
+    return value(json.loads(read_data(path)))
 
 
-def data(path):
+def read_data(path):
     """Return the bytes of a file, unpacked if it is packed."""
     content = (HERE / path).read_bytes()
     return gzip.decompress(content) if str(path).endswith(".gz") else content
@@ -71,21 +71,21 @@ def data(path):
 
 def write(path, content):
     """Write bytes, or what JSON can hold, packed if the name says so."""
-    data_bytes = content if isinstance(content, bytes) else _lines(plain(content)).encode()
+    data_bytes = content if isinstance(content, bytes) else _render_lines(to_plain(content)).encode()
     path = HERE / path
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(data_bytes, mtime=0) if path.name.endswith(".gz") else data_bytes)
 
 
-def _lines(content):
+def _render_lines(content):
     """Return JSON with a line for each part of the outer two levels: differences can be read."""
     if isinstance(content, dict):
-        parts = [f"{json.dumps(name)}: {_rows(part)}" for name, part in content.items()]
+        parts = [f"{json.dumps(name)}: {_render_rows(part)}" for name, part in content.items()]
         return "{\n" + ",\n".join(parts) + "\n}\n"
-    return _rows(content) + "\n"
+    return _render_rows(content) + "\n"
 
 
-def _rows(content):
+def _render_rows(content):
     text = json.dumps(content, ensure_ascii=False)
     if isinstance(content, list) and len(text) > 100:
         return "[\n" + ",\n".join(f" {json.dumps(part, ensure_ascii=False)}" for part in content) + "\n]"
@@ -106,7 +106,7 @@ def list_detections(detections):
     ]
 
 
-def forecasts(reported):
+def to_lists(reported):
     """Return forecasts as lists; the probability comes last."""
     return [
         [
@@ -114,7 +114,7 @@ def forecasts(reported):
             forecast.key,
             forecast.horizon,
             forecast.estimator,
-            _waiting(forecast.waiting),
+            _list_waiting(forecast.waiting),
             forecast.probability,
         ]
         for forecast in reported
@@ -123,19 +123,19 @@ def forecasts(reported):
 
 def list_forecasts(reported):
     """Return forecasts that events gave rise to as lists; the probability comes last."""
-    return [[forecast.event, forecast.at, *forecasts([forecast.forecast])[0]] for forecast in reported]
+    return [[forecast.event, forecast.at, *to_lists([forecast.forecast])[0]] for forecast in reported]
 
 
-def _waiting(quantiles):
+def _list_waiting(quantiles):
     return None if quantiles is None else [[share, after] for share, after in quantiles.items()]
 
 
 HORIZONS = (1, 6, "3 own events", "9 s")
 
 
-def now(watch, horizons=HORIZONS):
+def forecast_now(watch, horizons=HORIZONS):
     """Return what a detector foretells as things stand."""
-    return [row for name in watch for horizon in horizons for row in forecasts(watch.forecast(name, horizon=horizon))]
+    return [row for name in watch for horizon in horizons for row in to_lists(watch.forecast(name, horizon=horizon))]
 
 
 def watch_patterns(model, patterns, **settings):
@@ -159,7 +159,7 @@ def collect_answer(watch, rest, end):
     answer |= {"passed": list_detections(watch.on_time(end)), "patterns": list(watch)}
     answer |= {"counted": [watch.late, watch.dropped, watch.cut]}
     if watch.model is not None:
-        answer |= {"now": now(watch), "show": watch.model.show()}
+        answer |= {"now": forecast_now(watch), "show": watch.model.show()}
     return answer
 
 
@@ -176,10 +176,10 @@ def pack(folder, path):
     with tarfile.open(HERE / path, "w:gz") as tar:
         for item in sorted(folder.rglob("*")):
             if item.is_file() and not LEFT_OUT & set(item.parts):
-                tar.add(item, item.relative_to(folder), filter=_nobodys)
+                tar.add(item, item.relative_to(folder), filter=_drop_owner)
 
 
-def _nobodys(about):
+def _drop_owner(about):
     about.uid = about.gid = 0
     about.uname = about.gname = ""
     return about
@@ -209,12 +209,12 @@ def read_pipeline_rows(folder):
     rows_by_kind = {}
     for part in sorted(folder.glob("**/batch=*/part-*.json")):
         batch = int(part.parent.name.partition("=")[2])
-        rows = [{"batch": batch, **_in_order(json.loads(line))} for line in part.read_text().splitlines()]
+        rows = [{"batch": batch, **_sort_subscriptions(json.loads(line))} for line in part.read_text().splitlines()]
         rows_by_kind.setdefault(str(part.parent.parent.relative_to(folder)), []).extend(rows)
     return {path: sorted(rows, key=lambda row: json.dumps(row, sort_keys=True)) for path, rows in rows_by_kind.items()}
 
 
-def _in_order(row):
+def _sort_subscriptions(row):
     """Return a row with its subscriptions in order, where it has several: none is promised."""
     return {**row, "subscriptions": sorted(row["subscriptions"])} if "subscriptions" in row else row
 

@@ -5,7 +5,17 @@ import json
 
 import pyarrow as pa
 import pytest
-from tests.older.forms import HERE, HORIZONS, collect_answer, data, list_forecasts, now, read, unpack, watch_patterns
+from tests.older.forms import (
+    HERE,
+    HORIZONS,
+    collect_answer,
+    forecast_now,
+    list_forecasts,
+    read,
+    read_data,
+    unpack,
+    watch_patterns,
+)
 
 import tidings as td
 
@@ -16,7 +26,7 @@ PLAIN = ("shapes-60", "shapes-84", "shapes-100", "kinds", "names")
 FORETELLING = ("foretelling", "learning", "learning-on")
 
 
-def same(answer, expected):
+def is_same(answer, expected):
     """Compare answers; the last of a row is a probability, whose last digits are the processor's."""
     assert [row[:-1] for row in answer] == [row[:-1] for row in expected]
     assert [row[-1] for row in answer] == pytest.approx([row[-1] for row in expected], rel=1e-12, abs=1e-15)
@@ -35,13 +45,13 @@ def list_matches(matcher, events):
     return [sorted(ids) for ids in matches.by_event()], [letter.index for letter in matches.dead_letters]
 
 
-def manifest_of(folder):
+def read_manifest(folder):
     """Return what a snapshot says of itself, but for the version that wrote it."""
     manifest = json.loads((folder / "manifest.json").read_text())
     return {name: value for name, value in manifest.items() if name not in ("tidings", "checksum")}
 
 
-def contents(folder):
+def read_contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
 
 
@@ -81,16 +91,16 @@ def test_a_snapshot_can_be_changed(snapshots, form):
 @pytest.mark.parametrize("form", ["engine", "brute", "integers"])
 def test_a_snapshot_is_saved_again_byte_for_byte(tmp_path, form):
     td.Matcher.open(SNAPSHOTS / form).save(tmp_path / "again")
-    assert contents(tmp_path / "again") == contents(SNAPSHOTS / form)
-    assert manifest_of(tmp_path / "again") == manifest_of(SNAPSHOTS / form)
+    assert read_contents(tmp_path / "again") == read_contents(SNAPSHOTS / form)
+    assert read_manifest(tmp_path / "again") == read_manifest(SNAPSHOTS / form)
 
 
 def test_the_same_subscriptions_are_written_as_the_same_bytes(snapshots, tmp_path):
     expected, matcher = snapshots["integers"], td.Matcher()
     matcher.add_many((number - 3, text) for number, text in enumerate(expected["filters"]))
     matcher.save(tmp_path / "now")
-    assert contents(tmp_path / "now") == contents(SNAPSHOTS / "integers")
-    assert manifest_of(tmp_path / "now") == manifest_of(SNAPSHOTS / "integers")
+    assert read_contents(tmp_path / "now") == read_contents(SNAPSHOTS / "integers")
+    assert read_manifest(tmp_path / "now") == read_manifest(SNAPSHOTS / "integers")
 
 
 def test_a_snapshot_with_integer_ids_means_what_it_meant(snapshots):
@@ -121,9 +131,9 @@ def test_every_version_of_a_folder_means_what_it_meant(snapshots, versions):
 
 def test_what_was_claimed_from_a_folder_of_versions_stays(snapshots, versions):
     live = td.Live(versions)
-    for written in snapshots["claims"]:
-        claim = live.claim(written["query"], written["batch"], facts={"now": "another"})
-        assert (claim.version, claim.facts) == (written["version"], written["facts"])
+    for claim_record in snapshots["claims"]:
+        claim = live.claim(claim_record["query"], claim_record["batch"], facts={"now": "another"})
+        assert (claim.version, claim.facts) == (claim_record["version"], claim_record["facts"])
     assert live.claim("first query", 5).version == live.version.number
 
 
@@ -156,9 +166,9 @@ def models():
 def test_a_model_foretells_what_it_foretold(models, name):
     expected = models[name]
     watch = watch_patterns(HERE / "models" / f"{name}.model", models["patterns"])
-    same(now(watch, HORIZONS[:2]), expected["before"])
-    same(list_forecasts(watch.detect_many(models["events"]).forecasts), expected["told"])
-    same(now(watch), expected["after"])
+    is_same(forecast_now(watch, HORIZONS[:2]), expected["before"])
+    is_same(list_forecasts(watch.detect_many(models["events"]).forecasts), expected["told"])
+    is_same(forecast_now(watch), expected["after"])
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -169,14 +179,14 @@ def test_a_model_shows_what_it_has_counted(models, name):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_adds_up_and_its_counts_are_reckoned_in_every_way(models, name):
     model, expected = td.Model.load(HERE / "models" / f"{name}.model"), models[name]
-    same(now(watch_patterns(model + model, models["patterns"][:7]), HORIZONS[2:]), expected["twice"])
+    is_same(forecast_now(watch_patterns(model + model, models["patterns"][:7]), HORIZONS[2:]), expected["twice"])
     for estimator in ESTIMATORS:
         watch = watch_patterns(model.using(estimator=estimator), models["patterns"][:-1])
         watch.detect_many(models["events"][:33])
-        same(now(watch, HORIZONS[1:2]), expected[estimator])
+        is_same(forecast_now(watch, HORIZONS[1:2]), expected[estimator])
 
 
-def body(path):
+def read_body(path):
     """Return what a model's file says, unpacked: what packs it may pack otherwise one day."""
     content = path.read_bytes()
     head, size = content.partition(b"\n")[0] + b"\n", 8
@@ -189,7 +199,7 @@ def body(path):
 def test_a_model_is_saved_again_byte_for_byte(tmp_path, name):
     path = HERE / "models" / f"{name}.model"
     td.Model.load(path).save(tmp_path / "again.model")
-    assert body(tmp_path / "again.model") == body(path)
+    assert read_body(tmp_path / "again.model") == read_body(path)
 
 
 def test_the_same_history_makes_the_same_model(models, tmp_path):
@@ -200,7 +210,7 @@ def test_the_same_history_makes_the_same_model(models, tmp_path):
     assert model.show() == models["usual"]["show"]
     stood = watch_patterns(model, models["patterns"])
     stood.detect_many(models["events"])
-    same(now(stood), models["usual"]["after"])
+    is_same(forecast_now(stood), models["usual"]["after"])
 
 
 # States of detectors -------------------------------------------------------------------------------
@@ -212,9 +222,9 @@ def read_expected(name):
     return {"rest": state.pop("rest"), "end": state.pop("end")}, state
 
 
-def same_answers(answer, expected):
+def check_same_answers(answer, expected):
     for name in ("told", "now"):
-        same(answer.pop(name, []), expected.pop(name, []))
+        is_same(answer.pop(name, []), expected.pop(name, []))
     assert answer == expected
 
 
@@ -222,22 +232,22 @@ def same_answers(answer, expected):
 def test_a_detector_goes_on_from_its_state(name):
     inputs, expected = read_expected(name)
     expected.pop("again", None)
-    watch = td.Detector.resume(data(f"states/{name}.state.gz"))
-    same_answers(collect_answer(watch, **inputs), expected)
+    watch = td.Detector.resume(read_data(f"states/{name}.state.gz"))
+    check_same_answers(collect_answer(watch, **inputs), expected)
 
 
 @pytest.mark.parametrize("name", PLAIN + FORETELLING)
 def test_a_state_that_is_written_again_is_as_good(name):
     inputs, expected = read_expected(name)
-    state = td.Detector.resume(data(f"states/{name}.state.gz")).snapshot()
+    state = td.Detector.resume(read_data(f"states/{name}.state.gz")).snapshot()
     digest = expected.pop("again", None)
     assert digest is None or hashlib.blake2b(state).hexdigest() == digest
-    same_answers(collect_answer(td.Detector.resume(state), **inputs), expected)
+    check_same_answers(collect_answer(td.Detector.resume(state), **inputs), expected)
 
 
 def test_ids_come_back_from_a_state_with_their_types():
     inputs, expected = read_expected("names")
-    watch = td.Detector.resume(data("states/names.state.gz"))
+    watch = td.Detector.resume(read_data("states/names.state.gz"))
     detections = collect_answer(watch, **inputs)["found"]
     kinds = [[type(id) for id in row[1]] + [type(value) for value in row[3].values()] for row in detections]
     assert kinds == [
@@ -247,7 +257,7 @@ def test_ids_come_back_from_a_state_with_their_types():
 
 def test_a_state_goes_on_with_other_patterns_beside():
     inputs, expected = read_expected("shapes-60")
-    watch = td.Detector.resume(data("states/shapes-60.state.gz"))
+    watch = td.Detector.resume(read_data("states/shapes-60.state.gz"))
     for name in [name for name in watch if name.startswith(("between", "both", "timed", "joined", "absence"))]:
         watch.remove(name)
     watch.add("another", "a = kind = 'a' and k = $x\nc = kind = 'c'\na ; c")

@@ -77,15 +77,15 @@ pattern moved
 """
 
 
-def pattern_text(name):
+def render_pattern(name):
     """Return a pattern of `PATTERNS` as a detector takes it."""
     expression = PATTERNS[name][1]
     return "\n".join([*(f"{name} = {text}" for name, text in NAMED.items() if name in expression), expression])
 
 
-def pattern_file():
+def render_patterns():
     """Return all patterns as a file."""
-    blocks = [f"pattern {name} mode {mode}\n{pattern_text(name)}\n" for name, (mode, _) in PATTERNS.items()]
+    blocks = [f"pattern {name} mode {mode}\n{render_pattern(name)}\n" for name, (mode, _) in PATTERNS.items()]
     return "\n".join(blocks)
 
 
@@ -108,7 +108,7 @@ LATER = [
 """What the file of subscriptions holds when the pipeline goes on, beside a line that cannot be read."""
 
 
-def events(count, seed, *, start, id):
+def draw_events(count, seed, *, start, id):
     """Return events in about the order of their times, from a minute of the hour on."""
     rng, at, drawn = random.Random(seed), start * 60, []
     for number in range(count):
@@ -132,14 +132,14 @@ def events(count, seed, *, start, id):
     return drawn
 
 
-def lines(rows):
+def render_lines(rows):
     """Return rows as JSON lines; what is text already is written as it is."""
     return "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
 
 
-def batches():
+def list_batches():
     """Return the files of events: those that are read before the pipeline stops, and those that come later."""
-    files = [events(18, 10 + place, start=5 * place, id=100 * place) for place in range(6)]
+    files = [draw_events(18, 10 + place, start=5 * place, id=100 * place) for place in range(6)]
     files[1].append({"id": 190, "status": "denied", "ip": "10.0.0.1", "price": 5})  # no time
     files[1].append("no JSON")
     files[2].append({**files[0][3], "id": 290})  # late for patterns
@@ -243,7 +243,7 @@ def put(folder, files, *, first=0):
     """Put files of events in place; each is older than the next."""
     for place, rows in enumerate(files, first):
         path = folder / "ads" / f"{place}.json"
-        path.write_text(lines(rows))
+        path.write_text(render_lines(rows))
         os.utime(path, (1.72e9 + place, 1.72e9 + place))
 
 
@@ -271,11 +271,11 @@ def continue_pipeline(name, files, *, searches=None):
     after = read_pipeline_rows(folder)
     assert all(row in after[path] for path, rows in before.items() for row in rows)
     new = {path: [row for row in rows if row not in before.get(path, ())] for path, rows in after.items()}
-    answer = {"root": str(ROOT / name), "files": [lines(rows) for rows in files], "searches": searches}
+    answer = {"root": str(ROOT / name), "files": [render_lines(rows) for rows in files], "searches": searches}
     return answer | {"before": before, "after": new, "totals": sum_totals(folder)}
 
 
-def straight(name, toml, prepare, files):
+def run_straight(name, toml, prepare, files):
     """Return the detections of the same pipeline that never stopped."""
     folder = make_folder(name, toml)
     prepare(folder)
@@ -288,16 +288,16 @@ def write_watching(files):
     """Write a pipeline with a file of subscriptions, bounds of lateness, doubles, and patterns; it ended by itself."""
 
     def prepare(folder):
-        (folder / "logins.patterns").write_text(pattern_file() + OTHERS)
-        (folder / "searches.jsonl").write_text(lines(SEARCHES))
+        (folder / "logins.patterns").write_text(render_patterns() + OTHERS)
+        (folder / "searches.jsonl").write_text(render_lines(SEARCHES))
 
     folder = make_folder("watching", WATCHING)
     prepare(folder)
     put(folder, files[:4])
     run(folder)
     pack(folder, f"checkpoints/{folder.name}.tar.gz")
-    answer = continue_pipeline("watching", files[4:], searches=lines([*LATER, "no JSON"]))
-    whole = straight("straight", WATCHING, prepare, files)
+    answer = continue_pipeline("watching", files[4:], searches=render_lines([*LATER, "no JSON"]))
+    whole = run_straight("straight", WATCHING, prepare, files)
     assert sorted(map(str, _drop_numbers(whole))) == sorted(
         map(str, _drop_numbers(answer["before"]["detections"] + answer["after"]["detections"]))
     )
@@ -308,12 +308,12 @@ def write_foretelling(files):
     """Write a pipeline with a folder of versions, and patterns with a model; it failed in the midst of a batch."""
     # What is read before it fails is young then; the batch that is done again must reckon with the time it had.
     files = [
-        [{**row, "posted": _now()} if place < 3 and isinstance(row, dict) else row for row in rows]
+        [{**row, "posted": _read_clock()} if place < 3 and isinstance(row, dict) else row for row in rows]
         for place, rows in enumerate(files)
     ]
 
     def prepare(folder):
-        (folder / "logins.patterns").write_text(pattern_file())
+        (folder / "logins.patterns").write_text(render_patterns())
         (folder / "older_hook.py").write_text(HOOK)
         _train_model().save(folder / "logins.model")
         vocabulary = {"ontology": td.Ontology.load(folder / "shop.toml"), "regions": td.Regions.from_dict(REGIONS)}
@@ -329,22 +329,22 @@ def write_foretelling(files):
     live.change([("late", "price > 0")], ["tree"])  # not in force in the batch that is done again
     pack(folder, f"checkpoints/{folder.name}.tar.gz")
     answer = continue_pipeline("foretelling", files[4:])
-    whole = straight("straight", FORETELLING, prepare, files)
+    whole = run_straight("straight", FORETELLING, prepare, files)
     assert sorted(map(str, _drop_numbers(whole))) == sorted(
         map(str, _drop_numbers(answer["before"]["detections"] + answer["after"]["detections"]))
     )
     return answer
 
 
-def _now():
+def _read_clock():
     return datetime.now(UTC).isoformat()
 
 
 def _train_model():
     watch = td.Detector(time="ts")
     for name, (mode, _) in PATTERNS.items():
-        watch.add(name, pattern_text(name), mode=mode.partition(" ")[0])
-    return td.train(watch, events(300, 99, start=0, id=0), context=1)
+        watch.add(name, render_pattern(name), mode=mode.partition(" ")[0])
+    return td.train(watch, draw_events(300, 99, start=0, id=0), context=1)
 
 
 def _drop_numbers(rows):
@@ -353,7 +353,7 @@ def _drop_numbers(rows):
 
 def main():
     """Write both."""
-    files = batches()
+    files = list_batches()
     (HERE / "checkpoints").mkdir(exist_ok=True)
     for name, written in (("watching", write_watching), ("foretelling", write_foretelling)):
         if name in (sys.argv[1:] or [name]):

@@ -8,7 +8,7 @@ import random
 import re
 import shutil
 
-from tests.older.forms import HERE, HORIZONS, list_forecasts, now, watch_patterns, write
+from tests.older.forms import HERE, HORIZONS, forecast_now, list_forecasts, watch_patterns, write
 
 import tidings as td
 
@@ -24,7 +24,7 @@ SETTINGS = {
 }
 
 
-def filters(expression, key=""):
+def render_filters(expression, key=""):
     """Return an expression over filters that are called by the kinds they ask for, below those filters."""
     used = sorted(set(re.findall(r"\b[abcd]\b", expression)))
     return "".join(f"{kind} = kind = '{kind}'{key}\n" for kind in used) + expression
@@ -33,17 +33,17 @@ def filters(expression, key=""):
 OF_KEY = " and k = $x"
 
 PATTERNS = [
-    {"name": "next to", "mode": "restart", "pattern": filters("a , b ; c")},
-    {"name": "both", "mode": "overlap", "pattern": filters("(a and b) ; c")},
-    {"name": "either", "mode": "any", "pattern": filters("(a ; b) or (c , d)")},
-    {"name": "between", "mode": "restart", "pattern": filters("a ; not d ; b", OF_KEY)},
-    {"name": "many", "mode": "overlap", "pattern": filters("(f:a{2,} ; c) or (d , b)", OF_KEY)},
-    {"name": "soon", "mode": "restart", "pattern": filters("a ; b within 5 s")},
-    {"name": "thrice", "mode": "overlap", "pattern": filters("a{3,} within 20 s", OF_KEY)},
-    {"name": "late", "mode": "any", "pattern": filters("a ; b @ t(b) - t(a) > 2 s ; c", OF_KEY)},
-    {"name": "never", "mode": "restart", "pattern": filters("a ; not b for 6 s", OF_KEY)},
-    {"name": "quiet", "mode": "next", "pattern": filters("c ; not d for 4 s")},
-    {"name": "each", "mode": "next", "pattern": filters("a ; b", OF_KEY)},
+    {"name": "next to", "mode": "restart", "pattern": render_filters("a , b ; c")},
+    {"name": "both", "mode": "overlap", "pattern": render_filters("(a and b) ; c")},
+    {"name": "either", "mode": "any", "pattern": render_filters("(a ; b) or (c , d)")},
+    {"name": "between", "mode": "restart", "pattern": render_filters("a ; not d ; b", OF_KEY)},
+    {"name": "many", "mode": "overlap", "pattern": render_filters("(f:a{2,} ; c) or (d , b)", OF_KEY)},
+    {"name": "soon", "mode": "restart", "pattern": render_filters("a ; b within 5 s")},
+    {"name": "thrice", "mode": "overlap", "pattern": render_filters("a{3,} within 20 s", OF_KEY)},
+    {"name": "late", "mode": "any", "pattern": render_filters("a ; b @ t(b) - t(a) > 2 s ; c", OF_KEY)},
+    {"name": "never", "mode": "restart", "pattern": render_filters("a ; not b for 6 s", OF_KEY)},
+    {"name": "quiet", "mode": "next", "pattern": render_filters("c ; not d for 4 s")},
+    {"name": "each", "mode": "next", "pattern": render_filters("a ; b", OF_KEY)},
     {
         "name": "joined",
         "mode": "restart",
@@ -58,11 +58,11 @@ PATTERNS = [
 ]
 """The first five have an automaton, the others are tracked."""
 
-UNKNOWN = {"name": "new", "mode": "restart", "pattern": filters("b ; d", OF_KEY)}
+UNKNOWN = {"name": "new", "mode": "restart", "pattern": render_filters("b ; d", OF_KEY)}
 """A pattern that no model has counted."""
 
 
-def events(count, seed, *, start=0):
+def draw_events(count, seed, *, start=0):
     """Return events of four kinds and five keys; what comes next hangs on what came before."""
     rng, drawn, at, kind = random.Random(seed), [], start, "a"
     likely = {"a": "abbc", "b": "bccd", "c": "cdaa", "d": "adab"}
@@ -78,7 +78,7 @@ def main():
     """Write the models, and what each foretells."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
-    history, stream = events(400, 1), events(70, 2)
+    history, stream = draw_events(400, 1), draw_events(70, 2)
     expected = {"patterns": [*PATTERNS, UNKNOWN], "history": history, "events": stream, "settings": SETTINGS}
     counted = td.Detector()
     for pattern in PATTERNS:
@@ -87,14 +87,14 @@ def main():
         model = td.train(counted, history, **settings)
         model.save(FOLDER / f"{name}.model")
         watch = watch_patterns(model, expected["patterns"])
-        before = now(watch, HORIZONS[:2])
+        before = forecast_now(watch, HORIZONS[:2])
         reported = list_forecasts(watch.detect_many(stream).forecasts)
-        expected[name] = {"show": model.show(), "before": before, "told": reported, "after": now(watch)}
-        expected[name] |= {"twice": now(watch_patterns(model + model, PATTERNS[:7]), HORIZONS[2:])}
+        expected[name] = {"show": model.show(), "before": before, "told": reported, "after": forecast_now(watch)}
+        expected[name] |= {"twice": forecast_now(watch_patterns(model + model, PATTERNS[:7]), HORIZONS[2:])}
         for estimator in ESTIMATORS:
             watch = watch_patterns(model.using(estimator=estimator), PATTERNS)
             watch.detect_many(stream[:33])
-            expected[name][estimator] = now(watch, HORIZONS[1:2])
+            expected[name][estimator] = forecast_now(watch, HORIZONS[1:2])
     shown = expected["usual"]["show"]
     assert (shown.count("exact)"), shown.count("approximate")) == (5, len(PATTERNS) - 5), shown
     write("models/expected.json.gz", expected)

@@ -250,7 +250,7 @@ BAD = [
 """Events that break what is declared."""
 
 
-def subscriptions():
+def list_subscriptions():
     """Return all subscriptions, by id: one of each kind, and many that are alike."""
     filters = {f"{kind} {n}": text for kind, texts in FILTERS.items() for n, text in enumerate(texts)}
     for n in range(300):
@@ -264,7 +264,7 @@ EVENTS += BAD
 EVENTS += [{"make": f"m{n}", "price": n * 700, "year": 1991 + 3 * n, "n": n} for n in range(0, 20, 2)]
 
 
-def around():
+def build_keywords():
     """Return what the names mean."""
     return {
         "schema": td.Schema(SCHEMA, closed=False),
@@ -274,7 +274,7 @@ def around():
     }
 
 
-def answers(matcher):
+def list_answers(matcher):
     """Return who hears of each event, and which events are bad."""
     matches = matcher.match_many(EVENTS, on_error="collect")
     return {
@@ -284,17 +284,17 @@ def answers(matcher):
     }
 
 
-def manifest(folder):
+def read_manifest(folder):
     """Return what a snapshot says of itself."""
     return json.loads((folder / "manifest.json").read_text())
 
 
 def write_engine():
     """Write a matcher of several segments, with some that were removed and replaced."""
-    filters, folder = subscriptions(), FOLDER / "engine"
+    filters, folder = list_subscriptions(), FOLDER / "engine"
     for _ in range(50):  # until the merge in the background is slower than the saving
         shutil.rmtree(folder, ignore_errors=True)
-        matcher = td.Matcher(**around())
+        matcher = td.Matcher(**build_keywords())
         ids = [*filters]
         matcher.add_many((id, filters[id]) for id in ids[:-60])
         matcher.add_many((id, filters[id]) for id in ids[-60:-5])
@@ -305,14 +305,14 @@ def write_engine():
         for id in ids[-5:]:
             matcher.add(id, filters[id])
         matcher.save(folder)
-        written = manifest(folder)
+        written = read_manifest(folder)
         if len(written["segments"]) > 1 and written["dead"] is not None:
             break
     else:
         msg = "no snapshot has several segments and dead ones"
         raise SystemExit(msg)
     assert written["format"] == 4
-    answer = answers(matcher)
+    answer = list_answers(matcher)
     assert_telling(answer)
     return answer
 
@@ -352,7 +352,7 @@ FREE_EVENTS = [
 ]
 
 
-def free():
+def build_free_matcher():
     """Return a matcher of those."""
     matcher = td.Matcher()
     matcher.add_many((n - 3, text) for n, text in enumerate(FREE))
@@ -361,26 +361,26 @@ def free():
 
 def write_others():
     """Write a matcher of another kind, which is kept as its filters, and one with integer ids."""
-    brute = td.Matcher("brute", **around())
-    brute.add_many((id, text) for id, text in subscriptions().items() if not id.startswith("search"))
+    brute = td.Matcher("brute", **build_keywords())
+    brute.add_many((id, text) for id, text in list_subscriptions().items() if not id.startswith("search"))
     brute.save(FOLDER / "brute")
-    assert manifest(FOLDER / "brute")["format"] == 1
-    matcher = free()
+    assert read_manifest(FOLDER / "brute")["format"] == 1
+    matcher = build_free_matcher()
     matcher.save(FOLDER / "integers")
     matches = matcher.match_many(FREE_EVENTS)
     content = {"filters": FREE, "events": FREE_EVENTS, "heard": [sorted(ids) for ids in matches.by_event()]}
     assert {id for ids in content["heard"] for id in ids} == set(matcher)
-    return answers(brute), content
+    return list_answers(brute), content
 
 
 def write_versions():
     """Write a folder of versions that follows a folder of changes, with claims of two queries."""
-    filters, answer_by_version = subscriptions(), {}
+    filters, answer_by_version = list_subscriptions(), {}
     lines = [{"id": id, "filter": text} for id, text in filters.items()]
     with TemporaryDirectory() as place:
         folder, changes = Path(place, "versions"), Path(place, "changes")
         changes.mkdir()
-        live = td.Live(folder, shards=2, follow=changes, **around())
+        live = td.Live(folder, shards=2, follow=changes, **build_keywords())
         _change(changes, "001", lines[:150])
         claims = [_describe_claim(live, "first query", 3)]
         _change(changes, "002", [*lines[150:-20], {"id": "text 0", "filter": None}])
@@ -391,7 +391,7 @@ def write_versions():
         live.remove("search 7")
         live.change([("number 0", filters["number 0"]), ("text 0", filters["text 0"])], ["place 1"])
         for number in range(2, live.version.number + 1):
-            opened = answers(live.open(number))
+            opened = list_answers(live.open(number))
             answer_by_version[str(number)] = {
                 "heard": opened["heard"],
                 "bad": opened["bad"],

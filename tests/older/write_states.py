@@ -13,8 +13,8 @@ from functools import partial
 from uuid import UUID
 
 from tests.older.forms import HERE, collect_answer, list_detections, watch_patterns, write
-from tests.older.write_models import OF_KEY, PATTERNS, events, filters
-from tests.older.write_snapshots import BAD, EVENTS, FILTERS, around
+from tests.older.write_models import OF_KEY, PATTERNS, draw_events, render_filters
+from tests.older.write_snapshots import BAD, EVENTS, FILTERS, build_keywords
 
 import tidings as td
 
@@ -48,22 +48,22 @@ JOINS = {
 # Patterns of all shapes ----------------------------------------------------------------------------
 
 
-def shapes(moment):
+def watch_shapes(moment):
     """Return a detector of all shapes, modes and keys, where events wait, some were late, and patterns changed."""
     watch = td.Detector(keep=["o", "note"], lateness="5 s", partials=6)
     for mode in MODES:
         limit = {"limit": 3} if mode == "any" else {}
         for name, expression in SHAPES.items():
-            watch.add(f"{name} {mode}", filters(expression), mode=mode, **limit)
-            watch.add(f"{name} {mode} of key", filters(expression, OF_KEY), mode=mode, **limit)
+            watch.add(f"{name} {mode}", render_filters(expression), mode=mode, **limit)
+            watch.add(f"{name} {mode} of key", render_filters(expression, OF_KEY), mode=mode, **limit)
         for name, text in JOINS.items():
             watch.add(f"{name} {mode}", text, mode=mode, **limit)
-    watch.add("gone", filters("a ; d", OF_KEY))
-    stream = shuffle(events(150, 3))
+    watch.add("gone", render_filters("a ; d", OF_KEY))
+    stream = shuffle(draw_events(150, 3))
     watch.detect_many(stream[:50])
     watch.remove("gone")
-    watch.add("later", filters("a ; b ; d", OF_KEY), mode="next")
-    watch.add("next to next", filters("a , c"), mode="next")  # another pattern of this name
+    watch.add("later", render_filters("a ; b ; d", OF_KEY), mode="next")
+    watch.add("next to next", render_filters("a , c"), mode="next")  # another pattern of this name
     watch.detect_many(stream[50:moment])
     assert watch.dropped
     assert watch.late
@@ -87,9 +87,9 @@ def shuffle(stream):
 # Filters of all kinds ------------------------------------------------------------------------------
 
 
-def kinds():
+def watch_kinds():
     """Return a detector whose partial matches hold filters of every kind, and whose events wait for their turn."""
-    vocabulary = around()
+    vocabulary = build_keywords()
     vocabulary.pop("now")
     watch, asked = td.Detector(lateness="20 s", event_id="event", time="t", **vocabulary), {}
     for kind, texts in FILTERS.items():
@@ -114,11 +114,11 @@ IDS += [{"float": 1, "list": [None]}, None]
 KEYS = [0, 2**70, "text", 1.5, True, Decimal("2.50"), MOMENT, date(2020, 1, 1), "1"]
 
 
-def names():
+def watch_names():
     """Return a detector that holds ids and keys of all kinds, and has taken its events one by one."""
     watch = td.Detector(keep=["note"])
-    watch.add("any key", filters("a ; b", OF_KEY), mode="next")
-    watch.add("no key", filters("a ; b"), mode="any")
+    watch.add("any key", render_filters("a ; b", OF_KEY), mode="next")
+    watch.add("no key", render_filters("a ; b"), mode="any")
     for number, id in enumerate(IDS):
         watch.on_event({"id": id, "time": number, "kind": "a", "k": KEYS[number % len(KEYS)], "note": id})
     rest = [{"id": number, "time": 50, "kind": "b", "k": key} for number, key in enumerate(KEYS)]
@@ -128,50 +128,50 @@ def names():
 # Forecasts -----------------------------------------------------------------------------------------
 
 
-def foretelling():
+def watch_foretelling():
     """Return a detector with a model, of which it has counted all patterns but one."""
     counted = td.Detector()
     for pattern in PATTERNS[:-1]:
         counted.add(pattern["name"], pattern["pattern"], mode=pattern["mode"])
-    model = td.train(counted, events(300, 5), horizons=["9 s"])
-    watch, stream = watch_patterns(model, PATTERNS, lateness="2 s"), events(80, 6)
+    model = td.train(counted, draw_events(300, 5), horizons=["9 s"])
+    watch, stream = watch_patterns(model, PATTERNS, lateness="2 s"), draw_events(80, 6)
     assert len(watch.detect_many(stream[:50]).forecasts)
     return watch, stream[50:], 300
 
 
-def learning():
+def watch_learning():
     """Return a detector that began with nothing and learns."""
     watch = td.Detector(learn=True)
     chosen = [pattern for pattern in PATTERNS if pattern["name"] in ("next to", "between", "soon", "never", "joined")]
     for pattern in chosen:
         watch.add(pattern["name"], pattern["pattern"], mode=pattern["mode"], horizon="3 own events", tell="every")
-    stream = events(150, 7)
+    stream = draw_events(150, 7)
     watch.detect_many(stream[:60])
     watch.add("each", PATTERNS[10]["pattern"], mode="next", horizon="9 s", threshold=0.4)
     watch.detect_many(stream[60:90])
     return watch, stream[90:], 500
 
 
-def learning_on():
+def watch_learning_on():
     """Return a detector that goes on learning from a model that forgets."""
     chosen = [pattern for pattern in PATTERNS if pattern["name"] in ("both", "thrice", "quiet")]
     counted = td.Detector()
     for pattern in chosen:
         counted.add(pattern["name"], pattern["pattern"], mode=pattern["mode"])
-    model = td.train(counted, events(200, 8), half_life=50, context=1, horizons=["9 s"])
+    model = td.train(counted, draw_events(200, 8), half_life=50, context=1, horizons=["9 s"])
     watch = watch_patterns(model, chosen, learn=True, lateness="1 s")
-    stream = events(100, 9, start=1000)
+    stream = draw_events(100, 9, start=1000)
     watch.detect_many(stream[:60])
     return watch, stream[60:], 1400
 
 
 STATES = {
-    **{f"shapes-{moment}": partial(shapes, moment) for moment in (60, 84, 100)},
-    "kinds": kinds,
-    "names": names,
-    "foretelling": foretelling,
-    "learning": learning,
-    "learning-on": learning_on,
+    **{f"shapes-{moment}": partial(watch_shapes, moment) for moment in (60, 84, 100)},
+    "kinds": watch_kinds,
+    "names": watch_names,
+    "foretelling": watch_foretelling,
+    "learning": watch_learning,
+    "learning-on": watch_learning_on,
 }
 
 
