@@ -79,9 +79,7 @@ class MatchQuery:
 
     def _report_crowded(self, events: DataFrame, limit: int, *, count: str, visible: Sequence[str]) -> DataFrame:
         """Return a dead letter for each of these events; the column `count` says how many subscriptions match it."""
-        # The words of a worker's dead letter, behind a count that Spark formats.
-        words = describe_excess(0, limit).removeprefix("0")
-        reason = F.concat(F.format_number(to_column(count), 0), F.lit(words))
+        reason = F.concat(F.format_number(to_column(count), 0), F.lit(describe_excess(limit)))
         pairs = zip(self.columns.kept, self.columns.names, strict=True)
         kept = [to_column(column).alias(name) for column, name in pairs]
         return events.select(*kept, reason.alias("reason"), to_json_row(visible).alias("row"))

@@ -158,7 +158,7 @@ class MatchStep:
         if self.limit is not None and len(index) > self.limit:
             counts = np.bincount(index, minlength=rows.num_rows)
             for row in np.flatnonzero(counts > self.limit).tolist():
-                letters.append(DeadLetter(row, describe_excess(int(counts[row]), self.limit)))
+                letters.append(DeadLetter(row, f"{counts[row]:,}{describe_excess(self.limit)}"))
             is_within = counts[index] <= self.limit
             index, ids = index[is_within], ids.filter(pa.array(is_within))
         return replace(self._build_answer(rows, letters=letters), index=index, ids=ids)
@@ -195,9 +195,9 @@ class Pace:
         self._events = max(1, self._pairs * matches.events // max(1, len(matches)))
 
 
-def describe_excess(count: int, limit: int) -> str:
-    """Return the reason of a dead letter whose event matches more subscriptions than the limit."""
-    return f"{count:,} subscriptions match, more than the limit of {limit:,}"
+def describe_excess(limit: int) -> str:
+    """Return the end of the reason of a dead letter, after the number of subscriptions that match the event."""
+    return f" subscriptions match, more than the limit of {limit:,}"
 
 
 def build_pairs(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch]:

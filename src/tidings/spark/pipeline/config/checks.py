@@ -295,9 +295,8 @@ def require_brokers(pipeline: Pipeline) -> None:
     parts = [("[source]", pipeline.source.servers)]
     if pipeline.subscriptions is not None:
         parts.append(("[subscriptions]", pipeline.subscriptions.servers))
-    parts += [("[[sink]]", sink.servers) for sink in pipeline.sinks]
-    parts += [("[[detections]]", sink.servers) for sink in pipeline.detections]
-    parts.append(("[dead_letters]", pipeline.dead_letters.servers))
+    sinks = _list_sinks(pipeline)
+    parts += [(f"[[{path[0]}]]" if len(path) > 1 else f"[{path[0]}]", sink.servers) for path, sink in sinks]
     for where, servers in parts:
         if servers and not any(map(_is_reachable, servers.split(","))):
             msg = f"{where}: none of the servers `{mask(servers)}` takes a connection; is Kafka running there?"

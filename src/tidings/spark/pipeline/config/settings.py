@@ -32,7 +32,7 @@ from tidings.spark.pipeline.config.environment import derive_text, mask
 from tidings.spark.pipeline.config.value_kinds import Trigger, make_choice_kind
 from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 from tidings.spark.pipeline.sources.size_limits import DEFAULT_MAX_BYTES
-from tidings.spark.query_context import QueryContext
+from tidings.spark.query_context import QueryContext, Unknown
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -45,7 +45,6 @@ RecordFormat: TypeAlias = Literal["json", "text"]
 Notation: TypeAlias = Literal["text", "json", "url"]
 RowUnit: TypeAlias = Literal["match", "event"]
 ViewMode: TypeAlias = Literal["auto", "on", "off"]
-UnknownNames: TypeAlias = Literal["error", "absent"]
 ReportPolicy: TypeAlias = Literal["crossing", "episode", "every", "change"]
 
 Options: TypeAlias = Mapping[str, str]
@@ -258,7 +257,7 @@ class PipelineFile:
     """Folder with the Kafka connector's jars."""
     schema: Annotated[Schema | None, path_kinds.SCHEMA] = None
     """Kinds of attributes: a file, or the table `[schema]` itself."""
-    unknown: Annotated[UnknownNames, make_choice_kind(UnknownNames)] = "error"
+    unknown: Annotated[Unknown, make_choice_kind(Unknown)] = "error"
     """Names that no column has: a subscription is refused and listed, or they are absent in every event."""
     ontology: Annotated[Ontology | None, path_kinds.ONTOLOGY] = None
     """File of concepts, synonyms and units."""

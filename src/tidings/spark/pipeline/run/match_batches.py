@@ -14,7 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
-from pyspark.sql.types import LongType, StringType, StructField, TimestampType
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField
 
 from tidings.algebra.law.mismatches import MismatchCounts
 from tidings.matcher.live.live import Change
@@ -24,7 +25,7 @@ from tidings.matcher.mismatch_report import describe_mismatches
 from tidings.spark.match.output_columns import choose_columns
 from tidings.spark.match.shard_gathering import MatchQuery
 from tidings.spark.match.shard_plan import ShardPlan
-from tidings.spark.match.worker_matcher import TaggedRows, describe_excess
+from tidings.spark.match.worker_matcher import TAG_TYPES, TaggedRows, describe_excess
 from tidings.spark.match.worker_stage import WorkerStage
 from tidings.spark.pipeline.monitor.batch_report import BatchReport
 from tidings.spark.pipeline.run.queries import BatchHandler, BatchSinks, persist_frame
@@ -73,7 +74,7 @@ class MatchBatches(BatchHandler):
         super().__init__(pipeline, checkpoint, sinks)
         self._live, self._monitor = live, monitor
         self._id_column = "subscriptions" if pipeline.matching.per == "event" else "subscription"
-        self._excess_text = describe_excess(0, pipeline.matching.limit or 0).partition(",")[2]
+        self._excess_text = describe_excess(pipeline.matching.limit or 0)
         self._changes: list[Change] = []
         self._mismatches = PipelineMismatches()
         self._checked_version = 0  # the last version that was checked against the columns
@@ -227,13 +228,7 @@ class MatchBatches(BatchHandler):
             self._sinks.dead_letters.write(tagged.where(to_column("reason").isNotNull()).select(*names), batch)
 
 
-ADDED_FIELDS = (
-    StructField("reason", StringType()),
-    StructField("row", StringType()),
-    StructField("events", LongType()),
-    StructField("newest", TimestampType()),
-    StructField("mismatches", StringType()),
-)
+ADDED_FIELDS = tuple(StructField(name, from_arrow_type(tag_type)) for name, tag_type in TAG_TYPES.items())
 """The columns of dead letters and tallies, which workers add to those of matches."""
 
 _HIDDEN = (EVENT, TIME, REFUSED, RAW)

@@ -19,7 +19,7 @@ from tidings.matcher.live.feeds import Changes, Feed, FileFeed, FolderFeed
 from tidings.matcher.live.versions import find_newest, is_versioned
 from tidings.matcher.snapshot.snapshot_folder import read_manifest
 from tidings.spark.pipeline.run.spark_feeds import TableFeed, TopicFeed
-from tidings.spark.pipeline.sources.sources import stream_events
+from tidings.spark.pipeline.sources.sources import HIDDEN, stream_events
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import schema_of
 from tidings.spark.subscriptions.compile_frame import compile_into
@@ -84,7 +84,7 @@ def build_query_context(session: SparkSession, pipeline: Pipeline) -> QueryConte
     context = pipeline.query_context
     if pipeline.schema is not None and pipeline.schema.closed and pipeline.unknown == "error":
         return context
-    events = stream_events(session, pipeline.source, pipeline.derived).drop("_refused", "_raw")
+    events = stream_events(session, pipeline.source, pipeline.derived).drop(*HIDDEN)
     return context.with_columns(schema_of(events.schema))
 
 
