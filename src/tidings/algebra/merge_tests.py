@@ -21,7 +21,7 @@ from tidings.algebra.covering.value_sets import EVERYTHING, Space, to_conditions
 from tidings.algebra.law.typed_attribute import TypedAttribute, resolve_test
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tidings.algebra.covering.spans import Spans
 
@@ -46,23 +46,22 @@ def simplify_test(test: model.Test, reads_all: ReadsAll) -> model.Filter:
 def unite_tests(parts: Sequence[model.Filter], reads_all: ReadsAll, *, conjunctive: bool) -> list[model.Filter]:
     """Merge the tests of each attribute that merge by union, at the position of the first of them."""
     groups: dict[tuple[MergeKey, TypedAttribute], list[model.Filter]] = {}
-    for part in parts:
-        manner = _get_merge_key(part)
-        if manner is not None and manner[1:] in _UNITING[conjunctive]:
-            groups.setdefault((manner, resolve_test(_get_test(part))), []).append(part)
-    several = [(manner, group) for (manner, _), group in groups.items() if len(group) > 1]
-    return _replace_groups(parts, [(group, _unite_group(manner, group, reads_all)) for manner, group in several])
+    for test, part in _iterate_tests(parts):
+        key = (test.attribute, part is not test, test.quantifier)
+        if key[1:] in _UNITING[conjunctive]:
+            groups.setdefault((key, resolve_test(test)), []).append(part)
+    several = [(key, group) for (key, _), group in groups.items() if len(group) > 1]
+    return _replace_groups(parts, [(group, _unite_group(key, group, reads_all)) for key, group in several])
 
 
 def intersect_tests(parts: Sequence[model.Filter], is_single: Callable[[str], bool]) -> list[model.Filter]:
     """Under `and`, intersect the equalities and ranges of each single-valued attribute."""
     groups: dict[tuple[str, Space], list[model.Filter]] = {}
-    for part in parts:
-        if _get_merge_key(part) is None or not isinstance(_get_test(part).condition, model.Is | model.In | model.Range):
-            continue
-        name, value_set = _get_test(part).attribute, to_value_set(_get_test(part).condition)
-        if value_set is not None and is_single(name):
-            groups.setdefault((name, value_set.space), []).append(part)
+    for test, part in _iterate_tests(parts):
+        has_order = isinstance(test.condition, model.Is | model.In | model.Range)
+        value_set = to_value_set(test.condition) if has_order else None
+        if value_set is not None and is_single(test.attribute):
+            groups.setdefault((test.attribute, value_set.space), []).append(part)
     return _replace_groups(
         parts, [(group, _intersect_group(name, space, group)) for (name, space), group in groups.items()]
     )
@@ -131,8 +130,8 @@ def _drop_trivial(
     return kept
 
 
-def _unite_group(manner: MergeKey, group: list[model.Filter], reads_all: ReadsAll) -> list[model.Filter]:
-    name, negated, quantifier = manner
+def _unite_group(key: MergeKey, group: list[model.Filter], reads_all: ReadsAll) -> list[model.Filter]:
+    name, negated, quantifier = key
     united = unite_conditions([_get_test(part).condition for part in group], partial(reads_all, name))
     tests: list[model.Filter] = [model.Test(name, condition, quantifier) for condition in united or ()]
     if not tests:  # every value satisfies it, or none does
@@ -164,10 +163,12 @@ def _get_spans(part: model.Filter) -> Spans:
     return value_set.spans if value_set is not None else ()
 
 
-def _get_merge_key(part: model.Filter) -> MergeKey | None:
-    """Return the merge key of a test or negated test; `None` for anything else."""
-    test = part.part if isinstance(part, model.Not) else part
-    return (test.attribute, part is not test, test.quantifier) if isinstance(test, model.Test) else None
+def _iterate_tests(parts: Sequence[model.Filter]) -> Iterator[tuple[model.Test, model.Filter]]:
+    """Yield the tests among the parts, plain or negated, each with its part."""
+    for part in parts:
+        test = part.part if isinstance(part, model.Not) else part
+        if isinstance(test, model.Test):
+            yield test, part
 
 
 def _get_test(part: model.Filter) -> model.Test:

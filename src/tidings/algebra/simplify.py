@@ -138,7 +138,7 @@ class _Simplifier:
         parts = unite_tests(parts, self._reads_all, conjunctive=False)
         parts = self._drop_redundant(parts, conjunctive=False)
         shorter = any_of(parts)
-        return TRUE if accepts_nothing(shorter) and self._judge.covers(shorter, TRUE) else shorter
+        return TRUE if accepts_empty_event(shorter) and self._judge.covers(shorter, TRUE) else shorter
 
     def _drop_redundant(self, parts: list[Filter], *, conjunctive: bool) -> list[Filter]:
         """Drop redundant parts: those of `and` that another part implies, those of `or` that imply another."""
@@ -154,13 +154,13 @@ class _Simplifier:
         return kept
 
 
-def accepts_nothing(tree: Filter) -> bool:
+def accepts_empty_event(tree: Filter) -> bool:
     """Tell whether the empty event satisfies the filter; only then can it accept every event."""
     match tree:
         case And(parts):
-            return all(map(accepts_nothing, parts))
+            return all(map(accepts_empty_event, parts))
         case Or(parts):
-            return any(map(accepts_nothing, parts))
+            return any(map(accepts_empty_event, parts))
         case Not(part):
-            return not accepts_nothing(part)
+            return not accepts_empty_event(part)
     return False

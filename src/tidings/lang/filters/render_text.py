@@ -121,12 +121,12 @@ def render_literal(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case int() | float():
-            return value_text.format_number(value)
+            return repr(value)  # the shortest text that reads back as the same number
         case str():
             return value_text.quote(value)
         case model.Point(lon, lat):
-            return f"({value_text.format_number(lon)}, {value_text.format_number(lat)})"
+            return f"({lon!r}, {lat!r})"
         case model.Quantity(amount, unit):
             plain = _PLAIN_UNIT.fullmatch(unit) and unit.lower() not in RESERVED
-            return f"{value_text.format_number(amount)} {unit if plain else value_text.quote(unit, '`')}"
+            return f"{amount!r} {unit if plain else value_text.quote(unit, '`')}"
     return value_text.format_moment(value)

@@ -91,11 +91,6 @@ def parse_number(token: str) -> int | float:
     return check_float(float(token))
 
 
-def format_number(value: int | float) -> str:
-    """Return the shortest text that parses to the same number."""
-    return repr(value)
-
-
 def parse_moment(token: str) -> datetime:
     """Parse an ISO date or time; without a zone it is UTC."""
     try:
@@ -134,7 +129,7 @@ def format_seconds(value: int | float) -> str:
         if size >= 1 and value and value % size == 0:
             count = int(value // size)
             return f"{count} {unit}s" if unit == "day" and count != 1 else f"{count} {unit}"
-    return f"{format_number(value)} s"
+    return f"{value!r} s"
 
 
 def to_range(op: str, bound: Any) -> Range:
@@ -151,7 +146,7 @@ def to_metres(value: Any) -> int | float:
 
 def format_metres(value: int | float) -> str:
     """Return a distance in kilometres when they are whole, else in metres."""
-    return f"{int(value // 1000)} km" if value and value % 1000 == 0 else f"{format_number(value)} m"
+    return f"{int(value // 1000)} km" if value and value % 1000 == 0 else f"{value!r} m"
 
 
 def _convert_unit(value: Any, sizes: dict[str, Any], wanted: str) -> int | float:
@@ -219,6 +214,6 @@ def format_area(area: Area) -> str:
     """Return the area as WKT."""
     polygons = []
     for rings in area.polygons:
-        places = [", ".join(f"{format_number(lon)} {format_number(lat)}" for lon, lat in ring) for ring in rings]
+        places = [", ".join(f"{lon!r} {lat!r}" for lon, lat in ring) for ring in rings]
         polygons.append(f"(({'), ('.join(places)}))")
     return f"POLYGON{polygons[0]}" if len(polygons) == 1 else f"MULTIPOLYGON({', '.join(polygons)})"

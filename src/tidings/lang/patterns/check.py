@@ -14,7 +14,7 @@ from tidings.lang.source_map import SourceMap
 from tidings.model import patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tidings.errors import Mistake
     from tidings.lang.source_map import SourceSpan
@@ -42,15 +42,18 @@ class PatternDraft:
 
 def find_mistakes(draft: PatternDraft) -> list[Mistake]:
     """Return the mistakes of a draft that reading it did not find."""
-    mistakes = [*_find_repeated_names(draft)]
+    locate = draft.source_map.locate
+    names = [(named.name, locate(named)) for named in draft.filters]
+    mistakes = [*_find_repeated(names, "two filters are called `{}`")]
     if draft.root is None:
         return mistakes
     steps = [step for step in patterns.walk_steps(draft.root) if step.filter != HOLE]
     variables = {named.name: {variable for _, variable in named.variables} for named in draft.filters}
     guards = [*_list_guards(draft, draft.root, variables)]
-    used = [(step.filter, draft.source_map.locate(step)) for step in steps] + [(name, span) for name, span, _ in guards]
+    used = [(step.filter, locate(step)) for step in steps] + [(name, span) for name, span, _ in guards]
     mistakes += _find_unknown_filters(used, [*variables])
-    mistakes += _find_repeated_labels(draft, steps)
+    labels = [(step.label, locate(step, 1)) for step in steps if step.label is not None]
+    mistakes += _find_repeated(labels, "two steps are labelled `{}`; a label means one step")
     mistakes += _find_condition_mistakes(draft, draft.root, steps)
     # A misspelt name or a part that was not read would make other names look unused or unbound.
     if mistakes or draft.source_map.mistakes:
@@ -59,7 +62,7 @@ def find_mistakes(draft: PatternDraft) -> list[Mistake]:
     unused = [named for named in draft.filters if named.name not in used_names]
     for named in unused:
         message = f"`{named.name}` is never used; take it out, or use it in a step"
-        mistakes.append(draft.source_map.locate(named).make_mistake(message))
+        mistakes.append(locate(named).make_mistake(message))
     keys = set(patterns.Pattern(draft.filters, draft.root, draft.absence).key_variables())
     for name, span, before in guards:
         for variable in sorted(variables[name] - keys - before):
@@ -68,12 +71,12 @@ def find_mistakes(draft: PatternDraft) -> list[Mistake]:
     return mistakes
 
 
-def _find_repeated_names(draft: PatternDraft) -> Iterator[Mistake]:
+def _find_repeated(names: Iterable[tuple[str, SourceSpan]], message: str) -> Iterator[Mistake]:
     seen: set[str] = set()
-    for named in draft.filters:
-        if named.name in seen:
-            yield draft.source_map.locate(named).make_mistake(f"two filters are called `{named.name}`")
-        seen.add(named.name)
+    for name, span in names:
+        if name in seen:
+            yield span.make_mistake(message.format(name))
+        seen.add(name)
 
 
 def _find_unknown_filters(used: list[tuple[str, SourceSpan]], names: list[str]) -> Iterator[Mistake]:
@@ -81,16 +84,6 @@ def _find_unknown_filters(used: list[tuple[str, SourceSpan]], names: list[str]) 
         if name not in names:
             near = did_you_mean(name, names) or f"; name it first, on a line of its own: `{name} = status = 'denied'`"
             yield span.make_mistake(f"no filter is called `{name}`{near}")
-
-
-def _find_repeated_labels(draft: PatternDraft, steps: list[patterns.Step]) -> Iterator[Mistake]:
-    seen: set[str] = set()
-    for step in steps:
-        if step.label in seen:
-            message = f"two steps are labelled `{step.label}`; a label means one step"
-            yield draft.source_map.locate(step, 1).make_mistake(message)
-        if step.label is not None:
-            seen.add(step.label)
 
 
 def _find_condition_mistakes(draft: PatternDraft, root: patterns.Node, steps: list[patterns.Step]) -> Iterator[Mistake]:
