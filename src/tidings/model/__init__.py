@@ -1,4 +1,4 @@
-"""The nouns: values, filters, schemas, events, matches. No meaning yet, and nothing of ours below but errors."""
+"""Values, filters, patterns, schemas, events and matches as data: checked when they are made, evaluated elsewhere."""
 
 from tidings.model.areas import Area, build_area
 from tidings.model.conditions import (

@@ -1,9 +1,9 @@
 """Areas: polygons with holes, several of them, across the antimeridian.
 
 Edges are straight in longitude and latitude, and the boundary belongs to the area. An edge that spans
-more than 180 degrees goes the short way, over the antimeridian; a ring may also simply go on beyond
-180. Rings are kept unrolled (continuous longitudes), so a point is asked at its longitude and one turn
-to either side.
+more than 180 degrees goes the short way, over the antimeridian; a ring may also continue beyond 180
+degrees. Rings are kept unrolled (with continuous longitudes), so a point is tested at its longitude and
+one turn to either side.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Ring: TypeAlias = tuple[tuple[float, float], ...]
 Rings: TypeAlias = tuple[Ring, ...]
 
 TURN = 360.0
-"""Degrees of longitude after which a place repeats."""
+"""Degrees of longitude in a whole turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Area:
     """One or more polygons; of each, the first ring is the outline and the rest are holes."""
 
     polygons: tuple[Rings, ...]
-    # Reckoned once: the caches below ask for it at every event, and a coast has thousands of places.
+    # Computed once: the caches below look areas up for every event, and a coast has thousands of places.
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __hash__(self) -> int:
@@ -74,8 +74,8 @@ def holds_lon_lat(area: Area, lon: float, lat: float) -> bool:
     west, south, east, north = find_bounds(area)
     if not south <= lat <= north:
         return False
-    # An unrolled ring may lie beyond 180 degrees, so the place is asked at each longitude that means the same. The box
-    # comes first: it turns most places away without a call into GEOS.
+    # An unrolled ring may lie beyond 180 degrees, so every longitude that means the same is tested. The bounding box
+    # comes first: it excludes most places without a call into GEOS.
     turns = (lon, lon - TURN, lon + TURN)
     return any(west <= x <= east and shapely.intersects_xy(outline, x, lat) for x in turns)
 

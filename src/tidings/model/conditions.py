@@ -111,7 +111,7 @@ class SameText:
 
 @dataclass(frozen=True, slots=True)
 class TextTest:
-    """Text that starts with, ends with, contains, is like or matches something."""
+    """Text that starts with, ends with, contains, is like or matches a pattern."""
 
     op: TextOp
     pattern: str
@@ -154,7 +154,7 @@ class WithinRegion:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """At most so many metres from a place, along the great circle."""
+    """At most `metres` from a place, along the great circle."""
 
     center: Point
     metres: int | float
@@ -181,7 +181,7 @@ class InNetworks:
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """So many seconds old, reckoned against `now`."""
+    """The age of a time, in seconds before `now`, lies in a range."""
 
     seconds: Range
 

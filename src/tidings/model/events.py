@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened: `values` is what filters see, the payload stays opaque."""
+    """An event: filters read its `values`; the payload travels along unread."""
 
     id: str | int | None = None
     time: datetime | None = None

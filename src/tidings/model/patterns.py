@@ -42,7 +42,7 @@ class Which(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NamedFilter:
-    """What one event must say, and the attributes it gives to variables: `ip = $x` is `("ip", "x")`."""
+    """A filter with a name, and the variables that take attributes of its event: `ip = $x` is `("ip", "x")`."""
 
     name: str
     filter: Filter
@@ -70,7 +70,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A step so many times, later events each (`fail{3,}`); `most` is nothing when there is no upper end."""
+    """A step `least` to `most` times, each time by a later event (`fail{3,}`); without `most` there is no upper end."""
 
     step: Step
     least: int
@@ -85,7 +85,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """How an operand follows the one before it: at once or later, and what must not come between."""
+    """How an operand follows the one before it: by the next event or a later one, and the filters forbidden between."""
 
     gap: Gap
     without: tuple[str, ...] = ()
@@ -174,7 +174,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """`not b for 5 min` at the end: no event of these kinds for so long after the last event, the end excluded."""
+    """`not b for 5 min` at the end: no event of these filters in `span` after the last event, its end excluded."""
 
     without: tuple[str, ...]
     span: int
@@ -188,7 +188,7 @@ Node: TypeAlias = Step | Repeat | Sequence | Both | Either | Timed
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Named filters and what must happen over them."""
+    """Named filters, and the tree of steps over them."""
 
     filters: tuple[NamedFilter, ...]
     root: Node

@@ -1,8 +1,8 @@
-"""Schemas: which kind an attribute has, and whether it carries one value or several.
+"""Schemas: the kind of each attribute, and whether it has one value or several.
 
-A schema is declared (a mapping, TOML or JSON), taken from an Arrow schema, or inferred from filters.
-An entry `tags.*` speaks for every name below `tags.`; an attribute of no kind (`any`) is known to be
-there, and each filter reads it as the kind it asks for, as it reads an attribute that nobody declares.
+A schema is declared (a mapping, TOML or JSON), taken from an Arrow schema, or inferred from filters. An entry `tags.*`
+applies to every name below `tags.`. An attribute without a kind (`any`) exists, but each filter reads it as the kind it
+asks for, as it does with an undeclared attribute.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STRING = "string"
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute's kind, how many values it may carry, and the concept tree it draws from.
+    """The kind of an attribute, whether it may have several values, and the tree of its concepts.
 
     `refinable` text is what a table's column of strings holds: filters may also ask for it as a concept or an address.
     """

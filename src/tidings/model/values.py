@@ -1,8 +1,8 @@
-"""What an attribute can hold and what a filter can name: numbers, text, truth, times, places, ranges.
+"""The values that attributes hold and filters name: numbers, text, truth values, times, places, ranges.
 
-Values are plain Python (`int`, `float`, `str`, `bool`, `datetime`) wherever Python has the notion, and
-small frozen classes where it has not. Invariants are checked here, once, so that nothing further down
-meets a NaN, an integer beyond 64 bits, a naive time or text that cannot be encoded.
+Values are of Python's own types (`int`, `float`, `str`, `bool`, `datetime`) where these exist, else of small frozen
+classes. Invariants are checked here, once: no value is a NaN, an integer beyond 64 bits, a time without a zone or text
+that cannot be encoded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 
 class Kind(StrEnum):
-    """What an attribute's values are."""
+    """The kind of an attribute's values."""
 
     NUMBER = "number"
     TEXT = "text"
@@ -56,7 +56,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with a unit, as written; what it amounts to is the ontology's to say."""
+    """A number with a unit, as it was written; the ontology converts it."""
 
     amount: int | float
     unit: str
@@ -64,7 +64,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Stands for a value that Python cannot hold: a time in the year 12345, text that is not UTF-8."""
+    """Stands for a value that Python cannot represent: a time in the year 12345, text that is not UTF-8."""
 
     reason: str
 
@@ -83,7 +83,7 @@ Ordered: TypeAlias = int | float | str | datetime | date | Quantity
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Everything between two ends, each open or closed; `None` is no end.
+    """The values between two ends, each open or closed; `None` is no end.
 
     In a filter it is a condition; in an event it is a value that is itself a range.
 
