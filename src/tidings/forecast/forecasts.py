@@ -72,10 +72,8 @@ class Forecasts:
         return sum(len(batch.rows) for batch in self._batches)
 
     def __iter__(self) -> Iterator[EventForecast]:
-        pieces = [
-            _iterate_batch(batch) for batch in self._batches
-        ]  # each in order; groups of patterns lie side by side
-        return (forecast for _, forecast in merge(*pieces, key=itemgetter(0)))
+        # Each batch is in order; those of several groups of patterns are of the same events.
+        return (forecast for _, forecast in merge(*map(_iterate_batch, self._batches), key=itemgetter(0)))
 
     def _sort_rows(self) -> IntArray:
         """Return where each row lies among those of all batches, by its event."""

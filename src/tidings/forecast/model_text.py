@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from tidings.forecast.predicting.estimates import Estimates
     from tidings.kernels.array_types import FloatArray
 
-AHEAD = (1, 5, 10, 50)
-"""The default horizon, in events."""
+DEFAULT_HORIZONS = (1, 5, 10, 50)
+"""In events."""
 
-MOST = 40
-"""States that are listed of one pattern."""
+MOST_STATES = 40
+"""The most states that are listed of one pattern."""
 
 
 def format_model(model: Model, name: str | None = None, *, horizon: Any = None) -> str:
@@ -48,11 +48,11 @@ def _format_pattern(model: Model, counted: CountedPattern, horizon: Any) -> str:
     seen = _sum_by_state(counted.counts.waits.sum(axis=1), counted)
     moves = _describe_moves(counted, estimates)
     rows = [["state", "times", *columns, "next"]]
-    for state, called in list(enumerate(course.states))[:MOST]:
+    for state, called in list(enumerate(course.states))[:MOST_STATES]:
         times = f"{seen[state]:,.{0 if seen[state].is_integer() else 1}f}"
         rows.append([called, times, *(f"{p:.4f}" for p in chances[:, state]), moves[state]])
-    if len(course.states) > MOST:
-        rows.append([f"and {len(course.states) - MOST:,} more", *[""] * (len(rows[0]) - 1)])
+    if len(course.states) > MOST_STATES:
+        rows.append([f"and {len(course.states) - MOST_STATES:,} more", *[""] * (len(rows[0]) - 1)])
     return "\n".join([head, *_align_rows(rows)])
 
 
@@ -61,7 +61,11 @@ def _compute_chances(
 ) -> tuple[list[str], FloatArray]:
     """Return p by state, of an average key; each cell of a state has the weight of its visits."""
     parted = is_keyed(counted.pattern)
-    horizons = [Horizon(n, "own" if parted else "events") for n in AHEAD] if horizon is None else [Horizon.of(horizon)]
+    horizons = (
+        [Horizon(n, "own" if parted else "events") for n in DEFAULT_HORIZONS]
+        if horizon is None
+        else [Horizon.of(horizon)]
+    )
     average = locate_on_grids(np.full((3, 1), np.nan), pace=model.traffic.estimate_pace(find_ways(counted.pattern)))[
         :, 0
     ]

@@ -246,7 +246,7 @@ class PatternCatalog:
                 self._matcher.remove(self._filters.pop(tree))
 
     def _unshare(self) -> None:
-        """Take a matcher of one's own before it changes."""
+        """Replace a matcher that other catalogs use by one of the same filters, which may then change."""
         if self._is_shared:
             self._matcher, self._is_shared = Matcher(**self.vocabulary.to_keywords()), False
             self._matcher.add_many([(number, tree) for tree, number in self._filters.items()])

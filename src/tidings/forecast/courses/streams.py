@@ -182,8 +182,8 @@ class KeyGaps:
         if self.is_keyed and len(entries):
             self.widen(int(entries.rows.max()) + 1)
             moments = np.stack([positions, times])
-            known = self.last, self.mean, self.count
-            update_mean_gaps((entries.starts, entries.rows), moments, RECENT, known, gaps)
+            state = self.last, self.mean, self.count
+            update_mean_gaps((entries.starts, entries.rows), moments, RECENT, state, gaps)
         return gaps
 
     def select(self, rows: IntArray) -> KeyGaps:

@@ -1,4 +1,4 @@
-"""What is counted of a pattern: which label came in which cell, and how long it then took to a match.
+"""What is counted of a pattern: which label came in which cell, and how long the next match then took.
 
 All counts are sums, so counts of two histories add up. With a half-life they are weights, not whole numbers.
 """
@@ -93,10 +93,11 @@ class CountedPattern:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What all patterns share: how many events there were, how many of each filter, how fast, and of keys how fast.
+    """What all patterns of a model share: how many events came, how many satisfied each filter, and how fast they came.
 
-    `asked` is of how many events it is known whether they satisfy each filter; all that were seen, unless told. `own`
-    holds, for each set of ways to give a key, how many gaps between events of one key there were, and their sums.
+    `filters` counts by a filter's text, and `asked` how many events it was matched with; a filter without an entry was
+    matched with all. `own` has sums over the gaps between events of one key, by the ways that give the key: how many
+    (`... gaps`), and how long in events of the stream (`... events`) and in microseconds (`... time`).
     """
 
     seen: float = 0.0

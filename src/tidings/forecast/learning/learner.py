@@ -77,8 +77,8 @@ class Learner:
             counter.now = self._model.now
             self.counters.append(counter)
 
-    def go_on(self, old: Learner, ways: Iterable[Ways]) -> None:
-        """Take over the traffic of another learner, except the gaps of `ways`: counters that continue have those."""
+    def continue_from(self, old: Learner, ways: Iterable[Ways]) -> None:
+        """Take over how far a learner has come, and its traffic but for the gaps of `ways`: counters hand them over."""
         self.now, self.last_time = old.now, old.last_time
         self.traffic = old.traffic.plus(Traffic(own=old.sum_own_gaps(but=ways)))
         self.gathered, self.kinds = old.gathered, old.kinds

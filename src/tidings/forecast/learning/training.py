@@ -50,9 +50,9 @@ def train(
     ... '''
     >>> watch.add("pair", pair)
     >>> model = td.train(watch, [{"kind": kind} for kind in "abab"], context=0, smoothing=0, estimator="chain")
-    >>> told = td.Detector(model=model)
-    >>> told.add("pair", pair)
-    >>> told.forecast("pair", horizon=2)[0].probability
+    >>> watch = td.Detector(model=model)
+    >>> watch.add("pair", pair)
+    >>> watch.forecast("pair", horizon=2)[0].probability
     1.0
     """
     model = Model(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)

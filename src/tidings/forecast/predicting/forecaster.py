@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.variable_values import ValueNumbers
 
-SOON = 16
+FIRST_REFRESH = 16
 """Events after which probabilities are first computed anew from the counts; later, a tenth of all events so far."""
 
 
@@ -97,7 +97,7 @@ class Forecaster:
         self._curves: dict[ProbabilityTable, FloatArray] = {}
         self._arrange()
         self.first_event = model.now[0]  # where this set of patterns began to learn
-        self.next_refresh = self.first_event + SOON
+        self.next_refresh = self.first_event + FIRST_REFRESH
 
     def take(
         self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, names: ValueNumbers
@@ -132,7 +132,7 @@ class Forecaster:
         self._curves.clear()
         self._arrange()
         now = self.model.now[0]
-        self.next_refresh = now + max(SOON, (now - self.first_event) // 10)
+        self.next_refresh = now + max(FIRST_REFRESH, (now - self.first_event) // 10)
 
     def _follow(
         self, events: EncodedEvents, reports: list[list[IntArray]], base: int, names: ValueNumbers

@@ -222,7 +222,7 @@ def _carry_learner(old: Learner, new: Learner, stay: set[str]) -> None:
         for counter in new.counters:
             if names and names[0] in {member.name for member in counter.group.members}:
                 _continue_counter(counter, then)
-    new.go_on(old, [then.group.ways for then, names in zip(old.counters, kept, strict=True) if names])
+    new.continue_from(old, [then.group.ways for then, names in zip(old.counters, kept, strict=True) if names])
 
 
 def _continue_counter(counter: GroupCounter, then: GroupCounter) -> None:

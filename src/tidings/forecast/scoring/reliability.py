@@ -101,8 +101,8 @@ def measure_reliability(p: ArrayLike, y: ArrayLike, bins: int = 10, *, by: By = 
     way, so there may be fewer bins than asked. The errors take the outcomes as independent. Forecasts of neighbouring
     events look at the same future, so for honest errors give every n-th event of a stream, n the horizon.
 
-    >>> told = measure_reliability([0.1, 0.1, 0.9, 0.9], [0, 0, 1, 0], bins=2)
-    >>> [(one.mean, one.observed, one.count) for one in told.bins]
+    >>> result = measure_reliability([0.1, 0.1, 0.9, 0.9], [0, 0, 1, 0], bins=2)
+    >>> [(bin_.mean, bin_.observed, bin_.count) for bin_ in result.bins]
     [(0.1, 0.0, 2), (0.9, 0.5, 2)]
     """
     raw, happened = check_pairs(p, y)

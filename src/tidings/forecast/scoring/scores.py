@@ -74,8 +74,8 @@ def score(p: ArrayLike, y: ArrayLike, threshold: float = 0.5) -> Score:
     Use it to compare models on the same events. To see how far a probability can be trusted, use
     `measure_reliability`.
 
-    >>> told = score([0.9, 0.6, 0.2, 0.1], [1, 0, 1, 0])
-    >>> told.tp, told.fp, told.fn, told.tn, told.precision, told.auc, round(told.brier, 3)
+    >>> result = score([0.9, 0.6, 0.2, 0.1], [1, 0, 1, 0])
+    >>> result.tp, result.fp, result.fn, result.tn, result.precision, result.auc, round(result.brier, 3)
     (1, 1, 1, 1, 0.5, 0.75, 0.255)
     """
     raw, happened = check_pairs(p, y)

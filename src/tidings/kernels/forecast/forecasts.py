@@ -276,7 +276,7 @@ def hash_symbol_sets(ends: IntArray, symbols: IntArray, codes: WordArray) -> Wor
 
 @jit_lean
 def update_mean_gaps(
-    segments: tuple[IntArray, IntArray], moments: IntArray, recent: Int, known: MeanGaps, out: FloatArray
+    segments: tuple[IntArray, IntArray], moments: IntArray, recent: Int, state: MeanGaps, out: FloatArray
 ) -> None:
     """Update the mean gap between a key's events, in positions and in time, and write it for every entry.
 
@@ -285,7 +285,7 @@ def update_mean_gaps(
     and two the latest gaps.
     """
     starts, rows = segments
-    last, mean, count = known
+    last, mean, count = state
     for segment in range(len(rows)):
         key = rows[segment]
         for entry in range(starts[segment], starts[segment + 1]):

@@ -114,10 +114,9 @@ class HTree:
         self._codes = grow(self._codes, (table.capacity,))
         self._blocks.extend(table.capacity)
         # Attributes of the tree are compared last: the leaf has decided them in part.
-        late = [column for column in range(self._domains.count) if column not in self._indexed]
-        ordered = set(self._order.tolist())
-        begin = late + self._indexed.tolist() if not ordered else self._order.tolist()
-        self._order = np.array(begin + [column for column in late if ordered and column not in ordered], np.int64)
+        others = [column for column in range(self._domains.count) if column not in self._indexed]
+        order = self._order.tolist() or [*others, *self._indexed.tolist()]
+        self._order = np.array([*order, *(column for column in others if column not in order)], np.int64)
         room, wide = table.capacity, -(-len(table.lows) // 4) * 4
         if self._bounds.shape[0] < room or self._bounds.shape[1] < wide:
             larger = _allocate_aligned((room, wide, 2))

@@ -54,9 +54,7 @@ class _KeyedRowLists(RowLists):
 class Rein:
     """The index: buckets of ends, and a bit for each row that is not in force."""
 
-    def __init__(self, *, buckets: int = BUCKETS) -> None:
-        """Start empty; `buckets` is how many each list of ends has."""
-        self._buckets = buckets
+    def __init__(self) -> None:
         self._reset()
         self._domains = Domains()
 
@@ -70,14 +68,14 @@ class Rein:
         if self._domains.observe(table, rows):
             self._reset()
             rows = table.list_rows()
-        self._lists.extend(2 * self._domains.count * self._buckets)
+        self._lists.extend(2 * self._domains.count * BUCKETS)
         self._places = grow(self._places, (2 * len(table.lows), table.capacity))
         self._free = grow(self._free, ((table.capacity + 63) // 64,), 2**64 - 1)
         self._fill(self._batch(table, rows))
         kernels.flag(self._free, rows, False)
 
     def _batch(self, table: RangeTable, rows: Int32Array) -> RowBatch:
-        return RowBatch(table.arrays, self._domains.domain, self._buckets, self._domains.count, rows)
+        return RowBatch(table.arrays, self._domains.domain, BUCKETS, self._domains.count, rows)
 
     def _fill(self, batch: RowBatch) -> None:
         lists, rows = self._lists, batch.rows
@@ -104,10 +102,10 @@ class Rein:
         """Return the rows that contain the vector, each once."""
         del table  # the buckets have all that is compared
         lists, domain = self._lists, self._domains.domain
-        rows: Int32Array = kernels.match(lists.arrays, lists.keys, domain, self._buckets, vector, self._free)
+        rows: Int32Array = kernels.match(lists.arrays, lists.keys, domain, BUCKETS, vector, self._free)
         return rows
 
     def explain(self, table: RangeTable) -> dict[str, object]:
         """Return how many entries there are to mark."""
         size = self._lists.nbytes + self._places.nbytes + self._free.nbytes
-        return {"buckets": self._buckets, "entries": len(self._lists), "bytes": size + table.nbytes}
+        return {"buckets": BUCKETS, "entries": len(self._lists), "bytes": size + table.nbytes}

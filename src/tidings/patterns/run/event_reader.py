@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 Events: TypeAlias = "EventBatch | pa.Table | pa.RecordBatch | Iterable[EventLike]"
 """Events as callers have them."""
 
-SOME = 1 << 14
-"""Events that are looked at to see whether an attribute has few distinct values."""
+SAMPLE = 1 << 14
+"""The first events of a long column, which tell whether it has few distinct values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +280,9 @@ def _encode_few(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
         return pa.concat_arrays(unified.chunks) if unified.num_chunks else None
     if not any(is_kind(column.type) for is_kind in (t.is_string, t.is_large_string, t.is_boolean, t.is_integer)):
         return None
-    if len(column) > SOME and len(column.slice(0, SOME).unique()) > SOME // 2:  # a look at a few, before all are coded
+    if (
+        len(column) > SAMPLE and len(column.slice(0, SAMPLE).unique()) > SAMPLE // 2
+    ):  # a look at a few, before all are coded
         return None
     coded = column.dictionary_encode()
     return coded.combine_chunks() if coded.num_chunks == 1 else pa.concat_arrays(coded.unify_dictionaries().chunks)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tidings.matcher import Matcher
     from tidings.patterns.compile.graph import CompiledPattern
 
-NAMED = 3
-"""Patterns that are named."""
+MOST_NAMED = 3
+"""The most patterns that a report names; of more it says how many there are."""
 
 VARIABLE, TIME = "a variable", "the time"
 """The two uses of an attribute that have no kind."""
@@ -59,9 +59,9 @@ class PatternMismatch:
     patterns: tuple[str, ...]
 
     def __str__(self) -> str:
-        more = ", ..." if len(self.patterns) > NAMED else ""
+        more = ", ..." if len(self.patterns) > MOST_NAMED else ""
         count = f"{len(self.patterns):,} pattern{'s' * (len(self.patterns) != 1)}"
-        named = f"{count} ({', '.join(self.patterns[:NAMED])}{more})"
+        named = f"{count} ({', '.join(self.patterns[:MOST_NAMED])}{more})"
         if self.asked == TIME:
             lack = f"{self.mismatched:,} of {self.values:,} events have no time that can be read"
             return f"{self.attribute}: {lack}, and take no part in {named}"
