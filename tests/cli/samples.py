@@ -1,5 +1,6 @@
-"""Three searches in three notations, three ads, and the pairs they make."""
+"""Three searches in three notations, three ads, the pairs they make, and a terminal."""
 
+import io
 import json
 
 SEARCHES = [
@@ -18,3 +19,10 @@ PAIRS = {("a", "s1"), ("a", "s2"), ("a", "s3"), ("c", "s2"), ("c", "s3")}
 def write_lines(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True

@@ -1,7 +1,8 @@
 """Small tables: drawn on a terminal, plain columns in a pipe, and never taken for markup."""
 
-import io
 import sys
+
+from tests.cli.samples import Terminal
 
 from tidings.cli import render
 from tidings.matcher.plan import Sheet
@@ -9,11 +10,6 @@ from tidings.matcher.plan import Sheet
 SHEET = Sheet(
     "[b]paths[/b]", ("found by", "rows"), (("make", "12"), ("[red]", "3,456")), frozenset({1}), ("and 2 more",)
 )
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 def test_a_pipe_gets_plain_columns(capsys):

@@ -106,14 +106,14 @@ def test_a_study_prints_its_figures_and_its_claims(tidings, checkout):
 
 def test_a_study_writes_its_results_with_their_circumstances(tidings, checkout, tmp_path):
     tidings("bench", "run", "papers/tiny", "--quick", "--seed", 5)
-    written = json.loads((tmp_path / "out" / "papers" / "tiny" / "study.json").read_text())
-    assert written["study"] == "papers/tiny"
-    assert written["facts"] == {"ratio": 2.0, "slope": 7.0, "seed": 5.0, "empty": None}
-    outcomes = {claim["key"]: claim["outcome"] for claim in written["claims"]}
+    record = json.loads((tmp_path / "out" / "papers" / "tiny" / "study.json").read_text())
+    assert record["study"] == "papers/tiny"
+    assert record["facts"] == {"ratio": 2.0, "slope": 7.0, "seed": 5.0, "empty": None}
+    outcomes = {claim["key"]: claim["outcome"] for claim in record["claims"]}
     assert outcomes == {"twice": "kept", "flat": "missed", "large": "unmeasured", "void": "unmeasured"}
-    assert [claim["reason"] for claim in written["claims"]] == ["", "the machine leans", "", ""]
-    assert written["charts"][0]["lines"][0]["points"][0]["repeats"] == [1.0, 10 / 9, 1.25]
-    assert {"machine", "date", "command", "version", "python", "packages", "seed", "scale"} <= written["run"].keys()
+    assert [claim["reason"] for claim in record["claims"]] == ["", "the machine leans", "", ""]
+    assert record["charts"][0]["lines"][0]["points"][0]["repeats"] == [1.0, 10 / 9, 1.25]
+    assert {"machine", "date", "command", "version", "python", "packages", "seed", "scale"} <= record["run"].keys()
 
 
 def test_a_study_draws_a_picture_for_each_chart(tidings, checkout, tmp_path):

@@ -1,22 +1,14 @@
 """`tidings compile` and every command that loads subscriptions: columns of parameters, and the bar on a terminal."""
 
-import io
 import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.samples import write_lines
+from tests.cli.samples import Terminal, write_lines
 
 from tidings.cli import render
 from tidings.matcher.loading import subscription_input
-
-
-class Terminal(io.StringIO):
-    """Standard error as a terminal has it."""
-
-    def isatty(self):
-        return True
 
 
 @pytest.fixture
@@ -30,9 +22,9 @@ def test_parquet_with_a_column_for_each_parameter_is_compiled(tidings, columns, 
     done = tidings("compile", "-s", columns, "-o", "snapshot")
     assert "2 subscriptions in `snapshot`" in done.err
     write_lines(tmp_path / "ads.jsonl", [{"make": "ford", "price": 8500}, {"make": "audi", "price": 100}])
-    matched = tidings("match", "--snapshot", "snapshot", "-e", "ads.jsonl")
-    assert matched.pairs == {(0, "ford"), (1, "cheap")}
-    assert tidings("match", "-s", columns, "-e", "ads.jsonl").pairs == matched.pairs
+    outcome = tidings("match", "--snapshot", "snapshot", "-e", "ads.jsonl")
+    assert outcome.pairs == {(0, "ford"), (1, "cheap")}
+    assert tidings("match", "-s", columns, "-e", "ads.jsonl").pairs == outcome.pairs
 
 
 def test_rows_that_are_refused_are_named(tidings, tmp_path):
@@ -65,7 +57,7 @@ def test_a_file_is_indexed_once_however_long_it_is(tidings, tmp_path, monkeypatc
 # The bar -----------------------------------------------------------------------------------------
 
 
-class File:
+class ThreeBatches:
     """Three batches of a file."""
 
     share = None
@@ -81,7 +73,7 @@ def show_bar(monkeypatch, *, quiet=False):
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     words = []
-    file = File()
+    file = ThreeBatches()
     with render.show_loading(file, quiet=quiet) as loading:
         if isinstance(loading, render.LoadBar):
             update = loading.bar.update

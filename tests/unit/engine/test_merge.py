@@ -99,7 +99,7 @@ def test_a_merged_segment_answers_as_its_parts_did(way, seed):
     world = Drawer(300 + seed).world(60, 40)
     ids = list(world.filters)
     with set_to(way):
-        matcher = world.matcher()
+        matcher = world.build_matcher()
         for at in range(0, 60, 15):
             matcher.add_many((id, world.filters[id]) for id in ids[at : at + 15])
         matcher.remove_many(ids[::5])

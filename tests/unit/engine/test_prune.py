@@ -32,7 +32,7 @@ def test_after_a_merge_the_lists_are_those_of_the_living_alone(way, seed):
         {id: tree for at, (id, tree) in enumerate(world.filters.items()) if at % 3 == 0}, world.events, world.keywords
     )
     with set_to(way):
-        matcher, fresh = world.matcher(), world.matcher()
+        matcher, fresh = world.build_matcher(), world.build_matcher()
         matcher.add_many(world.filters.items())
         matcher.remove_many(set(world.filters) - set(living.filters))
         fresh.add_many(living.filters.items())

@@ -54,7 +54,7 @@ def test_values_keep_their_types():
 def test_drawn_filters_are_read_back_after_merges(seed):
     with set_to("any plan"):
         world = Drawer(900 + seed).world(60, 0)
-        matcher = world.matcher()
+        matcher = world.build_matcher()
         for id, tree in world.filters.items():
             matcher.add(id, tree)
         matcher.compact()

@@ -30,9 +30,9 @@ def events():
 
 def test_it_is_points_of_the_folded_column_and_nothing_is_left_to_the_law():
     condition = td.parse("make in ('Straße', 'FORD') ignoring case").condition
-    encoded = encode_condition("make", condition, Ontology())
-    assert encoded.column.view is View.FOLDED
-    assert [span[0] for span in encoded.spans] == [b"ford", b"strasse"]
+    encoding = encode_condition("make", condition, Ontology())
+    assert encoding.column.view is View.FOLDED
+    assert [span[0] for span in encoding.spans] == [b"ford", b"strasse"]
     draft = FilterDraft(Ontology())
     for at, text in enumerate(FILTERS):
         draft.add(at, td.parse(text))

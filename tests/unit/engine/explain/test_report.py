@@ -79,9 +79,9 @@ def large(number):
 
 
 def test_filters_kept_as_trees_are_counted():
-    explained = plan([*PLAIN, *map(large, range(3))])
-    assert explained["slow"] == ["3 filters are kept as trees (their normal form is too large)"]
-    assert explained["segments"][0]["trees"]["trees"] == 3
+    explanation = plan([*PLAIN, *map(large, range(3))])
+    assert explanation["slow"] == ["3 filters are kept as trees (their normal form is too large)"]
+    assert explanation["segments"][0]["trees"]["trees"] == 3
     assert plan([*PLAIN, large(1)])["slow"] == ["1 filter is kept as a tree (its normal form is too large)"]
 
 
@@ -100,10 +100,10 @@ def test_leaves_of_trees_decided_by_the_law_are_counted():
 def test_what_waits_beside_segments_is_said():
     searches = compile_filters(PLAIN)
     searches.add(1000, "make = 'x'")
-    explained = searches.explain().to_dict()
-    assert explained["slow"] == ["1 subscription is asked one by one until compiled"]
-    assert explained["waiting"]["subscriptions"] == 1
-    assert explained["nanoseconds"] >= explained["waiting"]["nanoseconds"] > 0
+    explanation = searches.explain().to_dict()
+    assert explanation["slow"] == ["1 subscription is asked one by one until compiled"]
+    assert explanation["waiting"]["subscriptions"] == 1
+    assert explanation["nanoseconds"] >= explanation["waiting"]["nanoseconds"] > 0
 
 
 def test_many_segments_are_said():
@@ -153,13 +153,15 @@ def test_a_key_of_two_columns_names_both():
 
 
 def test_paths_stand_in_order_of_cost_and_add_up():
-    explained = plan([*PLAIN, *(f"price < {number}" for number in range(500)), large(1), "title contains 'x'", "a < b"])
-    (part,) = explained["segments"]
+    explanation = plan(
+        [*PLAIN, *(f"price < {number}" for number in range(500)), large(1), "title contains 'x'", "a < b"]
+    )
+    (part,) = explanation["segments"]
     costs = [path["nanoseconds"] for path in part["paths"]]
     assert costs == sorted(costs, reverse=True)
     parts = sum(part[name]["nanoseconds"] for name in ("trees", "text", "second phase"))
     assert part["nanoseconds"] == pytest.approx(sum(costs) + parts, abs=len(costs) + 3)
-    assert explained["nanoseconds"] == part["nanoseconds"]
+    assert explanation["nanoseconds"] == part["nanoseconds"]
 
 
 def test_all_rows_are_on_some_path():
@@ -208,8 +210,8 @@ def test_a_reopened_snapshot_explains_itself_alike(tmp_path):
 
 
 def test_an_empty_engine_has_a_plan():
-    explained = td.Matcher().explain().to_dict()
-    assert (explained["subscriptions"], explained["segments"], explained["slow"]) == (0, [], [])
+    explanation = td.Matcher().explain().to_dict()
+    assert (explanation["subscriptions"], explanation["segments"], explanation["slow"]) == (0, [], [])
 
 
 def test_a_path_that_shows_nothing_is_one_of_many():

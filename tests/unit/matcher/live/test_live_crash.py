@@ -24,7 +24,7 @@ class Died(BaseException):
     """What ends a writer."""
 
 
-class Steps:
+class CountedSteps:
     """Lets file operations through until the one at which the writer dies; `dead` lets none through after it."""
 
     def __init__(self, monkeypatch, last, *, dead, after):
@@ -62,7 +62,7 @@ def test_whenever_a_writer_dies_the_version_before_stands_and_the_next_goes_on(q
         before = live.add_many(START).version
         live.remove("s0")
         with monkeypatch.context() as patch:
-            steps = Steps(patch, last, dead=dead, after=after)
+            steps = CountedSteps(patch, last, dead=dead, after=after)
             try:
                 live.change(NEXT.items(), ["s2"])
             except Died:
@@ -88,7 +88,7 @@ def test_a_first_writer_that_dies_leaves_a_folder_that_the_next_makes(tmp_path, 
     for last in range(1, 6):
         folder = tmp_path / str(last)
         with monkeypatch.context() as patch:
-            Steps(patch, last, dead=True, after=False)
+            CountedSteps(patch, last, dead=True, after=False)
             try:
                 td.Live(folder, schema=td.Schema({"a": "number"}))
             except Died:
@@ -105,7 +105,7 @@ def test_a_batch_that_died_while_it_claimed_claims_again(tmp_path, monkeypatch):
     live = td.Live(tmp_path / "live")
     for last in count(1):
         with monkeypatch.context() as patch:
-            Steps(patch, last, dead=True, after=True)
+            CountedSteps(patch, last, dead=True, after=True)
             try:
                 live.claim("q", last)
             except Died:
