@@ -15,12 +15,12 @@ def main(folder: Path) -> None:
 
 def started(session, folder, *, trigger=None):
     """Start the stream; the crash test goes on with it in its own session."""
-    from tests.unit.spark.detect.pattern_cases import COLUMNS, TOLD
+    from tests.unit.spark.detect.pattern_cases import COLUMNS, PATTERN_TEXTS
 
     from tidings import spark as ts
 
     stream = session.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
-    found = ts.detect(stream.withWatermark("ts", "4 seconds"), TOLD, buckets=2, shards=1)
+    found = ts.detect(stream.withWatermark("ts", "4 seconds"), PATTERN_TEXTS, buckets=2, shards=1)
     query = found.writeStream.format("json").option("checkpointLocation", str(folder / "state"))
     return query.trigger(**(trigger or {"processingTime": "0 seconds"})).start(str(folder / "out"))
 

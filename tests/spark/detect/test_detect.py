@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tests.unit.spark.detect.pattern_cases import COLUMNS, LOGIN, TOLD, at, found_locally, log
+from tests.unit.spark.detect.pattern_cases import COLUMNS, LOGIN, PATTERN_TEXTS, at, count_detections_locally, log
 
 import tidings as td
 from tidings import spark as ts
@@ -36,8 +36,8 @@ def test_generated_patterns_are_found_as_the_local_detector_finds_them(spark):
     pieces = [spark.createDataFrame(rows[start : start + 40], COLUMNS).coalesce(1) for start in (0, 40, 80)]
     frame = pieces[0].union(pieces[1]).union(pieces[2])
     in_order = sorted(rows, key=lambda row: row[1])
-    expected = found_locally(in_order, TOLD)
-    assert found_on(ts.detect(frame, TOLD, buckets=3, shards=2)) == expected
+    expected = count_detections_locally(in_order, PATTERN_TEXTS)
+    assert found_on(ts.detect(frame, PATTERN_TEXTS, buckets=3, shards=2)) == expected
     assert len({pattern for pattern, *_ in expected}) > 20
     assert sum(expected.values()) > 500
 

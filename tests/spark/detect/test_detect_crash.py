@@ -16,7 +16,7 @@ from tests.spark.detect.on_detect import started
 from tests.spark.detect.test_detect import found_on
 from tests.spark.detect.test_detect_stream import written
 from tests.spark.pipeline.crashing import Driver
-from tests.unit.spark.detect.pattern_cases import TOLD, disordered, found_locally, log
+from tests.unit.spark.detect.pattern_cases import PATTERN_TEXTS, count_detections_locally, disorder_rows, log
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,7 @@ class Killed(Driver):
 def test_a_stream_of_patterns_killed_in_mid_batch_goes_on_exactly(spark, tmp_path):
     rows = log(90)
     last = (999, rows[-1][1] + timedelta(hours=1), "x", 9, 9.0)
-    arriving = disordered(rows, bound=4)
+    arriving = disorder_rows(rows, bound=4)
     written(tmp_path / "in", [arriving[:30], arriving[30:60], [*arriving[60:], last]])
     with Killed(tmp_path) as driver:
         driver.until((tmp_path / "state" / "commits" / "0").exists)
@@ -50,5 +50,7 @@ def test_a_stream_of_patterns_killed_in_mid_batch_goes_on_exactly(spark, tmp_pat
     found = spark.read.schema("kind STRING, pattern STRING, at TIMESTAMP, events ARRAY<BIGINT>").json(
         str(tmp_path / "out")
     )
-    assert found_on(found) == found_locally(sorted(arriving, key=lambda row: row[1]), TOLD, until=last[1])
+    assert found_on(found) == count_detections_locally(
+        sorted(arriving, key=lambda row: row[1]), PATTERN_TEXTS, until=last[1]
+    )
     assert found.where("kind = 'late'").count() == 0

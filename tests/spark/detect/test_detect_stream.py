@@ -13,7 +13,16 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from tests.spark.detect.test_detect import found_on
-from tests.unit.spark.detect.pattern_cases import COLUMNS, LOGIN, NAMES, TOLD, at, disordered, found_locally, log
+from tests.unit.spark.detect.pattern_cases import (
+    COLUMNS,
+    LOGIN,
+    NAMES,
+    PATTERN_TEXTS,
+    at,
+    count_detections_locally,
+    disorder_rows,
+    log,
+)
 
 from tidings import spark as ts
 from tidings.errors import BadFrame, SparkUnavailable
@@ -42,13 +51,13 @@ def streamed(spark, folder, told, **options):
 def test_a_stream_finds_what_a_batch_finds_and_goes_on_from_its_checkpoint(spark, tmp_path):
     rows = log(90)
     last = (999, rows[-1][1] + timedelta(hours=1), "x", 9, 9.0)
-    arriving = disordered(rows, bound=4)
+    arriving = disorder_rows(rows, bound=4)
     in_order = sorted(arriving, key=lambda row: row[1])
     written(tmp_path / "in", [arriving[:40]])
-    streamed(spark, tmp_path, TOLD, buckets=2, shards=1)
+    streamed(spark, tmp_path, PATTERN_TEXTS, buckets=2, shards=1)
     written(tmp_path / "in", [[*arriving[40:], (500, at(-100), "a", 1, 1.0), last]])
-    found = streamed(spark, tmp_path, TOLD[1:], buckets=2, shards=1)  # the first pattern is gone
-    expected = found_locally(in_order, TOLD, until=last[1])
+    found = streamed(spark, tmp_path, PATTERN_TEXTS[1:], buckets=2, shards=1)  # the first pattern is gone
+    expected = count_detections_locally(in_order, PATTERN_TEXTS, until=last[1])
     mine = Counter({one: count for one, count in found_on(found).items() if one[0] != "p0"})
     assert mine == Counter({one: count for one, count in expected.items() if one[0] != "p0"})
     [late] = found.where("kind = 'late'").collect()

@@ -11,14 +11,14 @@ from tests.spark.detect.test_detect_stream import written as written_down
 from tests.spark.pipeline.test_pipeline_patterns import ATTACKS, PIPELINE, login
 from tests.spark.train.test_train import lying
 from tests.unit.spark.detect.forecast_cases import (
-    TOLD,
+    PATTERN_TEXTS,
     as_events,
-    foreseeing,
+    count_forecasts,
+    count_forecasts_locally,
     in_order,
     log,
-    told_by,
-    told_locally,
-    watching,
+    watch_patterns,
+    watch_with_model,
 )
 from tests.unit.spark.detect.pattern_cases import LOGIN, at
 
@@ -32,32 +32,36 @@ LOGS = "id BIGINT, ts TIMESTAMP, status STRING, ip STRING"
 
 @pytest.fixture(scope="module")
 def model():
-    return td.train(watching(TOLD), in_order(log(600, seed=9)), horizons=["4 s"])
+    return td.train(watch_patterns(PATTERN_TEXTS), in_order(log(600, seed=9)), horizons=["4 s"])
 
 
 def test_a_batch_foretells_what_the_local_detector_does(spark, model):
     rows = log(200, seed=2)
-    found = [row.asDict() for row in ts.detect(lying(spark, rows), foreseeing(model), buckets=3, shards=2).collect()]
-    expected = told_locally(foreseeing(model), in_order(rows))
-    assert told_by(found) == expected
-    assert {pattern for pattern, *_ in expected} == TOLD.keys()
+    found = [
+        row.asDict() for row in ts.detect(lying(spark, rows), watch_with_model(model), buckets=3, shards=2).collect()
+    ]
+    expected = count_forecasts_locally(watch_with_model(model), in_order(rows))
+    assert count_forecasts(found) == expected
+    assert {pattern for pattern, *_ in expected} == PATTERN_TEXTS.keys()
     assert {key for _, key, *_ in expected} >= {None, "1", "2"}
     told = {row["estimator"] for row in found if row["kind"] == "forecast"}
     assert told >= {"both", "approximate both"}
     assert all(row["probability"] is None for row in found if row["kind"] == "match")
-    assert sum(row["kind"] == "match" for row in found) == len(foreseeing(model).detect_many(in_order(rows)))
+    assert sum(row["kind"] == "match" for row in found) == len(watch_with_model(model).detect_many(in_order(rows)))
 
 
 def test_a_stream_goes_on_from_its_checkpoint_also_with_other_patterns(spark, model, tmp_path):
     rows = log(60, seed=5)
     last = (999, rows[-1][1] + timedelta(hours=1), "x", None, None)
-    some = {name: TOLD[name] for name in ("then", "plain")}
+    some = {name: PATTERN_TEXTS[name] for name in ("then", "plain")}
     written_down(tmp_path / "in", [rows[:30]])
-    streamed(spark, tmp_path, foreseeing(model, some | {"next": TOLD["next"]}, own=True), buckets=2, shards=1)
+    streamed(
+        spark, tmp_path, watch_with_model(model, some | {"next": PATTERN_TEXTS["next"]}, own=True), buckets=2, shards=1
+    )
     written_down(tmp_path / "in", [[*rows[30:], last]])
-    found = streamed(spark, tmp_path, foreseeing(model, some, own=True), buckets=2, shards=1)
-    mine = told_by(row.asDict() for row in found.where("pattern <> 'next'").collect())
-    assert mine == told_locally(foreseeing(model, some, own=True), as_events([*rows, last]))
+    found = streamed(spark, tmp_path, watch_with_model(model, some, own=True), buckets=2, shards=1)
+    mine = count_forecasts(row.asDict() for row in found.where("pattern <> 'next'").collect())
+    assert mine == count_forecasts_locally(watch_with_model(model, some, own=True), as_events([*rows, last]))
     assert {pattern for pattern, *_ in mine} == {"then", "plain"}
 
 

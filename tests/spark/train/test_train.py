@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tests.unit.spark.detect.forecast_cases import COLUMNS, PLAIN, TOLD, at, in_order, log, watching
+from tests.unit.spark.detect.forecast_cases import COLUMNS, PATTERN_TEXTS, PLAIN, at, in_order, log, watch_patterns
 
 import tidings as td
 from tidings import spark as ts
@@ -54,11 +54,11 @@ def assert_same(mine, theirs, *, exactly=True):
 
 
 def test_the_model_is_the_one_of_the_same_rows_in_order(spark):
-    rows, detector = log(), watching(TOLD)
+    rows, detector = log(), watch_patterns(PATTERN_TEXTS)
     mine = ts.train(lying(spark, rows), detector, horizons=["4 s", 10], buckets=3, shards=2)
-    theirs = td.train(watching(TOLD), in_order(rows), horizons=["4 s", 10])
+    theirs = td.train(watch_patterns(PATTERN_TEXTS), in_order(rows), horizons=["4 s", 10])
     assert_same(mine, theirs)
-    assert [one.counts.spans.keys() for one in mine.patterns.values()] == [{4_000_000}] * (len(TOLD) - 1)
+    assert [one.counts.spans.keys() for one in mine.patterns.values()] == [{4_000_000}] * (len(PATTERN_TEXTS) - 1)
 
 
 def test_counts_fade_as_they_do_locally(spark):
@@ -66,14 +66,14 @@ def test_counts_fade_as_they_do_locally(spark):
     frame = lying(spark, rows)
     options = {"half_life": "40 s", "horizons": ["4 s"], "context": 1}
     assert_same(
-        ts.train(frame, watching(TOLD), buckets=3, shards=2, **options),
-        td.train(watching(TOLD), in_order(rows), **options),
+        ts.train(frame, watch_patterns(PATTERN_TEXTS), buckets=3, shards=2, **options),
+        td.train(watch_patterns(PATTERN_TEXTS), in_order(rows), **options),
         exactly=False,
     )
     options = {"half_life": 50, "estimator": "chain"}  # events of the whole stream, also where there are keys
     assert_same(
-        ts.train(frame, watching(TOLD), buckets=3, shards=2, **options),
-        td.train(watching(TOLD), in_order(rows), **options),
+        ts.train(frame, watch_patterns(PATTERN_TEXTS), buckets=3, shards=2, **options),
+        td.train(watch_patterns(PATTERN_TEXTS), in_order(rows), **options),
         exactly=False,
     )
 
@@ -81,7 +81,7 @@ def test_counts_fade_as_they_do_locally(spark):
 def test_the_same_key_lets_a_model_know_its_patterns_again(spark):
     rows = log(100)
     found = ts.train(lying(spark, rows), {"pair": f"{PLAIN}a ; b ; c"}, key="key", context=0)
-    local = td.train(watching({"pair": PAIR}), in_order(rows), context=0)
+    local = td.train(watch_patterns({"pair": PAIR}), in_order(rows), context=0)
     assert found.traffic == local.traffic
     np.testing.assert_array_equal(found["pair"].counts.moves, local["pair"].counts.moves)
 
@@ -118,10 +118,10 @@ def test_bad_events_take_no_part_and_no_events_give_a_model_of_nothing(spark):
 def test_what_makes_no_sense_is_refused_before_any_job(spark, problem, words, given):
     frame = spark.createDataFrame(log(3), COLUMNS)
     with pytest.raises(problem, match=words):
-        ts.train(frame, TOLD, **given)
+        ts.train(frame, PATTERN_TEXTS, **given)
 
 
 def test_a_stream_is_refused(spark, tmp_path):
     stream = spark.readStream.schema(COLUMNS).json(str(tmp_path))
     with pytest.raises(BadFrame, match=r"trained on a batch, and these events are a stream; .*`spark.read`"):
-        ts.train(stream, TOLD)
+        ts.train(stream, PATTERN_TEXTS)

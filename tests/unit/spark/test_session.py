@@ -16,10 +16,10 @@ from tidings.spark.session import require_java  # noqa: E402
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def fake_java(folder, said):
+def fake_java(folder, version_text):
     binary = folder / "bin" / "java"
     binary.parent.mkdir(parents=True)
-    binary.write_text(f"#!/bin/sh\necho '{said}' >&2\n")
+    binary.write_text(f"#!/bin/sh\necho '{version_text}' >&2\n")
     binary.chmod(0o755)
     return binary
 
@@ -38,9 +38,11 @@ def test_a_java_home_without_java_is_named(monkeypatch, tmp_path):
         require_java()
 
 
-@pytest.mark.parametrize(("said", "version"), [('java version "1.8.0_392"', 8), ('openjdk version "11.0.2"', 11)])
-def test_an_old_java_is_refused_by_its_version(monkeypatch, tmp_path, said, version):
-    fake_java(tmp_path, said)
+@pytest.mark.parametrize(
+    ("version_text", "version"), [('java version "1.8.0_392"', 8), ('openjdk version "11.0.2"', 11)]
+)
+def test_an_old_java_is_refused_by_its_version(monkeypatch, tmp_path, version_text, version):
+    fake_java(tmp_path, version_text)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SparkUnavailable, match=f"is Java {version}: install it"):
         require_java()
@@ -60,7 +62,7 @@ def connector(monkeypatch, tmp_path):
     return tmp_path
 
 
-def named(folder):
+def join_names(folder):
     return ",".join(sorted(f"{folder}/{name}-1.0.jar" for name in JARS))
 
 
@@ -71,16 +73,18 @@ def test_the_kafka_connector_comes_by_the_coordinates_of_the_running_version(con
 
 
 def test_the_kafka_connector_comes_from_the_folder_of_jars_where_one_is_given(monkeypatch, connector):
-    assert build_kafka_settings(str(connector)) == {"spark.jars": named(connector)}
-    assert build_kafka_settings(str(connector), {"spark.jars": "x.jar"}) == {"spark.jars": f"x.jar,{named(connector)}"}
+    assert build_kafka_settings(str(connector)) == {"spark.jars": join_names(connector)}
+    assert build_kafka_settings(str(connector), {"spark.jars": "x.jar"}) == {
+        "spark.jars": f"x.jar,{join_names(connector)}"
+    }
     monkeypatch.setenv("TIDINGS_JARS", str(connector))
-    assert build_kafka_settings() == {"spark.jars": named(connector)}
+    assert build_kafka_settings() == {"spark.jars": join_names(connector)}
     monkeypatch.setenv("TIDINGS_JARS", "/nowhere")
-    assert build_kafka_settings(str(connector)) == {"spark.jars": named(connector)}
+    assert build_kafka_settings(str(connector)) == {"spark.jars": join_names(connector)}
 
 
 def test_a_connector_that_is_there_already_is_not_fetched(monkeypatch, connector):
-    assert build_kafka_settings(config={"spark.jars": named(connector)}) == {}
+    assert build_kafka_settings(config={"spark.jars": join_names(connector)}) == {}
     (connector / "spark").mkdir()
     (connector / "spark" / "jars").symlink_to(connector)
     monkeypatch.setenv("SPARK_HOME", str(connector / "spark"))
@@ -110,7 +114,7 @@ def test_a_java_that_ended_for_another_reason_is_not_laid_on_kafka(tmp_path):
 
 def test_the_jars_we_name_are_those_the_tests_run_on():
     pom = ET.parse(ROOT / "tools" / "kafka" / "connector.xml")
-    fetched = [":".join(part.text for part in list(one)[:3]) for one in pom.iterfind(".//{*}dependency")]
+    fetched = [":".join(part.text for part in list(dependency)[:3]) for dependency in pom.iterfind(".//{*}dependency")]
     assert tuple(fetched) == CONNECTOR
 
 

@@ -21,7 +21,7 @@ KEYED = "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\n"
 PLAIN = "a = kind = 'a'\nb = kind = 'b'\nc = kind = 'c'\n"
 
 
-TOLD = {
+PATTERN_TEXTS = {
     "next": f"{KEYED}a , b",
     "then": f"{KEYED}a ; b",
     "soon": f"{KEYED}a ; b within 5 s",
@@ -43,8 +43,8 @@ def log(count=400, *, seed=1):
     rng, now, rows = random.Random(seed), 0, []
     for number in range(count):
         now += rng.choice((0, 0, 1, 2))
-        given = (rng.choice((None, 1, 2, 3, 4)), rng.choice((None, 1.0, 2.0, 2.5)))
-        rows.append((number, at(now), rng.choice("abcxx"), *given))
+        values = (rng.choice((None, 1, 2, 3, 4)), rng.choice((None, 1.0, 2.0, 2.5)))
+        rows.append((number, at(now), rng.choice("abcxx"), *values))
     return rows
 
 
@@ -54,9 +54,9 @@ def in_order(rows):
     return [dict(zip(NAMES, row, strict=True)) for row in sorted(mixed, key=lambda row: row[1])]
 
 
-def watching(told):
+def watch_patterns(patterns):
     detector = td.Detector(time="ts")
-    for name, pattern in told.items():
+    for name, pattern in patterns.items():
         detector.add(name, pattern, mode="overlap" if name == "then" else "restart")
     return detector
 
@@ -64,10 +64,10 @@ def watching(told):
 TELLS = ("crossing", "episode", "every", "change")
 
 
-def foreseeing(model, told=TOLD, *, own=False):
+def watch_with_model(model, patterns=PATTERN_TEXTS, *, own=False):
     """Return a detector of the patterns; with `own`, keys are foretold by their own events alone."""
     detector = td.Detector(model=model, time="ts")
-    for number, (name, pattern) in enumerate(told.items()):
+    for number, (name, pattern) in enumerate(patterns.items()):
         horizon = "4 own events" if own and "$x" in pattern else (6, "4 s", 6, "4 s", 20)[number % 5]
         tell = "every" if name == "crossed" else TELLS[number % 4]
         options = {"horizon": horizon, "threshold": 0.3, "tell": tell, "step": 0.2}
@@ -75,7 +75,7 @@ def foreseeing(model, told=TOLD, *, own=False):
     return detector
 
 
-def told_locally(detector, events):
+def count_forecasts_locally(detector, events):
     rows = detector.detect_many(events).forecasts.to_arrow().to_pylist()
     return Counter(
         (row["pattern"], row["key"], row["at"], row["event"], round(row["probability"], 9), row["horizon"])
@@ -83,12 +83,12 @@ def told_locally(detector, events):
     )
 
 
-def told_by(rows):
-    told = [row for row in rows if row["kind"] == "forecast"]
-    moments = [row["at"].replace(tzinfo=UTC) for row in told]
+def count_forecasts(rows):
+    forecasts = [row for row in rows if row["kind"] == "forecast"]
+    moments = [row["at"].replace(tzinfo=UTC) for row in forecasts]
     return Counter(
         (row["pattern"], row["key"], moment, *row["events"], round(row["probability"], 9), row["horizon"])
-        for row, moment in zip(told, moments, strict=True)
+        for row, moment in zip(forecasts, moments, strict=True)
     )
 
 

@@ -45,22 +45,22 @@ def log(count=120, *, seed=1, gap=2):
     rng, now, rows = random.Random(seed), 0, []
     for number in range(count):
         now += rng.choice((0, 0, 1, gap))
-        given = (rng.choice((None, 1, 2, 3)), rng.choice((None, 1.0, 2.0, 2.5)))
-        rows.append((number, at(now), rng.choice("abcx"), *given))
+        values = (rng.choice((None, 1, 2, 3)), rng.choice((None, 1.0, 2.0, 2.5)))
+        rows.append((number, at(now), rng.choice("abcx"), *values))
     return rows
 
 
-def found_locally(rows, told, *, until=None, **options):
+def count_detections_locally(rows, patterns, *, until=None, **options):
     """Return what the local detector says of rows in order."""
     detector = td.Detector(time="ts", **options)
-    detector.add_many(told)
+    detector.add_many(patterns)
     names = [column.split()[0] for column in COLUMNS.split(",")]
     events = [dict(zip(names, row, strict=True)) for row in rows]
-    found = [*detector.detect_many(events), *detector.on_time(until or rows[-1][1])]
-    return Counter((one.pattern, one.at, one.events) for one in found)
+    detections = [*detector.detect_many(events), *detector.on_time(until or rows[-1][1])]
+    return Counter((detection.pattern, detection.at, detection.events) for detection in detections)
 
 
-def drawn(count, **taste):
+def draw_patterns(count, **taste):
     """Return generated patterns, always the same ones."""
     made = []
 
@@ -79,12 +79,14 @@ def drawn(count, **taste):
     return made
 
 
-def in_all_modes(found):
+def in_all_modes(detections):
     modes = [Mode.RESTART, Mode.OVERLAP, Mode.NEXT, Mode.ANY]
-    return [WrittenPattern(f"p{n}", pattern, modes[n % 4]) for n, pattern in enumerate(found)]
+    return [WrittenPattern(f"p{n}", pattern, modes[n % 4]) for n, pattern in enumerate(detections)]
 
 
-TOLD = in_all_modes([*drawn(16, variables="joins"), *drawn(12, variables=True), *drawn(16)])
+PATTERN_TEXTS = in_all_modes(
+    [*draw_patterns(16, variables="joins"), *draw_patterns(12, variables=True), *draw_patterns(16)]
+)
 
 
 NAMES = tuple(column.split()[0] for column in COLUMNS.split(","))
@@ -101,7 +103,7 @@ class Stream:
         self._tester = TwsTester(BucketProcessor(plan), timeMode="EventTime", eventTimeExtractor=lambda _: 1 << 60)
         self._watermark, self.rows = 0, []
 
-    def restarted(self, plan):
+    def restart(self, plan):
         """Go on with other patterns, as from a checkpoint."""
         self._plan, self._tester.processor = plan, BucketProcessor(plan)
         self._tester.processor.init(self._tester.handle)
@@ -115,15 +117,15 @@ class Stream:
         ]
         deal, values = BucketStep(self._plan, NAMES, NAMES), {}
         batches = [
-            pa.RecordBatch.from_arrays([pa.array(c, t) for c, t in zip(one, TYPES, strict=True)], list(NAMES))
-            for one in columns
+            pa.RecordBatch.from_arrays([pa.array(c, t) for c, t in zip(column, TYPES, strict=True)], list(NAMES))
+            for column in columns
         ]
         for place, batch in enumerate(batches):
-            for dealt in deal(iter([batch])):
-                for row in dealt.to_pylist():
+            for bucket_batch in deal(iter([batch])):
+                for row in bucket_batch.to_pylist():
                     values.setdefault(row["bucket"], []).append(Row(**row | {"arrived": place}))
         for bucket, dealt_rows in values.items():
-            self._told(self._tester.test(bucket, dealt_rows[::-1]))
+            self._collect_rows(self._tester.test(bucket, dealt_rows[::-1]))
 
     def peek_state(self, name, bucket):
         """Return a value of a bucket's state."""
@@ -134,9 +136,9 @@ class Stream:
         watermark = round(moment.timestamp() * 1000)
         if watermark > self._watermark:
             self._watermark = watermark
-            self._told(self._tester.setWatermark(watermark))
+            self._collect_rows(self._tester.setWatermark(watermark))
 
-    def _told(self, rows):
+    def _collect_rows(self, rows):
         packed = pa.RecordBatch.from_arrays([pa.array([row.rows for row in rows], pa.binary())], ["rows"])
         for batch in make_unpacker()(iter([packed])):
             self.rows += batch.to_pylist()
@@ -148,8 +150,8 @@ class Stream:
         return sorted((row["events"][0], row["at"]) for row in self.rows if row["kind"] == "late")
 
 
-def disordered(rows, *, bound, seed=3):
+def disorder_rows(rows, *, bound, seed=3):
     """Return rows that come up to a bound of seconds late."""
     rng = random.Random(seed)
     moved = [(row[1] + timedelta(seconds=rng.uniform(0, bound)), row) for row in rows]
-    return [row for _, row in sorted(moved, key=lambda one: one[0])]
+    return [row for _, row in sorted(moved, key=lambda pair: pair[0])]

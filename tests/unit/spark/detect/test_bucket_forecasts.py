@@ -8,17 +8,17 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from tests.unit.spark.detect.forecast_cases import (
+    PATTERN_TEXTS,
     START,
-    TOLD,
     as_events,
-    foreseeing,
+    count_forecasts,
+    count_forecasts_locally,
     in_order,
     log,
-    told_by,
-    told_locally,
-    watching,
+    watch_patterns,
+    watch_with_model,
 )
-from tests.unit.spark.detect.pattern_cases import Stream, disordered
+from tests.unit.spark.detect.pattern_cases import Stream, disorder_rows
 
 import tidings as td
 from tidings.spark.detect.bucket_forecasts import DEFAULT_PLAN, ForecastRequest
@@ -27,23 +27,25 @@ from tidings.spark.detect.worker_plan import DetectPlan
 
 @pytest.fixture(scope="module")
 def model():
-    return td.train(watching(TOLD), in_order(log(600, seed=9)), horizons=["4 s"])
+    return td.train(watch_patterns(PATTERN_TEXTS), in_order(log(600, seed=9)), horizons=["4 s"])
 
 
-def planned(detector, *, buckets=3):
-    told = ForecastRequest.of(detector, detector, model=None, plan=DEFAULT_PLAN)
+def build_plan(detector, *, buckets=3):
+    request = ForecastRequest.of(detector, detector, model=None, plan=DEFAULT_PLAN)
     plain = td.Detector(time="ts")
-    plain.add_many(one.to_written() for one in detector.patterns)
+    plain.add_many(written.to_written() for written in detector.patterns)
     return DetectPlan.of(
-        plain, buckets=buckets, shards=2, event_id="id", keep=(), model=told.model, forecasts=told.plans
+        plain, buckets=buckets, shards=2, event_id="id", keep=(), model=request.model, forecasts=request.plans
     )
 
 
 def test_a_stream_foretells_what_a_batch_does(model):
     rows, rng, newest = log(150, seed=3), random.Random(4), START
-    arriving = disordered(rows, bound=4)
-    expected = told_locally(foreseeing(model, own=True), as_events(sorted(arriving, key=lambda row: row[1])))
-    stream = Stream(planned(foreseeing(model, own=True)))
+    arriving = disorder_rows(rows, bound=4)
+    expected = count_forecasts_locally(
+        watch_with_model(model, own=True), as_events(sorted(arriving, key=lambda row: row[1]))
+    )
+    stream = Stream(build_plan(watch_with_model(model, own=True)))
     while arriving:
         size = rng.randrange(1, 30)
         some, arriving = arriving[:size], arriving[size:]
@@ -51,25 +53,29 @@ def test_a_stream_foretells_what_a_batch_does(model):
         newest = max(newest, *(row[1] for row in some))
         stream.passes(newest - timedelta(seconds=4))
     stream.passes(newest)
-    assert told_by(stream.rows) == expected
+    assert count_forecasts(stream.rows) == expected
 
 
 def test_a_streams_buckets_reckon_where_their_events_stand(model):
     """With one bucket, and a key in every event, they know; of several, each takes others to be as quick as itself."""
     rows = [row for row in log(300, seed=6) if row[3] is not None]
-    told = {"soon": TOLD["next"], "late": TOLD["then"], "all": TOLD["soon"]}  # the third is told at every event
-    expected = told_locally(foreseeing(model, told), as_events(rows))
+    patterns = {
+        "soon": PATTERN_TEXTS["next"],
+        "late": PATTERN_TEXTS["then"],
+        "all": PATTERN_TEXTS["soon"],
+    }  # the third is told at every event
+    expected = count_forecasts_locally(watch_with_model(model, patterns), as_events(rows))
 
-    def streamed(buckets):
-        stream = Stream(planned(foreseeing(model, told), buckets=buckets))
+    def stream_buckets(buckets):
+        stream = Stream(build_plan(watch_with_model(model, patterns), buckets=buckets))
         for start in range(0, len(rows), 40):
             stream.batch(rows[start : start + 40])
             stream.passes(rows[min(start + 39, len(rows) - 1)][1])
-        return told_by(stream.rows)
+        return count_forecasts(stream.rows)
 
-    assert streamed(1) == expected
-    mine = {(pattern, event): chance for pattern, _, _, event, chance, _ in streamed(3)}
+    assert stream_buckets(1) == expected
+    mine = {(pattern, event): chance for pattern, _, _, event, chance, _ in stream_buckets(3)}
     theirs = {(pattern, event): chance for pattern, _, _, event, chance, _ in expected}
     both = mine.keys() & theirs.keys()
     assert len(both) > 50
-    assert sum(abs(mine[one] - theirs[one]) for one in both) / len(both) < 0.1
+    assert sum(abs(mine[key] - theirs[key]) for key in both) / len(both) < 0.1

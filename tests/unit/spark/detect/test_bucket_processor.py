@@ -9,7 +9,15 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tests.unit.spark.detect.pattern_cases import START, TOLD, Stream, at, disordered, found_locally, log
+from tests.unit.spark.detect.pattern_cases import (
+    PATTERN_TEXTS,
+    START,
+    Stream,
+    at,
+    count_detections_locally,
+    disorder_rows,
+    log,
+)
 
 import tidings as td
 from tidings.errors import CheckpointError
@@ -17,9 +25,9 @@ from tidings.lang import WrittenPattern, parse_pattern
 from tidings.spark.detect.worker_plan import DetectPlan
 
 
-def planned(told, *, buckets=3, shards=2, keep=()):
+def build_plan(patterns, *, buckets=3, shards=2, keep=()):
     detector = td.Detector(time="ts")
-    detector.add_many(told)
+    detector.add_many(patterns)
     return DetectPlan.of(detector, buckets=buckets, shards=shards, event_id="id", keep=keep)
 
 
@@ -29,7 +37,7 @@ def text(name, pattern, mode="restart"):
 
 def test_generated_patterns_over_micro_batches_are_found_as_in_one():
     rows, rng = log(), random.Random(4)
-    arriving, stream, newest = disordered(rows, bound=4), Stream(planned(TOLD)), START
+    arriving, stream, newest = disorder_rows(rows, bound=4), Stream(build_plan(PATTERN_TEXTS)), START
     in_order = sorted(arriving, key=lambda row: row[1])
     while arriving:
         size = rng.randrange(1, 30)
@@ -38,17 +46,17 @@ def test_generated_patterns_over_micro_batches_are_found_as_in_one():
         newest = max(newest, *(row[1] for row in some))
         stream.passes(newest - timedelta(seconds=4))
     stream.passes(newest)
-    assert stream.matches() == found_locally(in_order, TOLD)
+    assert stream.matches() == count_detections_locally(in_order, PATTERN_TEXTS)
     assert stream.late() == []
 
 
 def test_what_is_behind_the_watermark_is_told_once_and_not_taken():
-    told = [
+    rows = [
         text("one", "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; b"),
         text("other", "a = kind = 'a' and other = $x\nb = kind = 'b' and other = $x\na ; b"),
         text("unkeyed", "a = kind = 'a'\nb = kind = 'b'\na , b"),
     ]
-    stream = Stream(planned(told))
+    stream = Stream(build_plan(rows))
     stream.batch([(1, at(10), "a", 1, 1.0)])
     stream.passes(at(10))
     stream.batch([(2, at(9), "b", 1, 1.0), (3, at(10), "b", 1, 1.0)])  # of one time with the watermark: not late
@@ -59,7 +67,7 @@ def test_what_is_behind_the_watermark_is_told_once_and_not_taken():
 
 def test_an_absence_is_reported_when_the_watermark_reaches_its_deadline_without_any_row():
     stream = Stream(
-        planned([text("silent", "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; not b for 1 min")])
+        build_plan([text("silent", "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; not b for 1 min")])
     )
     stream.batch([(1, at(0), "a", 1, None), (2, at(0), "a", 2, None), (3, at(59), "b", 2, None)])
     stream.passes(at(59.999))
@@ -70,7 +78,7 @@ def test_an_absence_is_reported_when_the_watermark_reaches_its_deadline_without_
 
 def test_partial_matches_that_came_too_late_go_without_any_row():
     stream = Stream(
-        planned([text("pair", "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; b within 1 min")])
+        build_plan([text("pair", "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; b within 1 min")])
     )
     stream.batch([(n, at(n), "a", n, None) for n in range(30)])
     stream.passes(at(30))
@@ -86,20 +94,20 @@ def test_unchanged_patterns_keep_their_state_and_waiting_rows_when_others_change
     goes = text("goes", "x = kind = 'x' and key = $x\nb = kind = 'b' and key = $x\nx ; b")
     lone = text("lone", "b = kind = 'b' and other = $o\nb ; b2:b")
     comes = text("comes", "c = kind = 'c' and key = $x\nb = kind = 'b' and key = $x\nb ; c")
-    stream = Stream(planned([goes, stays, lone], keep=["kind"]))
+    stream = Stream(build_plan([goes, stays, lone], keep=["kind"]))
     stream.batch([(1, at(0), "a", 1, 1.0), (2, at(1), "x", 1, 1.0), (3, at(20), "b", 1, 1.0)])
     stream.passes(at(10))  # the third row waits
-    stream.restarted(planned([comes, stays], keep=["kind"]))
+    stream.restart(build_plan([comes, stays], keep=["kind"]))
     stream.batch([(4, at(21), "c", 1, 1.0)])
     stream.passes(at(30))
-    found = [(row["pattern"], [one["id"] for one in row["events"]]) for row in stream.rows]
-    assert sorted(found) == [("comes", [3, 4]), ("stays", [1, 3])]
+    events_by_pattern = [(row["pattern"], [event["id"] for event in row["events"]]) for row in stream.rows]
+    assert sorted(events_by_pattern) == [("comes", [3, 4]), ("stays", [1, 3])]
 
 
 def test_another_number_of_buckets_is_refused():
-    told = [text("silent", "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; not b for 1 min")]
-    stream = Stream(planned(told))
+    patterns = [text("silent", "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; not b for 1 min")]
+    stream = Stream(build_plan(patterns))
     stream.batch([(1, at(0), "a", 1, None)])
-    stream.restarted(planned(told, buckets=4))
+    stream.restart(build_plan(patterns, buckets=4))
     with pytest.raises(CheckpointError, match="3 buckets, not 4; say buckets=3"):
         stream.passes(at(100))

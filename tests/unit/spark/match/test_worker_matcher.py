@@ -30,7 +30,7 @@ from tidings.spark.subscriptions.worker_store import PackedStore, VersionStore
 ROWS = pa.RecordBatch.from_pydict({"event": [10, 11, 12], "tags": [["a"], None, []]})
 
 
-def found(index, ids, dead=()):
+def build_answer(index, ids, dead=()):
     return Answer(ROWS, ROWS, np.array(index, dtype=np.int64), pa.array(ids, pa.int64()), tuple(dead))
 
 
@@ -41,28 +41,40 @@ def columns(batches):
 
 
 def test_pairs_take_a_row_for_each_match():
-    assert columns(build_pairs(found([2, 0, 2], [7, 8, 9]), pa.int64())) == [[12, 10, 12], [[], ["a"], []], [7, 8, 9]]
+    assert columns(build_pairs(build_answer([2, 0, 2], [7, 8, 9]), pa.int64())) == [
+        [12, 10, 12],
+        [[], ["a"], []],
+        [7, 8, 9],
+    ]
 
 
 def test_ids_come_back_in_the_type_that_was_promised():
-    assert columns(build_pairs(found([2], [7]), pa.string())) == [[12], [[]], ["7"]]
+    assert columns(build_pairs(build_answer([2], [7]), pa.string())) == [[12], [[]], ["7"]]
 
 
 def test_lists_leave_out_events_without_a_match():
-    assert columns(build_lists(found([2, 0, 2], [7, 8, 9]), pa.int64())) == [[10, 12], [["a"], []], [[8], [7, 9]]]
+    assert columns(build_lists(build_answer([2, 0, 2], [7, 8, 9]), pa.int64())) == [
+        [10, 12],
+        [["a"], []],
+        [[8], [7, 9]],
+    ]
 
 
 @pytest.mark.parametrize("build", [build_pairs, build_lists, build_letters, TaggedRows(build_pairs)])
 def test_nothing_found_is_no_batch(build):
-    assert columns(build(found([], []), pa.string())) is None
+    assert columns(build(build_answer([], []), pa.string())) is None
 
 
 def test_letters_carry_the_reason():
-    assert columns(build_letters(found([], [], [DeadLetter(1, "because")]), pa.string())) == [[11], [None], ["because"]]
+    assert columns(build_letters(build_answer([], [], [DeadLetter(1, "because")]), pa.string())) == [
+        [11],
+        [None],
+        ["because"],
+    ]
 
 
 def test_matches_and_letters_come_in_one_pass():
-    made = columns(TaggedRows(build_pairs)(found([0], [7], [DeadLetter(1, "because")]), pa.int64()))
+    made = columns(TaggedRows(build_pairs)(build_answer([0], [7], [DeadLetter(1, "because")]), pa.int64()))
     assert made[:3] == [[10, 11], [["a"], None], [7, None]]
     assert made[3:5] == [[None, "because"], [None, '{"event": 11, "tags": null}']]
     assert made[5:] == [[None, None], [None, None], [None, None]]
@@ -76,15 +88,15 @@ def test_a_tally_counts_the_events_of_a_batch_and_finds_the_newest():
 
 
 def test_values_that_filters_could_not_read_come_in_a_row_of_their_own():
-    answer = found([], [])
-    told = replace(answer, mismatches='[0, [["model", "number", "", true, 5, {"text": 3}]]]')
-    made = columns(TaggedRows(build_pairs)(told, pa.int64()))
-    assert made[-1] == [told.mismatches]
+    answer = build_answer([], [])
+    counted = replace(answer, mismatches='[0, [["model", "number", "", true, 5, {"text": 3}]]]')
+    made = columns(TaggedRows(build_pairs)(counted, pa.int64()))
+    assert made[-1] == [counted.mismatches]
     assert all(column == [None] for column in made[:-1])
 
 
 def test_what_comes_out_is_cut_into_chunks():
-    answer = replace(found([0, 0, 0, 1, 2], [1, 2, 3, 4, 5]), chunk=2)
+    answer = replace(build_answer([0, 0, 0, 1, 2], [1, 2, 3, 4, 5]), chunk=2)
     assert [batch.num_rows for batch in build_pairs(answer, pa.int64())] == [2, 2, 1]
     assert [batch.num_rows for batch in build_lists(answer, pa.int64())] == [1, 2]
     assert columns(build_lists(answer, pa.int64()))[2] == [[1, 2, 3], [4], [5]]
@@ -154,15 +166,15 @@ def test_however_events_are_cut_for_their_matches_the_answers_are_the_same():
     prices = [str(n % 23) if n % 7 else "dear" for n in range(90)]
     batch = pa.record_batch({"id": list(range(90)), "price": prices})
 
-    def answered(build, tuning=None):
+    def list_answers(build, tuning=None):
         columns = StepColumns(read=(1,), names=("price",), kept=(0,), now=NOW)
         sizes = tuning or WorkerTuning()
         step = MatchStep(PackedStore.of(matcher), build, columns, pa.int64(), limit=15, tuning=sizes)
         return sorted(str(row) for out in step(iter([batch, batch])) for row in out.to_pylist())
 
-    whole = [answered(build) for build in (build_pairs, build_lists, build_letters)]
+    whole = [list_answers(build) for build in (build_pairs, build_lists, build_letters)]
     small = WorkerTuning(first_events=3, pairs=10)
-    assert [answered(build, small) for build in (build_pairs, build_lists, build_letters)] == whole
+    assert [list_answers(build, small) for build in (build_pairs, build_lists, build_letters)] == whole
     assert all(whole)
 
 

@@ -75,7 +75,7 @@ def test_packed_bytes_do_not_follow_later_changes():
 def test_a_worker_keeps_a_few_matchers_and_forgets_the_longest_unused():
     worker_store.MATCHERS.clear()
     packed = [PackedStore.of(searches(f"a = {n}")) for n in range(worker_store.MATCHERS.size + 1)]
-    opened = [one.open(0) for one in packed]
+    opened = [packed_matcher.open(0) for packed_matcher in packed]
     assert packed[1].open(0) is opened[1]
     assert packed[0].open(0) is not opened[0]
 

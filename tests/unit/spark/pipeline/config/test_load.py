@@ -51,14 +51,14 @@ GOOD = {
 def toml(table, above=""):
     """A table as TOML; JSON's scalars and lists are TOML's too."""
     plain, tables = [], []
-    for name, said in table.items():
+    for name, content in table.items():
         place = f"{above}{json.dumps(name)}"
-        if isinstance(said, dict):
-            tables.append(f"[{place}]\n{toml(said, place + '.')}")
-        elif isinstance(said, list) and said and isinstance(said[0], dict):
-            tables.extend(f"[[{place}]]\n{toml(one, place + '.')}" for one in said)
+        if isinstance(content, dict):
+            tables.append(f"[{place}]\n{toml(content, place + '.')}")
+        elif isinstance(content, list) and content and isinstance(content[0], dict):
+            tables.extend(f"[[{place}]]\n{toml(table_of_list, place + '.')}" for table_of_list in content)
         else:
-            plain.append(f"{json.dumps(name)} = {json.dumps(said)}\n")
+            plain.append(f"{json.dumps(name)} = {json.dumps(content)}\n")
     return "".join(plain + tables)
 
 
@@ -84,9 +84,9 @@ def place(tmp_path_factory):
 def mistakes(place):
     """What is wrong with a file, given as text or as a table."""
 
-    def found(said, **environ):
+    def find_mistakes(content, **environ):
         path = place / "pipeline.toml"
-        text = said if isinstance(said, str) else toml(said)
+        text = content if isinstance(content, str) else toml(content)
         path.write_text(text, encoding="utf-8")
         try:
             load(path, environ=environ)
@@ -94,20 +94,20 @@ def mistakes(place):
             return [line.replace(f"{place}/", "") for line in without_lines(refused.mistakes, text)]
         return []
 
-    return found
+    return find_mistakes
 
 
 @pytest.fixture
-def loaded(place):
-    def made(said, **environ):
+def load_here(place):
+    def load_text(text, **environ):
         path = place / "pipeline.toml"
-        path.write_text(said if isinstance(said, str) else toml(said), encoding="utf-8")
+        path.write_text(text if isinstance(text, str) else toml(text), encoding="utf-8")
         return load(path, environ=environ)
 
-    return made
+    return load_text
 
 
-def changed(*steps):
+def change_good(*steps):
     """The good table with changes, each a path and a value; `...` takes the key away."""
     table = copy.deepcopy(GOOD)
     for path, value in steps:
@@ -125,8 +125,8 @@ def changed(*steps):
 # What is read ------------------------------------------------------------------------------------
 
 
-def test_a_small_file_becomes_a_pipeline_with_its_defaults(loaded, place):
-    said = loaded(
+def test_a_small_file_becomes_a_pipeline_with_its_defaults(load_here, place):
+    pipeline = load_here(
         {
             "checkpoint": "state",
             "source": {"kind": "rate"},
@@ -134,7 +134,7 @@ def test_a_small_file_becomes_a_pipeline_with_its_defaults(loaded, place):
             "sink": [{"kind": "console"}],
         }
     )
-    assert said == config.Pipeline(
+    assert pipeline == config.Pipeline(
         name="pipeline",
         folder=place,
         checkpoint=str(place / "state"),
@@ -146,8 +146,8 @@ def test_a_small_file_becomes_a_pipeline_with_its_defaults(loaded, place):
     )
 
 
-def test_every_key_reaches_the_pipeline(loaded, place):
-    said = loaded(
+def test_every_key_reaches_the_pipeline(load_here, place):
+    pipeline = load_here(
         {
             "name": "cars",
             "checkpoint": "s3a://bucket/state",
@@ -178,61 +178,65 @@ def test_every_key_reaches_the_pipeline(loaded, place):
             "spark": {"spark": {"sql": {"shuffle": {"partitions": 8}}}, "spark.executor.memory": "4g"},
         }
     )
-    assert (said.name, said.checkpoint, said.trigger) == ("cars", "s3a://bucket/state", config.Trigger(None, True))
-    assert (said.master, said.jars) == ("local[2]", str(place / "jars"))
-    assert said.schema.to_dict() == {"price": "number"}
-    assert (said.ontology is not None, said.regions is not None) == (True, True)
-    assert said.source.options == {"failOnDataLoss": "false", "maxOffsetsPerTrigger": "500", "kafka.client.id": "x"}
-    assert said.subscriptions == config.SubscriptionSettings(
+    assert (pipeline.name, pipeline.checkpoint, pipeline.trigger) == (
+        "cars",
+        "s3a://bucket/state",
+        config.Trigger(None, True),
+    )
+    assert (pipeline.master, pipeline.jars) == ("local[2]", str(place / "jars"))
+    assert pipeline.schema.to_dict() == {"price": "number"}
+    assert (pipeline.ontology is not None, pipeline.regions is not None) == (True, True)
+    assert pipeline.source.options == {"failOnDataLoss": "false", "maxOffsetsPerTrigger": "500", "kafka.client.id": "x"}
+    assert pipeline.subscriptions == config.SubscriptionSettings(
         table="searches", notation="url", shards=4, refresh=timedelta(seconds=90)
     )
     now = datetime(2024, 7, 1, 12, tzinfo=UTC)
-    assert said.matching == config.MatchingSettings(per="event", keep=("upper",), limit=7, spread=3, now=now)
-    assert (said.late.after, said.duplicates.within) == (timedelta(hours=2), timedelta(milliseconds=500))
-    assert said.sinks[1].rows == 5
-    assert said.dead_letters.options == {"kafka.acks": "all"}
-    assert said.shown == config.MonitorSettings("off", "127.0.0.1:9464", "-")
-    assert said.spark == {"spark.sql.shuffle.partitions": "8", "spark.executor.memory": "4g"}
-    assert said.needs_kafka
+    assert pipeline.matching == config.MatchingSettings(per="event", keep=("upper",), limit=7, spread=3, now=now)
+    assert (pipeline.late.after, pipeline.duplicates.within) == (timedelta(hours=2), timedelta(milliseconds=500))
+    assert pipeline.sinks[1].rows == 5
+    assert pipeline.dead_letters.options == {"kafka.acks": "all"}
+    assert pipeline.shown == config.MonitorSettings("off", "127.0.0.1:9464", "-")
+    assert pipeline.spark == {"spark.sql.shuffle.partitions": "8", "spark.executor.memory": "4g"}
+    assert pipeline.needs_kafka
 
 
-def test_toml_has_times_of_its_own(loaded):
-    said = loaded(toml(GOOD).replace('["matching"]\n', '["matching"]\nnow = 2024-07-01\n'))
-    assert said.matching.now == datetime(2024, 7, 1, tzinfo=UTC)
+def test_toml_has_times_of_its_own(load_here):
+    pipeline = load_here(toml(GOOD).replace('["matching"]\n', '["matching"]\nnow = 2024-07-01\n'))
+    assert pipeline.matching.now == datetime(2024, 7, 1, tzinfo=UTC)
 
 
-def test_a_schema_may_stand_in_the_file(loaded):
+def test_a_schema_may_stand_in_the_file(load_here):
     table = {**GOOD, "schema": {"price": "number", "seller": {"kind": "text"}}}
-    assert loaded(table).schema.to_dict() == {"price": "number", "seller.kind": "text"}
+    assert load_here(table).schema.to_dict() == {"price": "number", "seller.kind": "text"}
 
 
 @pytest.mark.parametrize(
-    ("said", "size"), [("8 MB", 8_000_000), ("1.5kb", 1500), (" 1 GB ", 10**9), ("64 mb", 64_000_000)]
+    ("text", "size"), [("8 MB", 8_000_000), ("1.5kb", 1500), (" 1 GB ", 10**9), ("64 mb", 64_000_000)]
 )
-def test_sizes(loaded, said, size):
-    assert loaded(changed((("source", "largest"), said))).source.largest == size
+def test_sizes(load_here, text, size):
+    assert load_here(change_good((("source", "largest"), text))).source.largest == size
 
 
 @pytest.mark.parametrize("path", ["s3a://bucket/out", "hdfs:///out", "file:/data/out", "/data/out"])
-def test_absolute_paths_and_uris_are_left_alone(loaded, path):
-    assert loaded(changed((("sink", 0, "path"), path))).sinks[0].path == path
+def test_absolute_paths_and_uris_are_left_alone(load_here, path):
+    assert load_here(change_good((("sink", 0, "path"), path))).sinks[0].path == path
 
 
-def test_relative_paths_are_reckoned_from_the_files_folder(loaded, place, monkeypatch, tmp_path):
+def test_relative_paths_are_reckoned_from_the_files_folder(load_here, place, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert loaded(changed((("sink", 0, "path"), "../out/./x"))).sinks[0].path == str(place.parent / "out" / "x")
+    assert load_here(change_good((("sink", 0, "path"), "../out/./x"))).sinks[0].path == str(place.parent / "out" / "x")
 
 
 @pytest.mark.parametrize(
-    ("said", "trigger"),
+    ("text", "trigger"),
     [
         ("2 minutes", config.Trigger(every=timedelta(minutes=2))),
         ("as soon as possible", config.Trigger()),
         ("available now", config.Trigger(available_now=True)),
     ],
 )
-def test_triggers(loaded, said, trigger):
-    assert loaded({"trigger": said, **GOOD}).trigger == trigger
+def test_triggers(load_here, text, trigger):
+    assert load_here({"trigger": text, **GOOD}).trigger == trigger
 
 
 # Mistakes ----------------------------------------------------------------------------------------
@@ -412,22 +416,22 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("steps", "told"), BROKEN, ids=[told for _, told in BROKEN])
-def test_a_mistake_is_told_once_and_in_these_words(mistakes, steps, told):
-    assert mistakes(changed(*steps)) == [told]
+@pytest.mark.parametrize(("steps", "message"), BROKEN, ids=[message for _, message in BROKEN])
+def test_a_mistake_is_told_once_and_in_these_words(mistakes, steps, message):
+    assert mistakes(change_good(*steps)) == [message]
 
 
 def test_a_file_that_does_not_load_is_told_in_its_own_words(mistakes):
-    (told,) = mistakes({**GOOD, "schema": "bad_schema.toml"})
-    assert told.startswith("`schema` does not load:\n  `price`: unknown kind `numbr`; the kinds are")
-    (told,) = mistakes({**GOOD, "schema": {"price": "numbr"}})
-    assert told.startswith("`schema` does not load:\n  `price`: unknown kind `numbr`")
+    (message,) = mistakes({**GOOD, "schema": "bad_schema.toml"})
+    assert message.startswith("`schema` does not load:\n  `price`: unknown kind `numbr`; the kinds are")
+    (message,) = mistakes({**GOOD, "schema": {"price": "numbr"}})
+    assert message.startswith("`schema` does not load:\n  `price`: unknown kind `numbr`")
     assert mistakes({**GOOD, "regions": "schema.toml"})[0].startswith("`regions` does not load:\n  ")
 
 
 def test_what_needs_an_id_says_so(mistakes):
     kafka = {"kind": "kafka", "servers": "b:1", "topic": "t"}
-    assert mistakes(changed((("source", "id"), ...), (("matching", "per"), "event"), (("sink", 1), kafka))) == [
+    assert mistakes(change_good((("source", "id"), ...), (("matching", "per"), "event"), (("sink", 1), kafka))) == [
         '[matching] `per` cannot be "event" without `id` in [source]',
         "[duplicates] needs `id` in [source]: it says what comes twice",
         '[[sink]] 2: `kind` cannot be "kafka" without `id` in [source]: the key of a record has it',
@@ -435,12 +439,12 @@ def test_what_needs_an_id_says_so(mistakes):
 
 
 def test_a_function_that_is_not_there_is_told(mistakes):
-    def told(name):
-        (mistake,) = mistakes(changed((("sink", 1), {"kind": "python", "function": name})))
+    def find_mistake(name):
+        (mistake,) = mistakes(change_good((("sink", 1), {"kind": "python", "function": name})))
         return mistake
 
-    assert "`no_such_module:save` cannot be imported: ModuleNotFoundError" in told("no_such_module:save")
-    assert "is no function: `pipeline_functions` has nothing of that name" in told("pipeline_functions:load")
+    assert "`no_such_module:save` cannot be imported: ModuleNotFoundError" in find_mistake("no_such_module:save")
+    assert "is no function: `pipeline_functions` has nothing of that name" in find_mistake("pipeline_functions:load")
 
 
 def test_what_is_not_toml_is_told_with_its_line(mistakes):
@@ -489,9 +493,9 @@ PLANTED = [
 """Mistakes of the table above that have nothing to do with each other, by how they begin."""
 
 INDEPENDENT = [
-    (steps, told)
-    for steps, told in BROKEN
-    if any(told.startswith(begins) for begins in PLANTED) and len(steps) == 1 and steps[0][0] != ("source",)
+    (steps, message)
+    for steps, message in BROKEN
+    if any(message.startswith(begins) for begins in PLANTED) and len(steps) == 1 and steps[0][0] != ("source",)
 ]
 
 
@@ -503,16 +507,16 @@ def test_there_are_mistakes_to_plant():
 @given(st.sets(st.sampled_from(range(len(INDEPENDENT)))))
 def test_any_mistakes_are_told_completely_and_nothing_else(mistakes, chosen):
     picked = [INDEPENDENT[at] for at in sorted(chosen)]
-    table = changed(*(step for steps, _ in picked for step in steps))
-    assert sorted(mistakes(table)) == sorted(told for _, told in picked)
+    table = change_good(*(step for steps, _ in picked for step in steps))
+    assert sorted(mistakes(table)) == sorted(message for _, message in picked)
 
 
 # Variables and secrets ---------------------------------------------------------------------------
 
 
-def test_variables_are_replaced_everywhere(loaded):
-    said = loaded(
-        changed(
+def test_variables_are_replaced_everywhere(load_here):
+    pipeline = load_here(
+        change_good(
             (("source", "options"), {"password": "x-${PASSWORD}-y"}),
             (SINK_PATH, "${FOLDER}/out"),
             (("derived",), {"x": "'$${' || '${PASSWORD}'"}),
@@ -520,13 +524,13 @@ def test_variables_are_replaced_everywhere(loaded):
         PASSWORD=SECRET,
         FOLDER="/data",
     )
-    assert said.source.options == {"password": f"x-{SECRET}-y"}
-    assert said.sinks[0].path == "/data/out"
-    assert said.derived == {"x": f"'${{' || '{SECRET}'"}
+    assert pipeline.source.options == {"password": f"x-{SECRET}-y"}
+    assert pipeline.sinks[0].path == "/data/out"
+    assert pipeline.derived == {"x": f"'${{' || '{SECRET}'"}
 
 
 def test_an_empty_variable_gives_nothing(mistakes):
-    assert mistakes(changed((("source", "id"), "${EMPTY}")), EMPTY="") == [
+    assert mistakes(change_good((("source", "id"), "${EMPTY}")), EMPTY="") == [
         "[source] `id` is empty: `${EMPTY}` gives nothing"
     ]
 
@@ -549,7 +553,7 @@ def spots():
 @pytest.mark.parametrize("text", ["${PASSWORD}", "x/${PASSWORD}/y"])
 def test_a_secret_is_nowhere_to_be_seen(place, spot, text):
     path = place / "secret.toml"
-    path.write_text(toml(changed((spot, [text] if spot[-1] == "keep" else text))))
+    path.write_text(toml(change_good((spot, [text] if spot[-1] == "keep" else text))))
     draft = read(path, environ={"PASSWORD": SECRET})
     assert SECRET not in repr(draft)
     assert SECRET not in str(draft.refuse(FileMistake((), "more")))
@@ -559,16 +563,18 @@ def test_a_secret_is_nowhere_to_be_seen(place, spot, text):
         assert SECRET not in f"{draft.pipeline} {draft.pipeline!r} {draft.events!r}"
 
 
-def test_the_value_of_an_option_is_never_told(loaded):
+def test_the_value_of_an_option_is_never_told(load_here):
     options = {"kafka.sasl.jaas.config": SECRET}
-    said = loaded(changed((("source",), {**KAFKA, "options": options}), (("spark",), {"spark.password": SECRET})))
-    assert "options `kafka.sasl.jaas.config`" in describe_pipeline(said)["source"]
-    assert SECRET not in f"{describe_pipeline(said)} {said!r}"
+    pipeline = load_here(
+        change_good((("source",), {**KAFKA, "options": options}), (("spark",), {"spark.password": SECRET}))
+    )
+    assert "options `kafka.sasl.jaas.config`" in describe_pipeline(pipeline)["source"]
+    assert SECRET not in f"{describe_pipeline(pipeline)} {pipeline!r}"
 
 
-def test_who_logs_in_by_a_uri_is_not_told(loaded):
-    said = loaded(changed((SINK_PATH, f"s3a://me:{SECRET}@bucket/out")))
-    assert describe_pipeline(said)["sink 1"] == "Parquet files in s3a://...@bucket/out; exactly once"
+def test_who_logs_in_by_a_uri_is_not_told(load_here):
+    pipeline = load_here(change_good((SINK_PATH, f"s3a://me:{SECRET}@bucket/out")))
+    assert describe_pipeline(pipeline)["sink 1"] == "Parquet files in s3a://...@bucket/out; exactly once"
 
 
 # The page ----------------------------------------------------------------------------------------
@@ -588,7 +594,7 @@ def test_a_pipeline_is_what_the_file_says_and_its_folder():
     assert {*config.Pipeline.__dataclass_fields__} == {*config.PipelineFile.__dataclass_fields__, "folder"}
 
 
-def test_a_documented_default_is_the_one_that_is_used(loaded, place):
+def test_a_documented_default_is_the_one_that_is_used(load_here, place):
     """A default that the docs write as the file would is what a file without the key gets."""
     small = {
         "checkpoint": "state",
@@ -596,8 +602,8 @@ def test_a_documented_default_is_the_one_that_is_used(loaded, place):
         "subscriptions": {"file": "searches.jsonl"},
         "sink": [{"kind": "console"}],
     }
-    said = loaded({**small, "trigger": "1 second", "source": {**small["source"], "largest": "8 MB"}})
-    assert said == loaded(small)
+    pipeline = load_here({**small, "trigger": "1 second", "source": {**small["source"], "largest": "8 MB"}})
+    assert pipeline == load_here(small)
 
 
 # The JSON schema ---------------------------------------------------------------------------------
@@ -627,15 +633,15 @@ def test_the_installed_schema_is_that_of_the_settings():
 def test_the_schema_accepts_what_the_file_may_say(steps, valid):
     jsonschema = pytest.importorskip("jsonschema")
     validator = jsonschema.Draft202012Validator(reference.build_json_schema())
-    assert validator.is_valid(changed(*steps)) == valid
+    assert validator.is_valid(change_good(*steps)) == valid
 
 
-def test_the_pages_examples_load(loaded):
+def test_the_pages_examples_load(load_here):
     first, *others = re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    said = loaded(first)
-    assert (said.source.id, said.matching.keep) == ("id", ("price",))
+    pipeline = load_here(first)
+    assert (pipeline.source.id, pipeline.matching.keep) == ("id", ("price",))
     assert len(first.splitlines()) <= 20
     for example in others:
-        table = changed((("late",), ...), (("duplicates",), ...))
+        table = change_good((("late",), ...), (("duplicates",), ...))
         table.update(tomllib.loads(example))
-        loaded(table, KAFKA_LOGIN="x")
+        load_here(table, KAFKA_LOGIN="x")

@@ -66,49 +66,49 @@ kind = "console"
 
 
 @pytest.fixture
-def loaded(tmp_path):
+def load_here(tmp_path):
     """Read a pipeline's text, beside a file of patterns and a folder of subscriptions."""
 
-    def made(text, patterns=ATTACKS):
+    def load_text(text, patterns=ATTACKS):
         (tmp_path / "searches").mkdir(exist_ok=True)
         (tmp_path / "attacks.patterns").write_text(patterns)
         (tmp_path / "pipeline.toml").write_text(text)
         return load(tmp_path / "pipeline.toml", environ={"SECRET": "swordfish"})
 
-    return made
+    return load_text
 
 
 @pytest.fixture
-def mistakes(loaded, tmp_path):
-    def found(text, **about):
+def mistakes(load_here, tmp_path):
+    def find_mistakes(text, **about):
         with pytest.raises(BadPipeline) as refused:
-            loaded(text, **about)
+            load_here(text, **about)
         return [line.replace(f"{tmp_path}/", "") for line in without_lines(refused.value.mistakes, text)]
 
-    return found
+    return find_mistakes
 
 
 # What is read --------------------------------------------------------------------------------------
 
 
-def test_patterns_may_stand_alone(loaded, tmp_path):
-    said = loaded(ALONE)
-    assert (said.subscriptions, said.sinks) == (None, ())
-    assert said.patterns == settings.PatternSettings(str(tmp_path / "attacks.patterns"), timedelta(minutes=10))
-    assert said.detections == (settings.SinkSettings("json", path=str(tmp_path / "attacks")),)
-    assert not said.needs_kafka
+def test_patterns_may_stand_alone(load_here, tmp_path):
+    pipeline = load_here(ALONE)
+    assert (pipeline.subscriptions, pipeline.sinks) == (None, ())
+    assert pipeline.patterns == settings.PatternSettings(str(tmp_path / "attacks.patterns"), timedelta(minutes=10))
+    assert pipeline.detections == (settings.SinkSettings("json", path=str(tmp_path / "attacks")),)
+    assert not pipeline.needs_kafka
 
 
-def test_patterns_may_stand_beside_subscriptions_and_say_more(loaded):
+def test_patterns_may_stand_beside_subscriptions_and_say_more(load_here):
     more = 'keep = ["ip"]\nkey = "ip"\n[[detections]]\nkind = "kafka"\nservers = "b:1"\ntopic = "attacks"\n'
-    said = loaded(ALONE.replace(DETECTIONS, more) + SUBSCRIPTIONS)
-    assert (said.patterns.key, said.patterns.keep) == ("ip", ("ip",))
-    assert (said.subscriptions is not None, len(said.sinks)) == (True, 1)
-    assert said.needs_kafka
+    pipeline = load_here(ALONE.replace(DETECTIONS, more) + SUBSCRIPTIONS)
+    assert (pipeline.patterns.key, pipeline.patterns.keep) == ("ip", ("ip",))
+    assert (pipeline.subscriptions is not None, len(pipeline.sinks)) == (True, 1)
+    assert pipeline.needs_kafka
 
 
-def test_a_check_says_what_patterns_will_do(loaded, tmp_path):
-    parts = describe_pipeline(loaded(ALONE.replace('"10 min"', '"10 min"\nkey = "ip"\nkeep = ["status"]')))
+def test_a_check_says_what_patterns_will_do(load_here, tmp_path):
+    parts = describe_pipeline(load_here(ALONE.replace('"10 min"', '"10 min"\nkey = "ip"\nkeep = ["status"]')))
     assert "subscriptions" not in parts
     assert "matching" not in parts
     assert parts["patterns"].replace(f"{tmp_path}/", "") == (
@@ -118,7 +118,7 @@ def test_a_check_says_what_patterns_will_do(loaded, tmp_path):
     assert "dead letters" not in parts
     letters = parts["letters of patterns"].replace(f"{tmp_path}/", "")
     assert letters == "JSON files in state/dead_letters_of_patterns; exactly once"
-    both = describe_pipeline(loaded(f'{ALONE}{SUBSCRIPTIONS}[duplicates]\nwithin = "1 hour"\n'))
+    both = describe_pipeline(load_here(f'{ALONE}{SUBSCRIPTIONS}[duplicates]\nwithin = "1 hour"\n'))
     assert both["duplicates"] == "left out of matching when the id came within 1 h"
 
 
@@ -198,8 +198,8 @@ def test_each_mistake_is_told_in_these_words(mistakes, text, words):
 
 
 def test_a_bad_pattern_is_shown_with_its_line_and_a_caret(mistakes):
-    (told,) = mistakes(ALONE, patterns=ATTACKS.replace("; enter", "; entr"))
-    assert told.splitlines() == [
+    (message,) = mistakes(ALONE, patterns=ATTACKS.replace("; enter", "; entr"))
+    assert message.splitlines() == [
         "[patterns] `file` does not load:",
         "  line 5: no filter is called `entr`; did you mean `enter`?",
         "      fail{3,} ; entr within 5 min",
@@ -207,10 +207,10 @@ def test_a_bad_pattern_is_shown_with_its_line_and_a_caret(mistakes):
     ]
 
 
-def test_the_guides_pattern_loads_and_its_mistake_is_shown_as_it_is(loaded, mistakes):
+def test_the_guides_pattern_loads_and_its_mistake_is_shown_as_it_is(load_here, mistakes):
     (pattern,) = re.findall(r"^```\n(pattern .*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     (shown,) = re.findall(r"^```\nline \d+: (\[patterns\] .*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert loaded(ALONE, patterns=pattern).patterns is not None
+    assert load_here(ALONE, patterns=pattern).patterns is not None
     assert mistakes(ALONE, patterns=pattern.replace("; enter", "; entr")) == [shown.rstrip()]
 
 
@@ -221,16 +221,16 @@ def test_a_file_without_patterns_is_refused(mistakes):
 
 
 def test_a_secret_in_the_files_name_is_not_shown(mistakes):
-    told = mistakes(ALONE.replace("attacks.patterns", "${SECRET}.patterns"))
-    assert told == ["[patterns] `file` names `${SECRET}.patterns`: there is no such file"]
+    messages = mistakes(ALONE.replace("attacks.patterns", "${SECRET}.patterns"))
+    assert messages == ["[patterns] `file` names `${SECRET}.patterns`: there is no such file"]
 
 
 # How it is told ------------------------------------------------------------------------------------
 
 
 def report(batch=3, **about):
-    said = {"started": NOON, "seconds": 2.0, "events": 1000, "query": "patterns", "patterns": 12, "matches": 0}
-    return BatchReport("logins", batch, **{**said, "detections": 4, "late": 2, "dead_letters": 2, **about})
+    fields = {"started": NOON, "seconds": 2.0, "events": 1000, "query": "patterns", "patterns": 12, "matches": 0}
+    return BatchReport("logins", batch, **{**fields, "detections": 4, "late": 2, "dead_letters": 2, **about})
 
 
 def beside():
@@ -240,16 +240,16 @@ def beside():
 
 
 def test_what_matching_counts_as_well_is_not_summed_up_twice():
-    assert [one.count_for_total("events") for one in beside()] == [1000, 0]
-    assert [one.count_for_total("detections") for one in beside()] == [0, 4]
+    assert [report.count_for_total("events") for report in beside()] == [1000, 0]
+    assert [report.count_for_total("detections") for report in beside()] == [0, 4]
     assert report().count_for_total("events") == 1000
 
 
-def lines(*told, plain=False):
+def lines(*reports, plain=False):
     console = Console(file=io.StringIO(), width=90, highlight=False)
     watch = PlainText(console) if plain else LiveView(console, name="logins", now=lambda: NOON + timedelta(seconds=10))
-    for one in told:
-        watch.report(one)
+    for report in reports:
+        watch.report(report)
     watch.close()
     return [" ".join(line.strip("│ ").split()) for line in console.file.getvalue().splitlines()]
 
@@ -275,20 +275,24 @@ def test_a_line_of_text_is_about_one_query():
 def test_metrics_have_detections_and_the_patterns_own_batch():
     metrics = Metrics("127.0.0.1:0", name="logins")
     try:
-        for one in beside():
-            metrics.report(one)
+        for report in beside():
+            metrics.report(report)
         with urlopen(f"http://127.0.0.1:{metrics.port}/metrics", timeout=10) as answer:
             served = dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if line[0] != "#")
     finally:
         metrics.close()
-    found = {name.removesuffix('{pipeline="logins"}'): float(value) for name, value in served.items()}
-    assert (found["tidings_events_total"], found["tidings_detections_total"]) == (1000, 4)
-    assert (found["tidings_batch"], found["tidings_pattern_batch"], found["tidings_patterns"]) == (7, 3, 12)
-    assert found['tidings_lag_records{partition="a-0",pipeline="logins"}'] == 5
+    counters = {name.removesuffix('{pipeline="logins"}'): float(value) for name, value in served.items()}
+    assert (counters["tidings_events_total"], counters["tidings_detections_total"]) == (1000, 4)
+    assert (counters["tidings_batch"], counters["tidings_pattern_batch"], counters["tidings_patterns"]) == (
+        7,
+        3,
+        12,
+    )
+    assert counters['tidings_lag_records{partition="a-0",pipeline="logins"}'] == 5
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("pipeline", "words"),
     [
         ("horizon = 10", "`horizon` needs `model`: forecasts are made with one"),
         ('tell = "every"', "`tell` needs `model`"),
@@ -305,10 +309,10 @@ def test_metrics_have_detections_and_the_patterns_own_batch():
         ('model = "nowhere"\ntell = "often"', "`tell` cannot be `often`"),
     ],
 )
-def test_mistakes_about_forecasts_in_a_pipeline_are_told(tmp_path, said, words):
+def test_mistakes_about_forecasts_in_a_pipeline_are_told(tmp_path, pipeline, words):
     (tmp_path / "ads").mkdir()
     (tmp_path / "attacks.patterns").write_text(SIZED_ATTACKS)
-    (tmp_path / "pipeline.toml").write_text(PIPELINE.replace("KEEP", said))
-    with pytest.raises(BadPipeline) as told:
+    (tmp_path / "pipeline.toml").write_text(PIPELINE.replace("KEEP", pipeline))
+    with pytest.raises(BadPipeline) as caught:
         load(tmp_path / "pipeline.toml")
-    assert f"[patterns] {words}" in str(told.value)
+    assert f"[patterns] {words}" in str(caught.value)

@@ -37,8 +37,8 @@ def from_dict(fields):
 
 
 def report(batch=12, **about):
-    said = {"pipeline": "cars", "started": NOON, "seconds": 2.0, "events": 1000, "matches": 50}
-    return BatchReport(**{**said, "subscriptions": 12345, "version": 7, **about, "batch": batch})
+    fields = {"pipeline": "cars", "started": NOON, "seconds": 2.0, "events": 1000, "matches": 50}
+    return BatchReport(**{**fields, "subscriptions": 12345, "version": 7, **about, "batch": batch})
 
 
 def screen(width=72, **about):
@@ -85,16 +85,16 @@ def test_rates_are_of_the_batch_and_a_batch_without_time_has_none():
 
 
 @given(st.lists(reports, max_size=4))
-def test_json_lines_are_parsed_back_equal(tmp_path_factory, told):
+def test_json_lines_are_parsed_back_equal(tmp_path_factory, reports):
     path = tmp_path_factory.mktemp("lines") / "progress.jsonl"
     lines = JsonLines(str(path), now=Clock())
-    for one in told:
-        lines.report(one)
-    said = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]  # before it is closed
+    for report in reports:
+        lines.report(report)
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]  # before it is closed
     lines.close()
-    assert [from_dict(one) for one in said] == told
-    assert all((one["kind"], one["at"]) == ("batch", "2026-03-01T12:00:00+00:00") for one in said)
-    assert [one["events_per_second"] for one in said] == [one.events_per_second for one in told]
+    assert [from_dict(report) for report in rows] == reports
+    assert all((report["kind"], report["at"]) == ("batch", "2026-03-01T12:00:00+00:00") for report in rows)
+    assert [report["events_per_second"] for report in rows] == [report.events_per_second for report in reports]
 
 
 def test_fields_of_a_newer_version_are_left_out_when_lines_are_read():
@@ -128,54 +128,54 @@ def test_a_file_that_cannot_be_written_is_a_clear_error(tmp_path):
 # --- Prometheus ----------------------------------------------------------------------------------
 
 
-def scraped(metrics):
+def scrape_metrics(metrics):
     """What a scrape over loopback finds: {name: {labels: value}} without the label that all have."""
     address = f"http://127.0.0.1:{metrics.port}/metrics"
     with urllib.request.urlopen(address, timeout=10) as answer:
         families = text_string_to_metric_families(answer.read().decode())
         samples = [sample for family in families for sample in family.samples]
-    found = {}
+    values = {}
     for sample in samples:
         labels = tuple(value for name, value in sorted(sample.labels.items()) if name != "pipeline")
-        found.setdefault(sample.name, {})[labels] = sample.value
-    return found
+        values.setdefault(sample.name, {})[labels] = sample.value
+    return values
 
 
 def test_metrics_are_counters_gauges_and_a_histogram():
     metrics = Metrics("127.0.0.1:0", name="cars")
     try:
-        assert scraped(metrics)["tidings_events_total"] == {(): 0}
+        assert scrape_metrics(metrics)["tidings_events_total"] == {(): 0}
         metrics.report(report(11, dead_letters=3, lag={"ads-0": 5, "ads-1": 7}, version=6))
         metrics.report(report(12, dead_letters=1, lag={"ads-1": 2}, seconds=0.2, late=4, duplicates=2, changes=9))
         metrics.warn("tight")
-        found = scraped(metrics)
+        scrape = scrape_metrics(metrics)
     finally:
         metrics.close()
-    totals = {name: found[f"tidings_{name}_total"][()] for name in ("events", "matches", "dead_letters", "late")}
+    totals = {name: scrape[f"tidings_{name}_total"][()] for name in ("events", "matches", "dead_letters", "late")}
     assert totals == {"events": 2000, "matches": 100, "dead_letters": 4, "late": 4}
-    assert (found["tidings_duplicates_total"], found["tidings_changes_total"]) == ({(): 2}, {(): 9})
-    assert found["tidings_warnings_total"] == {(): 1}
-    assert (found["tidings_batch"], found["tidings_version"]) == ({(): 12}, {(): 7})
-    assert found["tidings_subscriptions"] == {(): 12345}
-    assert found["tidings_lag_records"] == {("ads-1",): 2}  # a partition that is gone is not shown for ever
-    assert "tidings_files_behind" not in found
-    assert found["tidings_batch_seconds_count"] == {(): 2}
-    assert found["tidings_batch_seconds_bucket"][("0.25",)] == 1
-    assert found["tidings_last_batch_timestamp_seconds"] == {(): (NOON + timedelta(seconds=0.2)).timestamp()}
+    assert (scrape["tidings_duplicates_total"], scrape["tidings_changes_total"]) == ({(): 2}, {(): 9})
+    assert scrape["tidings_warnings_total"] == {(): 1}
+    assert (scrape["tidings_batch"], scrape["tidings_version"]) == ({(): 12}, {(): 7})
+    assert scrape["tidings_subscriptions"] == {(): 12345}
+    assert scrape["tidings_lag_records"] == {("ads-1",): 2}  # a partition that is gone is not shown for ever
+    assert "tidings_files_behind" not in scrape
+    assert scrape["tidings_batch_seconds_count"] == {(): 2}
+    assert scrape["tidings_batch_seconds_bucket"][("0.25",)] == 1
+    assert scrape["tidings_last_batch_timestamp_seconds"] == {(): (NOON + timedelta(seconds=0.2)).timestamp()}
 
 
 def test_a_version_that_is_text_is_no_metric():
     metrics = Metrics("127.0.0.1:0", name="cars")
     try:
         metrics.report(report(version="a1b2"))
-        assert "tidings_version" not in scraped(metrics)
+        assert "tidings_version" not in scrape_metrics(metrics)
     finally:
         metrics.close()
 
 
 def test_a_port_in_use_is_a_clear_error_and_a_closed_one_is_free_again():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as socket_in_use:
+        address = f"127.0.0.1:{socket_in_use.getsockname()[1]}"
         with pytest.raises(CannotServe, match=rf"at `{address}`: Address already in use; give `metrics` another"):
             Metrics(address, name="cars")
     first = Metrics("127.0.0.1:0", name="cars")
@@ -192,13 +192,13 @@ def test_an_address_that_is_none_is_a_clear_error(address):
 # --- for people ----------------------------------------------------------------------------------
 
 
-def view_of(told, *, at, warnings=(), status="running"):
+def view_of(reports, *, at, warnings=(), status="running"):
     """The view's last frame as lines."""
     clock, console = Clock(), screen()
     view = LiveView(console, name="cars", now=clock)
     view.show_status(status)
-    for one in told:
-        view.report(one)
+    for report in reports:
+        view.report(report)
     clock.at = at
     for text in warnings:
         view.warn(text)
@@ -208,11 +208,11 @@ def view_of(told, *, at, warnings=(), status="running"):
 
 def test_the_view_shows_rates_totals_lag_and_warnings():
     lag = {"ads-0": 40, "ads-1": 1200, "ads-2": 0, "ads-3": 7, "ads-4": 6}
-    told = [
+    reports = [
         report(11, dead_letters=3, changes=5),
         report(12, started=NOON + timedelta(seconds=8), lag=lag, late=1, duplicates=2, over_limit=4, files_behind=8),
     ]
-    lines = view_of(told, at=NOON + timedelta(seconds=10), warnings=["a change of `s1` was refused"])
+    lines = view_of(reports, at=NOON + timedelta(seconds=10), warnings=["a change of `s1` was refused"])
     assert lines == [
         "╭─ cars ───────────────────────────────────────────────────────────────╮",
         "│ events/s           200   events           2,000                      │",
@@ -282,7 +282,7 @@ def test_lines_of_text_sum_up_the_batches_since_the_last_one():
 
 def kinds(watch):
     watch.close()
-    return [type(one).__name__ for one in watch.monitors]
+    return [type(monitor).__name__ for monitor in watch.monitors]
 
 
 def test_what_is_asked_for_is_put_together(tmp_path):

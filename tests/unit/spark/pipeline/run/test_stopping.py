@@ -41,8 +41,8 @@ say("done")
 class Child:
     """A process that is told to stop."""
 
-    def __init__(self, *, taken="", then="", after=""):
-        source = CHILD.format(taken=taken, then=then, after=after)
+    def __init__(self, *, on_batch="", then="", after=""):
+        source = CHILD.format(taken=on_batch, then=then, after=after)
         self.process = subprocess.Popen([sys.executable, "-c", source, MODULE], stdout=subprocess.PIPE, text=True)
 
     def __enter__(self):
@@ -87,7 +87,7 @@ def test_the_second_signal_ends_the_process_where_it_stands(first, second, statu
 def test_signals_are_taken_back_from_whoever_took_them_and_old_handlers_return():
     spark_does = "signal.signal(signal.SIGINT, lambda *_: say('not for us'))\n    stopping.install_handlers()"
     asks = "import os\ntry:\n    os.kill(os.getpid(), signal.SIGINT); time.sleep(60)\nexcept KeyboardInterrupt:\n"
-    with Child(taken=spark_does, after=asks + "    say('as before')") as child:
+    with Child(on_batch=spark_does, after=asks + "    say('as before')") as child:
         assert child.says() == "ready"
         child.send(signal.SIGINT)
         assert [child.says() for _ in range(3)] == ["asked True True", "done", "as before"]
@@ -110,23 +110,23 @@ def test_a_program_may_ask_itself_and_waiting_has_an_end():
 
 
 def test_outside_the_main_thread_signals_stay_with_whom_they_were():
-    before, found = signal.getsignal(signal.SIGTERM), []
+    before, handlers = signal.getsignal(signal.SIGTERM), []
 
     def work():
         with StopSignal() as stopping:
-            found.append(signal.getsignal(signal.SIGTERM))
+            handlers.append(signal.getsignal(signal.SIGTERM))
             stopping.request()
-            found.append(stopping.wait(0))
+            handlers.append(stopping.wait(0))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == [before, True]
+    assert handlers == [before, True]
 
 
 def test_a_signal_while_the_main_thread_holds_the_events_lock_does_not_hang():
     """A handler that set the event itself would wait for the lock that its own thread holds, as inside `wait`."""
     inside = "with stopping.requested._cond: signal.raise_signal(signal.SIGTERM)"
-    with Child(taken=inside) as child:
-        said, _ = child.process.communicate(timeout=20)
-        assert said.splitlines() == ["ready", "asked True True", "done"]
+    with Child(on_batch=inside) as child:
+        output, _ = child.process.communicate(timeout=20)
+        assert output.splitlines() == ["ready", "asked True True", "done"]

@@ -16,7 +16,7 @@ from tidings.spark.pipeline.sinks.batch_folders import LocalFolder
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "message"),
     [
         (errno.ENOSPC, "its disk is full; make room there"),
         (errno.EROFS, "its file system is read-only"),
@@ -24,9 +24,9 @@ from tidings.spark.pipeline.sinks.batch_folders import LocalFolder
         (errno.EIO, "Input/output error; see to it"),
     ],
 )
-def test_what_the_disk_says_becomes_a_way_out(tmp_path, monkeypatch, number, told):
+def test_what_the_disk_says_becomes_a_way_out(tmp_path, monkeypatch, number, message):
     monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(number, os.strerror(number))))
-    assert told in diagnose_folder(tmp_path, "")
+    assert message in diagnose_folder(tmp_path, "")
     assert not any(tmp_path.iterdir())
 
 
@@ -46,15 +46,15 @@ def test_a_disk_that_was_full_a_moment_ago_is_told_of(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("said", "folder"),
+    ("message", "folder"),
     [
         ("[CANNOT_LOAD_STATE_STORE.X] Error reading delta file file:{}/query/state/0/1/1.delta", "query/state"),
         ("Failed to read log file file:{}/patterns/commits/1. [MALFORMED_LOG_FILE] malformed", "patterns/commits"),
         ("next on empty iterator", "query"),
     ],
 )
-def test_what_is_damaged_is_named_by_its_folder(tmp_path, said, folder):
-    problem = FailureReport(tmp_path, tmp_path / "spark.log").explain(PySparkException(said.format(tmp_path)))
+def test_what_is_damaged_is_named_by_its_folder(tmp_path, message, folder):
+    problem = FailureReport(tmp_path, tmp_path / "spark.log").explain(PySparkException(message.format(tmp_path)))
     assert isinstance(problem, PipelineFailed)
     assert f"what it wrote to `{tmp_path}/{folder}`, it is damaged" in str(problem)
     assert f"restore `{tmp_path}` as a whole" in str(problem)
@@ -62,8 +62,10 @@ def test_what_is_damaged_is_named_by_its_folder(tmp_path, said, folder):
 
 
 def test_spark_tells_of_tasks_at_length_and_we_come_to_the_point(tmp_path):
-    told = "SparkException: Job aborted due to stage failure: Task 0 in stage 4.0 failed 4 times, most recent failure: "
-    told += "Lost task 0.3 in stage 4.0 (TID 9) (10.0.0.1 executor driver): java.lang.Bad: no"
-    assert trouble.strip_task(told) == "java.lang.Bad: no"
+    message = (
+        "SparkException: Job aborted due to stage failure: Task 0 in stage 4.0 failed 4 times, most recent failure: "
+    )
+    message += "Lost task 0.3 in stage 4.0 (TID 9) (10.0.0.1 executor driver): java.lang.Bad: no"
+    assert trouble.strip_task(message) == "java.lang.Bad: no"
     assert "has more" not in str(FailureReport(tmp_path, None).explain(KeyError("x")))
     assert str(FailureReport(tmp_path, None).explain(KeyError("x"))).endswith("start it again to go on")

@@ -47,17 +47,17 @@ def test_ranges_of_a_file_give_every_line_once_and_tell_of_each_that_is_too_larg
     parts, marked, ended, cuts, piece, largest
 ):
     data = b"".join(line + end for line, end in parts) + (b"" if ended else b"last")
-    said = data if marked else data.removeprefix(BYTE_ORDER_MARK)  # what a file begins with may be a mark by chance
-    lines = [line for line in said.replace(b"\r", b"\n").split(b"\n") if line]
+    content = data if marked else data.removeprefix(BYTE_ORDER_MARK)  # what a file begins with may be a mark by chance
+    lines = [line for line in content.replace(b"\r", b"\n").split(b"\n") if line]
     data = BYTE_ORDER_MARK + data if marked else data
     bounds = sorted({0, *(cut for cut in cuts if cut < len(data)), END_OF_FILE})
-    found, refused = [], []
+    lines_read, refused = [], []
     tuning = ReadTuning(piece_bytes=piece)
     for start, stop in itertools.pairwise(bounds):
         for some, large in cut_lines(pa.BufferReader(data), start=start, stop=stop, largest=largest, tuning=tuning):
-            found += some.to_pylist()
+            lines_read += some.to_pylist()
             refused += large
-    assert found == [line for line in lines if len(line) <= largest]
+    assert lines_read == [line for line in lines if len(line) <= largest]
     assert refused == [
         (describe_too_large(len(line), largest), decode_first_bytes(line)) for line in lines if len(line) > largest
     ]
@@ -65,12 +65,12 @@ def test_ranges_of_a_file_give_every_line_once_and_tell_of_each_that_is_too_larg
 
 def test_a_line_that_is_too_large_is_not_held():
     cutter = line_cutter.LineCutter(END_OF_FILE, line_cutter.PartialLine(5000))
-    held = []
+    sizes = []
     for _ in range(100):
         cutter.cut(b"x" * 1000, 1000)
-        held.append(len(cutter.partial.start))
-    assert max(held) == 5000
-    assert held[-1] == 200
+        sizes.append(len(cutter.partial.start))
+    assert max(sizes) == 5000
+    assert sizes[-1] == 200
     assert len(cutter.take_last()) == 0
     assert take_refusals(cutter.partial) == [(describe_too_large(100_000, 5000), "x" * 200)]
 

@@ -245,24 +245,24 @@ def test_a_large_file_passes_in_small_pieces(tmp_path):
 def test_what_fits_is_cast_and_what_does_not_is_found(values, kind, expected):
     column = pa.array(list(map(str, values))) if kind == pa.string() and 2.5 in values else pa.array(values)
     made = cast_column(column, kind)
-    found = ["bad" if bad else value for value, bad in zip(made.values.to_pylist(), made.bad, strict=True)]
-    assert found == expected
+    cast_values = ["bad" if bad else value for value, bad in zip(made.values.to_pylist(), made.bad, strict=True)]
+    assert cast_values == expected
     assert made.values.type == kind
 
 
 def test_times_are_read_with_a_zone_without_one_and_finer_than_spark_has_them():
-    said = [
+    texts = [
         "2024-01-02T03:04:05Z",
         "2024-01-02 05:04:05+02:00",
         "2024-01-02T03:04:05",
         "2024-01-02T03:04:05.123456789Z",
         "x",
     ]
-    made = cast_column(pa.array(said), pa.timestamp("us", "UTC"))
+    made = cast_column(pa.array(texts), pa.timestamp("us", "UTC"))
     moment = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
     assert made.values.to_pylist() == [moment, moment, moment, moment.replace(microsecond=123456), None]
     assert made.bad.tolist() == [False, False, False, False, True]
-    assert cast_column(pa.array(said[:3]), pa.timestamp("us")).bad.tolist() == [True, True, False]
+    assert cast_column(pa.array(texts[:3]), pa.timestamp("us")).bad.tolist() == [True, True, False]
 
 
 def test_paths_are_those_that_spark_writes():
