@@ -22,14 +22,14 @@ temperatures = st.lists(st.sampled_from([35.0, 31.0, 25.0, 15.0, 5.0, math.nan])
 hot_often = st.lists(st.sampled_from([35.0, 35.0, 35.0, 35.0, 30.0, math.nan]), min_size=1, max_size=60)
 
 
-def _city(celsius, code="A", group="US"):
+def _build_city(celsius, code="A", group="US"):
     return CityTemperatures(code, group, np.datetime64("2000-01-01"), np.array(celsius, np.float64))
 
 
 # Cleaning --------------------------------------------------------------------------------------
 
 
-def _rows(*rows):
+def _build_rows(*rows):
     codes, days, degrees = zip(*rows, strict=True)
     return pa.table(
         {
@@ -41,13 +41,13 @@ def _rows(*rows):
 
 
 def test_fahrenheit_becomes_celsius_and_thirty_degrees_are_not_hot():
-    (city,), _ = heat.clean_rows(_rows(("A", date(2000, 1, 1), 86.0), ("A", date(2000, 1, 2), 86.1)), {"A": "US"})
+    (city,), _ = heat.clean_rows(_build_rows(("A", date(2000, 1, 1), 86.0), ("A", date(2000, 1, 2), 86.1)), {"A": "US"})
     assert city.celsius[0] == 30.0
     assert city.hot.tolist() == [False, True]
 
 
 def test_a_day_without_a_reading_and_a_day_that_no_row_has_are_events_that_are_not_hot():
-    rows = _rows(("A", date(2000, 1, 1), 90.0), ("A", date(2000, 1, 2), -99.0), ("A", date(2000, 1, 4), 90.0))
+    rows = _build_rows(("A", date(2000, 1, 1), 90.0), ("A", date(2000, 1, 2), -99.0), ("A", date(2000, 1, 4), 90.0))
     (city,), cleaning = heat.clean_rows(rows, {})
     assert city.hot.tolist() == [True, False, False, True]
     assert (cleaning.missing, cleaning.absent, cleaning.days) == (1, 1, 4)
@@ -55,14 +55,16 @@ def test_a_day_without_a_reading_and_a_day_that_no_row_has_are_events_that_are_n
 
 
 def test_rows_without_a_date_and_of_impossible_years_are_dropped_and_counted():
-    rows = _rows(("A", None, 90.0), ("A", date(200, 12, 1), 90.0), ("A", date(2000, 1, 1), 90.0))
+    rows = _build_rows(("A", None, 90.0), ("A", date(200, 12, 1), 90.0), ("A", date(2000, 1, 1), 90.0))
     (city,), cleaning = heat.clean_rows(rows, {})
     assert (cleaning.rows, cleaning.no_date, cleaning.impossible_year, len(city.celsius)) == (3, 1, 1, 1)
 
 
 def test_of_a_day_that_comes_twice_the_first_reading_is_kept_and_the_others_are_counted_by_what_they_are():
     day = date(2000, 1, 1)
-    rows = _rows(*(("A", day, reading) for reading in (-99.0, 90.0, 90.0, 50.0)), ("B", day, -99.0), ("B", day, -99.0))
+    rows = _build_rows(
+        *(("A", day, reading) for reading in (-99.0, 90.0, 90.0, 50.0)), ("B", day, -99.0), ("B", day, -99.0)
+    )
     (first, second), cleaning = heat.clean_rows(rows, {"A": "US"})
     assert (first.group, second.group) == ("US", "INTL")
     assert first.hot.tolist() == [True]
@@ -71,7 +73,7 @@ def test_of_a_day_that_comes_twice_the_first_reading_is_kept_and_the_others_are_
 
 
 def test_cities_come_by_code_and_their_days_in_order():
-    rows = _rows(("B", date(2000, 1, 2), 50.0), ("A", date(2000, 1, 2), 32.0), ("B", date(2000, 1, 1), 90.0))
+    rows = _build_rows(("B", date(2000, 1, 2), 50.0), ("A", date(2000, 1, 2), 32.0), ("B", date(2000, 1, 1), 90.0))
     cities, _ = heat.clean_rows(rows, {})
     assert [(city.code, city.hot.tolist()) for city in cities] == [("A", [False]), ("B", [True, False])]
 
@@ -96,7 +98,7 @@ def test_the_archive_has_the_hot_days_and_matches_that_are_known_of_it():
 @MODES
 @given(hot_often)
 def test_runs_of_hot_days_are_counted_as_the_detector_finds_them(mode, celsius):
-    city = _city(celsius)
+    city = _build_city(celsius)
     watch = td.Detector()
     watch.add("heat", heat.TEXT, mode=mode)
     assert len(watch.detect_many(city.table())) == getattr(heat.count_hot([city]), mode)
@@ -113,7 +115,7 @@ def test_the_generated_model_has_six_states_and_the_hand_made_one_1365():
 @MODES
 @given(temperatures | hot_often)
 def test_both_models_are_in_their_final_state_where_the_pattern_is_reported(mode, celsius):
-    city = _city(celsius)
+    city = _build_city(celsius)
     for space, symbols in (
         (chains.generate_space(mode), folds.find_hot_days(city)),
         (HAND_MADE[mode], chains.find_bands(city.celsius)),
@@ -130,7 +132,7 @@ HAND_MADE = {mode: chains.build_hand_made(mode) for mode in (Mode.OVERLAP, Mode.
 @MODES
 @given(hot_often)
 def test_the_sum_of_powers_is_that_of_the_whole_matrix(mode, celsius):
-    space, symbols = chains.generate_space(mode), folds.find_hot_days(_city(celsius))
+    space, symbols = chains.generate_space(mode), folds.find_hot_days(_build_city(celsius))
     moves = space.count_moves(symbols, space.walk(symbols))
     matrix = chains.to_dense(space, moves)
     powers = np.cumsum([np.linalg.matrix_power(matrix, n) @ space.final for n in range(1, 7)], axis=0)
@@ -144,11 +146,13 @@ def test_first_passage_is_the_share_of_all_futures_that_hold_a_match(mode, hot):
     moves = np.rint(np.tile([1 - hot, hot], (6, 1)) * 1e6).astype(np.int64)
     chance = moves[0, 1] / moves[0].sum()
     for state in range(6):
-        whole = sum(_likely(word, chance) for word in product((0, 1), repeat=7) if _matches(space, state, word))
+        whole = sum(
+            _compute_likelihood(word, chance) for word in product((0, 1), repeat=7) if _matches(space, state, word)
+        )
         assert chains.compute_first_passage(space, moves, 7)[-1, state] == pytest.approx(whole, abs=1e-9)
 
 
-def _likely(word, chance):
+def _compute_likelihood(word, chance):
     return math.prod(chance if symbol else 1 - chance for symbol in word)
 
 
@@ -198,7 +202,7 @@ def test_precision_without_an_alarm_is_not_a_number():
 
 
 def test_every_city_is_in_one_fold_of_its_group():
-    cities = [_city([31.0], str(number), "US" if number % 3 else "INTL") for number in range(31)]
+    cities = [_build_city([31.0], str(number), "US" if number % 3 else "INTL") for number in range(31)]
     parts = folds.deal_cities(cities, seed=1)
     assert sorted(city.code for some in parts.values() for city in some) == sorted(city.code for city in cities)
     assert all(city.group == group for (group, _), some in parts.items() for city in some)
@@ -208,10 +212,10 @@ def test_every_city_is_in_one_fold_of_its_group():
 # Ours, and the figures -------------------------------------------------------------------------
 
 
-def _cities(count, days=300):
+def _draw_cities(count, days=300):
     rng = np.random.default_rng(1)
     return [
-        _city(
+        _build_city(
             np.where(
                 rng.random(days) < 0.02, np.nan, 26 + 8 * np.sin(np.arange(days) / 9 + number) + rng.normal(size=days)
             ),
@@ -224,7 +228,7 @@ def _cities(count, days=300):
 
 @MODES
 def test_the_forecast_of_a_cell_is_what_the_detector_tells_at_every_event_there(mode):
-    cities = _cities(4)
+    cities = _draw_cities(4)
     events = ours.stream_of(cities)
     model = ours.train_model([ours.parse_pattern(ours.HEAT)], events, mode)
     watch = td.Detector(model=model)
@@ -237,7 +241,7 @@ def test_the_forecast_of_a_cell_is_what_the_detector_tells_at_every_event_there(
 
 
 def test_our_printed_chain_and_the_library_agree():
-    city = _cities(1, 2_000)[0]
+    city = _draw_cities(1, 2_000)[0]
     for mode in folds.MODES:
         model = ours.train_model([ours.parse_pattern(heat.TEXT)], city.table(), mode, context=0, estimator="printed")
         space = chains.generate_space(mode)
@@ -249,7 +253,7 @@ def test_our_printed_chain_and_the_library_agree():
 
 def test_a_tiny_figure_11_has_every_fact_and_without_the_archive_none_is_a_number(monkeypatch):
     monkeypatch.setattr(heat, "is_present", lambda: True)
-    monkeypatch.setattr(heat, "read", lambda: (_cities(24), heat.Cleaning(*range(9))))
+    monkeypatch.setattr(heat, "read", lambda: (_draw_cities(24), heat.Cleaning(*range(9))))
     study = figure_11.measure_figure_11(seed=1, say=lambda _: None)
     assert set(study.facts) == set(figure_11.FACTS)
     assert all(math.isfinite(value) for value in study.facts.values())

@@ -80,7 +80,7 @@ def test_a_count_that_the_loop_does_not_have_is_refused():
         logins.agrees("log", {"intrusion": 2}, {"intrusion": 1})
 
 
-def _trades(count):
+def _draw_trades(count):
     rng = np.random.default_rng(1)
     times = pa.array(np.sort(rng.integers(0, count // 2, count))).cast(pa.timestamp("ms"))
     symbols = pa.array(rng.choice(["SPY", "BAC"], count).tolist()).dictionary_encode()
@@ -89,7 +89,7 @@ def _trades(count):
 
 
 def test_trades_give_the_same_detections_in_every_batching(monkeypatch):
-    monkeypatch.setattr(ticks, "read_trades", lambda _: _trades(3_000))
+    monkeypatch.setattr(ticks, "read_trades", lambda _: _draw_trades(3_000))
     monkeypatch.setattr(ticks, "BATCHES", (100, 1_024))
     first, *rates = ticks.format_report(None)
     assert "the same in every batching" in first

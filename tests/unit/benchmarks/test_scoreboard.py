@@ -54,13 +54,13 @@ def test_the_budget_is_processor_time_so_that_waiting_for_others_costs_little():
         time.sleep(0.6)  # a busy machine does that to work
         send("done after all")
 
-    def busy(send):
+    def keep_busy(send):
         send(READY)
         while True:
             pass
 
     assert run_forked(work, budget_s=0.4).messages == ("done after all",)
-    assert run_forked(busy, budget_s=0.4).ended is Ending.OVER
+    assert run_forked(keep_busy, budget_s=0.4).ended is Ending.OVER
 
 
 @pytest.mark.skipif(not read_status("VmSize"), reason="the system does not tell")
@@ -75,17 +75,17 @@ def test_work_that_refuses_fails_or_dies_is_told_apart():
         msg = "`hem` has no areas"
         raise Unsupported(msg, kind="hem", part="area")
 
-    def fail(send):
+    def raise_error(send):
         return {}["a mistake"]
 
     def kill_itself(send):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def crash(send):
+    def crash_itself(send):
         signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # pytest listens for it
         os.kill(os.getpid(), signal.SIGSEGV)
 
-    runs = [run_forked(work, budget_s=5) for work in (refuse, fail, kill_itself, crash)]
+    runs = [run_forked(work, budget_s=5) for work in (refuse, raise_error, kill_itself, crash_itself)]
     assert [run.ended for run in runs] == [Ending.CANNOT, Ending.FAILED, Ending.MEMORY, Ending.DIED]
     assert runs[0].reason == "`hem` has no areas"
     assert runs[1].reason.strip().endswith("KeyError: 'a mistake'")
@@ -145,7 +145,7 @@ def test_an_approximate_answer_may_have_more_and_never_less():
 # Entries -----------------------------------------------------------------------------------------
 
 
-def entry(who="engine", n=1000, ended=Ending.DONE, role=Role.MATCHER, **fields):
+def build_entry(who="engine", n=1000, ended=Ending.DONE, role=Role.MATCHER, **fields):
     fields = {"asked": n, "budget_s": 60.0, "batch": (9.0, 10.0, 11.0), "checked": 64, "build_s": 1.5, **fields}
     return board.Entry("hem", n, who, role, ended, **fields)
 
@@ -153,15 +153,15 @@ def entry(who="engine", n=1000, ended=Ending.DONE, role=Role.MATCHER, **fields):
 @pytest.mark.parametrize(
     ("entry_shown", "words"),
     [
-        (entry(), "10 +-10%"),
-        (entry(ended=Ending.OVER), "over 60 s"),
-        (entry(ended=Ending.MEMORY), "does not fit"),
-        (entry(ended=Ending.CANNOT), "cannot"),
-        (entry(ended=Ending.FAILED), "failed"),
-        (entry(wrong=3), "WRONG (3 of 64 events)"),
-        (entry(approximate=True, extra=0.25), "10 +-10% (25.0% too many)"),
-        (entry(asked=900), "10 +-10% (of 900)"),
-        (entry(checked=0), "10 +-10% (unchecked)"),
+        (build_entry(), "10 +-10%"),
+        (build_entry(ended=Ending.OVER), "over 60 s"),
+        (build_entry(ended=Ending.MEMORY), "does not fit"),
+        (build_entry(ended=Ending.CANNOT), "cannot"),
+        (build_entry(ended=Ending.FAILED), "failed"),
+        (build_entry(wrong=3), "WRONG (3 of 64 events)"),
+        (build_entry(approximate=True, extra=0.25), "10 +-10% (25.0% too many)"),
+        (build_entry(asked=900), "10 +-10% (of 900)"),
+        (build_entry(checked=0), "10 +-10% (unchecked)"),
     ],
 )
 def test_an_entry_is_shown_as_it_ended(entry_shown, words):
@@ -170,24 +170,29 @@ def test_an_entry_is_shown_as_it_ended(entry_shown, words):
 
 @pytest.mark.parametrize("fields", [{"wrong": 1}, {"ended": Ending.FAILED}, {"ended": Ending.DIED}])
 def test_a_matcher_that_is_wrong_fails_or_crashes_is_a_mistake_and_a_peer_is_not(fields):
-    assert entry("hem", **fields).is_bad
-    assert not entry("duckdb", role=Role.PEER, **fields).is_bad
-    assert not any(entry(ended=ended).is_bad for ended in (Ending.OVER, Ending.MEMORY, Ending.CANNOT, Ending.DONE))
+    assert build_entry("hem", **fields).is_bad
+    assert not build_entry("duckdb", role=Role.PEER, **fields).is_bad
+    assert not any(
+        build_entry(ended=ended).is_bad for ended in (Ending.OVER, Ending.MEMORY, Ending.CANNOT, Ending.DONE)
+    )
 
 
 def test_a_table_has_a_row_for_each_and_four_columns_for_each_size():
-    slow = entry("slow", batch=(50.0,), bytes=2000)
+    slow = build_entry("slow", batch=(50.0,), bytes=2000)
     rows = board.build_workload_table(
-        [entry(), slow, entry(n=10_000), entry("slow", 10_000, Ending.OVER, build_s=None)]
+        [build_entry(), slow, build_entry(n=10_000), build_entry("slow", 10_000, Ending.OVER, build_s=None)]
     )
     assert rows[0][:5] == ["", "1k: us an event", "x engine", "build s", "B / sub"]
     assert rows[2] == ["slow", "50", "5x", "1.5", "2", "over 60 s", "", "", ""]
-    assert board.build_summary([entry(n=10_000), slow, entry("slow", 10_000, Ending.OVER)])[2] == ["slow", "50 at 1k"]
+    assert board.build_summary([build_entry(n=10_000), slow, build_entry("slow", 10_000, Ending.OVER)])[2] == [
+        "slow",
+        "50 at 1k",
+    ]
 
 
 def test_entries_are_read_back_the_last_of_each_and_not_the_one_cut_off(tmp_path):
     path = tmp_path / "entries.jsonl"
-    lines = [entry(batch=(1.0,)).to_json(), entry("hem").to_json(), entry(batch=(2.0,)).to_json()]
+    lines = [build_entry(batch=(1.0,)).to_json(), build_entry("hem").to_json(), build_entry(batch=(2.0,)).to_json()]
     path.write_text("\n".join(lines) + '\n{"workload": "he')
     assert [(entry.who, entry.batch[0]) for entry in board.read_entries(path)] == [("engine", 2.0), ("hem", 9.0)]
     path.write_text("nonsense\n" + lines[0])

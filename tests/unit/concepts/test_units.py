@@ -39,9 +39,9 @@ UNITS = Units(
     ],
 )
 def test_amount_converts(amount, unit, to, expected):
-    converted = UNITS.convert(amount, unit, to=to)
-    assert converted == expected
-    assert type(converted) is type(expected)
+    converted_amount = UNITS.convert(amount, unit, to=to)
+    assert converted_amount == expected
+    assert type(converted_amount) is type(expected)
 
 
 def test_same_unit_returns_the_amount_as_it_is():

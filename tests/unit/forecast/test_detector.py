@@ -205,9 +205,9 @@ def test_a_forecast_that_cannot_be_reckoned_does_not_disturb_detection(text, at_
     events = [{"id": at, "kind": "ab"[at % 2], "k": at // 2 % 3, "time": max(0, at - 19)} for at in range(60)]
     batches = [events] if at_once else [[event] for event in events]
     reports = [watch.detect_many(batch) for batch in batches]
-    detected = [detection.events for of in reports for detection in of]
+    detected_events = [detection.events for of in reports for detection in of]
     assert (
-        detected
+        detected_events
         == [detection.events for detection in plain.detect_many(events)]
         == [(at, at + 1) for at in range(0, 60, 2)]
     )

@@ -65,21 +65,21 @@ def test_what_waits_has_its_line():
 
 def test_a_long_list_is_cut_and_the_rest_counted():
     filters = [f"a{number % 40} = {number}" for number in range(4000)]
-    explained = plan(filters)
-    paths = explained.to_dict()["segments"][0]["paths"]
+    explanation = plan(filters)
+    paths = explanation.to_dict()["segments"][0]["paths"]
     assert len(paths) == 40
-    printed = str(explained)
+    printed = str(explanation)
     assert sum("equality on" in line for line in printed.splitlines()) == SHOWN
     rest = paths[SHOWN:]
     assert f"and {len(rest)} more ways: {sum(path['rows'] for path in rest):,} rows, " in printed
     assert "and 16 more attributes" in printed
-    assert len(explained.to_dict()["attributes"]) == 40
+    assert len(explanation.to_dict()["attributes"]) == 40
 
 
 def test_plain_values_survive_json():
-    explained = plan([f"make = 'm{number}'" for number in range(100)]).to_dict()
-    assert json.loads(json.dumps(explained)) == explained
-    assert explained["kind"] == "engine"
+    explanation = plan([f"make = 'm{number}'" for number in range(100)]).to_dict()
+    assert json.loads(json.dumps(explanation)) == explanation
+    assert explanation["kind"] == "engine"
 
 
 @pytest.mark.parametrize(

@@ -121,5 +121,5 @@ def test_a_bucket_calls_patterns_by_their_places_whether_they_ask_for_times_or_n
         watch.add(name, text + end)
     rows = [{"id": n, "time": n, "kind": kind, "k": 1} for n, kind in enumerate("ab")]
     events, _ = watch.compile().reader.read(rows, watch.run.names, 0)
-    advanced = watch.run.advance(events, 20_000_000)
-    assert [list(watch)[place] for place in advanced.patterns.tolist()] == ["plain", "timed", "silent"]
+    completions = watch.run.advance(events, 20_000_000)
+    assert [list(watch)[place] for place in completions.patterns.tolist()] == ["plain", "timed", "silent"]

@@ -454,9 +454,9 @@ def test_it_is_a_collection_of_patterns():
 
 def test_patterns_by_hand_and_in_json_are_the_same():
     by_text = detector_of()
-    for written, notation in ((by_text["p"], "text"), (td.lang.render_pattern(by_text["p"], "json"), "json")):
+    for source, notation in ((by_text["p"], "text"), (td.lang.render_pattern(by_text["p"], "json"), "json")):
         other = td.Detector()
-        other.add("p", written, notation=notation)
+        other.add("p", source, notation=notation)
         assert other["p"] == by_text["p"]
 
 

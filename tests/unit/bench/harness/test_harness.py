@@ -23,11 +23,11 @@ from tidings.kernels.papers import baselines as kernels
 SMALL = harness.Settings(events=8, repeat=2, budget_s=0.2, memory=False)
 
 
-def figure(*repeats, unit="us"):
+def build_figure(*repeats, unit="us"):
     return harness.Figure(unit, repeats)
 
 
-def result(subject="engine", role=harness.Role.MATCHER, n=1000, **figures):
+def build_result(subject="engine", role=harness.Role.MATCHER, n=1000, **figures):
     return harness.Result("ranges", n, subject, role, 32, figures)
 
 
@@ -153,8 +153,8 @@ def test_memory_grows_with_the_subscriptions():
 
 
 def test_a_figure_has_a_median_and_a_spread():
-    assert (figure(1, 2, 9).median, figure(1, 2, 9).spread) == (2, 2.0)
-    assert figure(3).spread == 0
+    assert (build_figure(1, 2, 9).median, build_figure(1, 2, 9).spread) == (2, 2.0)
+    assert build_figure(3).spread == 0
 
 
 def test_repeats_end_when_the_budget_is_spent():
@@ -180,12 +180,15 @@ def test_repeats_end_when_the_budget_is_spent():
     ],
 )
 def test_a_change_is_told_from_noise(name, before, after, verdict):
-    assert judge_figure(name, figure(*before), figure(*after)) == verdict
+    assert judge_figure(name, build_figure(*before), build_figure(*after)) == verdict
 
 
 def test_only_what_both_runs_have_is_compared():
-    before = [result(batch=figure(10, 11), single=figure(5, 6)), result("brute", batch=figure(1))]
-    after = [result(batch=figure(1, 2), insert=figure(5))]
+    before = [
+        build_result(batch=build_figure(10, 11), single=build_figure(5, 6)),
+        build_result("brute", batch=build_figure(1)),
+    ]
+    after = [build_result(batch=build_figure(1, 2), insert=build_figure(5))]
     (change,) = harness.compare_results(before, after)
     assert (change.subject, change.figure, change.verdict) == ("engine", "batch", harness.Verdict.FASTER)
     assert change.to_dict()["ratio"] == pytest.approx(1.5 / 10.5)
@@ -195,7 +198,10 @@ def test_only_what_both_runs_have_is_compared():
 
 
 def test_results_are_written_and_read_back(tmp_path):
-    kept = [result(batch=figure(1.0, 2.0)), result("scan", harness.Role.BASELINE, batch=figure(5.0))]
+    kept = [
+        build_result(batch=build_figure(1.0, 2.0)),
+        build_result("scan", harness.Role.BASELINE, batch=build_figure(5.0)),
+    ]
     run = harness.describe_run("tidings bench run ranges")
     harness.write_results(kept, tmp_path / "new" / "r.jsonl", run=run)
     assert harness.read_results(tmp_path / "new" / "r.jsonl") == kept
@@ -213,9 +219,9 @@ def test_another_file_is_refused(tmp_path, text):
 def test_plots_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     kept = [
-        result(n=n, batch=figure(n / 10))
+        build_result(n=n, batch=build_figure(n / 10))
         if who == "engine"
-        else result(who, harness.Role.PEER, n=50, batch=figure(9.0))
+        else build_result(who, harness.Role.PEER, n=50, batch=build_figure(9.0))
         for n in (100, 1000)
         for who in ("engine", "numpy")
     ]

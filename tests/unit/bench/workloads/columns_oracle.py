@@ -35,7 +35,7 @@ class Oracle:
                     rows.setdefault(element, []).append(row)
             self.equal[name] = {value: np.array(numbers) for value, numbers in rows.items()}
 
-    def rows(self, event):
+    def find_rows(self, event):
         met = np.zeros(self.n, np.int64)
         for name, value in event.items():
             rows_of_value = self.equal.get(name, {}).get(value) if not isinstance(value, dict) else None

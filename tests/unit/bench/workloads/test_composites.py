@@ -8,11 +8,11 @@ from tidings.model.patterns import Gap
 from tidings.papers.p_topss.paper_machine import PaperMachine
 
 
-def types_of(patterns):
+def list_types(patterns):
     return np.array([[int(step.filter[1:]) for step in pattern.steps()] for pattern in patterns])
 
 
-def same(first, second):
+def is_same(first, second):
     return np.array_equal(first.types, second.types) and np.array_equal(first.times, second.times)
 
 
@@ -20,9 +20,9 @@ def test_a_seed_gives_the_same_workload_every_time():
     patterns = composites(20, seed=1)
     assert composites(20, seed=1) == patterns
     assert composites(20, seed=2) != patterns
-    assert same(publications(patterns, seed=3), publications(patterns, seed=3))
-    assert not same(publications(patterns, seed=3), publications(patterns, seed=4))
-    assert same(uniform_stream(50, 5, seed=1), uniform_stream(50, 5, seed=1))
+    assert is_same(publications(patterns, seed=3), publications(patterns, seed=3))
+    assert not is_same(publications(patterns, seed=3), publications(patterns, seed=4))
+    assert is_same(uniform_stream(50, 5, seed=1), uniform_stream(50, 5, seed=1))
 
 
 @pytest.mark.parametrize("later", [0, 2, 9])
@@ -39,8 +39,8 @@ def test_operators_are_placed_uniformly():
 
 
 def test_uniform_types_cover_the_pool_evenly_and_gaussian_ones_its_middle():
-    even = np.bincount(types_of(composites(1000, seed=1)).ravel(), minlength=50)
-    middle = np.bincount(types_of(composites(1000, shape="gaussian", seed=1)).ravel(), minlength=50)
+    even = np.bincount(list_types(composites(1000, seed=1)).ravel(), minlength=50)
+    middle = np.bincount(list_types(composites(1000, shape="gaussian", seed=1)).ravel(), minlength=50)
     assert len(even) == len(middle) == 50
     assert even.min() > 140
     assert even.max() < 260
@@ -58,7 +58,7 @@ def test_full_matches_alone_give_each_subscription_its_quota_of_events():
     patterns = composites(30, seed=1)
     stream = publications(patterns, partial=0, full=4, pool=50, seed=2)
     relevant = stream.types[stream.types < 50]
-    assert sorted(map(tuple, relevant.reshape(-1, 10))) == sorted(map(tuple, types_of(patterns).repeat(4, axis=0)))
+    assert sorted(map(tuple, relevant.reshape(-1, 10))) == sorted(map(tuple, list_types(patterns).repeat(4, axis=0)))
 
 
 @pytest.mark.parametrize(("shape", "mean"), [("uniform", 5.0), ("gaussian", 3.0)])

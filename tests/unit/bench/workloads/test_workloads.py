@@ -65,9 +65,9 @@ def test_columns_and_text_mean_the_same(key):
     matcher = chosen.matcher("brute")
     matcher.add_many(chosen.texts(150, 2))
     oracle, scan = Oracle(chosen.columns(150, 2)), Scan(chosen.columns(150, 2))
-    evaluate_by_law = [sorted(int(id[1:]) for id in ids) for ids in matcher.match_many(events).by_event()]
-    assert [oracle.rows(event).tolist() for event in chosen.event_rows(40, 2)] == evaluate_by_law
-    assert [scan.find_rows(cells).tolist() for cells in scan.prepare_events(events)] == evaluate_by_law
+    rows_by_law = [sorted(int(id[1:]) for id in ids) for ids in matcher.match_many(events).by_event()]
+    assert [oracle.find_rows(event).tolist() for event in chosen.event_rows(40, 2)] == rows_by_law
+    assert [scan.find_rows(cells).tolist() for cells in scan.prepare_events(events)] == rows_by_law
 
 
 @pytest.mark.parametrize("key", COLUMNS)
@@ -97,7 +97,7 @@ def test_rows_as_mappings_are_the_same_events(key):
 def test_events_have_the_matches_that_are_stated(key, n, events):
     chosen = workload(key)
     oracle = Oracle(chosen.columns(n, 7))
-    mean_matches = np.mean([len(oracle.rows(event)) for event in chosen.event_rows(events, 7)])
+    mean_matches = np.mean([len(oracle.find_rows(event)) for event in chosen.event_rows(events, 7)])
     assert mean_matches == pytest.approx(chosen.expected(n), rel=chosen.tolerance)
 
 
@@ -119,7 +119,7 @@ def test_texts_have_the_matches_that_are_stated():
 def test_concepts_have_the_matches_that_are_stated():
     chosen, height, n, count = workload("concepts"), 5, 10_000, 1000
 
-    def node(name):
+    def find_node(name):
         path = name.partition("_")[2]
         return len(path), int(path or "0", 2)
 
@@ -129,11 +129,11 @@ def test_concepts_have_the_matches_that_are_stated():
         for part in tree.parts:
             condition = part.condition
             ends = (
-                node(condition.concept)
+                find_node(condition.concept)
                 if hasattr(condition, "concept")
                 else (condition.low or 0.0, 1.0 if condition.high is None else condition.high)
             )
-            asked.setdefault(part.attribute.partition("_")[0], []).append((*node(part.attribute), *ends))
+            asked.setdefault(part.attribute.partition("_")[0], []).append((*find_node(part.attribute), *ends))
     columns = {name: list(zip(*rows, strict=True)) for name, rows in asked.items()}
     columns = {name: [np.array(numbers) for numbers in rows] for name, rows in columns.items()}
     number = 0
@@ -141,9 +141,9 @@ def test_concepts_have_the_matches_that_are_stated():
         alive = np.ones(n, bool)
         for name, value in event.items():
             level, place, low, high = columns[name.partition("_")[0]]
-            alive &= node(name)[1] >> (height - level) == place
+            alive &= find_node(name)[1] >> (height - level) == place
             if isinstance(value, str):
-                alive &= node(value)[1] >> (height - low) == high
+                alive &= find_node(value)[1] >> (height - low) == high
             else:
                 alive &= (low <= value) & (value <= high)
         number += alive.sum()
@@ -156,9 +156,9 @@ def test_trees_are_as_the_workload_says():
     sizes = [sum(1 for _ in leaves_of(tree)) for tree in trees]
     assert (min(sizes), max(sizes)) == (5, 15)
     assert all(isinstance(tree, And) for tree in trees)
-    assert max(map(_levels, trees)) <= 9
-    assert all(len(part.parts) in (2, 3) for tree in trees for part in _inner(tree))
-    nodes = [node for tree in trees for node in _nodes(tree)]
+    assert max(map(_count_levels, trees)) <= 9
+    assert all(len(part.parts) in (2, 3) for tree in trees for part in _list_inner_nodes(tree))
+    nodes = [node for tree in trees for node in _list_nodes(tree)]
     assert 0.05 < sum(isinstance(node, Not) for node in nodes) / len(nodes) < 0.13
     leaves = [id(test) for tree in trees for _, test in leaves_of(tree)]
     assert len(set(leaves)) < 0.8 * len(leaves)  # popular predicates are one object
@@ -166,20 +166,20 @@ def test_trees_are_as_the_workload_says():
     assert {type(tree) for tree in free} == {And, Or, Not}
 
 
-def _levels(tree):
+def _count_levels(tree):
     if isinstance(tree, Not):
-        return _levels(tree.part)
-    return 1 + max(map(_levels, tree.parts)) if isinstance(tree, And | Or) else 1
+        return _count_levels(tree.part)
+    return 1 + max(map(_count_levels, tree.parts)) if isinstance(tree, And | Or) else 1
 
 
-def _nodes(tree):
+def _list_nodes(tree):
     yield tree
     for part in [tree.part] if isinstance(tree, Not) else getattr(tree, "parts", ()):
-        yield from _nodes(part)
+        yield from _list_nodes(part)
 
 
-def _inner(tree):
-    return [node for node in _nodes(tree) if isinstance(node, And | Or)]
+def _list_inner_nodes(tree):
+    return [node for node in _list_nodes(tree) if isinstance(node, And | Or)]
 
 
 def test_pairs_are_made_as_they_are_asked_for():

@@ -162,7 +162,7 @@ class Twin:
         live = [number for number, row in self.rows.items() if self.alive(number, row, now)]
         if not live:
             return 0, 0
-        number = min(live, key=lambda number_of_run: (self.count_left(number_of_run), number_of_run))
+        number = min(live, key=lambda number: (self.count_left(number), number))
         return number, self.age(number, now)
 
     def age(self, number, now):
@@ -228,8 +228,8 @@ def test_keys_do_not_see_each_other(world, data):
     for row, part in ((2, slice(cut)), (0, slice(cut, None))):
         alone = tracker.make_state()[None]
         size = len(masks[part])
-        walked = tracker.walk(alone, np.array([0]), np.array([0, size]), masks[part], times[part], hits[part])
-        assert (walked.tolist(), alone[0].tolist()) == (cells[part].tolist(), states[row].tolist())
+        walked_cells = tracker.walk(alone, np.array([0]), np.array([0, size]), masks[part], times[part], hits[part])
+        assert (walked_cells.tolist(), alone[0].tolist()) == (cells[part].tolist(), states[row].tolist())
     assert states[1].tolist() == tracker.make_state().tolist()
 
 

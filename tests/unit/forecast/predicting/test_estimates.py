@@ -35,20 +35,20 @@ def test_where_nothing_was_counted_the_shares_of_events_are_left():
 
 
 def test_counts_are_drawn_towards_them():
-    estimated = estimates(smoothing=1, moves=[(AFTER, B, 7), (AFTER, STAR, 2)])
-    assert estimated.compute_chances()[AFTER] == pytest.approx([(2 + 0.6) / 12, 0.9 / 12, (7 + 1.5) / 12])
+    estimator = estimates(smoothing=1, moves=[(AFTER, B, 7), (AFTER, STAR, 2)])
+    assert estimator.compute_chances()[AFTER] == pytest.approx([(2 + 0.6) / 12, 0.9 / 12, (7 + 1.5) / 12])
 
 
 def test_the_direct_share_is_that_of_waits():
-    estimated = estimates("direct", waits=[(AFTER, 0, 3), (AFTER, 1, 1), (AFTER, CODES - 1, 4)])
-    curve, part = estimated.compute_curve(3)
+    estimator = estimates("direct", waits=[(AFTER, 0, 3), (AFTER, 1, 1), (AFTER, CODES - 1, 4)])
+    curve, part = estimator.compute_curve(3)
     assert curve[:, AFTER].tolist() == pytest.approx([0, 3 / 8, 1 / 2, 1 / 2])
     assert part[1:, AFTER].tolist() == [1, 1, 1]
 
 
 def test_of_a_cell_without_waits_the_direct_share_is_that_of_all():
-    estimated = estimates("direct", waits=[(AFTER, 0, 1), (DONE, 1, 1)])
-    assert estimated.compute_curve(2)[0][:, START].tolist() == [0, 0.5, 1]
+    estimator = estimates("direct", waits=[(AFTER, 0, 1), (DONE, 1, 1)])
+    assert estimator.compute_curve(2)[0][:, START].tolist() == [0, 0.5, 1]
 
 
 def test_without_any_waits_it_is_the_chain():
@@ -66,8 +66,8 @@ def test_beyond_the_longest_wait_the_chain_goes_on():
 
 def test_printed_sums_visits_over_incoming_counts():
     # Into `a` came 4, of which from the start 4; into the final state 2, of 3 that left `a`.
-    estimated = estimates("printed", moves=[(START, A, 4), (AFTER, B, 2), (AFTER, STAR, 1), (DONE, STAR, 2)])
-    curve, part = estimated.compute_curve(2)
+    estimator = estimates("printed", moves=[(START, A, 4), (AFTER, B, 2), (AFTER, STAR, 1), (DONE, STAR, 2)])
+    curve, part = estimator.compute_curve(2)
     assert curve[1].tolist() == [0, 2 / 4, 0]
     assert curve[2, START] == pytest.approx(4 / 3 * 2 / 4)
     assert not part.any()
@@ -99,7 +99,7 @@ def build_keyed_estimates(waits):
 
 
 def test_waits_in_the_stream_are_judged_by_those_that_are_known():
-    estimated = build_keyed_estimates([(7, 0, 3), (7, 2, 2), (7, len(EDGES) + 1, 4), (7, CODES - 1, 1)])
+    estimator = build_keyed_estimates([(7, 0, 3), (7, 2, 2), (7, len(EDGES) + 1, 4), (7, CODES - 1, 1)])
     sure = {amount: np.append(np.zeros(amount), 1.0) for amount in (1, 2, 3, MOST, MOST + 1)}
     for amount, share, known_count in (
         (1, 3 / 10, 10),
@@ -107,16 +107,16 @@ def test_waits_in_the_stream_are_judged_by_those_that_are_known():
         (3, 1 - 7 / 10 * 1 / 3, 6),
         (MOST, 1 - 7 / 30, 6),
     ):
-        share_found, seen = estimated.estimate_within_events(sure[amount])
+        share_found, seen = estimator.estimate_within_events(sure[amount])
         assert (share_found[7], seen[7]) == (pytest.approx(share), known_count)
-    assert estimated.estimate_within_events(sure[MOST + 1]) is None
-    assert not estimated.estimate_within_events(sure[3])[1][[0, 6, 8]].any()
+    assert estimator.estimate_within_events(sure[MOST + 1]) is None
+    assert not estimator.estimate_within_events(sure[3])[1][[0, 6, 8]].any()
 
 
 def test_about_so_many_events_is_a_mixture_of_those_waits():
-    estimated = build_keyed_estimates([(7, 0, 3), (7, 2, 2), (7, len(EDGES) + 1, 4), (7, CODES - 1, 1)])
-    share, known_count = estimated.estimate_within_events(np.array([0.2, 0.3, 0.1, 0.4]))
+    estimator = build_keyed_estimates([(7, 0, 3), (7, 2, 2), (7, len(EDGES) + 1, 4), (7, CODES - 1, 1)])
+    share, known_count = estimator.estimate_within_events(np.array([0.2, 0.3, 0.1, 0.4]))
     assert share[7] == pytest.approx(0.3 * 0.3 + 0.1 * 0.3 + 0.4 * (1 - 7 / 30))
     assert known_count[7] == pytest.approx(0.2 * 10 + 0.3 * 10 + 0.1 * 6 + 0.4 * 6)
-    assert estimated.estimate_within_events(np.ones(MOST + 2)) is None
+    assert estimator.estimate_within_events(np.ones(MOST + 2)) is None
     assert estimates().estimate_within_events(np.ones(2)) is None

@@ -81,9 +81,9 @@ def test_where_no_time_has_passed_a_span_holds_about_one_event(traffic):
 
 def test_a_key_lies_where_its_gaps_say_drawn_towards_the_average():
     gaps = np.array([[4.0, np.nan, 16.0], [4e6, np.nan, 16e6], [3, np.nan, 0], [4.0, np.nan, 9.0], [1e6, np.nan, 9e6]])
-    located = locate_on_grids(gaps, pace=(2.0, 2e6))
-    assert located[0].tolist() == pytest.approx([2 * (0.75 * 2 + 0.25 * 1), 2, 2])
-    assert located[1] == pytest.approx(located[0] + 2 * np.log2(1e6))
+    locations = locate_on_grids(gaps, pace=(2.0, 2e6))
+    assert locations[0].tolist() == pytest.approx([2 * (0.75 * 2 + 0.25 * 1), 2, 2])
+    assert locations[1] == pytest.approx(locations[0] + 2 * np.log2(1e6))
 
 
 def test_where_a_part_of_the_stream_comes_gaps_in_events_are_longer_but_not_in_time():

@@ -18,5 +18,5 @@ def test_a_cell_satisfies_a_literal_as_its_values_do(seed):
     for at in range(len(lits.head)):
         column, op = int(lits.head[at]) >> OP_BITS, int(lits.head[at]) & 15
         for event in range(12):
-            accepted = accepts(cells.cell[event, column], op, lits.low[at], lits.high[at], *many, *lits[3:])
-            assert accepted == random_rows.accepts(op & 7, random_rows.get_spans(lits, at), values[event][column])
+            is_accepted = accepts(cells.cell[event, column], op, lits.low[at], lits.high[at], *many, *lits[3:])
+            assert is_accepted == random_rows.accepts(op & 7, random_rows.get_spans(lits, at), values[event][column])

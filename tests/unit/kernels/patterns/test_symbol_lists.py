@@ -46,8 +46,8 @@ def test_events_take_the_symbols_of_their_kinds(rows, data):
 
 @given(lists, st.lists(st.integers(-1, 9), min_size=6, max_size=6))
 def test_symbols_without_a_name_are_left_out(rows, names):
-    renamed = kernel.rename_symbols(*pack_rows(rows), np.array(names, np.int64))
-    assert unpack_rows(*renamed) == [[names[symbol] for symbol in row if names[symbol] >= 0] for row in rows]
+    new_rows = kernel.rename_symbols(*pack_rows(rows), np.array(names, np.int64))
+    assert unpack_rows(*new_rows) == [[names[symbol] for symbol in row if names[symbol] >= 0] for row in rows]
 
 
 def test_all_of_this_without_compiled_kernels():

@@ -79,13 +79,13 @@ def test_json_example_round_trips_and_fits_the_published_schema():
 
 def test_file_example_is_read():
     (text,) = blocks("pattern-file")
-    read_blocks = lang.read_patterns(text)
-    assert [(block.name, block.mode, block.limit) for block in read_blocks] == [
+    blocks_read = lang.read_patterns(text)
+    assert [(block.name, block.mode, block.limit) for block in blocks_read] == [
         ("intrusion", Mode.RESTART, None),
         ("compromised", Mode.ANY, 10),
     ]
-    assert read_blocks[0].pattern == lang.parse_pattern(blocks("pattern")[0])
-    assert lang.read_patterns(lang.render_patterns(read_blocks)) == read_blocks
+    assert blocks_read[0].pattern == lang.parse_pattern(blocks("pattern")[0])
+    assert lang.read_patterns(lang.render_patterns(blocks_read)) == blocks_read
 
 
 def same_trees():

@@ -90,7 +90,7 @@ def word(text):
 
 def list_completions(root, events):
     """Return the indexes at which the machine, and at which the definition, tells of a match."""
-    ours = {number for number, matched in enumerate(run(machine_of(root), events)) if matched}
+    ours = {number for number, is_matched in enumerate(run(machine_of(root), events)) if is_matched}
     stream = [SeenEvent(time, frozenset(names), {}) for names, time in events]
     return ours, {report.after for report in list_reports(pattern(root), stream, "overlap")}
 
@@ -306,9 +306,9 @@ def test_merged_machines_tell_what_single_ones_tell():
         events = draw_timed_word(rng, ["a", "b", "c", "d", "e", "f"])
         together = run(machine_of(*roots), events)
         for number, root in enumerate(roots):
-            alone = [bool(matched) for matched in run(machine_of(root), events)]
+            alone = [bool(is_matched) for is_matched in run(machine_of(root), events)]
             assert [
-                any(detection.subscription == f"cs{number + 1}" for detection in matched) for matched in together
+                any(detection.subscription == f"cs{number + 1}" for detection in is_matched) for is_matched in together
             ] == alone
 
 
@@ -341,10 +341,10 @@ def test_a_key_may_come_from_different_attributes():
 def test_expired_times_are_forgotten_and_their_matches_with_them():
     root = seq("a", ";", at("b", more("b", "a", 3)))
     events = [({"a"}, 0), ({"b"}, 9)]
-    assert [len(matched) for matched in run(machine_of(root), events)] == [0, 1]
+    assert [len(is_matched) for is_matched in run(machine_of(root), events)] == [0, 1]
     machine = PaperMachine(expire=5)
     machine.add("cs", pattern(root))
-    assert [len(matched) for matched in run(machine, events)] == [0, 0]
+    assert [len(is_matched) for is_matched in run(machine, events)] == [0, 0]
 
 
 # Known differences: the machine as printed, against the definition ------------------------------

@@ -38,7 +38,7 @@ def sample():
 
 @pytest.fixture(scope="module")
 def trees(sample):
-    return [part for case in sample for tree in case.filters for part in parts_of(tree)]
+    return [part for case in sample for tree in case.filters for part in list_parts(tree)]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def events(sample):
     return [event for case in sample for event in case.events]
 
 
-def parts_of(tree, depth=0):
+def list_parts(tree, depth=0):
     """Every part of a filter, with how deep it lies."""
     yield tree, depth
     match tree:
@@ -59,22 +59,22 @@ def parts_of(tree, depth=0):
         case _:
             inner = ()
     for part in inner:
-        yield from parts_of(part, depth + 1)
+        yield from list_parts(part, depth + 1)
 
 
-def values_of(event):
+def list_values(event):
     """Every value of an event, and every list and record among them."""
     for value in event.values():
-        yield from inside(value)
+        yield from list_inside(value)
 
 
-def inside(value):
+def list_inside(value):
     yield value
     if isinstance(value, Mapping):
-        yield from values_of(value)
+        yield from list_values(value)
     elif isinstance(value, list):
         for item in value:
-            yield from inside(item)
+            yield from list_inside(item)
 
 
 CONDITIONS = (m.Is, m.In, m.Range, m.TextTest, m.IsA, m.Within, m.WithinRegion, m.Near, m.InNetworks, m.Age, m.Compare,
@@ -89,12 +89,12 @@ def test_every_condition_comes_with_every_quantifier(trees, kind):
     assert quantifiers == ({m.Quantifier.ANY} if kind in (m.Exists, m.IsNull) else set(m.Quantifier))
 
 
-def conditions_of(trees, kind):
+def list_conditions(trees, kind):
     return [tree.condition for tree, _ in trees if isinstance(tree, m.Test) and isinstance(tree.condition, kind)]
 
 
 def test_ranges_have_all_four_boundary_types_and_missing_ends(trees):
-    spans = conditions_of(trees, m.Range)
+    spans = list_conditions(trees, m.Range)
     both = {(span.low_open, span.high_open) for span in spans if span.low is not None and span.high is not None}
     assert len(both) == 4
     assert {span.low_open for span in spans if span.high is None} == {True, False}
@@ -112,7 +112,7 @@ def test_every_test_of_text_comes_with_its_case_and_without():
 
 
 def test_every_comparison_of_two_attributes_is_there(trees):
-    assert {condition.op for condition in conditions_of(trees, m.Compare)} == set(m.Comparison)
+    assert {condition.op for condition in list_conditions(trees, m.Compare)} == set(m.Comparison)
 
 
 def test_areas_have_holes_cross_the_antimeridian_and_come_in_several_parts():
@@ -139,7 +139,7 @@ def test_not_goes_deep(trees):
 
 
 def test_connectives_stand_inside_has(trees):
-    inner = [condition.filter for condition in conditions_of(trees, m.Has)]
+    inner = [condition.filter for condition in list_conditions(trees, m.Has)]
     assert any(isinstance(tree, m.And | m.Or) and tree.parts for tree in inner)
     assert any(isinstance(tree, m.Not) for tree in inner)
 
@@ -189,7 +189,7 @@ EVENT_CORNERS = {
 
 @pytest.mark.parametrize("corner", EVENT_CORNERS)
 def test_events_reach(events, corner):
-    assert any(EVENT_CORNERS[corner](value) for event in events for value in values_of(event))
+    assert any(EVENT_CORNERS[corner](value) for event in events for value in list_values(event))
 
 
 def test_a_dotted_name_is_flat_in_one_event_and_nested_in_another(events):
@@ -221,7 +221,7 @@ def test_events_hit_the_very_ends_that_filters_name(sample):
         ends = {end for tree in case.filters for _, test in m.walk_tests(tree) if isinstance(test.condition, m.Range)
                 for end in (test.condition.low, test.condition.high) if type(end) in (int, float)}  # fmt: skip
         exact += any(
-            type(value) in (int, float) and value in ends for event in case.events for value in values_of(event)
+            type(value) in (int, float) and value in ends for event in case.events for value in list_values(event)
         )
     assert exact > 5
 
