@@ -105,7 +105,9 @@ def draw_chart(chart: Chart) -> Drawing:
     drawn = [line for line in chart.lines if line.points]
     longest = max((len(line.name) for line in drawn), default=0)
     figure, axes = _make_axes(WIDTH + 0.8 + LETTER_WIDTH * min(longest, WRAP), 4.5)
-    handles = [_draw_line(axes, line, at, len(chart.lines)) for at, line in enumerate(chart.lines) if line.points]
+    handles = [
+        _draw_line(axes, line, position, len(chart.lines)) for position, line in enumerate(chart.lines) if line.points
+    ]
     axes.set_title(fill(chart.title, 70), fontsize="medium")
     axes.set_xlabel(chart.x)
     axes.set_ylabel(fill(chart.y, 50))
@@ -137,21 +139,21 @@ def _draw_bars(results: Sequence[Result]) -> Drawing:
     for result in results:
         if result.n <= largest:
             sizes[result.subject] = max(result.n, sizes.get(result.subject, 0))
-    shown = [result for result in results if BATCH in result.figures and result.n == sizes.get(result.subject)]
-    shown.sort(key=lambda result: result.figures[BATCH].median, reverse=True)
+    bars_shown = [result for result in results if BATCH in result.figures and result.n == sizes.get(result.subject)]
+    bars_shown.sort(key=lambda result: result.figures[BATCH].median, reverse=True)
     figure, axes = _make_axes(7, 4)
-    names = [result.subject if result.n == largest else f"{result.subject}\nat {result.n:,}" for result in shown]
-    values = [result.figures[BATCH].median for result in shown]
-    bars = axes.barh(names, values, color=[ROLE_COLOURS[result.role] for result in shown])
+    names = [result.subject if result.n == largest else f"{result.subject}\nat {result.n:,}" for result in bars_shown]
+    values = [result.figures[BATCH].median for result in bars_shown]
+    bars = axes.barh(names, values, color=[ROLE_COLOURS[result.role] for result in bars_shown])
     axes.bar_label(bars, [f"{format_number(value)} us" for value in values], padding=3)
     axes.set_xscale("log")
     axes.margins(x=0.2)
     axes.set_xlabel(TIME_LABEL)
-    axes.set_title(f"{shown[0].workload}: {largest:,} subscriptions")
+    axes.set_title(f"{bars_shown[0].workload}: {largest:,} subscriptions")
     return figure
 
 
-def _draw_line(axes: Axes, line: Line, at: int, count: int) -> Artist:
+def _draw_line(axes: Axes, line: Line, position: int, count: int) -> Artist:
     """Draw a line, and return its handle for the legend, without error bars, which only some lines have.
 
     Lines that coincide all stay visible: later ones are thinner, with smaller marks, and mostly dashed.
@@ -159,14 +161,14 @@ def _draw_line(axes: Axes, line: Line, at: int, count: int) -> Artist:
     points = sorted(line.points, key=lambda point: point[0])
     below = [figure.median - figure.low for _, figure in points]
     above = [figure.high - figure.median for _, figure in points]
-    thin = at / max(1, count - 1)
+    thin = position / max(1, count - 1)
     handle: Artist = axes.errorbar(
         [x for x, _ in points],
         [figure.median for _, figure in points],
         yerr=[below, above] if any(below) or any(above) else None,
-        color=COLOURS[at % len(COLOURS)],
-        marker=MARKS[at % len(MARKS)],
-        linestyle=DASHES[at % len(DASHES)],
+        color=COLOURS[position % len(COLOURS)],
+        marker=MARKS[position % len(MARKS)],
+        linestyle=DASHES[position % len(DASHES)],
         markersize=7.0 - 3.0 * thin,
         linewidth=2.2 - 0.8 * thin,
         capsize=2.5,

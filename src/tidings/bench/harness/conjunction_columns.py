@@ -145,7 +145,7 @@ def _encode_equality(
         sizes, values = np.ones(len(rows), np.int64), column.drop_null().combine_chunks()
     if is_text_type(values.type):
         coded = values.dictionary_encode()
-        vocabularies[name] = {word: float(at) for at, word in enumerate(coded.dictionary.to_pylist())}
+        vocabularies[name] = {word: float(code) for code, word in enumerate(coded.dictionary.to_pylist())}
         codes = coded.indices.to_numpy().astype(np.float64)
     else:
         codes = to_floats(values)

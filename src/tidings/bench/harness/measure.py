@@ -145,15 +145,17 @@ def _time_matching(matcher: Matcher, events: pa.Table, figures: dict[str, Figure
     """Time events one by one and in batches, and return how many subscriptions each event matches."""
     repeat, clock, count = settings.repeat, settings.clock, events.num_rows
     timed = partial(time_events, count=count, repeat=repeat, budget_s=settings.budget_s, clock=clock)
-    batches = [events.slice(at, BATCH_SIZE) for at in range(0, count, BATCH_SIZE)]
+    batches = [events.slice(begin, BATCH_SIZE) for begin in range(0, count, BATCH_SIZE)]
     in_batches = timed(lambda: [matcher.match_many(batch) for batch in batches])
     rows = rows_of(events)
     figures["single"] = timed(lambda: [matcher.match(row) for row in rows]).figure
     figures[BATCH] = in_batches.figure
     # A result may cache the ids it made, so each repeat gets its own; two batches are enough to tell.
-    some = batches[:2]
-    arrows = [measure_seconds(matcher.match_many(batch).to_arrow, clock) for _ in range(repeat) for batch in some]
-    figures["to_arrow"] = to_figure(arrows, "us", by=US / some[0].num_rows)
+    first_batches = batches[:2]
+    arrows = [
+        measure_seconds(matcher.match_many(batch).to_arrow, clock) for _ in range(repeat) for batch in first_batches
+    ]
+    figures["to_arrow"] = to_figure(arrows, "us", by=US / first_batches[0].num_rows)
     counts = [np.bincount(matcher.match_many(batch).event_index, minlength=batch.num_rows) for batch in batches]
     whole: IntArray = np.concatenate(counts)
     figures["matches"] = Figure("", (float(whole.mean()),))

@@ -74,13 +74,13 @@ def _build_tree(word: str, height: int) -> Tree:
 
 def build_ontology(height: int) -> Ontology:
     """Return the trees of names and of values, with the kind of each name declared."""
-    names = {f"name{at}": _build_tree(f"name{at}", height) for at in range(ATTRIBUTES)}
-    values = {f"kind{at}": _build_tree(f"kind{at}", height) for at in range(CONCEPTS)}
+    names = {f"name{number}": _build_tree(f"name{number}", height) for number in range(ATTRIBUTES)}
+    values = {f"kind{number}": _build_tree(f"kind{number}", height) for number in range(CONCEPTS)}
     declared: dict[str, Declared] = {}
-    for at in range(ATTRIBUTES):
-        declaration = Declared(Kind.CONCEPT, f"kind{at}") if at < CONCEPTS else Declared(Kind.NUMBER)
+    for number in range(ATTRIBUTES):
+        declaration = Declared(Kind.CONCEPT, f"kind{number}") if number < CONCEPTS else Declared(Kind.NUMBER)
         for level in range(height + 1):
-            declared |= {name_node(f"name{at}", level, place): declaration for place in range(WIDTH**level)}
+            declared |= {name_node(f"name{number}", level, place): declaration for place in range(WIDTH**level)}
     return Ontology(trees=values, attribute_trees=names, attributes=declared)
 
 
@@ -88,34 +88,34 @@ def _draw_events(count: int, rng: Generator, height: int) -> dict[str, Column]:
     """Return events with one leaf of each tree of names; the columns are all the leaves."""
     leaves = WIDTH**height
     columns: dict[str, Column] = {}
-    for at in range(ATTRIBUTES):
+    for number in range(ATTRIBUTES):
         named = rng.integers(0, leaves, count)
-        values = _draw_values(count, rng, at, height)
+        values = _draw_values(count, rng, number, height)
         for place in range(leaves):
-            columns[name_node(f"name{at}", height, place)] = pa.array(values, mask=named != place)
+            columns[name_node(f"name{number}", height, place)] = pa.array(values, mask=named != place)
     return columns
 
 
-def _draw_values(count: int, rng: Generator, at: int, height: int) -> NDArray[np.generic]:
-    if at >= CONCEPTS:
+def _draw_values(count: int, rng: Generator, number: int, height: int) -> NDArray[np.generic]:
+    if number >= CONCEPTS:
         return rng.integers(0, PRECISION, count) / PRECISION
-    names = np.array([name_node(f"kind{at}", height, place) for place in range(WIDTH**height)], object)
+    names = np.array([name_node(f"kind{number}", height, place) for place in range(WIDTH**height)], object)
     return names[rng.integers(0, len(names), count)]
 
 
 def _draw_filters(n: int, rng: Generator, height: int) -> Iterator[And]:
     """Yield filters as trees; the tests are shared, there being only a few thousand."""
-    make_test = [_cache_tests(at) for at in range(ATTRIBUTES)]
+    make_test = [_cache_tests(number) for number in range(ATTRIBUTES)]
     for count in split_in_chunks(n):
-        chosen = [_draw_parts(count, rng, at, height) for at in range(ATTRIBUTES)]
+        chosen = [_draw_parts(count, rng, number, height) for number in range(ATTRIBUTES)]
         for row in range(count):
-            yield And(tuple(make_test[at](*(draw[row] for draw in chosen[at])) for at in range(ATTRIBUTES)))
+            yield And(tuple(make_test[number](*(draw[row] for draw in chosen[number])) for number in range(ATTRIBUTES)))
 
 
-def _draw_parts(count: int, rng: Generator, at: int, height: int) -> list[list[int]]:
+def _draw_parts(count: int, rng: Generator, number: int, height: int) -> list[list[int]]:
     """Draw a node of the tree of names and a value: a node of the tree of values, or a side and a number."""
     name = _draw_nodes(count, rng, height)
-    if at < CONCEPTS:
+    if number < CONCEPTS:
         value = _draw_nodes(count, rng, height)
     else:
         value = [rng.integers(0, 2, count), rng.integers(0, PRECISION, count)]
@@ -127,14 +127,14 @@ def _draw_nodes(count: int, rng: Generator, height: int) -> list[IntArray]:
     return [level, (rng.random(count) * WIDTH**level).astype(np.int64)]
 
 
-def _cache_tests(at: int) -> Callable[..., Test]:
+def _cache_tests(number: int) -> Callable[..., Test]:
     """Return a cached function from the numbers of `_draw_parts` to a test on attribute `at`."""
 
     def make_test(level: int, place: int, first: int, second: int) -> Test:
-        if at < CONCEPTS:
-            condition: IsA | Range = IsA(name_node(f"kind{at}", first, second), f"kind{at}")
+        if number < CONCEPTS:
+            condition: IsA | Range = IsA(name_node(f"kind{number}", first, second), f"kind{number}")
         else:
             condition = Range(second / PRECISION, None) if first else Range(None, second / PRECISION)
-        return Test(name_node(f"name{at}", level, place), condition)
+        return Test(name_node(f"name{number}", level, place), condition)
 
     return cache(make_test)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _SYLLABLES = [a + b for a, b in product("bdfgklmnprstvz", "aeiou")]
 VOCABULARY = tuple(
-    _SYLLABLES[(at * 37 + 11) % 70] + _SYLLABLES[(at // 70 * 53 + at) % 70] + ("", "n", "s", "r")[at % 4]
-    for at in range(4900)
+    _SYLLABLES[(rank * 37 + 11) % 70] + _SYLLABLES[(rank // 70 * 53 + rank) % 70] + ("", "n", "s", "r")[rank % 4]
+    for rank in range(4900)
 )
 """Words, the most frequent first."""
 

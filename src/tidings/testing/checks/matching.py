@@ -73,7 +73,7 @@ def _evaluate_all(filters: dict[int, Filter], event: dict[str, EventValue], worl
         evaluate(TRUE, event, **world.keywords)
     except BadEvent:
         return None
-    return {at for at, tree in filters.items() if evaluate(tree, event, **world.keywords)}
+    return {id for id, tree in filters.items() if evaluate(tree, event, **world.keywords)}
 
 
 def check_agrees_with_evaluate_on_mixed_kinds(factory: Factory) -> None:
@@ -132,13 +132,13 @@ def check_batch_equals_scalar(factory: Factory) -> None:
     matcher = fill_matcher(factory)
     wanted = collect_answers(matcher)
     events = list(EVENTS)
-    wrapped = [Event(id=at, values=event, payload=b"opaque") for at, event in enumerate(EVENTS)]
+    wrapped = [Event(id=number, values=event, payload=b"opaque") for number, event in enumerate(EVENTS)]
     for batch in (events, tuple(events), iter(events), EventBatch(events), wrapped):
         matches = matcher.match_many(batch)
         lists = matches.by_event()
         assert [set(ids) for ids in lists] == wanted
         assert len(lists) == len(events)
-        pairs = [(at, id) for at, ids in enumerate(lists) for id in ids]
+        pairs = [(number, id) for number, ids in enumerate(lists) for id in ids]
         assert sorted(matches) == sorted(pairs)
         assert len(matches) == len(pairs)
         assert list(zip(matches.event_index.tolist(), matches.ids, strict=True)) == list(matches)

@@ -27,18 +27,20 @@ _METRES_PER_DEGREE = 111_195.08
 
 def find_boundary_values(trees: Iterable[model.Filter], world: World) -> dict[str, list[EventValue]]:
     """Return, by full attribute name, values at the boundaries of the filters' conditions."""
-    get_values: dict[str, dict[EventValue, None]] = defaultdict(dict)
+    values_by_name: dict[str, dict[EventValue, None]] = defaultdict(dict)
     pairs: list[tuple[str, str]] = []
     for tree in trees:
         for written, test in model.walk_tests(tree):
             name = world.canonical(written)
-            get_values[name].update(dict.fromkeys(_boundary_values(test.condition, world)))
+            values_by_name[name].update(dict.fromkeys(_boundary_values(test.condition, world)))
             if isinstance(test.condition, model.Compare):
                 pairs.append((name, written.removesuffix(test.attribute) + test.condition.other))
     for left, right in pairs:  # attributes that are compared draw from the same values
-        both = {**get_values[left], **get_values[right]} or dict.fromkeys(_DEFAULTS.get(_find_kind(left, world), ()))
-        get_values[left], get_values[right] = both, both
-    return {name: [*values, *_midpoints(values)] for name, values in get_values.items()}
+        shared = {**values_by_name[left], **values_by_name[right]} or dict.fromkeys(
+            _DEFAULTS.get(_find_kind(left, world), ())
+        )
+        values_by_name[left], values_by_name[right] = shared, shared
+    return {name: [*values, *_midpoints(values)] for name, values in values_by_name.items()}
 
 
 _DEFAULTS: dict[model.Kind | None, tuple[EventValue, ...]] = {

@@ -31,11 +31,11 @@ REGIONS = ("downtown", "far east", "`odd`", "région-1")
 def parents(draw: st.DrawFn, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """Return concepts with their parents: several roots, several parents, no cycle."""
     chosen = names[: draw(st.integers(2, len(names)))]
-    above_of: dict[str, tuple[str, ...]] = {chosen[0]: ()}
-    for at, name in enumerate(chosen[1:], start=1):
-        above = draw(st.lists(st.sampled_from(chosen[:at]), max_size=2, unique=True))
-        above_of[name] = tuple(above)
-    return above_of
+    parents_by_name: dict[str, tuple[str, ...]] = {chosen[0]: ()}
+    for number, name in enumerate(chosen[1:], start=1):
+        above = draw(st.lists(st.sampled_from(chosen[:number]), max_size=2, unique=True))
+        parents_by_name[name] = tuple(above)
+    return parents_by_name
 
 
 def trees() -> st.SearchStrategy[dict[str, dict[str, tuple[str, ...]]]]:

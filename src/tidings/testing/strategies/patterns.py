@@ -71,14 +71,14 @@ def streams(
 def _to_events(drawn: tuple[Word, list[dict[str, EventValue]]]) -> list[dict[str, EventValue]]:
     word, events = drawn
     return [
-        {"id": place, "time": _EPOCH + timedelta(microseconds=at), "kind": symbol} | values
-        for place, ((symbol, at), values) in enumerate(zip(word, events, strict=False))
+        {"id": place, "time": _EPOCH + timedelta(microseconds=time), "kind": symbol} | values
+        for place, ((symbol, time), values) in enumerate(zip(word, events, strict=False))
     ]
 
 
 def _accumulate_times(steps: list[tuple[str, int]]) -> Word:
     times = accumulate(gap * SECOND for _, gap in steps)
-    return [(symbol, at) for (symbol, _), at in zip(steps, times, strict=True)]
+    return [(symbol, time) for (symbol, _), time in zip(steps, times, strict=True)]
 
 
 @st.composite

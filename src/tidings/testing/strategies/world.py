@@ -45,8 +45,8 @@ class Slot:
     def __repr__(self) -> str:
         """Show the fields that differ from the defaults, so that a failing case is readable."""
         usual = Slot(self.kind)
-        shown = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) != getattr(usual, name)}
-        return f"Slot({', '.join([self.kind.value, *(f'{name}={value!r}' for name, value in shown.items())])})"
+        fields = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) != getattr(usual, name)}
+        return f"Slot({', '.join([self.kind.value, *(f'{name}={value!r}' for name, value in fields.items())])})"
 
 
 @dataclass(frozen=True, slots=True)
