@@ -9,6 +9,7 @@ first expression is parsed; evaluating needs none of it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
@@ -17,8 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tidings.errors import OntologyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lark import Lark
 
 LONGEST = 2000
@@ -95,7 +94,7 @@ def parse(text: str, own_name: Callable[[str], str] = str) -> Expression:
         tree = _load_parser().parse(text)
     except UnexpectedInput as problem:
         raise OntologyError(point_at(text, _find_offset(problem, text), _explain_error(problem))) from None
-    return _Builder(text, own_name).build(tree)
+    return _ExpressionBuilder(text, own_name).build(tree)
 
 
 def point_at(text: str, offset: int, message: str) -> str:
@@ -141,12 +140,12 @@ def _explain_error(problem: Any) -> str:
     return f"expected {expected}, but the expression ends" if token.type == "$END" else f"expected {expected}"
 
 
-class _Builder:
-    """Turns Lark's tree of a text into ours."""
+@dataclass(frozen=True, slots=True)
+class _ExpressionBuilder:
+    """Builds the expression of Lark's parse tree of a text."""
 
-    def __init__(self, text: str, own_name: Callable[[str], str]) -> None:
-        self.text = text
-        self.own_name = own_name
+    text: str
+    own_name: Callable[[str], str]
 
     def build(self, tree: Any, depth: int = 0) -> Expression:
         offset = tree.meta.start_pos

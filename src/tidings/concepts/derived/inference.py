@@ -7,16 +7,14 @@ mistake that points at its place.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from tidings.concepts.derived.expression import Call, Constant, Expression, Name, Now, point_at
 from tidings.concepts.derived.functions import FUNCTIONS, OPERATORS, Type
 from tidings.concepts.spelling import did_you_mean
 from tidings.errors import OntologyError
 from tidings.model.values import Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _TYPES = {Kind.NUMBER: Type.NUMBER, Kind.TEXT: Type.TEXT, Kind.TIME: Type.TIME, Kind.CONCEPT: Type.TEXT}
 _NUMBERS = (Type.NUMBER, Type.DURATION)
@@ -30,13 +28,13 @@ def infer_type(
     return inference.infer(expression), inference.wants
 
 
+@dataclass(frozen=True, slots=True)
 class _TypeInference:
-    """Infers the type of each part of an expression; `wants` collects the kinds that it needs of attributes."""
+    """Infers the type of each part of an expression; `wants` collects the kinds that it requires of attributes."""
 
-    def __init__(self, text: str, kinds: Callable[[str], Kind | None]) -> None:
-        self.text = text
-        self.kinds = kinds
-        self.wants: dict[str, Kind] = {}
+    text: str
+    kinds: Callable[[str], Kind | None]
+    wants: dict[str, Kind] = field(default_factory=dict)
 
     def infer(self, part: Expression) -> Type:
         match part:

@@ -55,6 +55,10 @@ BARE_WORD = re.compile(r"[=<>]\s*[a-zA-Z_]")
 """Found in every text the fast parser can read that compares with a bare word; the grammar locates the word."""
 
 
+MAX_CACHED = 200
+"""Characters of a predicate that is cached at most; longer ones seldom recur."""
+
+
 class _NotPlain(Exception):
     """The fast parser does not recognise this text; the grammar must read it."""
 
@@ -62,13 +66,12 @@ class _NotPlain(Exception):
 class FastParser:
     """Reads plain filters; each distinct predicate is built once and then found in `cache` by its text.
 
-    The cache is emptied when it holds `limit` predicates: those that recur are soon back. Texts over `longest`
-    characters are not cached.
+    The cache is emptied when it holds `limit` predicates: those that recur are soon back.
     """
 
-    def __init__(self, *, limit: int = 100_000, longest: int = 200) -> None:
+    def __init__(self, *, limit: int = 100_000) -> None:
         self.cache: dict[str, model.Filter] = {}
-        self._limit, self._longest = limit, longest
+        self._limit = limit
 
     def parse(self, text: str) -> model.Filter | None:
         """Return the filter when every part of it is plain, or nothing when the grammar must read it."""
@@ -148,7 +151,7 @@ class FastParser:
         return self._parse_alternatives(text[1:-1], depth)
 
     def _remember(self, text: str, part: model.Filter) -> None:
-        if len(text) > self._longest:
+        if len(text) > MAX_CACHED:
             return
         if len(self.cache) >= self._limit:
             self.cache.clear()
