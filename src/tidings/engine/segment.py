@@ -19,7 +19,7 @@ import numpy as np
 
 from tidings.algebra.law.requirement_counts import Demand
 from tidings.algebra.law.typed_attribute import TypedAttribute, collect_attributes
-from tidings.engine.arrays import expand_ranges, freeze, freeze_group, invert, list_owners
+from tidings.engine.arrays import expand_ranges, find_starts, freeze, freeze_group, invert, list_owners
 from tidings.engine.compile.code_spaces import CodeSpace
 from tidings.engine.compile.columns import Column, EventColumns, View, to_typed_attribute
 from tidings.engine.compile.row_table import Literals, RowTable, TreeTable, renumber_leaves
@@ -333,6 +333,6 @@ def _build_trees(table: RowTable, trees: TreeTable | None) -> FilterTrees | None
     items = range(len(order), len(order) + len(trees.items))
     numbers = [*invert(order, len(order)).tolist(), *items]
     leaves = Literals(literals.head[order], literals.low[order], literals.high[order], *literals[3:])
-    column_start = np.searchsorted(leaves.head >> OP_BITS, np.arange(len(table.columns) + 1)).astype(np.int64)
+    column_start = find_starts(leaves.head >> OP_BITS, len(table.columns))
     nodes = [(slot, renumber_leaves(node, numbers)) for slot, node in trees.trees]
     return FilterTrees(leaves, column_start, trees.items, TreeForest.build(nodes, leaves=len(numbers)))

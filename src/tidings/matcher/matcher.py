@@ -266,13 +266,13 @@ class Matcher:
         return build_matches(matches, len(batch), tuple(reader.dead))
 
     def why(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
-        """Tell why a subscription hears of an event: the tests that decided, and what they saw."""
+        """Explain why a subscription matches an event: the tests that decided it, and the values that they saw."""
         tree, setting = self[id], self.make_setting(now)
         reading = self.get_view().reader.read(event, setting.now)
         return explain_match(id, tree, self.admission.bind_filter(tree), reading, setting)
 
     def why_not(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
-        """Tell why a subscription does not hear of an event; `matched` says if it does after all."""
+        """Explain why a subscription does not match an event; `matched` tells if it does after all."""
         return self.why(event, id, now=now)
 
     def explain(self) -> Plan:

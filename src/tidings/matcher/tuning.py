@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MatcherTuning:
-    """When a `Matcher` takes the way for many instead of the way for few.
+    """From how many events or rows on a `Matcher` works on them as a whole instead of one by one.
 
     For many events, subscriptions that wait are compiled first: testing them reads every event by itself. Few rows go
     in one by one: their subscriptions may wait beside the index until there are more.

@@ -1,4 +1,4 @@
-"""Why a subscription hears of an event, or why not: the tests that decided it, with what they saw."""
+"""Why a subscription matches an event, or why not: the tests that decided it, with the values that they saw."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Explanation:
 
 
 def explain_match(id: SubId, written: Filter, bound: Filter, reading: Reading, setting: Setting) -> Explanation:
-    """Judge the event and keep what decided; the two trees have one shape, so they are walked together."""
+    """Return whether an event satisfies a filter, and the tests of it, written and bound, that decided."""
     matched = holds(bound, reading, setting)
     reasons = tuple(_find_reasons(written, bound, reading, setting))
     return Explanation(id, render(written), matched, reasons)

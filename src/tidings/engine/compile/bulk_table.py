@@ -45,7 +45,7 @@ class EndColumn:
 
 @dataclass(frozen=True, slots=True)
 class EqualityColumn:
-    """Equality with one value."""
+    """The test that an attribute equals a value, of many rows: `ends` has the value of each row in its mask."""
 
     column: Column
     ends: EndColumn
@@ -58,7 +58,7 @@ class EqualityColumn:
 
 @dataclass(frozen=True, slots=True)
 class SetColumn:
-    """Equality with one of the values from `start[row]` up to `start[row + 1]`, all different."""
+    """The test for a set, of many rows: those of a row go from `start[row]` up to `start[row + 1]`, all different."""
 
     column: Column
     ends: EndColumn
@@ -68,7 +68,7 @@ class SetColumn:
 
 @dataclass(frozen=True, slots=True)
 class RangeColumn:
-    """A range; the `mask` of its ends says if each is missing, closed or open (`kernels.match.column_literals`)."""
+    """The test for a range, of many rows; an end's `mask` is `NONE`, `CLOSED` or `OPEN` (`column_literals`)."""
 
     column: Column
     low: EndColumn
@@ -82,7 +82,7 @@ class RangeColumn:
 
 @dataclass(frozen=True, slots=True)
 class AreaColumn:
-    """Inside one of the `areas`; `area_number` says which, for the rows in `mask`."""
+    """The test that a place lies in an area, of the rows in `mask`: `area_number` says in which of the `areas`."""
 
     attribute: str
     areas: Sequence[Within]
@@ -151,7 +151,7 @@ def build_bulk_table(
 
 
 def _rank_by_lookup(build: _ColumnBuild, tuning: EngineTuning) -> bool:
-    """Give integers that lie close together their space; tell whether they do."""
+    """Build the space of integers that lie close together and a table of ranks; return False where they do not."""
     ends = [(column, int(np.argmax(column.mask))) for column in build.ends if column.mask.any()]
     if not all(column.values.dtype.kind == "i" for column, _ in ends):
         return False
@@ -175,7 +175,7 @@ def _rank_by_lookup(build: _ColumnBuild, tuning: EngineTuning) -> bool:
 
 
 def _rank_by_sorting(build: _ColumnBuild) -> None:
-    """Sort the distinct numbers; each is found again near the place that an even spread would give it."""
+    """Build the space of any numbers by sorting; ranks are then searched near the place that an even spread gives."""
     masks = [column.mask != 0 for column in build.ends]
     values = [column.values.astype(np.float64, copy=False) for column in build.ends]
     ends = np.unique(np.concatenate([floats[mask] for floats, mask in zip(values, masks, strict=True)])) + 0.0

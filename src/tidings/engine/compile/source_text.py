@@ -41,7 +41,7 @@ class FilterSources:
 
     @classmethod
     def from_slots(cls, filters: dict[int, FilterSource]) -> FilterSources:
-        """Take filters by slot, in the order of slots."""
+        """Return the sources of filters by slot; the slots must ascend."""
         return cls(np.fromiter(filters, np.int64, len(filters)), list(filters.values()))
 
     def get(self, slot: int) -> FilterSource | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tidings.algebra.law.evaluate import EARTH_RADIUS_M, compute_distance_m
-from tidings.engine.arrays import compute_starts, freeze
+from tidings.engine.arrays import compute_starts, find_starts, freeze
 from tidings.errors import TidingsError
 from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 from tidings.kernels.match import point_tests as kernel
@@ -76,7 +76,7 @@ class PlaceTable:
         polygons, of_shape = shapely.get_parts(shapes, return_index=True)
         rings, of_polygon = shapely.get_rings(polygons, return_index=True)
         vertices, of_ring = shapely.get_coordinates(rings, return_index=True)
-        vertex_start = _to_starts(of_ring, len(rings))
+        vertex_start = find_starts(of_ring, len(rings))
         written_rings = [ring for area in areas if area for polygon in area.polygons for ring in polygon]
         written = np.array([lon for ring in written_rings for lon, _ in ring], np.float64)
         written_start = compute_starts([len(ring) for ring in written_rings])
@@ -84,13 +84,13 @@ class PlaceTable:
         run_ring, run_ends = _cut_runs(vertex_start)
         table = cls(
             frames=np.array([_compute_frame(condition) for condition in places], np.float64).reshape(-1, 4),
-            polygon_start=_to_starts(numbers[of_shape], len(places)),
-            ring_start=_to_starts(of_polygon, len(polygons)),
+            polygon_start=find_starts(numbers[of_shape], len(places)),
+            ring_start=find_starts(of_polygon, len(polygons)),
             vertex_start=vertex_start,
             vertices=vertices,
             written=written[:0] if same else written,
             written_start=written_start[:0] if same else written_start,
-            run_start=_to_starts(numbers[of_shape[of_polygon[run_ring]]], len(places)),
+            run_start=find_starts(numbers[of_shape[of_polygon[run_ring]]], len(places)),
             run_ends=run_ends,
             run_bounds=_compute_bounds(run_ends, vertices),
         )
@@ -203,11 +203,6 @@ def _compute_circle_box(condition: Near) -> Box:
     across = math.degrees(math.asin(sine)) + MARGIN_DEG if sine < FLAT else 180.0
     west, east = center.lon - across, center.lon + across
     return (west, south, east, north) if west > -180 and east < 180 else (-180.0, south, 180.0, north)
-
-
-def _to_starts(owners: NDArray[np.integer[Any]], count: int) -> IntArray:
-    """Return where the parts of each owner begin, from the ascending owner of each part."""
-    return np.searchsorted(owners, np.arange(count + 1)).astype(np.int64)
 
 
 def _cut_runs(vertex_start: IntArray) -> tuple[IntArray, IntArray]:

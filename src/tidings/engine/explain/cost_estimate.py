@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.engine.arrays import expand_ranges
+from tidings.engine.arrays import expand_ranges, find_starts
 from tidings.engine.events.event_codes import encode_events
 from tidings.engine.index.planner import estimate_bitmap_ns
 from tidings.engine.tuning import IndexTuning
@@ -244,7 +244,7 @@ def _guess_codes(segment: Segment) -> CodeArray:
     side = (rng.random(len(head)) < 0.5) & (low > 0) | (high >= top[column])
     code = np.where(side, low, high)
     order = np.argsort(column, kind="stable")
-    bounds = np.searchsorted(column[order], np.arange(len(top) + 1))
+    bounds = find_starts(column[order], len(top))
     codes = 2 * (rng.random((EVENTS, len(top))) * (top // 2 + 1)).astype(np.uint32)
     for number in np.flatnonzero(np.diff(bounds)).tolist():
         mine = order[bounds[number] : bounds[number + 1]]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.engine.arrays import compute_starts, expand_ranges, invert, list_owners
+from tidings.engine.arrays import compute_starts, expand_ranges, find_starts, invert, list_owners
 from tidings.engine.compile.row_table import RowTable, mask_multi_row
 from tidings.engine.index.planner import AccessPlan, EventStatistics, plan_rows
 from tidings.engine.index.tiles import TileCuts, build_tiles
@@ -206,10 +206,9 @@ def _build_paths(
     columns = filed.columns
     keyed = np.flatnonzero(filed.kinds >= kernel.KEYED)
     by_column = keyed[np.argsort(columns[keyed, 0], kind="stable")]
-    by_column_start = np.searchsorted(columns[by_column, 0], np.arange(len(table.columns) + 1))
     return IndexPaths(
         by_column=by_column.astype(np.int32),
-        by_column_start=by_column_start.astype(np.int64),
+        by_column_start=find_starts(columns[by_column, 0], len(table.columns)),
         first=columns[:, 0].astype(np.int32),
         second=columns[:, 1].astype(np.int32),
         **_build_key_tables(filed, clusters, np.array([*map(len, table.spaces), 1], np.int64), direct_up_to),
@@ -229,8 +228,7 @@ def _build_key_tables(
     groups, columns, begin = len(filed.kinds), filed.columns, clusters.start[:-1]
     base, width, mask = (np.zeros(groups, np.int64) for _ in range(3))
     first, second = filed.first[begin], filed.second[begin]
-    bounds = np.searchsorted(clusters.group, np.arange(groups + 1))
-    row_counts = np.diff(np.searchsorted(filed.group, np.arange(groups + 1)))
+    bounds, row_counts = find_starts(clusters.group, groups), np.diff(find_starts(filed.group, groups))
     direct, hashed = [np.zeros(0, np.uint32)], [np.zeros((3, 0), np.uint32)]
     direct_size = hash_size = 0
     for group in np.flatnonzero(filed.kinds >= kernel.KEYED).tolist():

@@ -1,7 +1,7 @@
 """A backend of several engines, one for each shard of a live folder: every subscription goes to the shard of its id.
 
 Which filters are refused does not depend on the number of shards: `Admission` judges them in the order of the whole,
-and only the stage deals them to shards. Matching takes the segments of all shards as those of one engine.
+and only the stage splits them by shard. Matching takes the segments of all shards as those of one engine.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ShardedStore:
 
     @property
     def bulk_engine(self) -> Engine | None:
-        """The engine of a single shard; rows of a table are not dealt to several."""
+        """The engine of a single shard; rows of a table are not split."""
         return self.engines[0] if len(self.engines) == 1 else None
 
     def stage(self) -> ShardedStage:
@@ -76,7 +76,7 @@ class ShardedStore:
             return Removal([id for id in ids if id not in existing], Counter(), [])
         demands: Counter[tuple[str, Demand]] = Counter()
         filters: list[Filter] = []
-        for engine, own in self._deal(ids):
+        for engine, own in self._split_by_shard(ids):
             removal = engine.remove(own)
             demands.update(removal.demands)
             filters += removal.filters
@@ -84,9 +84,9 @@ class ShardedStore:
 
     def find_existing(self, ids: Sequence[SubId]) -> set[SubId]:
         """Return the subset of `ids` that is subscribed."""
-        return {id for engine, own in self._deal(ids) for id in engine.find_existing(own)}
+        return {id for engine, own in self._split_by_shard(ids) for id in engine.find_existing(own)}
 
-    def _deal(self, ids: Sequence[SubId]) -> list[tuple[Engine, list[SubId]]]:
+    def _split_by_shard(self, ids: Sequence[SubId]) -> list[tuple[Engine, list[SubId]]]:
         """Return the engines that own some of the ids, each with its own."""
         owned: list[list[SubId]] = [[] for _ in self.engines]
         for id in ids:

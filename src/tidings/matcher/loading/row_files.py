@@ -182,7 +182,7 @@ class Refusal:
     reason: str
 
     def __str__(self) -> str:
-        """Say it; the lines of a filter and its carets stay under each other."""
+        """Return the message; the lines of a filter and its carets stay under each other."""
         name = self.place if self.id is None else f"{self.place}, `{self.id}`"
         return f"{name}: {self.reason}".replace("\n", "\n  ")
 

@@ -52,7 +52,7 @@ class Row:
 
     @property
     def place(self) -> str:
-        """Where to look for it."""
+        """The line or the number of the row, as messages name it."""
         return f"row {self.number + 1}" if self.line is None else f"line {self.line}"
 
     @property
@@ -118,7 +118,7 @@ class PartialLine:
 
 
 class LongLine(bytes):
-    """The first bytes of a line that is longer than memory is kept for, and why it is refused."""
+    """The first bytes of a line that is longer than the limit, and why it is refused."""
 
     problem: str
 
@@ -325,7 +325,7 @@ class ParquetRows:
         return self._file.schema_arrow
 
     def read_tables(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as Arrow has them, in batches, instead."""
+        """Yield the rows as Arrow batches."""
         import pyarrow as pa
 
         with refuse_unreadable(self._name, pa.ArrowException):
@@ -335,5 +335,5 @@ class ParquetRows:
 
     @property
     def share(self) -> float:
-        """How much has been read."""
+        """The share of the rows that has been read, from 0 to 1."""
         return self._done / (self._file.metadata.num_rows or 1)
