@@ -60,9 +60,9 @@ def _compute_chances(
     model: Model, counted: CountedPattern, estimates: Estimates, horizon: Any
 ) -> tuple[list[str], FloatArray]:
     """Return p by state, of an average key; each cell of a state has the weight of its visits."""
-    parted = is_keyed(counted.pattern)
+    keyed = is_keyed(counted.pattern)
     horizons = (
-        [Horizon(n, "own" if parted else "events") for n in DEFAULT_HORIZONS]
+        [Horizon(n, "own" if keyed else "events") for n in DEFAULT_HORIZONS]
         if horizon is None
         else [Horizon.of(horizon)]
     )
@@ -73,7 +73,7 @@ def _compute_chances(
     weight = counted.counts.waits.sum(axis=1) + 1e-9
     columns = []
     for ahead in horizons:
-        table = build_table(estimates, ahead, keyed=parted, traffic=model.traffic)
+        table = build_table(estimates, ahead, keyed=keyed, traffic=model.traffic)
         p = np.array([table.look_up(cell, average, silence) for cell in range(counted.course.cells)])
         columns.append(_sum_by_state(p * weight, counted) / np.maximum(_sum_by_state(weight, counted), 1e-300))
     return [f"p({ahead})" for ahead in horizons], np.array(columns)

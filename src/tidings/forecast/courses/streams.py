@@ -98,9 +98,11 @@ class StreamEntries:
         return np.repeat(self.rows, np.diff(self.starts))
 
 
-def build_entries(events: EncodedEvents, kinds: IntArray, parting: Partitioning, names: ValueNumbers) -> StreamEntries:
+def build_entries(
+    events: EncodedEvents, kinds: IntArray, partitioning: Partitioning, names: ValueNumbers
+) -> StreamEntries:
     """Return the entries of some events: of one stream where there are no keys; where times count, of timed ones."""
-    (ways, timed), no_mask = parting, np.empty(0, np.int64)
+    (ways, timed), no_mask = partitioning, np.empty(0, np.int64)
     seen = np.full(len(events), True) if not timed or events.timed is None else events.timed
     if ways == ((),):
         event = np.flatnonzero(seen)
@@ -222,9 +224,11 @@ class CourseMember:
 class CourseGroup:
     """Members that divide the stream alike; `exact` ones come first, then `tracked` ones, with their `trackers`."""
 
-    def __init__(self, parting: Partitioning, members: Sequence[CourseMember], filters: Mapping[Filter, int]) -> None:
-        self.partitioning = parting
-        self.ways, self.timed = parting
+    def __init__(
+        self, partitioning: Partitioning, members: Sequence[CourseMember], filters: Mapping[Filter, int]
+    ) -> None:
+        self.partitioning = partitioning
+        self.ways, self.timed = partitioning
         self.keyed = self.ways != ((),)
         self.exact = [member for member in members if member.course.tracker is None]
         self.tracked = [member for member in members if member.course.tracker is not None]
@@ -317,7 +321,7 @@ def build_groups(members: Sequence[CourseMember], filters: Mapping[Filter, int])
     groups: dict[Partitioning, list[CourseMember]] = defaultdict(list)
     for member in members:
         groups[find_partitioning(member.pattern)].append(member)
-    return [CourseGroup(parting, group_members, filters) for parting, group_members in groups.items()]
+    return [CourseGroup(partitioning, group_members, filters) for partitioning, group_members in groups.items()]
 
 
 def _flatten(arrays: list[npt.NDArray[Scalar]], kind: type[Scalar]) -> npt.NDArray[Scalar]:

@@ -190,9 +190,9 @@ def _load_gaps(name: str, silences: KeyGaps, arrays: Arrays) -> None:
 
 def carry_over(before: Forecaster, after: Forecaster) -> None:
     """Copy the state of patterns that are in both sets, unchanged."""
-    then = {pattern.name: (pattern.pattern, pattern.mode, pattern.born) for pattern in before.pattern_set.patterns}
-    stay = [p for p in after.pattern_set.patterns if then.get(p.name) == (p.pattern, p.mode, p.born)]
-    names = {pattern.name for pattern in stay}
+    old_patterns = {p.name: (p.pattern, p.mode, p.born) for p in before.pattern_set.patterns}
+    kept = [p for p in after.pattern_set.patterns if old_patterns.get(p.name) == (p.pattern, p.mode, p.born)]
+    names = {pattern.name for pattern in kept}
     for follower in after.followers:
         for old in before.followers:
             if old.group.partitioning == follower.group.partitioning:
@@ -201,9 +201,8 @@ def carry_over(before: Forecaster, after: Forecaster) -> None:
             if before.plans.get(member.name) != after.plans.get(member.name):
                 follower.last[number] = np.nan  # the old plan's last forecast says nothing about the new plan
     if before.learner is not None and after.learner is not None:
-        _carry_learner(
-            before.learner, after.learner, {make_pattern_key(pattern.pattern, pattern.mode) for pattern in stay}
-        )
+        keys = {make_pattern_key(pattern.pattern, pattern.mode) for pattern in kept}
+        _carry_learner(before.learner, after.learner, keys)
 
 
 def _carry_follower(old: GroupFollower, new: GroupFollower, names: set[str]) -> None:
@@ -214,28 +213,28 @@ def _carry_follower(old: GroupFollower, new: GroupFollower, names: set[str]) -> 
     _load_follower("", new, saved, arrays)
 
 
-def _carry_learner(old: Learner, new: Learner, stay: set[str]) -> None:
-    """Continue counters with the patterns that stay and their pending waits; new patterns get counters of their own."""
-    kept = [[member.name for member in then.group.members if member.name in stay] for then in old.counters]
+def _carry_learner(old: Learner, new: Learner, keys: set[str]) -> None:
+    """Continue counters with the patterns of `keys` and their pending waits; new patterns get counters of their own."""
+    kept = [[member.name for member in counter.group.members if member.name in keys] for counter in old.counters]
     new.arrange(kept)
-    for then, names in zip(old.counters, kept, strict=True):
+    continued = [(counter, names) for counter, names in zip(old.counters, kept, strict=True) if names]
+    for old_counter, names in continued:
         for counter in new.counters:
-            if names and names[0] in {member.name for member in counter.group.members}:
-                _continue_counter(counter, then)
-    new.continue_from(old, [then.group.ways for then, names in zip(old.counters, kept, strict=True) if names])
+            if names[0] in {member.name for member in counter.group.members}:
+                _continue_counter(counter, old_counter)
+    new.continue_from(old, [old_counter.group.ways for old_counter, _ in continued])
 
 
-def _continue_counter(counter: GroupCounter, then: GroupCounter) -> None:
+def _continue_counter(counter: GroupCounter, old: GroupCounter) -> None:
     """Let a counter continue from one that had its patterns and perhaps others."""
-    places = {member.name: place for place, member in enumerate(then.group.members)}
+    places = {member.name: place for place, member in enumerate(old.group.members)}
     rows = [places[member.name] for member in counter.group.members]
-    exact, tracked = rows[: len(counter.group.exact)], rows[len(counter.group.exact) :]
-    behind = [row - len(then.group.exact) for row in tracked]
-    spans = [{span: np.zeros_like(old) for span, old in counts.spans.items()} for counts in counter.counts]
-    counter.counts = [
-        replace(then.counts[row], spans=spans[at] | then.counts[row].spans) for at, row in enumerate(rows)
-    ]
-    counter.pending, counter.fresh, counter.now = then.pending, then.fresh, then.now
-    counter.cells, counter.states = then.cells[exact], [then.states[row] for row in behind]
-    counter.reports = [then.reports[row] for row in behind]
-    counter.silences, counter.own = then.silences, then.own
+    exact = len(counter.group.exact)
+    tracked = [row - len(old.group.exact) for row in rows[exact:]]
+    for at, row in enumerate(rows):
+        zeros = {span: np.zeros_like(cells) for span, cells in counter.counts[at].spans.items()}
+        counter.counts[at] = replace(old.counts[row], spans=zeros | old.counts[row].spans)
+    counter.pending, counter.fresh, counter.now = old.pending, old.fresh, old.now
+    counter.cells, counter.states = old.cells[rows[:exact]], [old.states[row] for row in tracked]
+    counter.reports = [old.reports[row] for row in tracked]
+    counter.silences, counter.own = old.silences, old.own

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from tidings.kernels.jit import jit_lean, jit_lean_inline
 from tidings.kernels.patterns.layout import (
-    BARRIERS,
     CODE,
     CONTIGUOUS,
     COUNT,
@@ -35,6 +34,7 @@ from tidings.kernels.patterns.layout import (
     RESTARTS,
     SOURCE,
     SPAN,
+    SPENT,
     STAMP,
     TAIL,
     TARGET,
@@ -76,7 +76,7 @@ def spend(graph: GraphArrays, state: RunArrays, first_report: Int, seq: Int) -> 
         if not registers[DIRECT]:
             code = out[report, O_KEY] * len(patterns) + pattern
             at = find_slot(spent, code)
-            registers[BARRIERS] += spent[at, CODE] < 0
+            registers[SPENT] += spent[at, CODE] < 0
             spent[at, CODE] = code
         spent[at, HEAD] = seq
 

@@ -35,9 +35,10 @@ SEQ, TIME, FIRST_SEQ, FIRST_TIME, PARENT, EDGE, PREV, LINK, FLAG, KEY, MOMENTS =
 before, the edge it took, two chains (`PREV` through its cell's front, `LINK` through a queue of deadlines or a key's
 fresh rows), a flag (no longer waiting), the key; from `MOMENTS` on moments that conditions look at, then variables."""
 
-SOURCE, TARGET, SYMBOL, VIA, STEP, FREE, CHECKS, CHECKS_END, STORES, STORES_END = range(10)
+SOURCE, TARGET, SYMBOL, WAY, STEP, FREE, CHECKS, CHECKS_END, STORES, STORES_END = range(10)
 FORBID, FORBID_END, BINDS, BINDS_END, ACCEPTS, ACCEPTS_END = range(10, 16)
-"""Columns of an edge; `X` and `X_END` bound its share of the lists. `FREE`: no condition but the event's filter."""
+"""Columns of an edge; `X` and `X_END` bound its share of the lists. `WAY`: the column of keys that names its key;
+`FREE`: no condition but the event's filter."""
 
 CONTIGUOUS, MODE, WINDOW, SPAN, MOVES, PLAIN, LIMITS, LIMITS_END = range(8)
 LEAVING, LEAVING_END, ENDS, ENDS_END, QUEUE = range(8, 13)
@@ -55,7 +56,7 @@ EXISTS, EACH, GRAPH, EVERY, RESTARTS = range(5)
 """How matches are counted: some embedding, one for each beginning, all from a compact graph, all one by one; and (of
 patterns alone, their nodes have `EXISTS`) some embedding of events that no earlier report has used."""
 
-TOP, EVENT, TURN, STAMP, BASE, DEADLINE, DROPPED, CUT, CELLS, BARRIERS = range(10)
+TOP, EVENT, TURN, STAMP, BASE, DEADLINE, DROPPED, CUT, CELLS, SPENT = range(10)
 REPORTS, LISTED_EVENTS, NOW, MADE, MOST, DIRECT, SIZE = range(10, 17)
 """Registers: rows used in the pool; event and turn to go on with; a number for each turn; the number of the batch's
 first event; the earliest deadline; counters of dropped rows and cut reports; entries used in the two hash tables, in

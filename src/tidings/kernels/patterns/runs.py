@@ -23,7 +23,6 @@ from tidings.kernels.patterns.apply_event import put_rows, spend, sweep
 from tidings.kernels.patterns.layout import (
     ACCEPTS,
     ACCEPTS_END,
-    BARRIERS,
     BASE,
     CELLS,
     CUT,
@@ -52,15 +51,16 @@ from tidings.kernels.patterns.layout import (
     REPORTS,
     SEQ,
     SPAN,
+    SPENT,
     STAMP,
     TAIL,
     TARGET,
     TIME,
     TOP,
     TURN,
-    VIA,
     WAITING,
     WAITING_END,
+    WAY,
     WINDOW,
     EventArrays,
     GraphArrays,
@@ -162,7 +162,7 @@ def _find_candidates(graph: GraphArrays, state: RunArrays, batch: EventArrays, t
     pool, cells, candidates, stamps = state.pool, state.cells, state.candidates, state.stamps
     key, keys, values, event, time, width = turn.key, batch.keys, batch.values, turn.event, turn.time, len(nodes)
     count, stamp, direct = 0, state.registers[STAMP], state.registers[DIRECT]
-    # Where a key is named in one way only, `VIA` need not be read: a tenth of the time with a hundred patterns.
+    # Where a key is named in one way only, `WAY` need not be read: a tenth of the time with a hundred patterns.
     room, several = len(candidates) - 1, keys.shape[1] > 1
     for at in range(batch.symbol_starts[event], batch.symbol_starts[event + 1]):
         symbol = batch.symbol_numbers[at]
@@ -174,7 +174,7 @@ def _find_candidates(graph: GraphArrays, state: RunArrays, batch: EventArrays, t
                 row = cells[cell, HEAD] if cell >= 0 else -1
                 if row < 0:
                     continue
-            if several and keys[event, edges[edge, VIA]] != key:
+            if several and keys[event, edges[edge, WAY]] != key:
                 continue
             free = edges[edge, FREE]
             # Of a compact graph the newest row stands for all of its front: reports choose among the older ones.
@@ -213,7 +213,7 @@ def _find_candidates(graph: GraphArrays, state: RunArrays, batch: EventArrays, t
             continue
         for leaving in range(nodes[source, LEAVING], nodes[source, LEAVING_END], 2):
             edge = lists[leaving]
-            if stamps[lists[leaving + 1]] != stamp or (several and keys[event, edges[edge, VIA]] != key):
+            if stamps[lists[leaving + 1]] != stamp or (several and keys[event, edges[edge, WAY]] != key):
                 continue
             if not edges[edge, FREE] and (
                 not is_admitted(edges, lists, pool, values, edge, row, turn)
@@ -242,7 +242,7 @@ def _take_turn(graph: GraphArrays, state: RunArrays, batch: EventArrays, count: 
         return MORE_ROWS
     if not direct and (
         2 * (registers[CELLS] + count) >= len(state.cells)
-        or 2 * (registers[BARRIERS] + len(state.completed_patterns)) >= len(spent)
+        or 2 * (registers[SPENT] + len(state.completed_patterns)) >= len(spent)
     ):
         return MORE_CELLS
     first_report, first_listed, cut = registers[REPORTS], registers[LISTED_EVENTS], registers[CUT]
@@ -297,7 +297,7 @@ def _pass_time(graph: GraphArrays, state: RunArrays, batch: EventArrays, time: I
         registers[DEADLINE] = deadline
         if deadline > time:
             return DONE
-        if not registers[DIRECT] and 2 * (registers[BARRIERS] + len(state.completed_patterns)) >= len(state.spent):
+        if not registers[DIRECT] and 2 * (registers[SPENT] + len(state.completed_patterns)) >= len(state.spent):
             return MORE_CELLS
         row = queues[queue, 0]
         # Rows of one last event complete together: they share one limit, and some reports choose among them.

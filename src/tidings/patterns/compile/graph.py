@@ -58,7 +58,7 @@ class OperandInput(NamedTuple):
     """What an operand reads of an event: its filter, the attributes of the key, and those of other variables."""
 
     symbol: int
-    via: int
+    way: int
     binds: tuple[tuple[int, int], ...]  # variable, column of values
 
 
@@ -105,7 +105,7 @@ class MergedGraph:
     """The graph while patterns are added; `edges` has the patterns that each edge completes."""
 
     symbols: dict[Filter, int] = field(default_factory=dict)
-    vias: dict[tuple[str, ...], int] = field(default_factory=dict)
+    ways: dict[tuple[str, ...], int] = field(default_factory=dict)
     columns: dict[str, int] = field(default_factory=dict)
     patterns: list[CompiledPattern] = field(default_factory=list)
     kinds: list[int] = field(default_factory=list)
@@ -123,9 +123,9 @@ class MergedGraph:
         """Return what an operand reads of an event; its filter, key and values get numbers in the graph."""
         attributes = {variable: attribute for attribute, variable in named.variables}
         symbol = self.symbols.setdefault(named.filter, len(self.symbols))
-        via = self.vias.setdefault(tuple(attributes[variable] for variable in key), len(self.vias))
+        way = self.ways.setdefault(tuple(attributes[variable] for variable in key), len(self.ways))
         others = [(variables[v], a) for a, v in named.variables if v not in key]
-        return OperandInput(symbol, via, tuple((v, self.columns.setdefault(a, len(self.columns))) for v, a in others))
+        return OperandInput(symbol, way, tuple((v, self.columns.setdefault(a, len(self.columns))) for v, a in others))
 
     def find_node(self, key: NodeKey) -> int:
         """Return the number of a node, adding it where it is new."""

@@ -68,14 +68,14 @@ class _ArrayBuilder:
         return [begin, len(self.lists)]
 
     def _list_guard(self, guard: OperandInput, first: int) -> list[int]:
-        return [first, *self._share(chain.from_iterable(guard.binds)), guard.via]
+        return [first, *self._share(chain.from_iterable(guard.binds)), guard.way]
 
     def _list_edge(self, key: EdgeKey, completed: list[int]) -> list[int]:
         guards = [item for guard in key.forbid for item in self._list_guard(guard, guard.symbol)]
         checks, binds = chain.from_iterable(key.checks), chain.from_iterable(key.input.binds)
         bounds = [bound for items in (checks, key.stores, guards, binds, completed) for bound in self._share(items)]
         is_free = not (key.checks or key.forbid or key.input.binds)
-        return [key.source, key.target, key.input.symbol, key.input.via, key.step, is_free, *bounds]
+        return [key.source, key.target, key.input.symbol, key.input.way, key.step, is_free, *bounds]
 
     def _list_node(self, node: GraphNode, moves: bool, plain: bool, leaving: list[int]) -> list[int]:
         key = node.key

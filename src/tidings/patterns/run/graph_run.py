@@ -195,7 +195,7 @@ class GraphRun:
 
     def _fill_spent(self, filled: IntArray) -> None:
         table = _make_table(_round_up(4 * (len(filled) + len(self.graph.patterns)), least=1024))
-        self.state.registers[layout.BARRIERS] = refill(filled, table)
+        self.state.registers[layout.SPENT] = refill(filled, table)
         self.state = self.state._replace(spent=table)
 
     def _widen(self, keys: int) -> None:

@@ -101,7 +101,7 @@ class Machine:
         count = len(events)
         keys = np.zeros((count, 1), np.int64)
         if self.has_keys:
-            keys = np.stack([compute_keys(way, events, names) for way in self.merged.vias], axis=1)
+            keys = np.stack([compute_keys(way, events, names) for way in self.merged.ways], axis=1)
         if self.timed and events.timed is not None:
             keys[~events.timed] = -1  # in no stream at all
         columns = [events.values[name] for name in self.merged.columns]
@@ -132,7 +132,7 @@ def build_machines(watched: Sequence[CompiledPattern], filters: Mapping[Filter, 
         groups[find_partitioning(compiled.pattern)].append(place)
     machines = []
     for (ways, timed), places in groups.items():
-        merged = MergedGraph(vias={way: number for number, way in enumerate(ways)})
+        merged = MergedGraph(ways={way: number for number, way in enumerate(ways)})
         for place in places:
             merged.add(watched[place])
         variables = [(c.pattern.key_variables(), tuple(number_other_variables(c.pattern))) for c in merged.patterns]

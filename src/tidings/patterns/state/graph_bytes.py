@@ -78,7 +78,7 @@ class GraphNames:
     def __init__(self, merged: MergedGraph) -> None:
         """Compute all names once; every snapshot needs them."""
         self._filters = [hash_text(repr(tree)) for tree in merged.symbols]
-        self._vias, self._columns = list(merged.vias), list(merged.columns)
+        self._ways, self._columns = list(merged.ways), list(merged.columns)
         self.patterns = [compiled.name for compiled in merged.patterns]
         self.nodes = ["start"]
         for node in merged.nodes[1:]:
@@ -104,7 +104,7 @@ class GraphNames:
 
     def _describe_input(self, operand: OperandInput) -> list[Any]:
         binds = [[variable, self._columns[column]] for variable, column in operand.binds]
-        return [self._filters[operand.symbol], list(self._vias[operand.via]), binds]
+        return [self._filters[operand.symbol], list(self._ways[operand.way]), binds]
 
 
 def hash_text(text: str) -> str:
