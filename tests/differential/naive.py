@@ -19,6 +19,7 @@ from naive_values import (
     NUMBER,
     READERS,
     UNREADABLE,
+    WORTH,
     Bad,
     accepts_text,
     build_interval,
@@ -44,7 +45,6 @@ from naive_values import (
 
 from tidings import model as m
 from tidings.model import Kind
-from tidings.testing.strategies.world import WORTH
 
 
 def evaluate_naively(tree, event, world) -> bool:

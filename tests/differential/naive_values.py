@@ -18,6 +18,18 @@ EARTH_M = 6371008.8
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NUMBER = r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
 
+WORTH = {
+    "GB": ("bit", Fraction(8 * 10**9)),
+    "MB": ("bit", Fraction(8 * 10**6)),
+    "km": ("meter", Fraction(1000)),
+    "m": ("meter", Fraction(1)),
+    "cm": ("meter", Fraction(1, 100)),
+    "USD": ("USD", Fraction(1)),
+    "EUR": ("USD", Fraction(5, 4)),
+    "JPY": ("USD", Fraction(1, 128)),
+}
+"""The units of worlds: their base unit, and how many of it they are."""
+
 
 class Bad(Exception):
     """A value cannot be read; where its attribute is declared, the event is bad."""

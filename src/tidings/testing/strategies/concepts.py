@@ -64,7 +64,7 @@ def tree_table(trees: dict[str, dict[str, tuple[str, ...]]]) -> dict[str, dict[s
 
 
 CURRENCIES = {"base": "USD", "rates": {"EUR": 1.25, "JPY": 0.0078125}}
-"""Exchange rates of the currencies of `world.WORTH`."""
+"""Exchange rates of the currencies that attributes of worlds have."""
 
 
 @st.composite

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from fractions import Fraction
 from typing import Any
 
 from tidings.concepts import Ontology, Regions
@@ -61,19 +60,6 @@ class Lore:
     synonyms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     trees: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
-
-
-WORTH: Mapping[str, tuple[str, Fraction]] = {
-    "GB": ("bit", Fraction(8 * 10**9)),
-    "MB": ("bit", Fraction(8 * 10**6)),
-    "km": ("meter", Fraction(1000)),
-    "m": ("meter", Fraction(1)),
-    "cm": ("meter", Fraction(1, 100)),
-    "USD": ("USD", Fraction(1)),
-    "EUR": ("USD", Fraction(5, 4)),
-    "JPY": ("USD", Fraction(1, 128)),
-}
-"""The units of worlds: their base unit, and how many of it they are."""
 
 
 @dataclass(frozen=True, slots=True)
