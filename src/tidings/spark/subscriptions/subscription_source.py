@@ -28,8 +28,7 @@ from tidings.algebra import ReadSpec
 from tidings.concepts import Ontology
 from tidings.errors import BadFrame
 from tidings.matcher import Live, Matcher
-from tidings.matcher.live.open_version import open_version
-from tidings.matcher.live.versions import is_versioned, read_version
+from tidings.matcher.live.versions import is_versioned, load_version, read_version
 from tidings.model import Schema
 from tidings.spark.schema import refuse_conflicts
 from tidings.spark.subscriptions.compile_frame import collect_subscriptions, compile_into
@@ -129,7 +128,7 @@ def open_stored(path: str, frame: Schema, context: QueryContext, shards: int | N
     if is_versioned(path):
         version = read_version(path)
         _check_shards(path, version, shards)
-        store, matcher = VersionStore.of(path, version.number), open_version(path, version)
+        store, matcher = VersionStore.of(path, version.number), Matcher(content=load_version(path, version))
         context.refuse_unknown(matcher, frame)
         return _build_handle(store, matcher, frame, version)
     if shards not in (None, 1):
@@ -223,7 +222,7 @@ def _compile_frame(
 ) -> SubscriptionHandle:
     version = compile_into(subscriptions, folder, shards=shards, context=context, events=events)
     store = VersionStore.of(str(folder), version.number)
-    handle = _build_handle(store, open_version(folder, version), events, version)
+    handle = _build_handle(store, Matcher(content=load_version(folder, version)), events, version)
     # An empty DataFrame has no ids, but its column has a type.
     id_type = pa.int64() if isinstance(subscriptions.schema["id"].dataType, IntegralType) else pa.string()
     return replace(handle, arrow_id_type=id_type, declared_columns=_find_declared(events, context))

@@ -21,8 +21,7 @@ from pyspark import TaskContext
 from tidings.errors import SnapshotError
 from tidings.matcher import Live, Matcher
 from tidings.matcher.live.feeds import Feed
-from tidings.matcher.live.open_version import open_version
-from tidings.matcher.live.versions import read_version
+from tidings.matcher.live.versions import load_version, read_version
 from tidings.matcher.snapshot.snapshot_folder import read_manifest
 from tidings.model import Schema
 from tidings.spark.open_cache import OpenCache
@@ -105,9 +104,9 @@ class VersionStore(_FixedStore):
 
     def _open_shard(self, shard: int) -> Matcher:
         version = read_version(self.folder, self.number)
-        matcher = open_version(self.folder, version, shard)
+        matcher = Matcher(content=load_version(self.folder, version, shard))
         if self.frame is not None:
-            refusals = remove_refused(matcher, self.frame, lambda: open_version(self.folder, version))
+            refusals = remove_refused(matcher, self.frame, lambda: Matcher(content=load_version(self.folder, version)))
             warn_refused(refusals, self.folder)
         return matcher
 

@@ -24,7 +24,7 @@ from tidings.spark.pipeline.config.environment import mask
 from tidings.spark.pipeline.monitor.batch_report import BatchReport
 from tidings.spark.pipeline.run import match_batches
 from tidings.spark.pipeline.run.match_batches import EVENT, LATE, RAW, REFUSED, TIME, resolve_column
-from tidings.spark.pipeline.run.queries import BatchHandler, persist_frame
+from tidings.spark.pipeline.run.queries import PipelineQuery, persist_frame
 from tidings.spark.pipeline.sinks.batch_folders import EXACT_TIMES
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import schema_of, to_column
@@ -140,7 +140,7 @@ def _find_bad_events(events: DataFrame, detector: Detector) -> DataFrame:
 # Batches -------------------------------------------------------------------------------------------
 
 
-class DetectBatches(BatchHandler):
+class DetectBatches(PipelineQuery):
     """Processes the micro-batches of the detection query; `patterns` is the number of patterns."""
 
     folder, suffix = "patterns", ": patterns"

@@ -19,8 +19,7 @@ from pyspark.sql.types import StructField
 
 from tidings.algebra.law.mismatches import MismatchCounts
 from tidings.matcher.live.live import Change
-from tidings.matcher.live.open_version import open_version
-from tidings.matcher.live.versions import read_version
+from tidings.matcher.live.versions import load_version, read_version
 from tidings.matcher.mismatch_report import describe_mismatches
 from tidings.spark.match.output_columns import choose_columns
 from tidings.spark.match.shard_gathering import MatchQuery
@@ -28,7 +27,7 @@ from tidings.spark.match.shard_plan import ShardPlan
 from tidings.spark.match.worker_matcher import TAG_TYPES, TaggedRows, describe_excess
 from tidings.spark.match.worker_stage import WorkerStage
 from tidings.spark.pipeline.monitor.batch_report import BatchReport
-from tidings.spark.pipeline.run.queries import BatchHandler, BatchSinks, persist_frame
+from tidings.spark.pipeline.run.queries import BatchSinks, PipelineQuery, persist_frame
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import schema_of, to_column
 from tidings.spark.subscriptions.refusals import remove_refused
@@ -63,7 +62,7 @@ LISTED_REFUSALS = 5
 """Refused subscriptions of a batch that are reported one by one."""
 
 
-class MatchBatches(BatchHandler):
+class MatchBatches(PipelineQuery):
     """Processes the micro-batches of the matching query."""
 
     folder = "query"
@@ -259,7 +258,7 @@ class PipelineMismatches:
             return self._reports
         for shard, rows in batches:
             self._shards.setdefault(shard, MismatchCounts()).merge(rows)
-        self._reports = tuple(describe_mismatches(self._merge_shards(), open_version(folder, version).backend))
+        self._reports = tuple(describe_mismatches(self._merge_shards(), load_version(folder, version).backend))
         return self._reports
 
     def take_new(self) -> list[MismatchReport]:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidings.spark.pipeline.config.reading import FileMistake
-    from tidings.spark.pipeline.run.queries import BatchHandler, RunningQuery
+    from tidings.spark.pipeline.run.queries import PipelineQuery
 
 MASTER = "local[*,4]"
 """All cores of this machine; a task whose worker dies is retried, which `local[*]` alone does not do."""
@@ -88,13 +88,12 @@ def run(
         # A query takes the session's settings when it starts, so later queries of the session are not concerned.
         with use_state_store(session, _choose_state_store(session, pipeline)):
             queries = _QueryBuilder(session, pipeline, checkpoint, monitor, console).build()
-            stopped = stopping.requested.is_set()
-            running: list[RunningQuery] = []
-            for events, handler in () if stopped else queries:
-                running.append(handler.start(events))
-                stack.callback(running[-1].stop)
-        follow_queries(running, monitor, stopping, trouble)
-        totals = sum((handler.totals for _, handler in queries), Counter())
+            running = [] if stopping.requested.is_set() else queries
+            for events, query in running:
+                query.start(events)
+                stack.callback(query.stop)
+        follow_queries([query for _, query in running], monitor, stopping, trouble)
+        totals = sum((query.totals for _, query in queries), Counter())
         if refused := totals["refused_subscriptions"]:
             monitor.show_status(f"{refused:,} changes of subscriptions were refused: {checkpoint.refusals}")
         counts = {field.name: totals[field.name] for field in fields(RunTotals) if field.name != "stopped"}
@@ -133,10 +132,10 @@ class _QueryBuilder:
     monitor: Monitor
     console: Console
 
-    def build(self) -> list[tuple[DataFrame, BatchHandler]]:
-        """Return the streams of the pipeline with their batch handlers; errors are raised before any starts."""
+    def build(self) -> list[tuple[DataFrame, PipelineQuery]]:
+        """Return the queries of the pipeline with their streams; errors are raised before any starts."""
         events = stream_events(self.session, self.pipeline.source, self.pipeline.derived)
-        queries: list[tuple[DataFrame, BatchHandler]] = []
+        queries: list[tuple[DataFrame, PipelineQuery]] = []
         if self.pipeline.subscriptions is not None:
             queries.append((_drop_duplicates(events, self.pipeline), self._build_matching()))
         if self.pipeline.patterns is not None:
@@ -155,7 +154,7 @@ class _QueryBuilder:
         self.monitor.show_status(f"{len(live):,} subscriptions; waiting for events")
         return batches
 
-    def _build_detection(self, events: DataFrame, settings: PatternSettings) -> tuple[DataFrame, BatchHandler]:
+    def _build_detection(self, events: DataFrame, settings: PatternSettings) -> tuple[DataFrame, PipelineQuery]:
         patterns = settings.parse(build_query_context(self.session, self.pipeline))
         letters = self.pipeline.dead_letters.derive_pattern_letters()
         # An event may be a dead letter of both queries, so the reason is part of the key.
