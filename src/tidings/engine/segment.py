@@ -89,7 +89,7 @@ class FilterTrees:
 
 
 class TooManyPairs(Exception):
-    """A batch has about so many matches, more than one call may return; for fewer events, the segment answers."""
+    """A batch has more matches than one call may return, about `pairs`; `batch_size` events at a time will do."""
 
     def __init__(self, pairs: int, events: int) -> None:
         super().__init__(f"{pairs:,} pairs of {events:,} events")

@@ -15,9 +15,8 @@ import tidings as td
 from tidings import spark as ts
 from tidings.bench.workloads import NOW
 from tidings.errors import BadFrame, BadSubscriptions, SnapshotError
-from tidings.matcher.live.open_version import open_version
 from tidings.matcher.live.sharded_store import compute_shard
-from tidings.matcher.live.versions import read_version
+from tidings.matcher.live.versions import load_version, read_version
 from tidings.spark.match.worker_stage import distribute_rows
 from tidings.spark.schema import schema_of
 from tidings.spark.subscriptions.compile_frame import build_part_column
@@ -198,7 +197,7 @@ def test_shards_are_opened_and_changed_by_live_afterwards(spark, tmp_path):
     assert {row.subscription for row in ts.match(events, live, event_id="id").collect()} == {"new"} | {
         f"s{n}" for n in range(8, 200)
     }
-    assert len(open_version(tmp_path / "c", read_version(tmp_path / "c", 1))) == 200
+    assert len(load_version(tmp_path / "c", read_version(tmp_path / "c", 1)).backend) == 200
 
 
 # What compile refuses ------------------------------------------------------------------------------

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def encode_events(
-    batch: EventColumns, places: Mapping[Column, int], spaces: Sequence[CodeSpace], events: int
+    batch: EventColumns, numbers: Mapping[Column, int], spaces: Sequence[CodeSpace], events: int
 ) -> EventCells:
-    """Return the codes of all events; `places` are the numbers of columns, and columns not in `batch` are absent."""
+    """Return the codes of all events; `numbers` are those of columns, and columns not in `batch` are absent."""
     cell = np.full((events, len(spaces)), ABSENT, np.uint32)
     plain = np.ones(events, np.uint8)
     sizes, lows, highs = [np.zeros(0, np.int64)], [np.zeros(0, np.uint32)], [np.zeros(0, np.uint32)]
     for column, values in batch.items():
-        number = places.get(column)
+        number = numbers.get(column)
         if number is None:
             continue
         if values.starts is None and values.high is None:

@@ -216,12 +216,12 @@ def _choose_codes(segment: Segment, sample: tuple[EventColumns, int] | None) -> 
     if sample is None:
         return guessed
     batch, events = sample
-    places = segment.column_numbers
-    cells = encode_events(batch, places, segment.spaces, events)
+    numbers = segment.column_numbers
+    cells = encode_events(batch, numbers, segment.spaces, events)
     many = (cells.cell >= SEVERAL) & (cells.cell != ABSENT)
     # Of several values, the first.
     cells.cell[many] = cells.many_low[cells.many_start[cells.cell[many] & np.uint32(0x7FFFFFFF)]]
-    sampled = [number for column, number in places.items() if column in batch]
+    sampled = [number for column, number in numbers.items() if column in batch]
     codes = np.resize(guessed.T, (len(segment.columns), min(events, EVENTS))).T if events < EVENTS else guessed
     codes[:, sampled] = cells.cell[:EVENTS, sampled]
     return codes

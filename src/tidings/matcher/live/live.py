@@ -26,7 +26,7 @@ from tidings.matcher.live import claims, versions
 from tidings.matcher.live.change_rounds import ChangeStep, split_rounds
 from tidings.matcher.live.claims import Claim
 from tidings.matcher.live.feeds import Feed, open_feed
-from tidings.matcher.live.open_version import open_shards, open_version
+from tidings.matcher.live.sharded_store import ShardedStore
 from tidings.matcher.loading.subscription_input import iterate_subscriptions
 from tidings.matcher.matcher import Matcher
 from tidings.matcher.snapshot.snapshot import write_parts
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from tidings.engine.state import LiveSegment
     from tidings.matcher.algorithm import SubId
-    from tidings.matcher.live.sharded_store import ShardedStore
     from tidings.matcher.live.versions import Version
     from tidings.model import Filter, Schema
 
@@ -105,7 +104,7 @@ class Live:
             msg = f"`{self.folder}` has {len(latest.shards)} shards, not {shards}; make another folder to change that"
             raise SnapshotError(msg)
         values = {name: value for name, value in keywords.items() if value is not None}
-        matcher = open_version(self.folder, latest, 0, verify=self.verify) if values else None
+        matcher = Matcher(content=versions.load_version(self.folder, latest, 0, verify=self.verify)) if values else None
         for name, value in values.items():
             if value != getattr(matcher, name):
                 msg = f"`{self.folder}` was made with another `{name}`; make another folder to change that"
@@ -127,7 +126,8 @@ class Live:
 
     def open(self, version: int | None = None) -> Matcher:
         """Return a matcher of a version's subscriptions, by default the newest's; changing it changes no version."""
-        return open_version(self.folder, versions.read_version(self.folder, version), verify=self.verify)
+        entry = versions.read_version(self.folder, version)
+        return Matcher(content=versions.load_version(self.folder, entry, verify=self.verify))
 
     def __len__(self) -> int:
         return self.version.count
@@ -238,7 +238,14 @@ class Live:
         """Return the newest version, and its subscriptions open to be changed."""
         latest = self.version
         if self._opened is None or self._opened[0].checksum != latest.checksum:
-            self._opened = latest, open_shards(self.folder, latest, verify=self.verify)
+            # Unlike a reader's, every shard has an engine of its own; the demands are those of all shards.
+            content = versions.prepare_content(self.folder, latest)
+            engines = [
+                versions.load_engine(self.folder, [shard], content.admission, verify=self.verify)
+                for shard in latest.shards
+            ]
+            store = ShardedStore(engines)
+            self._opened = latest, (Matcher(content=content._replace(backend=store)), store)
         return latest, self._opened[1]
 
     @contextmanager

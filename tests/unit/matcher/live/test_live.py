@@ -18,7 +18,6 @@ import tidings as td
 from tidings.errors import BadSubscriptions, SnapshotError, TidingsError
 from tidings.matcher.live import claims, versions
 from tidings.matcher.live.claims import Claim
-from tidings.matcher.live.open_version import open_version
 from tidings.matcher.live.sharded_store import compute_shard
 from tidings.matcher.snapshot.snapshot_folder import OURS, list_names
 from tidings.matcher.tuning import LIVE_TUNING, LiveTuning
@@ -187,7 +186,7 @@ class Changing(RuleBasedStateMachine):
         assert set(live) == set(self.model)
         assert list_answers(whole) == list_answers(model)
         assert needs_of(whole) == needs_of(model)
-        apart = [open_version(self.folder, version, shard) for shard in range(self.shards)]
+        apart = [td.Matcher(content=versions.load_version(self.folder, version, shard)) for shard in range(self.shards)]
         assert [len(live) for live in apart] == [shard["count"] for shard in version.shards]
         assert sorted((pair for live in apart for pair in list_answers(live)[0]), key=str) == list_answers(model)[0]
         for shard, opened in enumerate(apart):

@@ -167,7 +167,7 @@ def _compile_atom(atom: re.Match[str] | None, times: str, *, ignoring_case: bool
 
 
 def _find_group_end(pattern: str, position: int) -> int | None:
-    """Return the end of the group that begins at `at`; None when none does, or when it sets flags."""
+    """Return the end of the group that begins at `position`; None when none does, or when it sets flags."""
     if pattern[position] != "(" or _SETS_FLAGS.match(pattern, position):
         return None
     depth = 0
