@@ -22,7 +22,6 @@ from tidings.model.conditions import (
 from tidings.model.events import Event, EventBatch, EventLike, get_values
 from tidings.model.filters import (
     FALSE,
-    KIND_BY_CONDITION,
     TRUE,
     And,
     Condition,
@@ -35,7 +34,6 @@ from tidings.model.filters import (
     all_of,
     any_of,
     change_parts,
-    get_condition_kind,
     get_other_name,
     list_scalars,
     negate,
@@ -48,7 +46,6 @@ from tidings.model.values import Address, Kind, Network, Ordered, Point, Quantit
 
 __all__ = [
     "FALSE",
-    "KIND_BY_CONDITION",
     "TRUE",
     "Address",
     "Age",
@@ -93,7 +90,6 @@ __all__ = [
     "any_of",
     "build_area",
     "change_parts",
-    "get_condition_kind",
     "get_other_name",
     "get_values",
     "list_scalars",

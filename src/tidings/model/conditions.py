@@ -2,13 +2,14 @@
 
 They are frozen, compare by content and are checked when they are made, so that nothing further down meets an empty set,
 a range that is upside down or an expression that RE2 refuses. What they mean is defined by `algebra.law.evaluate`.
+`kind` is the kind that a condition asks of its attribute, `None` if it asks for none.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from tidings.model.areas import Area
 from tidings.model.text_expressions import compile_expression, normalize_expression
@@ -97,6 +98,7 @@ class SameText:
 
     values: tuple[str, ...]
     folded: frozenset[str] = field(init=False, repr=False, compare=False)
+    kind: ClassVar = Kind.TEXT
 
     def __post_init__(self) -> None:
         if not self.values or not all(isinstance(value, str) for value in self.values):
@@ -116,6 +118,7 @@ class TextTest:
     op: TextOp
     pattern: str
     ignoring_case: bool = False
+    kind: ClassVar = Kind.TEXT
 
     def __post_init__(self) -> None:
         check_text(self.pattern)
@@ -130,6 +133,7 @@ class IsA:
 
     concept: str
     tree: str | None = None
+    kind: ClassVar = Kind.CONCEPT
 
     def __post_init__(self) -> None:
         check_text(self.concept)
@@ -140,6 +144,7 @@ class Within:
     """Inside an area, or on its boundary."""
 
     area: Area
+    kind: ClassVar = Kind.PLACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +152,7 @@ class WithinRegion:
     """Inside a region that `td.Regions` knows by name."""
 
     region: str
+    kind: ClassVar = Kind.PLACE
 
     def __post_init__(self) -> None:
         check_text(self.region)
@@ -158,6 +164,7 @@ class Near:
 
     center: Point
     metres: int | float
+    kind: ClassVar = Kind.PLACE
 
     def __post_init__(self) -> None:
         check_value(self.metres)
@@ -171,6 +178,7 @@ class InNetworks:
     """An address in one of the blocks; a single address is a block of one."""
 
     networks: tuple[Network, ...]
+    kind: ClassVar = Kind.IP
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "networks", tuple(dict.fromkeys(self.networks)))
@@ -184,6 +192,7 @@ class Age:
     """The age of a time, in seconds before `now`, lies in a range."""
 
     seconds: Range
+    kind: ClassVar = Kind.TIME
 
     def __post_init__(self) -> None:
         check_ends(self.seconds)
@@ -212,10 +221,14 @@ class Compare:
 class Exists:
     """At least one value."""
 
+    kind: ClassVar = None
+
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
     """An explicit null."""
+
+    kind: ClassVar = None
 
 
 PlaceCondition: TypeAlias = Within | WithinRegion | Near

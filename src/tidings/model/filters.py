@@ -14,20 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tidings.errors import FilterError
 from tidings.model.conditions import (
-    Age,
     Compare,
     Exists,
     In,
-    InNetworks,
     Is,
-    IsA,
     IsNull,
-    Near,
-    SameText,
-    TextTest,
     ValueCondition,
-    Within,
-    WithinRegion,
     check_ends,
     check_name,
 )
@@ -56,6 +48,7 @@ class Has:
     """One element of an array of records satisfies the whole filter."""
 
     filter: Filter
+    kind: ClassVar = Kind.RECORD
 
 
 Condition: TypeAlias = ValueCondition | Has
@@ -180,26 +173,3 @@ def list_scalars(condition: Condition) -> tuple[Any, ...]:  # callers know the k
         case Range(low, high):
             return tuple(end for end in (low, high) if end is not None)
     return ()
-
-
-KIND_BY_CONDITION: dict[type, Kind | None] = {
-    TextTest: Kind.TEXT,
-    SameText: Kind.TEXT,
-    IsA: Kind.CONCEPT,
-    Within: Kind.PLACE,
-    WithinRegion: Kind.PLACE,
-    Near: Kind.PLACE,
-    InNetworks: Kind.IP,
-    Age: Kind.TIME,
-    Has: Kind.RECORD,
-    Exists: None,
-    IsNull: None,
-}
-"""The kinds that conditions ask for by their class alone; those of the others depend on their values."""
-
-
-def get_condition_kind(condition: Condition) -> Kind | None:
-    """Return the kind a condition asks of its attribute; `exists` and `is null` ask nothing."""
-    if isinstance(condition, Is | In | Range | Compare):
-        return condition.kind
-    return KIND_BY_CONDITION[type(condition)]

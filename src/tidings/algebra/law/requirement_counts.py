@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.errors import TidingsError
-from tidings.model import Compare, Has, In, Is, Kind, Not, Quantity, Range, Test, get_condition_kind
+from tidings.model import Compare, Has, In, Is, Kind, Not, Quantity, Range, Test
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -92,7 +92,7 @@ class DemandCounts:
         for name, test in tests:
             token = _derive_token(test.condition)
             if token not in _SLOW_TOKENS:
-                count = self.demands[name][Demand(get_condition_kind(test.condition))]
+                count = self.demands[name][Demand(test.condition.kind)]
                 self._by_token.setdefault(name, {})[token] = count
 
     def increase(self, name: str, demand: Demand, amount: int, *, witness: str) -> bool:

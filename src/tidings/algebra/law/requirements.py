@@ -27,7 +27,6 @@ from tidings.model import (
     Quantity,
     Schema,
     Test,
-    get_condition_kind,
     get_other_name,
     list_scalars,
     walk_tests,
@@ -97,7 +96,7 @@ class RequirementTracker:
         """Return the kind and unit that a condition demands of the attribute with this full name."""
         units = {value.unit for value in list_scalars(condition) if isinstance(value, Quantity)}
         asks_unit = units and self._ontology.unit(name) is None
-        return Demand(get_condition_kind(condition), self._ontology.base_unit(units.pop()) if asks_unit else None)
+        return Demand(condition.kind, self._ontology.base_unit(units.pop()) if asks_unit else None)
 
     def find_kinds(self, name: str) -> set[Kind | None]:
         """Return the kinds that filters use the attribute as; amounts in an undeclared unit count as `None`."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 from tidings import model
 from tidings.model.values import KIND_BY_TYPE, get_kind
@@ -83,7 +83,12 @@ def to_kind_word(kind: model.Kind | None) -> str:
     return "text" if kind is model.Kind.CONCEPT else kind.value
 
 
-_WORD_BY_CONDITION = {condition: to_kind_word(kind) for condition, kind in model.KIND_BY_CONDITION.items()}
+# Of the conditions that have one kind for all values; the others have a slot or a property `kind`.
+_WORD_BY_CONDITION = {
+    condition: to_kind_word(condition.kind)
+    for condition in get_args(model.Condition)
+    if condition.kind is None or isinstance(condition.kind, model.Kind)
+}
 _WORD_BY_TYPE = {value_type: to_kind_word(kind) for value_type, kind in KIND_BY_TYPE.items()}
 
 

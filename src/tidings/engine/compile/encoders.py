@@ -60,7 +60,7 @@ def encode_condition(attribute: str, condition: model.Condition, ontology: Ontol
             return EncodedPredicate(Column(attribute, View.NULL), (make_point(0),), Kind.OPAQUE)
         case model.IsA():
             return encode_concept(attribute, condition, ontology)
-    kind = model.get_condition_kind(condition)
+    kind = condition.kind
     encoder = ENCODERS.get(kind) if kind is not None else None
     return encoder(attribute, condition) if encoder else None
 

@@ -71,7 +71,7 @@ class FilterChecker:
             self._add_mistake(test, message, VALUE)
 
     def _check_kind(self, name: str, attribute: model.Attribute, condition: model.Condition) -> None:
-        required, kind = model.get_condition_kind(condition), attribute.kind
+        required, kind = condition.kind, attribute.kind
         if required is None or attribute.accepts(required):
             if kind is model.Kind.NUMBER and self._vocabulary.concepts.unit(name) is None:
                 _refuse_units(name, condition)
@@ -135,7 +135,7 @@ def _refuse_units(name: str, condition: model.Condition) -> None:
 
 def _convert_literals(condition: model.Condition, kind: model.Kind | None) -> model.Condition:
     """Convert text literals to times or addresses where the attribute is of that kind."""
-    if kind not in (model.Kind.TIME, model.Kind.IP) or model.get_condition_kind(condition) is not model.Kind.TEXT:
+    if kind not in (model.Kind.TIME, model.Kind.IP) or condition.kind is not model.Kind.TEXT:
         return condition
     match condition, kind:
         case ((model.Is() | model.In()), model.Kind.IP):

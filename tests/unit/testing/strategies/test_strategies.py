@@ -246,7 +246,7 @@ def list_kinds_asked(case):
     for tree in case.filters:
         for name, test in m.walk_tests(tree):
             units = {str(getattr(value, "unit", "")) for value in m.list_scalars(test.condition)}
-            if case.world.canonical(name) in free and (kind := m.get_condition_kind(test.condition)):
+            if case.world.canonical(name) in free and (kind := test.condition.kind):
                 kinds.setdefault(case.world.canonical(name), set()).add((kind, *sorted(units)))
     return kinds
 
