@@ -23,7 +23,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", class_archive.options())
 
 
 @pytest.fixture(scope="session")
-def shared_data() -> Path:
+def sample_data() -> Path:
     """The sample data that may lie beside the checkout; a test that asks for it skips without it."""
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():

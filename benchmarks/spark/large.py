@@ -30,7 +30,7 @@ KEY = "classifieds"
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class SparkStage:
     """One step: its time, and the memory meanwhile."""
 
     name: str
@@ -42,7 +42,7 @@ class Stage:
 class Large:
     """All steps, how many pairs were found, and the bytes of the folder."""
 
-    stages: list[Stage] = field(default_factory=list)
+    stages: list[SparkStage] = field(default_factory=list)
     pairs: list[int] = field(default_factory=list)
     disk: int = 0
 
@@ -92,11 +92,11 @@ def measure_large(session: SparkSession, count: int, events: int, *, shards: int
     return Large(result.stages, result.pairs, disk)
 
 
-def _stage(name: str, work: Callable[[], object]) -> Stage:
+def _stage(name: str, work: Callable[[], object]) -> SparkStage:
     with Memory() as memory:
         spent = run_in_turn({name: work}, repeat=1, warm_up=0)[name]
     print(f"  {name:<20} {spent}\n    most memory: {memory}", flush=True)
-    return Stage(name, spent, memory)
+    return SparkStage(name, spent, memory)
 
 
 def report(result: Large, count: int, events: int) -> None:

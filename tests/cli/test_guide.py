@@ -16,7 +16,7 @@ MARK = "=== that was it ==="
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory):
+def page_outputs(tmp_path_factory):
     """What each command prints, messages after results; one shell runs them all, so that exports last."""
     folder = tmp_path_factory.mktemp("guide")
     for name, text in FILES:
@@ -36,12 +36,12 @@ def test_the_page_has_its_examples():
 
 
 @pytest.mark.parametrize("at", range(len(EXAMPLES)), ids=[command for command, _ in EXAMPLES])
-def test_a_command_prints_what_the_page_shows(shown, at):
+def test_a_command_prints_what_the_page_shows(page_outputs, at):
     def timeless(text):
         text = re.sub(r"\(\d+\.\d s\)", "(0.1 s)", text)
         return re.sub(r" +[\d.,]+ (ns|µs|ms|bytes)", r" 1 \1", text)  # what the planner's constants say, and the layout
 
-    assert timeless(shown[at]) == timeless(EXAMPLES[at][1])
+    assert timeless(page_outputs[at]) == timeless(EXAMPLES[at][1])
 
 
 def test_every_command_is_on_the_page(tidings):

@@ -309,7 +309,7 @@ def list_episodes(chances, limit, hits, idle):
 # Sources ----------------------------------------------------------------------------------------------
 
 
-class Source:
+class SymbolSource:
     """A Markov source: `law` has for each tuple of the last symbols how likely each symbol is; () is independence."""
 
     def __init__(self, law):

@@ -143,7 +143,7 @@ def map_value(value, function):
     return None if value is None else function(value)
 
 
-class Numbers(tuple):
+class NumberSpan(tuple):
     """From one number to another, perhaps the same: the ends, and whether each is open."""
 
     __slots__ = ()
@@ -156,7 +156,7 @@ class Times(tuple):
 
 
 def build_span(point):
-    return Numbers((point, point, False, False))
+    return NumberSpan((point, point, False, False))
 
 
 def find_ends(wanted, point):
@@ -170,7 +170,7 @@ def find_ends(wanted, point):
 
 def build_interval(leaf, point):
     """A value of a number or a time: from one point to another, perhaps the same."""
-    sort = Times if point is time_point else Numbers
+    sort = Times if point is time_point else NumberSpan
     if not isinstance(leaf, m.Range):
         return sort(build_span(point(leaf)))
     if isinstance(leaf.low, str) or isinstance(leaf.high, str):
@@ -326,7 +326,7 @@ def convert_beside(value, other):
 
 
 def is_span(value) -> bool:
-    return isinstance(value, Numbers | Times)
+    return isinstance(value, NumberSpan | Times)
 
 
 def is_text_between(span, value) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from forecast_worlds import Chain, Source, build_pattern, compute_truth, list_outcomes, train_model, watch_pattern
+from forecast_worlds import Chain, SymbolSource, build_pattern, compute_truth, list_outcomes, train_model, watch_pattern
 
 import tidings as td
 
-INDEPENDENT = Source({(): (0.4, 0.25, 0.2, 0.15)})
-FIRST = Source({(0,): (0.1, 0.8, 0.1), (1,): (0.3, 0.1, 0.6), (2,): (0.6, 0.2, 0.2)})
-SECOND = Source(
+INDEPENDENT = SymbolSource({(): (0.4, 0.25, 0.2, 0.15)})
+FIRST = SymbolSource({(0,): (0.1, 0.8, 0.1), (1,): (0.3, 0.1, 0.6), (2,): (0.6, 0.2, 0.2)})
+SECOND = SymbolSource(
     {
         (place, two): ((0.1, 0.7, 0.2), (0.5, 0.25, 0.25), (0.2, 0.1, 0.7))[(place + 2 * two) % 3]
         for place in range(3)

@@ -214,20 +214,20 @@ ROOTS = [
 
 
 @pytest.fixture(scope="module")
-def merged():
+def detector_of_all():
     made = td.Detector()
     for text, mode in product(ROOTS, ALL):
         made.add(f"{mode} {text}", parse_with_filters(text), mode=mode, limit=PLENTY if mode == "any" else None)
     return made
 
 
-def test_all_words_of_six_letters_are_reported_as_the_definition_says(merged):
+def test_all_words_of_six_letters_are_reported_as_the_definition_says(detector_of_all):
     # What is reported at an event depends on those before it alone, so words of six hold all shorter ones.
     trees, until = {text: parse_with_filters(text) for text in ROOTS}, 7 * S
     for word in product("abc", repeat=6):
         events = build_stream([(kind, place * S) for place, kind in enumerate(word)])
         stream = [SeenEvent(place * S, frozenset(kind), {}) for place, kind in enumerate(word)]
-        detector, reports = merged.fork(), {}
+        detector, reports = detector_of_all.fork(), {}
         for detection in [*detector.detect_many(events), *detector.on_time(to_moment(until))]:
             reports.setdefault(detection.pattern, []).append(detection)
         for text, tree in trees.items():

@@ -28,7 +28,7 @@ JUDGES = ["law", *READY]
 
 
 @dataclass
-class Law:
+class LawMatcher:
     """The law as a matcher: one reading of an event for all filters, as every matcher makes one."""
 
     schema: td.Schema | None
@@ -65,7 +65,7 @@ class Law:
 
 
 def open_matcher(judge, world):
-    return Law(**world.keywords) if judge == "law" else td.Matcher(kind=judge, **world.keywords)
+    return LawMatcher(**world.keywords) if judge == "law" else td.Matcher(kind=judge, **world.keywords)
 
 
 def add_accepted(matcher, subscriptions):

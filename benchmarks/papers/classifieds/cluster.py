@@ -85,7 +85,7 @@ def serve(end: Connection, kind: str, place: tuple[int, int], subscriptions: int
     matcher.settle()
     matcher.match_many(CARS.event_rows(64, seed))  # compiled code is loaded before the first event counts
     matcher.match(CARS.event_rows(1, seed)[0])
-    changes = Changes(matcher, place, seed)
+    changes = ClusterChanges(matcher, place, seed)
     end.send(len(matcher))
     while True:
         verb, message = end.recv()
@@ -99,7 +99,7 @@ def serve(end: Connection, kind: str, place: tuple[int, int], subscriptions: int
             return
 
 
-class Changes:
+class ClusterChanges:
     """A thread of an instance in which subscriptions come and go, while the others match."""
 
     def __init__(self, matcher: Matcher, place: tuple[int, int], seed: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.papers.classifieds.cluster import Cluster
 from benchmarks.papers.classifieds.small import build_chart, count_worst, fit_exponent, grow_matchers, with_polygons
-from benchmarks.papers.classifieds.stream import Able, Run, feed_events, measure_capacity
+from benchmarks.papers.classifieds.stream import Able, StreamRun, feed_events, measure_capacity
 from benchmarks.papers.classifieds.workload import CARS, SIZES, ClassifiedsSizes, spread_arrivals
 from tidings.bench.harness.studies import Chart, Line, Scale, Study
 from tidings.bench.harness.timing import Figure
@@ -34,9 +34,9 @@ class Fed:
 
     kind: str
     shards: int
-    steady: Run
-    changing: Run
-    rising: Run
+    steady: StreamRun
+    changing: StreamRun
+    rising: StreamRun
     able: Able
     updates_per_s: float
     wrong: int
@@ -173,13 +173,13 @@ def _build_figures(runs: list[Fed], sizes: ClassifiedsSizes) -> list[Chart]:
     return charts
 
 
-def _merge_changes(run: Fed, sizes: ClassifiedsSizes) -> Run:
+def _merge_changes(run: Fed, sizes: ClassifiedsSizes) -> StreamRun:
     """One run of the steady phase and the one with changes after it."""
     later = [replace(second, at=second.at + sizes.steady_s) for second in run.changing.seconds]
-    return Run([*run.steady.seconds, *later])
+    return StreamRun([*run.steady.seconds, *later])
 
 
-def _pair(key: str, title: str, runs: dict[str, Run], note: str) -> list[Chart]:
+def _pair(key: str, title: str, runs: dict[str, StreamRun], note: str) -> list[Chart]:
     rates = [_build_line(name, run, "answered", "events/s") for name, run in runs.items()]
     rates += [_build_line(f"{name}, offered", run, "came", "events/s") for name, run in runs.items()]
     late = [_build_line(f"{name}, {p}", run, p, "ms") for name, run in runs.items() for p in ("p50", "p99")]
@@ -189,7 +189,7 @@ def _pair(key: str, title: str, runs: dict[str, Run], note: str) -> list[Chart]:
     ]
 
 
-def _build_line(name: str, run: Run, figure: str, unit: str) -> Line:
+def _build_line(name: str, run: StreamRun, figure: str, unit: str) -> Line:
     seen = [second for second in run.seconds if second.answered]
     return Line(name, tuple((float(second.at), Figure(unit, (float(getattr(second, figure)),))) for second in seen))
 

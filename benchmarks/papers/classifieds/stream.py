@@ -32,7 +32,7 @@ class Second:
 
 
 @dataclass(slots=True)
-class Run:
+class StreamRun:
     """A phase that was fed: its seconds, and some of the answers by the event's number."""
 
     seconds: list[Second] = field(default_factory=list)
@@ -58,12 +58,14 @@ def measure_capacity(cluster: Cluster, events: list[dict[str, Any]], seconds: fl
     return Able(count / took, busiest / count * 1e6)
 
 
-def feed_events(cluster: Cluster, events: list[dict[str, Any]], times: NDArray[np.float64], *, seconds: int) -> Run:
+def feed_events(
+    cluster: Cluster, events: list[dict[str, Any]], times: NDArray[np.float64], *, seconds: int
+) -> StreamRun:
     """Feed events as they arrive, for so long; latency counts from arrival, so waiting in line is part of it.
 
     What still waits when the time is over is not answered; it counts as come, not as answered.
     """
-    run, done = Run(), np.full(len(times), np.nan)
+    run, done = StreamRun(), np.full(len(times), np.nan)
     begin, at = time.perf_counter(), 0
     while at < len(times):
         now = time.perf_counter() - begin

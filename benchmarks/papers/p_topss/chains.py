@@ -37,7 +37,7 @@ UNKNOWN = len(BANDS) + 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Space:
+class StateSpace:
     """A machine: `after[state, symbol]` follows a state, `final` states are entered with a match, `start` is initial.
 
     `labels` number the symbols by the name of the filter that such an event satisfies, `*` for none.
@@ -71,25 +71,25 @@ class Space:
         return np.bincount(before * kinds + symbols, minlength=self.after.size).reshape(self.after.shape)
 
 
-def build_space(pattern: Pattern, mode: Mode, schema: Schema | None = None) -> Space:
+def build_space(pattern: Pattern, mode: Mode, schema: Schema | None = None) -> StateSpace:
     """Return a pattern's own automaton: the paper's generated model."""
     made = determinise(pattern, mode, Vocabulary(schema))
     if isinstance(made, NotDeterministic):
         msg = f"the pattern has no automaton: {made.reason}"
         raise TypeError(msg)
     labels = {"+".join(sorted(symbol)) or "*": number for number, symbol in enumerate(made.minterms.symbols)}
-    return Space(made.table, made.mark_final_states(), labels=labels)
+    return StateSpace(made.table, made.mark_final_states(), labels=labels)
 
 
 # The two models of Figure 11 -------------------------------------------------------------------
 
 
-def generate_space(mode: Mode) -> Space:
+def generate_space(mode: Mode) -> StateSpace:
     """Return five states and the initial one; the symbols are 0 for any day and 1 for a hot one."""
     return build_space(parse_pattern(TEXT), mode)
 
 
-def build_hand_made(mode: Mode) -> Space:
+def build_hand_made(mode: Mode) -> StateSpace:
     """Return the 1,365 words of up to five days over four bands; the symbols are the bands, and `UNKNOWN`.
 
     A day without a reading says nothing of the days before it, so the word begins anew: that is what the words of
@@ -103,7 +103,7 @@ def build_hand_made(mode: Mode) -> Space:
     for place, word in enumerate(words):
         suffix = () if mode is Mode.RESTART and word == match else word
         after[place, :UNKNOWN] = [number[(*suffix, band)[-STEPS:]] for band in bands]
-    return Space(after, np.array([word == match for word in words]))
+    return StateSpace(after, np.array([word == match for word in words]))
 
 
 def find_bands(celsius: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -115,7 +115,7 @@ def find_bands(celsius: NDArray[np.float64]) -> NDArray[np.int64]:
 # Estimators ------------------------------------------------------------------------------------
 
 
-def compute_printed(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
+def compute_printed(space: StateSpace, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
     """Return the paper's sum of powers for 1 to `most` events; it may exceed 1, and states never entered have 0."""
     arrived = np.bincount(space.after.ravel(), weights=moves.ravel(), minlength=len(space))
     share = _compute_shares(moves, arrived)
@@ -127,12 +127,12 @@ def compute_printed(space: Space, moves: NDArray[np.int64], most: int) -> NDArra
     return np.array(rows)
 
 
-def compute_exactly(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
+def compute_exactly(space: StateSpace, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
     """Return the paper's other formula, the n-th power alone: a match after exactly n events."""
     return np.diff(compute_printed(space, moves, most), axis=0, prepend=0.0)
 
 
-def compute_first_passage(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
+def compute_first_passage(space: StateSpace, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
     """Return the probability of a match within 1 to `most` events; states never left have 0."""
     share = _compute_shares(moves, moves.sum(axis=1))
     hit, reached, rows = space.final[space.after], np.zeros(len(space)), []
@@ -142,7 +142,7 @@ def compute_first_passage(space: Space, moves: NDArray[np.int64], most: int) -> 
     return np.array(rows)
 
 
-def to_dense(space: Space, moves: NDArray[np.int64]) -> NDArray[np.float64]:
+def to_dense(space: StateSpace, moves: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the paper's matrix P, states by states: what its formulas raise to a power."""
     arrived = np.bincount(space.after.ravel(), weights=moves.ravel(), minlength=len(space))
     matrix = np.zeros((len(space), len(space)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from benchmarks.papers.p_topss.chains import Space, build_space, compute_printed
+from benchmarks.papers.p_topss.chains import StateSpace, build_space, compute_printed
 from benchmarks.papers.p_topss.ours import build_cells, compute_chances, train_model
 from benchmarks.papers.p_topss.predicting import (
     LOOKAHEADS,
@@ -67,7 +67,7 @@ class Tested:
         self.alarms = Alarms(*np.zeros((2, len(LOOKAHEADS), len(THRESHOLDS)), np.int64))
         self.errors, self.base = np.zeros((2, len(LOOKAHEADS)))
 
-    def note(self, p: NDArray[np.float64], states: NDArray[np.int32], space: Space) -> None:
+    def note(self, p: NDArray[np.float64], states: NDArray[np.int32], space: StateSpace) -> None:
         """Add the alarms and errors of one subscription's forecasts."""
         outcomes = count_outcomes(states, space.final[states], len(space))
         self.alarms = self.alarms + count_alarms(p, outcomes)
@@ -113,7 +113,7 @@ def _forecast(
                 results[who, name].note(p, space.walk(_to_symbols(space, other)), space)
 
 
-def _train(who: str, patterns: list[Pattern], stream: Stream) -> Iterator[tuple[Space, NDArray[np.float64]]]:
+def _train(who: str, patterns: list[Pattern], stream: Stream) -> Iterator[tuple[StateSpace, NDArray[np.float64]]]:
     """Yield each subscription's states, or cells, with their forecasts."""
     if who == "ours":
         model = train_model(patterns, stream.table(), MODE)
@@ -126,7 +126,7 @@ def _train(who: str, patterns: list[Pattern], stream: Stream) -> Iterator[tuple[
         yield space, compute_printed(space, space.count_moves(symbols, space.walk(symbols)), len(LOOKAHEADS))
 
 
-def _to_symbols(space: Space, stream: Stream) -> NDArray[np.int64]:
+def _to_symbols(space: StateSpace, stream: Stream) -> NDArray[np.int64]:
     return space.to_symbols([name_of(number) for number in range(POOL + IRRELEVANT)], stream.types)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.papers.p_topss.chains import (
-    Space,
+    StateSpace,
     build_hand_made,
     compute_exactly,
     compute_first_passage,
@@ -44,7 +44,7 @@ GROUPS = {"US": ("US",), "INTL": ("INTL",), "together": ("US", "INTL")}
 Part: TypeAlias = tuple[str, int]
 """A group of cities, US or others, and a fold."""
 
-Estimate: TypeAlias = Callable[[Space, Any, int], NDArray[np.float64]]
+Estimate: TypeAlias = Callable[[StateSpace, Any, int], NDArray[np.float64]]
 """What makes `p[lookahead, state]` of a space and its counts."""
 
 MODES = (Mode.OVERLAP, Mode.RESTART)
@@ -54,7 +54,7 @@ MODES = (Mode.OVERLAP, Mode.RESTART)
 class Walked:
     """A model run through the cities of each part: its counts there, and the outcomes observed in its states."""
 
-    space: Space
+    space: StateSpace
     counts: dict[Part, Any]
     seen: dict[Part, Outcomes]
 
@@ -89,7 +89,9 @@ def deal_cities(cities: Sequence[CityTemperatures], *, seed: int) -> dict[Part, 
 
 
 def walk_cities(
-    space: Space, symbols_of: Callable[[CityTemperatures], NDArray[np.int64]], parts: dict[Part, list[CityTemperatures]]
+    space: StateSpace,
+    symbols_of: Callable[[CityTemperatures], NDArray[np.int64]],
+    parts: dict[Part, list[CityTemperatures]],
 ) -> Walked:
     """Follow a space through every city and count."""
     counts, outcomes = {}, {}

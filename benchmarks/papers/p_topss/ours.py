@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import tidings as td
-from benchmarks.papers.p_topss.chains import Space
+from benchmarks.papers.p_topss.chains import StateSpace
 from benchmarks.papers.p_topss.folds import GROUPS, Walked, find_hot_days, validate_model, walk_cities
 from tidings.lang import WrittenPattern, parse_pattern
 
@@ -50,12 +50,12 @@ def train_model(patterns: Sequence[Pattern], events: pa.Table, mode: Mode, **opt
     return td.train(watch, events, **options)
 
 
-def build_cells(model: td.Model, name: str) -> Space:
+def build_cells(model: td.Model, name: str) -> StateSpace:
     """Return a pattern's cells as a machine."""
     course = model[name].course
     final = np.zeros(course.cells, np.bool_)
     final[course.table[course.hits]] = True
-    return Space(course.table, final, course.start, {label: at for at, label in enumerate(course.labels)})
+    return StateSpace(course.table, final, course.start, {label: at for at, label in enumerate(course.labels)})
 
 
 def compute_chances(model: td.Model, name: str, most: int) -> NDArray[np.float64]:

@@ -62,7 +62,7 @@ ENGINE = "engine"
 
 
 @dataclass
-class Lines:
+class CurveLines:
     """Curves that grow point by point."""
 
     points: dict[str, list[tuple[float, Figure]]] = field(default_factory=dict)
@@ -149,7 +149,7 @@ def count_tests(filled: Market) -> dict[str, Figure]:
 
 def measure_by_size(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]) -> list[Chart]:
     """Measure against the number of filters."""
-    time, tests, build = Lines(), Lines(), Lines()
+    time, tests, build = CurveLines(), CurveLines(), CurveLines()
     for n in SIZES[scale]:
         say(f"{n:,} filters, {NESTED:.0%} of them narrowed from others")
         filled = build_market(n, NESTED, seed=seed, posets=POSETS[scale])
@@ -187,7 +187,7 @@ def measure_by_size(scale: Scale, facts: dict[str, float], *, seed: int, say: Ca
 
 def measure_by_nesting(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]) -> list[Chart]:
     """Measure against the number of covering pairs."""
-    time, tests, n = Lines(), Lines(), SIZES[scale][-2 if scale is Scale.QUICK else 2]
+    time, tests, n = CurveLines(), CurveLines(), SIZES[scale][-2 if scale is Scale.QUICK else 2]
     for nested in NESTINGS:
         filled = build_market(n, nested, seed=seed, posets=POSETS[scale])
         pairs = max(1, workload.count_covering_pairs(filled.ends))
@@ -226,7 +226,7 @@ def measure_by_interfaces(
     scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]
 ) -> list[Chart]:
     """Measure routes to few and many interfaces, with each way to skip."""
-    time, tests, n = Lines(), Lines(), SIZES[scale][2]
+    time, tests, n = CurveLines(), CurveLines(), SIZES[scale][2]
     filled = build_market(n, NESTED, seed=seed, posets=0)
     rng = np.random.default_rng([seed, 3])
     for count in INTERFACES:
@@ -288,7 +288,7 @@ def measure_by_deadline(scale: Scale, facts: dict[str, float], *, seed: int, say
     n = SIZES[scale][2]
     say(f"deadlines of {n:,} filters")
     filled = build_market(n, NESTED, seed=seed, posets=n)
-    false, misses = Lines(), 0
+    false, misses = CurveLines(), 0
     for name in ("forest", "poset"):
         made = filled.made[name]
         assert isinstance(made, Forest)

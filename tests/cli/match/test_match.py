@@ -95,7 +95,7 @@ def test_ids_of_any_kind_come_out_as_they_went_in(tidings, tmp_path):
 
 
 @pytest.fixture
-def mixed(tmp_path):
+def events_file(tmp_path):
     lines = [
         '{"id": "a", "make": "ford", "price": 1, "year": 2000}',
         '{"id": "b", "price": "cheap"}',
@@ -109,8 +109,8 @@ def mixed(tmp_path):
     return path
 
 
-def test_bad_events_are_reported_and_do_not_stop_the_others(tidings, searches, mixed):
-    done = tidings("match", "-s", searches, "-e", mixed, "--event-id", "id")
+def test_bad_events_are_reported_and_do_not_stop_the_others(tidings, searches, events_file):
+    done = tidings("match", "-s", searches, "-e", events_file, "--event-id", "id")
     assert done.code == 0
     assert done.pairs == {("a", "s1")}
     assert "warning: 5 of 7 events could not be read and were not matched" in done.err
@@ -119,15 +119,15 @@ def test_bad_events_are_reported_and_do_not_stop_the_others(tidings, searches, m
     assert "warning: price: 1 of 2 values are text, asked as numbers by 1 subscription (s1)" in done.err
 
 
-def test_with_a_schema_events_that_break_it_are_bad(tidings, searches, mixed, tmp_path):
+def test_with_a_schema_events_that_break_it_are_bad(tidings, searches, events_file, tmp_path):
     (tmp_path / "schema.toml").write_text('price = "number"\nmake = "text"\nyear = "number"\n', encoding="utf-8")
-    done = tidings("match", "-s", searches, "-e", mixed, "--event-id", "id", "--schema", "schema.toml")
+    done = tidings("match", "-s", searches, "-e", events_file, "--event-id", "id", "--schema", "schema.toml")
     assert "6 of 7 events could not be read" in done.err
     assert "line 2: `price`: 'cheap' is not a number" in done.err
 
 
-def test_dead_letters_are_kept_with_their_reasons_and_rows(tidings, searches, mixed, tmp_path):
-    done = tidings("match", "-s", searches, "-e", mixed, "--event-id", "id", "--dead-letters", "dead.jsonl")
+def test_dead_letters_are_kept_with_their_reasons_and_rows(tidings, searches, events_file, tmp_path):
+    done = tidings("match", "-s", searches, "-e", events_file, "--event-id", "id", "--dead-letters", "dead.jsonl")
     letters = [json.loads(line) for line in (tmp_path / "dead.jsonl").read_text(encoding="utf-8").splitlines()]
     assert "they are in `dead.jsonl`" in done.err
     assert [letter["event"] for letter in letters] == [2, 3, 4, 5, 6]

@@ -20,7 +20,7 @@ pattern y mode often
 
 
 @pytest.fixture
-def broken(tmp_path):
+def bad_patterns(tmp_path):
     (tmp_path / "broken.patterns").write_text(BROKEN, encoding="utf-8")
     return "broken.patterns"
 
@@ -69,8 +69,8 @@ def test_automata_are_made_for_few_patterns_or_when_asked_for(tidings, tmp_path)
     assert "not counted" in tidings("pattern", "compile", ATTACKS, "--no-automata").out
 
 
-def test_every_mistake_is_shown_with_its_line_and_a_caret(tidings, broken):
-    done = tidings("pattern", "compile", broken)
+def test_every_mistake_is_shown_with_its_line_and_a_caret(tidings, bad_patterns):
+    done = tidings("pattern", "compile", bad_patterns)
     assert (done.code, done.out) == (1, "")
     lines = done.err.splitlines()
     assert lines[0] == "error: `broken.patterns` has 3 mistakes:"
@@ -80,8 +80,8 @@ def test_every_mistake_is_shown_with_its_line_and_a_caret(tidings, broken):
     assert any(line.startswith("line 5: ") for line in lines)
 
 
-def test_with_json_a_refusal_is_json_too(tidings, broken):
-    done = tidings("pattern", "compile", broken, "--json")
+def test_with_json_a_refusal_is_json_too(tidings, bad_patterns):
+    done = tidings("pattern", "compile", bad_patterns, "--json")
     (line,) = done.lines
     assert done.code == 1
     assert len(line["mistakes"]) == 3

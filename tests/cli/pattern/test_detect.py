@@ -159,7 +159,7 @@ def test_what_a_filter_or_a_variable_cannot_use_is_told(tidings, tmp_path):
 
 
 @pytest.fixture
-def mixed(tmp_path):
+def events_file(tmp_path):
     lines = [
         '{"id": "a", "kind": "a", "time": 1}',
         "not json",
@@ -173,8 +173,8 @@ def mixed(tmp_path):
     return "mixed.jsonl"
 
 
-def test_bad_and_late_events_are_told_with_their_lines_and_do_not_stop_the_others(tidings, ab, mixed, tmp_path):
-    done = tidings("pattern", "detect", "-p", ab, "-e", mixed, "--event-id", "id", "--dead-letters", "dead.jsonl")
+def test_bad_and_late_events_are_told_with_their_lines_and_do_not_stop_the_others(tidings, ab, events_file, tmp_path):
+    done = tidings("pattern", "detect", "-p", ab, "-e", events_file, "--event-id", "id", "--dead-letters", "dead.jsonl")
     assert done.code == 0
     assert list_reports(done) == [("ab", ["c", "g"])], "one without a time stands where it came"
     assert "warning: 2 of 7 events could not be read and were not taken\n  line 2: not JSON" in done.err

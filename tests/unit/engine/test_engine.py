@@ -11,7 +11,7 @@ FEW = EngineTuning().waiting_limit
 
 
 @pytest.fixture
-def compiled():
+def compile_at_once():
     with set_to("compiled"):
         yield
 
@@ -36,7 +36,7 @@ def test_many_are_compiled_at_once():
     assert not state(matcher).waiting
 
 
-def test_a_replaced_subscription_is_the_new_one_wherever_the_old_one_was(compiled):
+def test_a_replaced_subscription_is_the_new_one_wherever_the_old_one_was(compile_at_once):
     matcher = td.Matcher()
     matcher.add_many((id, "a = 1") for id in range(10))
     matcher.add(3, "a = 2")
@@ -57,7 +57,7 @@ def test_what_waits_replaces_what_is_compiled_and_the_other_way_round():
     check_state(state(matcher))
 
 
-def test_small_segments_merge_at_once(compiled):
+def test_small_segments_merge_at_once(compile_at_once):
     matcher = td.Matcher()
     for id in range(40):
         matcher.add(id, f"a > {id}")
@@ -77,7 +77,7 @@ def test_large_ones_merge_beside():
     check_state(state(matcher))
 
 
-def test_a_segment_with_many_dead_is_built_anew(compiled):
+def test_a_segment_with_many_dead_is_built_anew(compile_at_once):
     matcher = td.Matcher()
     matcher.add_many((id, f"a > {id}") for id in range(100))
     matcher.remove_many(range(50))
@@ -86,7 +86,7 @@ def test_a_segment_with_many_dead_is_built_anew(compiled):
     assert sorted(matcher.match({"a": 1000})) == list(range(50, 100))
 
 
-def test_a_segment_all_dead_is_dropped(compiled):
+def test_a_segment_all_dead_is_dropped(compile_at_once):
     matcher = td.Matcher()
     matcher.add_many((id, f"a > {id}") for id in range(10))
     matcher.remove_many(range(10))
@@ -126,7 +126,7 @@ def test_the_planner_learns_from_events():
         assert [set(ids) - {1000} for ids in matcher.match_many(events).by_event()] == before
 
 
-def test_demands_of_the_removed_are_taken_back(compiled):
+def test_demands_of_the_removed_are_taken_back(compile_at_once):
     matcher = td.Matcher()
     matcher.add_many(
         [
@@ -144,7 +144,7 @@ def test_demands_of_the_removed_are_taken_back(compiled):
     assert matcher.match({"a": "text now"}) == [5]
 
 
-def test_a_failed_change_leaves_everything_as_it_was(compiled):
+def test_a_failed_change_leaves_everything_as_it_was(compile_at_once):
     matcher = td.Matcher()
     matcher.add_many([(1, "a = 1")])
     before = state(matcher)
@@ -176,7 +176,7 @@ def test_a_change_that_fails_half_way_asks_for_nothing(monkeypatch):
     assert sorted(matcher.needs()) == ["a"]
 
 
-def test_ranges_over_two_keys_visit_the_keys_there_are(compiled):
+def test_ranges_over_two_keys_visit_the_keys_there_are(compile_at_once):
     """Not every pair of points between their ends: of 3,000 by 3,000 that would be nine million look-ups."""
     matcher = td.Matcher()
     matcher.add_many((id, f"a = {id} and b = {id * 7919 % 3000}") for id in range(3000))

@@ -11,8 +11,8 @@ from tidings.model import Kind
 
 
 @pytest.fixture(scope="module")
-def taxonomies(shared_data):
-    return shared_data / "taxonomies"
+def taxonomies(sample_data):
+    return sample_data / "taxonomies"
 
 
 def load_tree(path, **options):
@@ -81,9 +81,9 @@ def test_large_ontology_pickles_and_round_trips(food):
     assert Ontology.from_dict(ontology.to_dict()) == ontology
 
 
-def test_countries_and_counties_load_as_regions(shared_data):
-    countries = Regions.load(shared_data / "polygons" / "ne_50m_admin_0_countries.geojson.gz", name="NAME")
+def test_countries_and_counties_load_as_regions(sample_data):
+    countries = Regions.load(sample_data / "polygons" / "ne_50m_admin_0_countries.geojson.gz", name="NAME")
     assert len(countries) == 242
-    assert len(Regions.load(shared_data / "polygons" / "us_counties_fips.geojson.gz")) > 3_000
+    assert len(Regions.load(sample_data / "polygons" / "us_counties_fips.geojson.gz")) > 3_000
     with pytest.raises(BadRegion, match="the region `Sudan`: the polygon is not valid"):
-        Regions.load(shared_data / "polygons" / "ne_110m_admin_0_countries.geojson.gz", name="NAME")
+        Regions.load(sample_data / "polygons" / "ne_110m_admin_0_countries.geojson.gz", name="NAME")

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.unit.kernels.match.random_rows import accepts, draw_table, get_spans
+from tests.unit.kernels.match.random_rows import accepts, build_of, draw_table, get_spans
 
 from tidings.kernels.match import row_codes
 from tidings.kernels.match.layout import OP_BITS
@@ -23,7 +23,7 @@ def content(table, row):
 def test_equal_rows_share_the_first_of_them(seed, collide):
     table = draw_table(seed, rows=80, columns=1, ends=2)
     alone = np.array([row % 11 == 0 for row in range(80)], np.uint8)
-    hashed = row_codes.hash_rows(table.start, *table.literals)
+    hashed = row_codes.hash_rows(build_of(table))
     contents = [content(table, row) for row in range(80)]
     assert all(
         hashed[first] == hashed[second]
@@ -34,7 +34,7 @@ def test_equal_rows_share_the_first_of_them(seed, collide):
     if collide:
         hashed[:] = 7
     order = np.argsort(hashed, kind="stable")
-    leader = row_codes.find_leaders(order, hashed, alone, table.start, *table.literals)
+    leader = row_codes.find_leaders(order, hashed, alone, build_of(table))
     for row, chief in enumerate(leader.tolist()):
         assert contents[chief] == contents[row]
         assert leader[chief] == chief
@@ -56,9 +56,10 @@ def test_ends_accept_the_same_values_in_a_larger_space(seed, data):
     low, high, union_low, union_high = (
         array.copy() for array in (lits.low, lits.high, lits.union_low, lits.union_high)
     )
-    sizes = [np.array(array, np.int64) for array in ([4, 4], ranks[0] + ranks[1], [0, 4, 8], [new_ends] * 2)]
-    row_codes.remap(lits.head, low, high, *sizes)
-    row_codes.remap_unions(lits.head, lits.low, lits.union_start, union_low, union_high, *sizes)
+    arrays = ([4, 4], ranks[0] + ranks[1], [0, 4, 8], [new_ends] * 2)
+    ends = row_codes.MovedEnds(*(np.array(array, np.int64) for array in arrays))
+    row_codes.remap(lits.head, low, high, ends)
+    row_codes.remap_unions(lits.head, lits.low, lits.union_start, union_low, union_high, ends)
     moved = type(lits)(lits.head, low, high, lits.union_start, union_low, union_high)
     for at in range(len(lits.head)):
         rank = ranks[int(lits.head[at]) >> OP_BITS]

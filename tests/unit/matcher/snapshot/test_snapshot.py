@@ -24,7 +24,7 @@ OLDER = Path(__file__).parent / "older"
 
 
 @pytest.fixture
-def saved(tmp_path):
+def snapshot(tmp_path):
     searches = td.Matcher(schema=td.Schema({"a": "number", "t": "time"}), now=NOW)
     searches.add_many([("s1", "a = 1"), ("s2", "age(t) < 7 days or not (a in [1 .. 5))")])
     searches.save(tmp_path / "snap")
@@ -48,8 +48,8 @@ def list_files(folder):
 # Round trips ---------------------------------------------------------------------------------------
 
 
-def test_a_snapshot_comes_back_with_its_schema_and_time(saved):
-    searches = td.Matcher.open(saved)
+def test_a_snapshot_comes_back_with_its_schema_and_time(snapshot):
+    searches = td.Matcher.open(snapshot)
     assert list(searches) == ["s1", "s2"]
     assert searches.schema == td.Schema({"a": "number", "t": "time"})
     assert searches.match({"a": 1, "t": "2023-12-31"}) == ["s1", "s2"]
@@ -149,16 +149,16 @@ def test_what_was_loaded_from_columns_comes_back(tmp_path):
 # Saving again --------------------------------------------------------------------------------------
 
 
-def test_saving_again_replaces_and_leaves_nothing_behind(saved):
-    searches = td.Matcher.open(saved)
+def test_saving_again_replaces_and_leaves_nothing_behind(snapshot):
+    searches = td.Matcher.open(snapshot)
     searches.remove("s1")
-    searches.save(saved)
-    assert list(td.Matcher.open(saved)) == ["s2"]
-    assert list_files(saved) == list_named_files(saved)
+    searches.save(snapshot)
+    assert list(td.Matcher.open(snapshot)) == ["s2"]
+    assert list_files(snapshot) == list_named_files(snapshot)
     searches.remove("s2")
-    searches.save(saved)
-    assert len(td.Matcher.open(saved)) == 0
-    assert list_files(saved) == list_named_files(saved)
+    searches.save(snapshot)
+    assert len(td.Matcher.open(snapshot)) == 0
+    assert list_files(snapshot) == list_named_files(snapshot)
 
 
 def test_a_removal_rewrites_nothing_but_the_dead(tmp_path):
@@ -177,24 +177,24 @@ def test_a_removal_rewrites_nothing_but_the_dead(tmp_path):
         assert list_files(tmp_path) == list_named_files(tmp_path)
 
 
-def test_an_opened_matcher_can_be_saved_elsewhere(saved, tmp_path):
-    opened = td.Matcher.open(saved)
+def test_an_opened_matcher_can_be_saved_elsewhere(snapshot, tmp_path):
+    opened = td.Matcher.open(snapshot)
     opened.save(tmp_path / "other")
-    assert list_files(tmp_path / "other") == list_files(saved)
+    assert list_files(tmp_path / "other") == list_files(snapshot)
     other = td.Matcher.open(tmp_path / "other", verify=True)
     assert {id: other[id] for id in other} == {id: opened[id] for id in opened}
 
 
-def test_a_reader_keeps_the_files_it_has_mapped(saved):
-    reader = td.Matcher.open(saved)
-    writer = td.Matcher.open(saved)
+def test_a_reader_keeps_the_files_it_has_mapped(snapshot):
+    reader = td.Matcher.open(snapshot)
+    writer = td.Matcher.open(snapshot)
     writer.remove_many(["s1", "s2"])
     writer.add("s9", "a = 9")
-    writer.save(saved)
-    assert list_files(saved) == list_named_files(saved)
+    writer.save(snapshot)
+    assert list_files(snapshot) == list_named_files(snapshot)
     assert sorted(reader.match({"a": 1, "t": "2023-12-31"})) == ["s1", "s2"]
     assert reader["s2"] == td.parse("age(t) < 7 days or not (a in [1 .. 5))")
-    assert td.Matcher.open(saved).match({"a": 9, "t": "2000-01-01"}) == ["s9"]
+    assert td.Matcher.open(snapshot).match({"a": 9, "t": "2000-01-01"}) == ["s9"]
 
 
 def test_readers_see_the_old_or_the_new_while_others_save(tmp_path):
@@ -234,8 +234,8 @@ def test_readers_see_the_old_or_the_new_while_others_save(tmp_path):
     assert list_files(folder) == list_named_files(folder)
 
 
-def test_another_process_opens_it(saved):
-    program = f"import tidings as td; print(td.Matcher.open({str(saved)!r}).match({{'a': 1, 't': '2000-01-01'}}))"
+def test_another_process_opens_it(snapshot):
+    program = f"import tidings as td; print(td.Matcher.open({str(snapshot)!r}).match({{'a': 1, 't': '2000-01-01'}}))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['s1']"
 
@@ -291,11 +291,11 @@ def test_a_pickle_ships_arrays_and_no_filters():
     assert again["s7"] == searches["s7"]
 
 
-def test_a_pickle_of_an_opened_matcher_needs_no_files(saved):
-    opened = td.Matcher.open(saved)
+def test_a_pickle_of_an_opened_matcher_needs_no_files(snapshot):
+    opened = td.Matcher.open(snapshot)
     opened.remove("s1")
     sent = pickle.dumps(opened)
-    for path in saved.iterdir():
+    for path in snapshot.iterdir():
         path.unlink()
     again = pickle.loads(sent)
     assert list(again) == ["s2"]

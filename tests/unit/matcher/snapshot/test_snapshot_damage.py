@@ -14,7 +14,7 @@ from tidings.matcher.snapshot.snapshot_folder import sign
 
 
 @pytest.fixture
-def saved(tmp_path):
+def snapshot_dir(tmp_path):
     searches = td.Matcher(schema=td.Schema({"a": "number", "t": "text"}))
     searches.add_many((f"s{n}", f"a = {n} and t contains 'x{n}'") for n in range(100))
     searches.save(tmp_path / "snap")
@@ -110,83 +110,83 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_a_damaged_snapshot_is_refused(saved, name):
-    DAMAGE[name](saved)
+def test_a_damaged_snapshot_is_refused(snapshot_dir, name):
+    DAMAGE[name](snapshot_dir)
     with pytest.raises(SnapshotError, match=r"\S") as refused:
-        td.Matcher.open(saved)
-    assert str(saved) in str(refused.value)
+        td.Matcher.open(snapshot_dir)
+    assert str(snapshot_dir) in str(refused.value)
 
 
 @pytest.mark.parametrize("kind", ["segments", "dead"])
 @pytest.mark.parametrize("at", [70, -1])
-def test_a_flipped_bit_is_found_unless_nobody_looks(saved, kind, at):
-    td.Matcher.open(saved)
-    path = _file(saved, kind)
+def test_a_flipped_bit_is_found_unless_nobody_looks(snapshot_dir, kind, at):
+    td.Matcher.open(snapshot_dir)
+    path = _file(snapshot_dir, kind)
     _flip(path, at)
     with pytest.raises(SnapshotError, match="its checksum is another; save the subscriptions again") as refused:
-        td.Matcher.open(saved)
+        td.Matcher.open(snapshot_dir)
     assert str(path) in str(refused.value)
-    assert isinstance(td.Matcher.open(saved, verify=False), td.Matcher)
+    assert isinstance(td.Matcher.open(snapshot_dir, verify=False), td.Matcher)
 
 
 @pytest.mark.parametrize("kind", ["segments", "dead", "schema"])
-def test_saving_again_mends_a_damaged_file(saved, kind):
+def test_saving_again_mends_a_damaged_file(snapshot_dir, kind):
     """Though the damaged one has the right name and length."""
-    opened = td.Matcher.open(saved)
+    opened = td.Matcher.open(snapshot_dir)
     kept = pickle.loads(pickle.dumps(opened))  # its segments were never in a file, as far as it knows
     for whole in (kept, kept, pickle.loads(pickle.dumps(kept))):
-        _flip(_file(saved, kind), 30 if kind == "schema" else 70)
+        _flip(_file(snapshot_dir, kind), 30 if kind == "schema" else 70)
         with pytest.raises(SnapshotError):
-            td.Matcher.open(saved)
-        whole.save(saved)
-        assert td.Matcher.open(saved).match({"a": 3, "t": "x3"}) == ["s3"]
+            td.Matcher.open(snapshot_dir)
+        whole.save(snapshot_dir)
+        assert td.Matcher.open(snapshot_dir).match({"a": 3, "t": "x3"}) == ["s3"]
 
 
-def test_a_snapshot_with_the_old_checksums_alone_is_compared_with_those_and_saved_with_new_ones(saved):
-    manifest = _manifest(saved)
+def test_a_snapshot_with_the_old_checksums_alone_is_compared_with_those_and_saved_with_new_ones(snapshot_dir):
+    manifest = _manifest(snapshot_dir)
     old = [{name: value for name, value in entry.items() if name != "xxh3"} for entry in manifest["segments"]]
     dead = {name: value for name, value in manifest["dead"].items() if name != "xxh3"}
-    _rewrite(saved, segments=old, dead=dead)
-    opened = td.Matcher.open(saved)
+    _rewrite(snapshot_dir, segments=old, dead=dead)
+    opened = td.Matcher.open(snapshot_dir)
     assert opened.match({"a": 3, "t": "x3"}) == ["s3"]
-    opened.save(saved)
-    assert all("xxh3" in entry for entry in [*_manifest(saved)["segments"], _manifest(saved)["dead"]])
-    _rewrite(saved, segments=old, dead=dead)
-    _flip(_file(saved), 70)
+    opened.save(snapshot_dir)
+    assert all("xxh3" in entry for entry in [*_manifest(snapshot_dir)["segments"], _manifest(snapshot_dir)["dead"]])
+    _rewrite(snapshot_dir, segments=old, dead=dead)
+    _flip(_file(snapshot_dir), 70)
     with pytest.raises(SnapshotError, match="its checksum is another"):
-        td.Matcher.open(saved)
+        td.Matcher.open(snapshot_dir)
 
 
-def test_a_file_is_compared_once_in_a_process_and_again_when_it_has_changed(saved, monkeypatch):
+def test_a_file_is_compared_once_in_a_process_and_again_when_it_has_changed(snapshot_dir, monkeypatch):
     compared = checksums.ComparedFiles(racy_ns=-1)
     monkeypatch.setattr(checksums, "compared_files", compared)
     read, real = [], checksums.compute_checksum
     monkeypatch.setattr(checksums, "compute_checksum", lambda whole, name: read.append(name) or real(whole, name))
     for _ in range(3):
-        td.Matcher.open(saved)
+        td.Matcher.open(snapshot_dir)
     assert read == ["xxh3", "xxh3"]
-    _flip(_file(saved), 70)
-    os.utime(_file(saved), ns=(0, 0))  # another time, however coarse the clock
+    _flip(_file(snapshot_dir), 70)
+    os.utime(_file(snapshot_dir), ns=(0, 0))  # another time, however coarse the clock
     with pytest.raises(SnapshotError):
-        td.Matcher.open(saved)
+        td.Matcher.open(snapshot_dir)
     compared.most = 1
-    _flip(_file(saved), 70)
-    td.Matcher.open(saved)
+    _flip(_file(snapshot_dir), 70)
+    td.Matcher.open(snapshot_dir)
     assert len(compared.keys) <= 2
 
 
-def test_a_missing_file_is_named(saved):
-    path = _file(saved)
+def test_a_missing_file_is_named(snapshot_dir):
+    path = _file(snapshot_dir)
     path.unlink()
     with pytest.raises(SnapshotError) as refused:
-        td.Matcher.open(saved)
+        td.Matcher.open(snapshot_dir)
     assert str(path) in str(refused.value)
 
 
-def test_a_newer_format_is_refused_by_name(saved):
-    DAMAGE["newer format"](saved)
+def test_a_newer_format_is_refused_by_name(snapshot_dir):
+    DAMAGE["newer format"](snapshot_dir)
     with pytest.raises(SnapshotError, match=r"format 99 \(by tidings 9\.9\)"):
-        td.Matcher.open(saved)
+        td.Matcher.open(snapshot_dir)
 
 
 def test_other_peoples_directories_are_left_alone(tmp_path):
@@ -200,10 +200,10 @@ def test_other_peoples_directories_are_left_alone(tmp_path):
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_files_that_are_not_ours_stay_in_a_snapshot_that_is_replaced(saved):
-    (saved / "README.txt").write_text("whose snapshot this is")
-    td.Matcher().save(saved)
-    assert {path.name for path in saved.iterdir()} == {"README.txt", "manifest.json"}
+def test_files_that_are_not_ours_stay_in_a_snapshot_that_is_replaced(snapshot_dir):
+    (snapshot_dir / "README.txt").write_text("whose snapshot this is")
+    td.Matcher().save(snapshot_dir)
+    assert {path.name for path in snapshot_dir.iterdir()} == {"README.txt", "manifest.json"}
 
 
 # Crashes -------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ class Crash(BaseException):
 
 @pytest.mark.parametrize("step", range(3))
 @pytest.mark.parametrize("how", [Crash("power"), OSError("no space left")])
-def test_a_save_that_breaks_leaves_the_old_snapshot(saved, monkeypatch, step, how):
+def test_a_save_that_breaks_leaves_the_old_snapshot(snapshot_dir, monkeypatch, step, how):
     replacement = td.Matcher(schema=td.Schema({"b": "number"}))
     replacement.add("new", "b = 1")
     steps = iter(range(10))
@@ -228,13 +228,15 @@ def test_a_save_that_breaks_leaves_the_old_snapshot(saved, monkeypatch, step, ho
 
     monkeypatch.setattr(Path, "replace", breaks)
     with pytest.raises(Crash if isinstance(how, Crash) else SnapshotError):
-        replacement.save(saved)
+        replacement.save(snapshot_dir)
     monkeypatch.undo()
-    assert len(td.Matcher.open(saved, verify=True)) == 99
-    assert not [path for path in saved.iterdir() if path.suffix == ".tmp"]
-    replacement.save(saved)
-    assert list(td.Matcher.open(saved)) == ["new"]
-    assert len(list(saved.iterdir())) == 3  # the manifest, the schema and a segment: nothing is left of the broken save
+    assert len(td.Matcher.open(snapshot_dir, verify=True)) == 99
+    assert not [path for path in snapshot_dir.iterdir() if path.suffix == ".tmp"]
+    replacement.save(snapshot_dir)
+    assert list(td.Matcher.open(snapshot_dir)) == ["new"]
+    assert (
+        len(list(snapshot_dir.iterdir())) == 3
+    )  # the manifest, the schema and a segment: nothing is left of the broken save
 
 
 def test_a_first_save_that_breaks_can_be_done_again(tmp_path, monkeypatch):
@@ -259,14 +261,14 @@ def test_a_first_save_that_breaks_can_be_done_again(tmp_path, monkeypatch):
     assert len(list((tmp_path / "snap").iterdir())) == 2
 
 
-def test_a_break_before_old_files_are_removed_leaves_the_new_snapshot(saved, monkeypatch):
+def test_a_break_before_old_files_are_removed_leaves_the_new_snapshot(snapshot_dir, monkeypatch):
     def breaks(self, *, missing_ok=False):
         raise Crash
 
     monkeypatch.setattr(Path, "unlink", breaks)
     with pytest.raises(Crash):
-        td.Matcher().save(saved)
+        td.Matcher().save(snapshot_dir)
     monkeypatch.undo()
-    assert len(td.Matcher.open(saved)) == 0
-    td.Matcher().save(saved)
-    assert [path.name for path in saved.iterdir()] == ["manifest.json"]
+    assert len(td.Matcher.open(snapshot_dir)) == 0
+    td.Matcher().save(snapshot_dir)
+    assert [path.name for path in snapshot_dir.iterdir()] == ["manifest.json"]

@@ -95,7 +95,7 @@ NAMES = tuple(column.split()[0] for column in COLUMNS.split(","))
 TYPES = [pa.int64(), pa.timestamp("us", "UTC"), pa.string(), pa.int32(), pa.float64()]
 
 
-class Stream:
+class BucketStream:
     """A stream without Spark: micro-batches are dealt to buckets, and a watermark moves when it is told to."""
 
     def __init__(self, plan):

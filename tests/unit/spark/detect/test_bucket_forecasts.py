@@ -18,7 +18,7 @@ from tests.unit.spark.detect.forecast_cases import (
     watch_patterns,
     watch_with_model,
 )
-from tests.unit.spark.detect.pattern_cases import Stream, disorder_rows
+from tests.unit.spark.detect.pattern_cases import BucketStream, disorder_rows
 
 import tidings as td
 from tidings.spark.detect.bucket_forecasts import DEFAULT_PLAN, ForecastRequest
@@ -45,7 +45,7 @@ def test_a_stream_foretells_what_a_batch_does(model):
     expected = count_forecasts_locally(
         watch_with_model(model, own=True), as_events(sorted(arriving, key=lambda row: row[1]))
     )
-    stream = Stream(build_plan(watch_with_model(model, own=True)))
+    stream = BucketStream(build_plan(watch_with_model(model, own=True)))
     while arriving:
         size = rng.randrange(1, 30)
         some, arriving = arriving[:size], arriving[size:]
@@ -67,7 +67,7 @@ def test_a_streams_buckets_reckon_where_their_events_stand(model):
     expected = count_forecasts_locally(watch_with_model(model, patterns), as_events(rows))
 
     def stream_buckets(buckets):
-        stream = Stream(build_plan(watch_with_model(model, patterns), buckets=buckets))
+        stream = BucketStream(build_plan(watch_with_model(model, patterns), buckets=buckets))
         for start in range(0, len(rows), 40):
             stream.batch(rows[start : start + 40])
             stream.passes(rows[min(start + 39, len(rows) - 1)][1])

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 from tests.unit.spark.detect.pattern_cases import (
     PATTERN_TEXTS,
     START,
-    Stream,
+    BucketStream,
     at,
     count_detections_locally,
     disorder_rows,
@@ -37,7 +37,7 @@ def text(name, pattern, mode="restart"):
 
 def test_generated_patterns_over_micro_batches_are_found_as_in_one():
     rows, rng = log(), random.Random(4)
-    arriving, stream, newest = disorder_rows(rows, bound=4), Stream(build_plan(PATTERN_TEXTS)), START
+    arriving, stream, newest = disorder_rows(rows, bound=4), BucketStream(build_plan(PATTERN_TEXTS)), START
     in_order = sorted(arriving, key=lambda row: row[1])
     while arriving:
         size = rng.randrange(1, 30)
@@ -56,7 +56,7 @@ def test_what_is_behind_the_watermark_is_told_once_and_not_taken():
         text("other", "a = kind = 'a' and other = $x\nb = kind = 'b' and other = $x\na ; b"),
         text("unkeyed", "a = kind = 'a'\nb = kind = 'b'\na , b"),
     ]
-    stream = Stream(build_plan(rows))
+    stream = BucketStream(build_plan(rows))
     stream.batch([(1, at(10), "a", 1, 1.0)])
     stream.passes(at(10))
     stream.batch([(2, at(9), "b", 1, 1.0), (3, at(10), "b", 1, 1.0)])  # of one time with the watermark: not late
@@ -66,7 +66,7 @@ def test_what_is_behind_the_watermark_is_told_once_and_not_taken():
 
 
 def test_an_absence_is_reported_when_the_watermark_reaches_its_deadline_without_any_row():
-    stream = Stream(
+    stream = BucketStream(
         build_plan([text("silent", "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; not b for 1 min")])
     )
     stream.batch([(1, at(0), "a", 1, None), (2, at(0), "a", 2, None), (3, at(59), "b", 2, None)])
@@ -77,7 +77,7 @@ def test_an_absence_is_reported_when_the_watermark_reaches_its_deadline_without_
 
 
 def test_partial_matches_that_came_too_late_go_without_any_row():
-    stream = Stream(
+    stream = BucketStream(
         build_plan([text("pair", "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; b within 1 min")])
     )
     stream.batch([(n, at(n), "a", n, None) for n in range(30)])
@@ -94,7 +94,7 @@ def test_unchanged_patterns_keep_their_state_and_waiting_rows_when_others_change
     goes = text("goes", "x = kind = 'x' and key = $x\nb = kind = 'b' and key = $x\nx ; b")
     lone = text("lone", "b = kind = 'b' and other = $o\nb ; b2:b")
     comes = text("comes", "c = kind = 'c' and key = $x\nb = kind = 'b' and key = $x\nb ; c")
-    stream = Stream(build_plan([goes, stays, lone], keep=["kind"]))
+    stream = BucketStream(build_plan([goes, stays, lone], keep=["kind"]))
     stream.batch([(1, at(0), "a", 1, 1.0), (2, at(1), "x", 1, 1.0), (3, at(20), "b", 1, 1.0)])
     stream.passes(at(10))  # the third row waits
     stream.restart(build_plan([comes, stays], keep=["kind"]))
@@ -106,7 +106,7 @@ def test_unchanged_patterns_keep_their_state_and_waiting_rows_when_others_change
 
 def test_another_number_of_buckets_is_refused():
     patterns = [text("silent", "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; not b for 1 min")]
-    stream = Stream(build_plan(patterns))
+    stream = BucketStream(build_plan(patterns))
     stream.batch([(1, at(0), "a", 1, None)])
     stream.restart(build_plan(patterns, buckets=4))
     with pytest.raises(CheckpointError, match="3 buckets, not 4; say buckets=3"):

@@ -49,7 +49,7 @@ def words(console):
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
-class Clock:
+class SteppedClock:
     """A clock that a test moves."""
 
     def __init__(self, at=NOON):
@@ -87,7 +87,7 @@ def test_rates_are_of_the_batch_and_a_batch_without_time_has_none():
 @given(st.lists(reports, max_size=4))
 def test_json_lines_are_parsed_back_equal(tmp_path_factory, reports):
     path = tmp_path_factory.mktemp("lines") / "progress.jsonl"
-    lines = JsonLines(str(path), now=Clock())
+    lines = JsonLines(str(path), now=SteppedClock())
     for report in reports:
         lines.report(report)
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]  # before it is closed
@@ -107,7 +107,7 @@ def test_fields_of_a_newer_version_are_left_out_when_lines_are_read():
 def test_a_file_of_lines_is_added_to_and_a_line_cut_short_by_a_crash_is_ended(tmp_path):
     path = tmp_path / "progress.jsonl"
     path.write_text('{"kind":"status"}\n{"kind":"ba')
-    lines = JsonLines(str(path), now=Clock())
+    lines = JsonLines(str(path), now=SteppedClock())
     lines.show_status("running")
     lines.warn("tight")
     lines.close()
@@ -194,7 +194,7 @@ def test_an_address_that_is_none_is_a_clear_error(address):
 
 def view_of(reports, *, at, warnings=(), status="running"):
     """The view's last frame as lines."""
-    clock, console = Clock(), screen()
+    clock, console = SteppedClock(), screen()
     view = LiveView(console, name="cars", now=clock)
     view.show_status(status)
     for report in reports:
@@ -255,7 +255,7 @@ def test_the_worst_partitions_are_named():
 
 
 def test_lines_of_text_sum_up_the_batches_since_the_last_one():
-    clock, console = Clock(0.0), screen(40)
+    clock, console = SteppedClock(0.0), screen(40)
     plain = PlainText(console, every=5, clock=clock)
     plain.show_status("running")
     plain.report(report(1))
