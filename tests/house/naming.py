@@ -14,11 +14,11 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "tidings"
 
 
-def _words(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-IRREGULAR = _words("""
+IRREGULAR = _split_words("""
     begun bent bound bought broken brought built caught chosen come cut dealt done drawn driven fallen fed felt found
     forgotten frozen given gone grown heard held hidden kept known laid led left lent lost made meant met mown paid
     proven put read ridden risen run said seen sent set shaken shown shut sought spent split spread sprung stood stuck
@@ -26,13 +26,13 @@ IRREGULAR = _words("""
 """)
 """Past participles that do not end in -ed."""
 
-ALSO_VERBS = _words("come cut put read run set shut split spread")
+ALSO_VERBS = _split_words("come cut put read run set shut split spread")
 """Participles that are verbs as well: `read_csv`, `run_batch`, `split_rows`; alone they are verbs too."""
 
-NO_PARTICIPLE = _words("feed seed need embed speed exceed proceed shed bed red seeded unused")
+NO_PARTICIPLE = _split_words("feed seed need embed speed exceed proceed shed bed red seeded unused")
 """Words in -ed that are no participles, or adjectives of the field."""
 
-VERBS = _words("""
+VERBS = _split_words("""
     accepts accumulate acquire adapt add adds advance advise agrees align allocate allows analyze announce answer
     append apply are arrange ask asks assemble assert assign attach batch begin bench bin bind blend broadcast
     bucket build cache call capture carry cast catch change check choose claim classify clean clear close coerce
@@ -63,10 +63,10 @@ VERBS = _words("""
 """)
 """Verbs that functions begin with; one in the third person asks a question (`covers`). A new verb goes in here."""
 
-IDIOMS = _words("as can from has is may of on to with after")
+IDIOMS = _split_words("as can from has is may of on to with after")
 """First words that are no verbs but say what a function is: a conversion, a question, a factory, a handler."""
 
-BANNED = _words("""
+BANNED = _split_words("""
     told one found given there held known here what foretold crossed dealt turned passed taken heard said meant
 """)
 """Variables that name nothing of the field; a noun says what is in them."""
@@ -80,12 +80,12 @@ def is_participle(word: str) -> bool:
     return word in IRREGULAR or (len(word) > 3 and word.endswith("ed") and not word.endswith("eed"))
 
 
-def first_word(name: str) -> str:
+def get_first_word(name: str) -> str:
     """Return the first word of a name in snake case."""
     return name.strip("_").split("_")[0]
 
 
-def functions_of(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, bool]]:
+def walk_functions(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, bool]]:
     """Yield each function with whether it is a property (an attribute to its readers, so a noun)."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -93,18 +93,18 @@ def functions_of(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef | ast.Async
             yield node, bool(decorators & {"property", "cached_property", "setter"})
 
 
-def participles(path: Path, tree: ast.Module) -> Iterator[str]:
+def list_participles(path: Path, tree: ast.Module) -> Iterator[str]:
     """Yield functions whose name begins with a participle, properties whose name is nothing but one."""
-    for node, is_property in functions_of(tree):
+    for node, is_property in walk_functions(tree):
         if node.name.startswith("__"):
             continue
         name = node.name.strip("_")
-        bare = is_participle(name) and "_" not in name if is_property else is_participle(first_word(name))
+        bare = is_participle(name) and "_" not in name if is_property else is_participle(get_first_word(name))
         if bare:
             yield f"{path}:{node.lineno}: function `{node.name}` is a past participle"
 
 
-NAMED_BY_OTHERS = _words("command callback composite register_strategy")
+NAMED_BY_OTHERS = _split_words("command callback composite register_strategy")
 """Decorators of functions that bear a command's name, or a strategy's, which are nouns as those of hypothesis are."""
 
 
@@ -112,7 +112,7 @@ NAMED_AS_NOUNS = tuple(map(Path, ("src/tidings/testing/strategies", "src/tidings
 """Folders whose functions may be nouns: a strategy or a workload is called by what it yields, as `st.lists` is."""
 
 
-def verbless(path: Path, tree: ast.Module) -> Iterator[str]:
+def list_verbless(path: Path, tree: ast.Module) -> Iterator[str]:
     """Yield functions whose names do not begin with a verb; a grammar's rules name the methods of its transformer."""
     if path.parent in NAMED_AS_NOUNS:
         return
@@ -122,15 +122,15 @@ def verbless(path: Path, tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.ClassDef) and any("Transformer" in ast.unparse(base) for base in node.bases)
         for method in node.body
     }
-    for node, is_property in functions_of(tree):
+    for node, is_property in walk_functions(tree):
         decorators = {ast.unparse(decorator).split("(")[0].split(".")[-1] for decorator in node.decorator_list}
         if is_property or node in exempt or decorators & NAMED_BY_OTHERS or node.name.startswith("__"):
             continue
-        if first_word(node.name) not in VERBS | IDIOMS:
+        if get_first_word(node.name) not in VERBS | IDIOMS:
             yield f"{path}:{node.lineno}: function `{node.name}` begins with no verb"
 
 
-def variables(path: Path, tree: ast.Module) -> Iterator[str]:
+def list_variables(path: Path, tree: ast.Module) -> Iterator[str]:
     """Yield variables, parameters and fields whose names are no nouns of the field."""
     for node in ast.walk(tree):
         name = ""
@@ -144,7 +144,7 @@ def variables(path: Path, tree: ast.Module) -> Iterator[str]:
             yield f"{path}:{node.lineno}: variable `{name}`"
 
 
-def repeated_classes(trees: dict[Path, ast.Module]) -> Iterator[str]:
+def list_repeated_classes(trees: dict[Path, ast.Module]) -> Iterator[str]:
     """Yield public class names that are defined in more than one place."""
     homes: dict[str, list[Path]] = defaultdict(list)
     for path, tree in trees.items():
@@ -162,18 +162,20 @@ def parse_sources(folders: list[Path]) -> dict[Path, ast.Module]:
     return {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
-def broken_rules(folders: list[Path]) -> list[str]:
+def list_broken_rules(folders: list[Path]) -> list[str]:
     """List what breaks the rules below these folders."""
     trees = parse_sources(folders)
-    lines = [line for path, tree in trees.items() for rule in (participles, variables) for line in rule(path, tree)]
-    return [*lines, *repeated_classes(trees)]
+    lines = [
+        line for path, tree in trees.items() for rule in (list_participles, list_variables) for line in rule(path, tree)
+    ]
+    return [*lines, *list_repeated_classes(trees)]
 
 
 if __name__ == "__main__":
     folders = [Path(name).resolve() for name in sys.argv[1:] if name != "--verbs"] or [SOURCE]
-    broken = broken_rules(folders)
+    broken = list_broken_rules(folders)
     if "--verbs" in sys.argv:
-        broken += [line for path, tree in parse_sources(folders).items() for line in verbless(path, tree)]
+        broken += [line for path, tree in parse_sources(folders).items() for line in list_verbless(path, tree)]
     kinds = defaultdict(int)
     for line in broken:
         kinds[re.sub(r"`.*", "", line.split(": ", 1)[-1])] += 1

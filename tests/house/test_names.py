@@ -24,26 +24,31 @@ def is_public(line):
 
 
 def test_functions_are_verbs_variables_are_nouns_and_a_class_exists_once():
-    assert [line for line in naming.broken_rules([naming.SOURCE]) if not is_public(line)] == []
+    assert [line for line in naming.list_broken_rules([naming.SOURCE]) if not is_public(line)] == []
+
+
+def test_tests_and_benchmarks_keep_the_rules_as_well():
+    folders = [path for path in (naming.ROOT / "tests").iterdir() if path.is_dir() and path.name != "spark"]
+    assert naming.list_broken_rules([*folders, naming.ROOT / "benchmarks"]) == []
 
 
 @pytest.mark.parametrize("name", ["told", "_joined", "merged_rows", "taken", "held"])
 def test_a_participle_is_no_name_of_a_function(name):
     tree = ast.parse(f"def {name}(): pass")
-    assert list(naming.participles(Path("x.py"), tree))
+    assert list(naming.list_participles(Path("x.py"), tree))
 
 
 @pytest.mark.parametrize("name", ["parse_filter", "read_csv", "feed", "is_closed", "split_rows", "embed"])
 def test_a_verb_is(name):
     tree = ast.parse(f"def {name}(): pass")
-    assert not list(naming.participles(Path("x.py"), tree))
+    assert not list(naming.list_participles(Path("x.py"), tree))
 
 
 @pytest.mark.parametrize("code", ["told = 1", "for one in rows: pass", "def f(found): pass", "self._held = 1"])
 def test_variables_that_name_nothing_are_listed(code):
-    assert list(naming.variables(Path("x.py"), ast.parse(code)))
+    assert list(naming.list_variables(Path("x.py"), ast.parse(code)))
 
 
 def test_a_class_that_exists_twice_is_listed():
     trees = {Path("a.py"): ast.parse("class Table: pass"), Path("b.py"): ast.parse("class Table: pass")}
-    assert list(naming.repeated_classes(trees)) == ["class `Table` is defined in a.py, b.py"]
+    assert list(naming.list_repeated_classes(trees)) == ["class `Table` is defined in a.py, b.py"]
