@@ -70,8 +70,8 @@ def _needs_no_binding(condition: model.Condition, literal: bool) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _AttributeFacts:
-    """What binding must know of an attribute: whether its text names concepts, of which tree, and its unit."""
+class _AttributeBinding:
+    """How the values of an attribute are bound: whether its text names concepts, of which tree, and its unit."""
 
     is_concept: bool
     tree: str | None
@@ -84,7 +84,7 @@ class Binder:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary, self._ontology = vocabulary, vocabulary.concepts
         self._tracker = RequirementTracker(vocabulary)
-        self._facts_by_name: dict[str, _AttributeFacts] = {}
+        self._bindings: dict[str, _AttributeBinding] = {}
         self._literal_text: set[str] = set()  # attributes whose text is text, not the name of a concept
 
     def bind_filter(self, tree: model.Filter, prefix: str = "") -> model.Filter:
@@ -140,8 +140,8 @@ class Binder:
     def _bind_scalar(self, name: str, value: Any) -> Any:
         if isinstance(value, model.Quantity):
             return self._bind_amount(name, value)
-        if isinstance(value, str) and (facts := self._look_up(name)).is_concept:
-            own = self._ontology.require(value, tree=facts.tree)
+        if isinstance(value, str) and (binding := self._look_up(name)).is_concept:
+            own = self._ontology.require(value, tree=binding.tree)
             return value if own == value else own
         return value
 
@@ -154,16 +154,16 @@ class Binder:
         converted = model.Quantity(self._ontology.convert(value.amount, value.unit, to=base), base)
         return value if converted == value else converted
 
-    def _look_up(self, name: str) -> _AttributeFacts:
-        facts = self._facts_by_name.get(name)
-        if facts is None:
+    def _look_up(self, name: str) -> _AttributeBinding:
+        binding = self._bindings.get(name)
+        if binding is None:
             attribute, unit = self._vocabulary.find_attribute(name), self._ontology.unit(name)
             is_concept = attribute is not None and attribute.kind is model.Kind.CONCEPT
-            facts = _AttributeFacts(is_concept, attribute.tree if attribute else None, unit.unit if unit else None)
-            self._facts_by_name[name] = facts
+            binding = _AttributeBinding(is_concept, attribute.tree if attribute else None, unit.unit if unit else None)
+            self._bindings[name] = binding
             if not is_concept:
                 self._literal_text.add(name)
-        return facts
+        return binding
 
     def _find_area(self, region: str) -> Any:
         if self._vocabulary.regions is None:

@@ -10,12 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tidings.algebra.law.typed_attribute import to_kind_word
 from tidings.errors import TidingsError
 from tidings.model import Compare, Has, In, Is, Kind, Not, Quantity, Range, Test
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tidings.algebra.law.typed_attribute import Label
     from tidings.model import Condition, Filter
 
 
@@ -37,6 +39,11 @@ class Demand:
     kind: Kind | None
     unit: str | None = None
     bare: bool = False
+
+    @property
+    def label(self) -> Label:
+        """The label under which tests with this demand look values up."""
+        return to_kind_word(self.kind), self.unit or "", self.bare or self.unit is None
 
     def __str__(self) -> str:
         """Return the demand in the words of an error message."""

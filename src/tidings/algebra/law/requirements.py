@@ -143,7 +143,7 @@ class RequirementTracker:
         demands = list(self._counts.find(name))
         if attribute.kind is not None:
             return self._build_declared_specs(name, attribute, demands)
-        labels = {_to_label(demand): demand for demand in demands}
+        labels = {demand.label: demand for demand in demands}
         if self._find_declared(name) is not None and not attribute.several:
             labels.setdefault(AS_IS, Demand(None))  # a single-valued attribute rejects lists even if no filter uses it
         specs = []
@@ -168,9 +168,7 @@ class RequirementTracker:
         own: Label = (to_kind_word(attribute.kind), "", True)
         unit = self._ontology.unit(name)
         # An undeclared unit is refused by `add`; an old snapshot may hold one all the same, and it is not read.
-        labels = [
-            _to_label(demand) for demand in demands if demand.kind is not Kind.IP and (demand.bare or not demand.unit)
-        ]
+        labels = [demand.label for demand in demands if demand.kind is not Kind.IP and (demand.bare or not demand.unit)]
         first = ReadSpec(
             kind=attribute.kind,
             several=attribute.several,
@@ -312,7 +310,3 @@ def _read_pairs(rows: Any) -> list[tuple[str, Test, int]]:
         msg = f"these are no counts of demands: {type(problem).__name__}: {problem}"
         raise TidingsError(msg) from problem
     return pairs
-
-
-def _to_label(demand: Demand) -> Label:
-    return to_kind_word(demand.kind), demand.unit or "", demand.bare or demand.unit is None
