@@ -21,7 +21,7 @@ from tidings.engine.exact.exact_checks import ExactItem
 from tidings.kernels.array_types import BoolArray, CodeArray, IntArray
 from tidings.kernels.match import row_codes as kernel
 from tidings.kernels.match.index_build import gather_rows
-from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.layout import OP_BITS, RowLiterals
 from tidings.kernels.match.literals import UNION
 from tidings.model import Kind, TextTest
 
@@ -53,10 +53,11 @@ class Literals(NamedTuple):
         low, high = self.low.copy(), self.high.copy()
         union_low, union_high = self.union_low.copy(), self.union_high.copy()
         old_sizes = np.array([len(space) for space in spaces], np.int64)
+        rank_start = compute_starts([len(column_ranks) for column_ranks in ranks])
         rank = np.concatenate([*ranks, np.zeros(0, np.int64)])
-        spans = old_sizes, rank, compute_starts([len(column_ranks) for column_ranks in ranks]), new_sizes
-        kernel.remap(self.head, low, high, *spans)
-        kernel.remap_unions(self.head, self.low, self.union_start, union_low, union_high, *spans)
+        ends = kernel.MovedEnds(old_sizes, rank, rank_start, new_sizes)
+        kernel.remap(self.head, low, high, ends)
+        kernel.remap_unions(self.head, self.low, self.union_start, union_low, union_high, ends)
         return self._replace(low=low, high=high, union_low=union_low, union_high=union_high)
 
 
@@ -127,9 +128,10 @@ class RowTable:
         alone = np.zeros(count, np.uint8)
         alone[self.item_row] = 1
         alone[mask_multi_row(self.entry, self.slot)] = 1
-        hashed = kernel.hash_rows(self.start, *self.literals)
+        rows = RowLiterals(self.start, *self.literals)
+        hashed = kernel.hash_rows(rows)
         order = np.argsort(hashed, kind="stable")  # so that equal rows are led by the first of them
-        leader = kernel.find_leaders(order, hashed, alone, self.start, *self.literals)
+        leader = kernel.find_leaders(order, hashed, alone, rows)
         if np.count_nonzero(leader != np.arange(count)) <= count // SHARING_PAYS_FROM:
             return self
         kept = np.flatnonzero(leader == np.arange(count))

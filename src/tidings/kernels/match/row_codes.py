@@ -12,12 +12,12 @@ new. Nothing is compared again, so moving costs one pass over the literals:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tidings.kernels.jit import jit, jit_inline
-from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.layout import OP_BITS, RowLiterals
 from tidings.kernels.match.literals import UNION
 
 if TYPE_CHECKING:
@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 
 EMPTY_LOW = 0x7FFFFFFF
 """The low end of an interval that accepts nothing; its high end is 0."""
+
+
+class MovedEnds(NamedTuple):
+    """Where the end points of columns go in larger spaces: `rank[rank_start[c] + r]` is the new rank of point `r`."""
+
+    size: IntArray  # of each column: its end points before
+    rank: IntArray
+    rank_start: IntArray
+    new_size: IntArray  # of each column: its end points after
 
 
 @jit_inline
@@ -35,11 +44,9 @@ def mix(state: np.uint64, value: Int) -> np.uint64:
 
 
 @jit
-def hash_rows(
-    start: CodeArray, head: CodeArray, low: CodeArray, high: CodeArray, union_start: CodeArray, union_low: CodeArray,
-    union_high: CodeArray,
-) -> WordArray:  # fmt: skip
+def hash_rows(rows: RowLiterals) -> WordArray:
     """Return a hash of each row's literals, in their order."""
+    start, head, low, high, union_start, union_low, union_high = rows
     result = np.empty(len(start) - 1, np.uint64)
     for row in range(len(start) - 1):
         state = np.uint64(14695981039346656037)
@@ -52,6 +59,9 @@ def hash_rows(
                 state = mix(mix(state, low[at]), high[at])
         result[row] = state
     return result
+
+
+# Flat, as it is called for each row with the hash of its neighbour: a million times where most rows are shared.
 
 
 @jit
@@ -84,15 +94,10 @@ def is_equal(
     return True
 
 
-# Flat: Python passes the columns of its table as they are (`*literals`), for one call in a build.
-
-
 @jit
-def find_leaders(
-    order: IntArray, hashed: WordArray, alone: ByteArray, start: CodeArray, head: CodeArray, low: CodeArray,
-    high: CodeArray, union_start: CodeArray, union_low: CodeArray, union_high: CodeArray,
-) -> CodeArray:  # fmt: skip
+def find_leaders(order: IntArray, hashed: WordArray, alone: ByteArray, rows: RowLiterals) -> CodeArray:
     """Return for each row the first row equal to it; `order` sorts rows by hash, `alone` rows stay apart."""
+    start, head, low, high, union_start, union_low, union_high = rows
     leader = np.arange(len(order)).astype(np.uint32)
     for i in range(1, len(order)):
         row, before = order[i], order[i - 1]
@@ -107,15 +112,9 @@ def find_leaders(
 
 
 @jit
-def remap(
-    head: CodeArray, low: CodeArray, high: CodeArray, size: IntArray, rank: IntArray, rank_start: IntArray,
-    new_size: IntArray,
-) -> None:  # fmt: skip
-    """Move the ends of literals that are no unions, in place, into spaces with more end points.
-
-    `rank[rank_start[c] + r]` is the new rank of end point `r` of column `c`; `size` and `new_size` count the
-    end points before and after.
-    """
+def remap(head: CodeArray, low: CodeArray, high: CodeArray, ends: MovedEnds) -> None:
+    """Move the ends of literals that are no unions, in place, into spaces with other end points."""
+    size, rank, rank_start, new_size = ends
     for at in range(len(head)):
         if head[at] & UNION:
             continue
@@ -141,9 +140,10 @@ def move_interval(low: Int, high: Int, size: Int, rank: IntArray, base: Int, new
 @jit
 def remap_unions(
     head: CodeArray, low: CodeArray, union_start: CodeArray, union_low: CodeArray, union_high: CodeArray,
-    size: IntArray, rank: IntArray, rank_start: IntArray, new_size: IntArray,
+    ends: MovedEnds,
 ) -> None:  # fmt: skip
     """Do the same for the intervals of unions; a union belongs to one literal or to equal ones, and moves once."""
+    size, rank, rank_start, new_size = ends
     done = np.zeros(len(union_start), np.uint8)
     for at in range(len(head)):
         if not head[at] & UNION or done[low[at]]:
