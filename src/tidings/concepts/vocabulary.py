@@ -72,6 +72,10 @@ class Vocabulary:
             return Attribute(kind, several=declaration.several, tree=tree)
         return replace(declaration, kind=declaration.kind or kind, tree=tree)
 
+    def allows(self, name: str) -> bool:
+        """Tell whether a filter may name the attribute: under a closed schema, only one that is known."""
+        return self.schema is None or not self.schema.closed or self.has_attribute(name)
+
     def has_attribute(self, name: str) -> bool:
         """Tell whether the schema or the ontology has the attribute, by this name or as a synonym of another."""
         names, concepts = self.schema or (), self.concepts

@@ -279,9 +279,7 @@ class RequirementTracker:
             raise KindConflict(msg, attribute=name)
 
     def _refuse_unknown(self, names: Iterable[str]) -> None:
-        if not self._schema.closed:
-            return
-        names = dict.fromkeys(name for name in names if not self._vocabulary.has_attribute(name))
+        names = dict.fromkeys(name for name in names if not self._vocabulary.allows(name))
         if names:
             mistakes = tuple(Mistake(describe_unknown_attribute(name, self._schema)) for name in names)
             raise FilterError("\n".join(m.message for m in mistakes), mistakes=mistakes, text=None)

@@ -26,7 +26,7 @@ class FilterChecker:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        self._schema, self._ontology, self._regions = vocabulary.schema, vocabulary.ontology, vocabulary.regions
+        self._ontology = vocabulary.ontology
         self.mistakes: list[Mistake] = []
         self._source_map: SourceMap | None = None
 
@@ -42,7 +42,7 @@ class FilterChecker:
 
     def _check_test(self, test: model.Test, prefix: str) -> model.Filter:
         name = prefix + test.attribute
-        if not self._is_known(name):
+        if not self._vocabulary.allows(name):
             near = did_you_mean(name, self._list_names())
             self._add_mistake(test, f"unknown attribute `{name}`{near}", ATTRIBUTE)
         if isinstance(test.condition, model.Compare):
@@ -61,7 +61,7 @@ class FilterChecker:
 
     def _check_comparison(self, test: model.Test, prefix: str, condition: model.Compare) -> None:
         other = prefix + condition.other
-        if not self._is_known(other):
+        if not self._vocabulary.allows(other):
             near = did_you_mean(other, self._list_names()) or f"; text goes in quotes: '{condition.other}'"
             self._add_mistake(test, f"unknown attribute `{other}`{near}", VALUE)
             return
@@ -83,8 +83,9 @@ class FilterChecker:
 
     def _check_names(self, name: str, condition: model.Condition) -> None:
         """Look up concepts, units and regions in those parts of the vocabulary that exist."""
-        if isinstance(condition, model.WithinRegion) and self._regions is not None:
-            self._regions[condition.region]
+        regions = self._vocabulary.regions
+        if isinstance(condition, model.WithinRegion) and regions is not None:
+            regions[condition.region]  # raises if there is no such region
         if self._ontology is None:
             return
         attribute = self._vocabulary.find_attribute(name)
@@ -102,11 +103,8 @@ class FilterChecker:
                 else:
                     self._ontology.convert(value.amount, value.unit, to=unit.unit)
 
-    def _is_known(self, name: str) -> bool:
-        return self._schema is None or not self._schema.closed or self._vocabulary.has_attribute(name)
-
     def _list_names(self) -> list[str]:
-        return [*(self._schema or ()), *self._vocabulary.concepts.derived]
+        return [*(self._vocabulary.schema or ()), *self._vocabulary.concepts.derived]
 
     def _find_declaration(self, name: str) -> model.Attribute:
         return self._vocabulary.find_attribute(self._vocabulary.concepts.attribute(name)) or model.Attribute()
