@@ -18,6 +18,7 @@ import numpy as np
 from tidings import forks
 from tidings.algebra import holds
 from tidings.algebra.law.typed_attribute import TypedAttribute, collect_attributes
+from tidings.engine.compile.columns import EventSample
 from tidings.engine.compile.draft import FilterDraft
 from tidings.engine.compile.source_text import FilterSource, FilterSources, decompile_filter
 from tidings.engine.events.event_codes import encode_events
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from tidings.algebra.law.requirement_counts import Demand
     from tidings.concepts import Ontology
-    from tidings.engine.compile.columns import EventColumns
     from tidings.engine.compile.row_table import RowTable
     from tidings.engine.events.event_source import EventSource
     from tidings.engine.ids import Ids
@@ -87,7 +87,7 @@ class Engine:
         self.state = EngineState()  # what is in force now; a change puts another one here
         self.lock = threading.RLock()
         self._merger: threading.Thread | None = None
-        self._sample: tuple[EventColumns, int] | None = None
+        self._sample: EventSample | None = None
         self.merges = 0
         forks.guard(self, forks.Level.ALGORITHM)
 
@@ -332,7 +332,7 @@ class Engine:
         columns = state.collect_columns()
         batch = arrivals.select_columns(columns, refuse_patterns) if columns else {}
         if self._sample is None and LEAST_SAMPLE <= len(arrivals) <= MOST_SAMPLE:
-            self._sample = batch, len(arrivals)
+            self._sample = EventSample(batch, len(arrivals))
         matches = []
         for part in state.parts:
             events, slots = part.segment.match(batch, arrivals, pair_cost=self.tuning.pair_cost)

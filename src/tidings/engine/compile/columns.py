@@ -141,6 +141,13 @@ EventColumns = dict[Column, EventColumn]
 """The columns of a batch of events; of a column that is left out, no event has a value."""
 
 
+class EventSample(NamedTuple):
+    """The columns of some events that were matched, and their number: what the planner and `explain` go by."""
+
+    batch: EventColumns
+    events: int
+
+
 def split_number(value: Any) -> tuple[float, int]:
     """Return a number as the nearest float and the difference to it.
 

@@ -26,7 +26,7 @@ from tidings.kernels.match.selectivity import estimate_rates
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tidings.engine.compile.columns import EventColumns
+    from tidings.engine.compile.columns import EventSample
     from tidings.engine.segment import Segment
 
 COSTS = IndexTuning()
@@ -72,7 +72,7 @@ class SegmentEstimate:
     codes: CodeArray
 
 
-def estimate_segment(segment: Segment, sample: tuple[EventColumns, int] | None) -> SegmentEstimate:
+def estimate_segment(segment: Segment, sample: EventSample | None) -> SegmentEstimate:
     """Return what matching the sample's events would read on each access path of the segment."""
     codes = _choose_codes(segment, sample)
     paths = segment.index.paths
@@ -210,7 +210,7 @@ def _find_first_clusters(paths: IndexPaths) -> IntArray:
     return result
 
 
-def _choose_codes(segment: Segment, sample: tuple[EventColumns, int] | None) -> CodeArray:
+def _choose_codes(segment: Segment, sample: EventSample | None) -> CodeArray:
     """Return codes of events by column: sampled ones for columns that were sampled, else guessed ones."""
     guessed = _guess_codes(segment)
     if sample is None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tidings.engine.compile.columns import EventColumns
+    from tidings.engine.compile.columns import EventSample
     from tidings.engine.segment import Segment
     from tidings.engine.state import EngineState, LiveSegment
 
@@ -46,8 +46,8 @@ SAMPLED = 256
 """Written filters whose size is measured; the others are taken to be like them."""
 
 
-def describe_state(state: EngineState, sample: tuple[EventColumns, int] | None) -> dict[str, object]:
-    """Return the plan of a state in plain values; `sample` is the columns of some events, and their number."""
+def describe_state(state: EngineState, sample: EventSample | None) -> dict[str, object]:
+    """Return the plan of a state in plain values; with a sample, estimates go by its events."""
     segments = [_describe_segment(part, sample) for part in state.parts]
     waiting = len(state.waiting) * LAW_NS
     return {
@@ -60,7 +60,7 @@ def describe_state(state: EngineState, sample: tuple[EventColumns, int] | None) 
     }
 
 
-def _describe_segment(part: LiveSegment, sample: tuple[EventColumns, int] | None) -> dict[str, Any]:
+def _describe_segment(part: LiveSegment, sample: EventSample | None) -> dict[str, Any]:
     segment = part.segment
     estimate = estimate_segment(segment, sample)
     paths = sorted(estimate.paths, key=lambda path: -path.nanoseconds)

@@ -16,7 +16,7 @@ import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tidings import forks
 from tidings.concepts import Ontology, Regions, parse_now
@@ -53,6 +53,14 @@ class Change:
     refused: list[tuple[Any, TidingsError]] = field(default_factory=list)
 
 
+class _OpenVersion(NamedTuple):
+    """A version that a writer goes on from: its subscriptions as one matcher, and the store that has them by shard."""
+
+    version: Version
+    matcher: Matcher
+    store: ShardedStore
+
+
 class Live:
     """A folder of subscriptions that may change at any time."""
 
@@ -76,8 +84,7 @@ class Live:
         self.folder, self.verify, self.tuning = Path(folder), verify, tuning
         self.follow = open_feed(follow) if isinstance(follow, str | Path) else follow
         self._lock, self._depth = threading.RLock(), 0
-        # The version that a writer goes on from, open to be changed.
-        self._opened: tuple[Version, tuple[Matcher, ShardedStore]] | None = None
+        self._opened: _OpenVersion | None = None
         forks.listen(self)
         keywords = {"schema": schema, "ontology": ontology, "regions": regions, "now": parse_now(now)}
         if versions.find_newest(self.folder) is None:
@@ -197,7 +204,7 @@ class Live:
 
     def _apply(self, steps: list[ChangeStep], position: Mapping[str, Any] | None, *, keep_good: bool) -> Change:
         """Apply the changes to the newest version, and publish the result as the next one."""
-        latest, (matcher, store) = self._open_latest()
+        latest, matcher, store = self._open_latest()
         try:
             change = _apply_steps(steps, matcher)
             if change.refused and not keep_good:
@@ -206,7 +213,7 @@ class Live:
                 return replace(change, version=latest.number)
             shards = [engine.seal().parts for engine in store.engines]
             version = self._publish(latest, matcher, shards, position)
-            self._opened = version, (matcher, store)
+            self._opened = _OpenVersion(version, matcher, store)
         except BaseException:
             self._opened = None  # the matcher is half changed, or changed and not written
             raise
@@ -234,10 +241,10 @@ class Live:
         versions.remove_old(self.folder, claimed, keep=self.tuning.versions_kept)
         return version
 
-    def _open_latest(self) -> tuple[Version, tuple[Matcher, ShardedStore]]:
-        """Return the newest version, and its subscriptions open to be changed."""
+    def _open_latest(self) -> _OpenVersion:
+        """Return the newest version, open to be changed; what this process wrote last is open already."""
         latest = self.version
-        if self._opened is None or self._opened[0].checksum != latest.checksum:
+        if self._opened is None or self._opened.version.checksum != latest.checksum:
             # Unlike a reader's, every shard has an engine of its own; the demands are those of all shards.
             content = versions.prepare_content(self.folder, latest)
             engines = [
@@ -245,8 +252,8 @@ class Live:
                 for shard in latest.shards
             ]
             store = ShardedStore(engines)
-            self._opened = latest, (Matcher(content=content._replace(backend=store)), store)
-        return latest, self._opened[1]
+            self._opened = _OpenVersion(latest, Matcher(content=content._replace(backend=store)), store)
+        return self._opened
 
     @contextmanager
     def _keep_writers_out(self) -> Iterator[None]:
