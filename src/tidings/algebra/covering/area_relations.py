@@ -8,13 +8,15 @@ a circle, bounding boxes stand in for both, which may miss a true relation but n
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings.algebra.law.evaluate import EARTH_RADIUS_M, compute_distance_m
 from tidings.model import Near, Within
 from tidings.model.areas import TURN, find_bounds, shape
 
 if TYPE_CHECKING:
+    from shapely.geometry.base import BaseGeometry
+
     from tidings.model import Area, Condition
 
 MARGIN_M = 1.0
@@ -85,7 +87,7 @@ def _covers_circle(area: Area, circle: Near) -> bool:
     return any(shapely.covers(shape(area), _shift(_pad(box), turn)) for turn in (0.0, -TURN, TURN))
 
 
-def _are_disjoint(first: Any, second: Any) -> bool:
+def _are_disjoint(first: BaseGeometry, second: BaseGeometry) -> bool:
     """Tell whether no shift makes them touch; a point of each may be shifted by a turn, so two turns are tried."""
     import shapely
 
@@ -105,7 +107,7 @@ def _estimate_farthest_m(circle: Near, area: Area) -> float:
     return EARTH_RADIUS_M * (math.radians(along) + math.radians(across) * widest)
 
 
-def _compute_bounding_box(circle: Near) -> Any:
+def _compute_bounding_box(circle: Near) -> BaseGeometry | None:
     """Return the bounding box of a circle as a geometry, or `None` if the circle contains a pole."""
     import shapely
 
@@ -117,14 +119,14 @@ def _compute_bounding_box(circle: Near) -> Any:
     return shapely.box(lon - wide, lat - high, lon + wide, lat + high)
 
 
-def _shift(geometry: Any, turn: float) -> Any:
+def _shift(geometry: BaseGeometry, turn: float) -> BaseGeometry:
     import numpy as np
     import shapely
 
     return shapely.transform(geometry, lambda places: np.add(places, (turn, 0.0))) if turn else geometry
 
 
-def _pad(geometry: Any) -> Any:
+def _pad(geometry: BaseGeometry) -> BaseGeometry:
     """Return the geometry enlarged by the margin."""
     import shapely
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import is_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from tidings import model
 from tidings.algebra.law.requirements import RequirementTracker
@@ -18,7 +18,11 @@ from tidings.algebra.law.typed_attribute import strip_unit
 from tidings.errors import BadValue, FilterError, Mistake, UnitMismatch, UnknownRegion
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tidings.concepts import Ontology, Vocabulary
+
+_End: TypeAlias = model.Ordered | None
 
 _SELF_CONTAINED = frozenset(
     (model.SameText, model.TextTest, model.Within, model.Near, model.InNetworks, model.Age, model.Exists, model.IsNull)
@@ -119,8 +123,8 @@ class Binder:
                 return model.Compare(op, other, demand.kind, demand.unit) if demand.kind else condition
             case model.IsA(concept):
                 tree = self._look_up(name).tree
-                resolved = model.IsA(self._ontology.require(concept, tree=tree), tree)
-                return condition if resolved == condition else resolved
+                own = model.IsA(self._ontology.require(concept, tree=tree), tree)
+                return condition if own == condition else own
             case model.WithinRegion(region):
                 return model.Within(self._find_area(region))
             case model.Has(inner):
@@ -128,7 +132,7 @@ class Binder:
                 return condition if bound is inner else model.Has(bound)
         return condition
 
-    def _bind_range(self, name: str, condition: model.Range, low: Any, high: Any) -> model.Range:
+    def _bind_range(self, name: str, condition: model.Range, low: _End, high: _End) -> model.Range:
         if not isinstance(low, model.Quantity) and not isinstance(high, model.Quantity):
             return condition
         ends = [self._bind_amount(name, end) if isinstance(end, model.Quantity) else end for end in (low, high)]
@@ -137,7 +141,7 @@ class Binder:
         strip_unit(resolved)  # raises if the ends are out of order once their units agree
         return resolved
 
-    def _bind_scalar(self, name: str, value: Any) -> Any:
+    def _bind_scalar(self, name: str, value: model.Scalar) -> model.Scalar:
         if isinstance(value, model.Quantity):
             return self._bind_amount(name, value)
         if isinstance(value, str) and (binding := self._look_up(name)).is_concept:
@@ -165,14 +169,14 @@ class Binder:
                 self._literal_text.add(name)
         return binding
 
-    def _find_area(self, region: str) -> Any:
+    def _find_area(self, region: str) -> model.Area:
         if self._vocabulary.regions is None:
             msg = f"no regions were given, so `@{region}` is not known; pass regions=td.Regions.load(...)"
             raise UnknownRegion(msg)
         return self._vocabulary.regions[region]
 
 
-def _refuse_unlike_units(name: str, values: list[Any]) -> None:
+def _refuse_unlike_units(name: str, values: Sequence[object]) -> None:
     units = sorted({value.unit for value in values if isinstance(value, model.Quantity)})
     if len(units) > 1:
         msg = f"`{name}`: amounts in {' and '.join(units)} do not go together; they measure different things"

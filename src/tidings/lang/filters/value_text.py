@@ -15,7 +15,9 @@ from tidings.model import Area, Quantity, Range, build_area
 from tidings.model.values import check_float, check_int, to_utc
 
 if TYPE_CHECKING:
-    from tidings.model import Network
+    from collections.abc import Mapping
+
+    from tidings.model import Network, Ordered
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "'": "'", '"': '"', "`": "`", "\\": "\\", "/": "/", "%": "%"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
@@ -118,7 +120,7 @@ def format_moment(value: datetime) -> str:
     return value.isoformat().replace("+00:00", "Z")
 
 
-def to_seconds(value: Any) -> int | float:
+def to_seconds(value: object) -> int | float:
     """Return a duration in seconds."""
     return _convert_unit(value, DURATIONS, "a duration such as `7 days`")
 
@@ -132,14 +134,14 @@ def format_seconds(value: int | float) -> str:
     return f"{value!r} s"
 
 
-def to_range(op: str, bound: Any) -> Range:
+def to_range(op: str, bound: Ordered) -> Range:
     """Return the range of a comparison with `<`, `<=`, `>` or `>=`."""
     if op[0] == "<":
         return Range(high=bound, high_open=op == "<")
     return Range(low=bound, low_open=op == ">")
 
 
-def to_metres(value: Any) -> int | float:
+def to_metres(value: object) -> int | float:
     """Return a distance in metres."""
     return _convert_unit(value, _DISTANCES, "a distance such as `5 km`")
 
@@ -149,7 +151,7 @@ def format_metres(value: int | float) -> str:
     return f"{int(value // 1000)} km" if value and value % 1000 == 0 else f"{value!r} m"
 
 
-def _convert_unit(value: Any, sizes: dict[str, Any], wanted: str) -> int | float:
+def _convert_unit(value: object, sizes: Mapping[str, int | float], wanted: str) -> int | float:
     if not isinstance(value, Quantity):
         msg = f"expected {wanted}, with its unit"
         raise ValueError(msg)
