@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from tidings import model
 
@@ -13,7 +12,7 @@ def render_json(tree: model.Filter) -> str:
     return json.dumps(to_object(tree), ensure_ascii=False)
 
 
-def to_object(tree: model.Filter) -> Any:
+def to_object(tree: model.Filter) -> object:
     """Return the filter as the decoded JSON object."""
     match tree:
         case model.And(()):
@@ -33,7 +32,7 @@ def to_object(tree: model.Filter) -> Any:
             return {"attr": attribute, **fields}
 
 
-def _to_fields(condition: model.Condition) -> dict[str, Any]:
+def _to_fields(condition: model.Condition) -> dict[str, object]:
     match condition:
         case model.Is(value):
             return {"op": "=", "value": _to_json_value(value)}
@@ -69,8 +68,8 @@ def _to_fields(condition: model.Condition) -> dict[str, Any]:
             return {"op": "is null"}
 
 
-def _to_bounds(span: model.Range) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
+def _to_bounds(span: model.Range) -> dict[str, object]:
+    fields: dict[str, object] = {}
     for key, value, is_open in (("low", span.low, span.low_open), ("high", span.high, span.high_open)):
         if value is not None:
             fields[key] = _to_json_value(value)
@@ -79,7 +78,7 @@ def _to_bounds(span: model.Range) -> dict[str, Any]:
     return fields
 
 
-def _to_json_value(value: Any) -> Any:
+def _to_json_value(value: model.Scalar) -> object:
     match value:
         case bool() | int() | float() | str():
             return value

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidings import model
 from tidings.lang.filters import value_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*(\.\w+)*")
 _PLAIN_UNIT = re.compile(r"[^\W\d]\w*([/*^]-?\w+)*|[%$€£¥₽₹°][\w%]*")
@@ -92,7 +95,7 @@ def _render_condition(condition: Any) -> str:
     raise TypeError(msg)
 
 
-def _render_range(span: model.Range, format_bound: Any) -> str:
+def _render_range(span: model.Range, format_bound: Callable[[Any], str]) -> str:
     if span.low is None:
         return f"{'<' if span.high_open else '<='} {format_bound(span.high)}"
     if span.high is None:
