@@ -73,6 +73,12 @@ def make_option(flags: str, help: str, **settings: Any) -> Any:
     return typer.Option(*names, envvar=f"TIDINGS_{variable}", help=help, **settings)
 
 
+def refuse_when(is_wrong: bool, message: str) -> None:
+    """Refuse the command line as wrong usage, where its options contradict each other."""
+    if is_wrong:
+        raise typer.BadParameter(message)
+
+
 def parse_moment(text: str) -> datetime:
     """Parse `--now`: an ISO time or date, in UTC unless it has a zone."""
     try:

@@ -127,19 +127,14 @@ def bench_run(
 
 def _check_options(context: typer.Context, key: str, *, quick: bool, full: bool) -> None:
     """Refuse options that contradict each other, or the key."""
-    if quick and full:
-        msg = "--quick and --full exclude each other"
-        raise typer.BadParameter(msg)
+    o.refuse_when(quick and full, "--quick and --full exclude each other")
     if not key.startswith(STUDY):
-        if full:
-            msg = f"--full is for studies of papers (papers/hem); `{key}` is a workload: say how many with -n"
-            raise typer.BadParameter(msg)
+        no_study = f"--full is for studies of papers (papers/hem); `{key}` is a workload: say how many with -n"
+        o.refuse_when(full, no_study)
         return
     typed = [option for name, option in NOT_FOR_STUDIES.items() if o.is_typed(context, name)]
-    if typed:
-        own = f"{', '.join(typed)} cannot be said of a study: `{key}` has its own"
-        msg = f"{own}; take --quick, --full, --seed or --out"
-        raise typer.BadParameter(msg)
+    own = f"{', '.join(typed)} cannot be said of a study: `{key}` has its own"
+    o.refuse_when(bool(typed), f"{own}; take --quick, --full, --seed or --out")
 
 
 @bench_app.command("compare")

@@ -94,24 +94,15 @@ def choose_origin(
     file_typed, snapshot_typed = o.is_typed(context, "subscriptions"), o.is_typed(context, "snapshot")
     if file is not None and snapshot is not None and file_typed != snapshot_typed:
         file, snapshot = (file, None) if file_typed else (None, snapshot)
-    if (contradiction := _find_contradiction(context, file, snapshot, events)) is not None:
-        raise typer.BadParameter(contradiction)
+    has_both = file is not None and snapshot is not None
+    missing = "give the subscriptions: --subscriptions FILE or --snapshot FOLDER"
+    o.refuse_when(file is None and snapshot is None, missing)
+    o.refuse_when(has_both, "--subscriptions and --snapshot exclude each other")
+    o.refuse_when(file == "-" == events, "standard input can be the subscriptions or the events, not both")
+    for name in FILE_ONLY:
+        option = "matcher" if name == "kind" else name.replace("_", "-")
+        own = f"a snapshot was made with its own settings; --{option} goes with --subscriptions"
+        o.refuse_when(snapshot is not None and o.is_typed(context, name), own)
     if snapshot is not None:
         return SubscriptionOrigin(snapshot=snapshot, now=origin.now)
     return replace(origin, subscriptions=file, snapshot=None, silent=bool(context.params.get("as_json")))
-
-
-def _find_contradiction(
-    context: typer.Context, file: str | None, snapshot: Path | None, events: str | None
-) -> str | None:
-    if file is None and snapshot is None:
-        return "give the subscriptions: --subscriptions FILE or --snapshot FOLDER"
-    if file is not None and snapshot is not None:
-        return "--subscriptions and --snapshot exclude each other"
-    if file == "-" == events:
-        return "standard input can be the subscriptions or the events, not both"
-    extra = [name for name in FILE_ONLY if snapshot is not None and o.is_typed(context, name)]
-    if extra:
-        option = "matcher" if extra[0] == "kind" else extra[0].replace("_", "-")
-        return f"a snapshot was made with its own settings; --{option} goes with --subscriptions"
-    return None

@@ -98,18 +98,13 @@ def pattern_detect(
     as if nothing had been between. With `--state` and `--patterns` the file says what is watched from now on; patterns
     that did not change go on where they were.
     """
-    if patterns is None and state is None:
-        msg = "give the patterns: --patterns FILE, or --state STATE, which knows them"
-        raise typer.BadParameter(msg)
-    if patterns == "-" == events:
-        msg = "standard input can be the patterns or the events, not both"
-        raise typer.BadParameter(msg)
-    if state is not None and any(o.is_typed(context, name) for name in ("schema", "ontology", "regions")):
-        msg = "a state has its own schema, ontology and regions"
-        raise typer.BadParameter(msg)
-    if patterns is None and options.mode is not None:
-        msg = "a state has its own modes; --mode goes with --patterns"
-        raise typer.BadParameter(msg)
+    no_patterns = "give the patterns: --patterns FILE, or --state STATE, which knows them"
+    o.refuse_when(patterns is None and state is None, no_patterns)
+    o.refuse_when(patterns == "-" == events, "standard input can be the patterns or the events, not both")
+    has_vocabulary = any(o.is_typed(context, name) for name in ("schema", "ontology", "regions"))
+    o.refuse_when(state is not None and has_vocabulary, "a state has its own schema, ontology and regions")
+    has_mode = options.mode is not None
+    o.refuse_when(patterns is None and has_mode, "a state has its own modes; --mode goes with --patterns")
     from tidings.cli.pattern import detect as body
     from tidings.cli.pattern.pattern_origin import PatternOrigin
 
@@ -155,9 +150,8 @@ def pattern_show(
     complete within the horizon from there; a picture carries them on its arrows and under its states.
     """
     look_typed = o.is_typed(context, "look")
-    if options.as_json and look_typed and look is not po.Look.json:
-        msg = f"--json and --as {look.value} exclude each other"
-        raise typer.BadParameter(msg)
+    has_other_look = look_typed and look is not po.Look.json
+    o.refuse_when(options.as_json and has_other_look, f"--json and --as {look.value} exclude each other")
     if not look_typed and output is not None and output.suffix[1:].lower() in list(po.Look):
         look = po.Look(output.suffix[1:].lower())
     from tidings.cli.pattern import show as body
@@ -254,12 +248,9 @@ def pattern_forecast(
     likely each pattern is after the last event: for the likeliest keys that have begun something, and for all others.
     """
     _check_inputs(patterns, events)
-    if options.model is None and not learn:
-        msg = "give a --model (`tidings pattern train` makes one), or --learn to begin without"
-        raise typer.BadParameter(msg)
-    if save is not None and not learn:
-        msg = "--save writes what was learned; it goes with --learn"
-        raise typer.BadParameter(msg)
+    no_model = "give a --model (`tidings pattern train` makes one), or --learn to begin without"
+    o.refuse_when(options.model is None and not learn, no_model)
+    o.refuse_when(save is not None and not learn, "--save writes what was learned; it goes with --learn")
     from tidings.cli.pattern import forecast as body
     from tidings.cli.pattern.pattern_origin import PatternOrigin
 
@@ -301,9 +292,8 @@ def pattern_score(
     _check_inputs(patterns, events)
     if options.model is not None:
         _refuse_typed(command, ("context", "smoothing", "half_life"), "the model has its own")
-    elif not learn:
-        msg = "without a --model there is nothing but what is learned; leave out --no-learn"
-        raise typer.BadParameter(msg)
+    no_counts = "without a --model there is nothing but what is learned; leave out --no-learn"
+    o.refuse_when(options.model is None and not learn, no_counts)
     from tidings.cli.pattern import score as body
     from tidings.cli.pattern.pattern_origin import PatternOrigin
 
@@ -311,13 +301,9 @@ def pattern_score(
 
 
 def _check_inputs(patterns: str, *events: str) -> None:
-    if [patterns, *events].count("-") > 1:
-        msg = "standard input can be one file, not several"
-        raise typer.BadParameter(msg)
+    o.refuse_when([patterns, *events].count("-") > 1, "standard input can be one file, not several")
 
 
 def _refuse_typed(context: typer.Context, names: tuple[str, ...], reason: str) -> None:
     typed = ["--" + name.replace("_", "-") for name in names if o.is_typed(context, name)]
-    if typed:
-        msg = f"{reason}; leave out {', '.join(typed)}"
-        raise typer.BadParameter(msg)
+    o.refuse_when(bool(typed), f"{reason}; leave out {', '.join(typed)}")
