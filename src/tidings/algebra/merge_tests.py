@@ -46,7 +46,7 @@ def simplify_test(test: model.Test, reads_all: ReadsAll) -> model.Filter:
 def unite_tests(parts: Sequence[model.Filter], reads_all: ReadsAll, *, conjunctive: bool) -> list[model.Filter]:
     """Merge the tests of each attribute that merge by union, at the position of the first of them."""
     groups: dict[tuple[MergeKey, TypedAttribute], list[model.Filter]] = {}
-    for test, part in _iterate_tests(parts):
+    for test, part in _pair_tests(parts):
         key = (test.attribute, part is not test, test.quantifier)
         if key[1:] in _UNITING[conjunctive]:
             groups.setdefault((key, resolve_test(test)), []).append(part)
@@ -57,7 +57,7 @@ def unite_tests(parts: Sequence[model.Filter], reads_all: ReadsAll, *, conjuncti
 def intersect_tests(parts: Sequence[model.Filter], is_single: Callable[[str], bool]) -> list[model.Filter]:
     """Under `and`, intersect the equalities and ranges of each single-valued attribute."""
     groups: dict[tuple[str, Space], list[model.Filter]] = {}
-    for test, part in _iterate_tests(parts):
+    for test, part in _pair_tests(parts):
         has_order = isinstance(test.condition, model.Is | model.In | model.Range)
         value_set = to_value_set(test.condition) if has_order else None
         if value_set is not None and is_single(test.attribute):
@@ -163,7 +163,7 @@ def _get_spans(part: model.Filter) -> Spans:
     return value_set.spans if value_set is not None else ()
 
 
-def _iterate_tests(parts: Sequence[model.Filter]) -> Iterator[tuple[model.Test, model.Filter]]:
+def _pair_tests(parts: Sequence[model.Filter]) -> Iterator[tuple[model.Test, model.Filter]]:
     """Yield the tests among the parts, plain or negated, each with its part."""
     for part in parts:
         test = part.part if isinstance(part, model.Not) else part

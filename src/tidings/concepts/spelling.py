@@ -32,7 +32,7 @@ def fold(text: str) -> str:
 def find_nearest(word: str, candidates: Iterable[str]) -> str | None:
     """Return the candidate most similar to the word, or `None` if none is similar.
 
-    >>> nearest("furlng", ["foot", "furlong"])
+    >>> find_nearest("furlng", ["foot", "furlong"])
     'furlong'
     """
     wanted = fold(word)

@@ -48,7 +48,7 @@ def get_suffix(path: Path) -> str:
 def get_stem(path: Path) -> str:
     """Return the name up to its first dot.
 
-    >>> bare_stem(Path("data/shop.txt.gz"))
+    >>> get_stem(Path("data/shop.txt.gz"))
     'shop'
     """
     return path.name.split(".", 1)[0]
