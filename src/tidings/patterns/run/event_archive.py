@@ -72,13 +72,22 @@ class EventArchive:
     """Events by their numbers. Immutable: adding returns a new archive, and detections keep the old one."""
 
     chunks: tuple[tuple[IntArray, EventRecords], ...] = ()  # ascending numbers, and what they are called
+    size: int = 0  # events in all chunks: to add them up for each event that comes alone took a tenth of its time
+
+    @classmethod
+    def of(cls, numbers: IntArray, records: EventRecords) -> EventArchive:
+        """Return an archive of some events and their numbers, which ascend."""
+        return cls(((numbers, records),), len(numbers)) if len(numbers) else cls()
 
     def __len__(self) -> int:
-        return sum(len(seqs) for seqs, _ in self.chunks)
+        return self.size
 
     def add(self, first: int, records: EventRecords) -> EventArchive:
         """Return the archive with a batch more, numbered from `first`."""
-        return EventArchive((*self.chunks, (np.arange(first, first + len(records)), records))) if len(records) else self
+        if not len(records):
+            return self
+        numbers = np.arange(first, first + len(records))
+        return EventArchive((*self.chunks, (numbers, records)), self.size + len(numbers))
 
     def take(self, seqs: IntArray) -> EventRecords:
         """Return the events of these numbers, in their order."""
@@ -98,4 +107,4 @@ class EventArchive:
 
     def keep(self, numbers: IntArray) -> EventArchive:
         """Return the archive of these numbers alone."""
-        return EventArchive(((numbers, self.take(numbers)),)) if len(numbers) else EventArchive()
+        return EventArchive.of(numbers, self.take(numbers))

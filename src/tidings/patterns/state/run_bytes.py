@@ -113,8 +113,7 @@ def load_run(run: Run, header: Header, arrays: Arrays) -> None:
     kept = arrays["held"]
     # Numbers in the state are those of before: the values stand at the same positions, with nothing between them.
     run.names = ValueNumbers(from_plain(value) for value in header["names"])
-    records = _load_records(header)
-    run.archive = EventArchive(((arrays["seqs"], records),)) if len(records) else EventArchive()
+    run.archive = EventArchive.of(arrays["seqs"], _load_records(header))
     for machine, graph_run in run.prepare_graph_runs():
         for place, (ways, head, *timed) in enumerate(header["runs"]):
             if tuple(map(tuple, ways)) == machine.ways and timed in ([machine.timed], []):
