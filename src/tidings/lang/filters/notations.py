@@ -165,7 +165,7 @@ def _find_fast_checker(schema: Schema | None, ontology: Ontology | None, regions
     """Return the checker of exactly these objects: the last one used, or a new one."""
     for checker in _last_checker:
         last = checker.vocabulary
-        # Compared one by one: making a `Vocabulary` of them would cost a fifth of parsing a plain filter.
+        # Compared one by one: making a `Vocabulary` of them takes a quarter of the time of a plain filter.
         if last.schema is schema and last.ontology is ontology and last.regions is regions:
             return checker
     from tidings.concepts import Vocabulary
