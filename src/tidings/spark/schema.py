@@ -23,7 +23,7 @@ from tidings.model import Attribute, Kind, Schema
 from tidings.model.schema import find_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import Column
 
@@ -155,6 +155,20 @@ def check_counts(**counts: int | None) -> None:
         if count is not None and (type(count) is not int or count < 1):
             msg = f"{name} is a number from 1 up, not {count!r}"
             raise BadFrame(msg)
+
+
+def check_shards(shards: int) -> None:
+    """Refuse a number of shards that is no positive integer."""
+    if type(shards) is not int or shards < 1:
+        msg = f"shards is 1 or more, not {shards!r}"
+        raise BadFrame(msg)
+
+
+def check_keep(keep: Sequence[str] | None) -> None:
+    """Refuse the name of a column where a list of them is meant."""
+    if isinstance(keep, str):
+        msg = f"keep is a list of columns: keep=[{keep!r}]"
+        raise BadFrame(msg)
 
 
 def require_columns(wanted: Iterable[str], frame: T.StructType, *, why: str) -> None:

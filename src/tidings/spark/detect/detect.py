@@ -158,9 +158,7 @@ def bad_events(  # noqa: PLR0913 - the public face: keywords, each of its own me
 
 
 def _check_columns(frame: StructType, event_id: str, keep: Sequence[str] | None) -> None:
-    if isinstance(keep, str):
-        msg = f"keep is a list of columns: keep=[{keep!r}]"
-        raise BadFrame(msg)
+    frames.check_keep(keep)
     names = [event_id, *(keep or ())]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:

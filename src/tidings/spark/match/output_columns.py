@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidings.errors import BadFrame
-from tidings.spark.schema import require_columns
+from tidings.spark.schema import check_keep, require_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,9 +40,7 @@ def choose_columns(
     if grouped and event_id is None:
         msg = "grouped=True gives a row for each event, so it needs event_id: name the column that tells events apart"
         raise BadFrame(msg)
-    if isinstance(keep, str):
-        msg = f"keep is a list of columns: keep=[{keep!r}]"
-        raise BadFrame(msg)
+    check_keep(keep)
     id_column = "subscriptions" if grouped else "subscription"
     if event_id is not None:
         require_columns([event_id], frame, why="event_id")

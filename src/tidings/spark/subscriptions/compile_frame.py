@@ -25,7 +25,7 @@ from tidings.matcher.live import versions
 from tidings.matcher.live.sharded_store import TOKENS
 from tidings.matcher.snapshot.snapshot_folder import MANIFEST, OURS, lock_folder
 from tidings.spark.query_context import QueryContext
-from tidings.spark.schema import require_columns, require_frame
+from tidings.spark.schema import check_shards, require_columns, require_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -72,9 +72,7 @@ def compile_into(
 ) -> Version:
     """Compile into a folder with the vocabulary of `context`; `events` are the columns of a frame of events."""
     check_subscriptions(subscriptions)
-    if type(shards) is not int or shards < 1:
-        msg = f"shards is 1 or more, not {shards!r}"
-        raise BadFrame(msg)
+    check_shards(shards)
     _check_target(folder)
     parts = shards * min(count_tasks_per_shard(subscriptions.sparkSession, shards), MOST_PARTS)
     wide = context.with_columns(events)

@@ -30,7 +30,7 @@ from tidings.errors import BadFrame
 from tidings.matcher import Live, Matcher
 from tidings.matcher.live.versions import is_versioned, load_version, read_version
 from tidings.model import Schema
-from tidings.spark.schema import refuse_conflicts
+from tidings.spark.schema import check_shards, refuse_conflicts
 from tidings.spark.subscriptions.compile_frame import collect_subscriptions, compile_into
 from tidings.spark.subscriptions.refusals import remove_refused, warn_refused
 from tidings.spark.subscriptions.worker_store import LiveStore, PackedStore, SnapshotStore, VersionStore, WorkerStore
@@ -83,9 +83,8 @@ def open_subscriptions(
     session: SparkSession, subscriptions: Subscriptions, frame: Schema, context: QueryContext, *, shards: int | None
 ) -> SubscriptionHandle:
     """Return a handle on subscriptions in any form; `frame` is the schema of the events' DataFrame."""
-    if shards is not None and (type(shards) is not int or shards < 1):
-        msg = f"shards is 1 or more, not {shards!r}"
-        raise BadFrame(msg)
+    if shards is not None:
+        check_shards(shards)
     if isinstance(subscriptions, Live):
         return _open_live(subscriptions, frame, context, shards)
     if isinstance(subscriptions, str | os.PathLike):
