@@ -96,16 +96,16 @@ def _find_used_ends(table: RowTable) -> list[IntArray]:
     owner[literals.low[is_union]] = column[is_union]
     start = literals.union_start.astype(np.int64)
     sizes = start[1:] - start[:-1]
-    every = np.concatenate([column[~is_union], np.repeat(owner, sizes)])
+    end_column = np.concatenate([column[~is_union], np.repeat(owner, sizes)])
     low = np.concatenate([literals.low[~is_union], literals.union_low]).astype(np.int64)
     high = np.concatenate([literals.high[~is_union], literals.union_high]).astype(np.int64)
     base = compute_starts([len(space) for space in table.spaces])
     used = np.zeros(base[-1], bool)
-    some = low != kernel.EMPTY_LOW
-    bounded = some & (low > 0)
-    used[base[every[bounded]] + ((low[bounded] - 1) >> 1)] = True
-    bounded = some & (high != 2 * np.diff(base)[every])
-    used[base[every[bounded]] + (high[bounded] >> 1)] = True
+    is_nonempty = low != kernel.EMPTY_LOW
+    bounded = is_nonempty & (low > 0)
+    used[base[end_column[bounded]] + ((low[bounded] - 1) >> 1)] = True
+    bounded = is_nonempty & (high != 2 * np.diff(base)[end_column])
+    used[base[end_column[bounded]] + (high[bounded] >> 1)] = True
     return [np.flatnonzero(used[base[number] : base[number + 1]]) for number in range(len(table.spaces))]
 
 

@@ -240,16 +240,16 @@ class Matcher:
         view, counts = self.prepare_view(len(batch)), self.mismatch_counts if counts is None else counts
         waiting = [(0, batch)]
         while waiting:
-            first, some = waiting.pop()
+            first, part = waiting.pop()
             reader = BatchReader(view, setting, counts)
             try:
-                yield Piece(first, self._match_batch(some, reader, collect=on_error == "collect"))
+                yield Piece(first, self._match_batch(part, reader, collect=on_error == "collect"))
             except TooManyPairs as crowd:
-                if len(some) == 1:
+                if len(part) == 1:
                     msg = f"one event matches {crowd.pairs:,} subscriptions of one segment; split them into shards"
                     raise TidingsError(msg) from crowd
-                starts = range(0, len(some), crowd.batch_size)
-                waiting += [(first + start, some.slice(start, crowd.batch_size)) for start in reversed(starts)]
+                starts = range(0, len(part), crowd.batch_size)
+                waiting += [(first + start, part.slice(start, crowd.batch_size)) for start in reversed(starts)]
 
     def dead_letters(self, events: Any, *, now: datetime | None = None) -> list[DeadLetter]:
         """Return the events that cannot be read, with the reason; the others are matched with no subscription."""

@@ -46,13 +46,13 @@ class MismatchReport:
     ids: tuple[SubId, ...]
 
     def __str__(self) -> str:
-        are = " and ".join(PLURALS.get(sort, sort) for sort, _ in self.sorts)
-        asked = PLURALS.get(self.kind, self.kind) + (f" in {self.unit}" if self.unit else "")
+        sorts = " and ".join(PLURALS.get(sort, sort) for sort, _ in self.sorts)
+        wanted = PLURALS.get(self.kind, self.kind) + (f" in {self.unit}" if self.unit else "")
         more = ", ..." if self.subscriptions > len(self.ids) else ""
-        who = f"{self.subscriptions:,} subscription{'s' * (self.subscriptions != 1)}"
+        readers = f"{self.subscriptions:,} subscription{'s' * (self.subscriptions != 1)}"
         named = f" ({', '.join(map(str, self.ids))}{more})" if self.ids else ""
-        counts = f"{self.mismatched:,} of {self.values:,} values are {are}"
-        return f"{self.attribute}: {counts}, asked as {asked} by {who}{named}"
+        counts = f"{self.mismatched:,} of {self.values:,} values are {sorts}"
+        return f"{self.attribute}: {counts}, asked as {wanted} by {readers}{named}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""

@@ -150,9 +150,9 @@ def _describe_parts(segment: Mapping[str, Any]) -> list[str]:
         shared = f"{trees['leaves']:,} leaves, {trees['shared']:,} sub-trees shared"
         lines.append(f"{_count(trees['trees'], 'tree')} over {shared}: {format_time(trees['nanoseconds'])}")
     if candidates := segment.get("found trees"):
-        who = "filter is found by some of its" if candidates["trees"] == 1 else "filters are found by some of their"
-        whose = "its" if candidates["trees"] == 1 else "their"
-        parts = f"{candidates['trees']:,} {who} literals and decided by {whose} whole tree"
+        subject = "filter is found by some of its" if candidates["trees"] == 1 else "filters are found by some of their"
+        possessive = "its" if candidates["trees"] == 1 else "their"
+        parts = f"{candidates['trees']:,} {subject} literals and decided by {possessive} whole tree"
         lines.append(f"{parts}: {format_time(candidates['nanoseconds'])}")
     if text := segment.get("text"):
         without = f", {text['expressions without']:,} without a literal" if text["expressions without"] else ""

@@ -162,13 +162,13 @@ def _rank_by_lookup(build: _ColumnBuild, tuning: EngineTuning) -> bool:
     width, count = most - least + 1, sum(int(np.count_nonzero(column.mask)) for column, _ in ends)
     if width > max(LOOKUP_WIDTH, 4 * count):
         return False
-    flags, seen = np.zeros(width, np.uint8), 0
+    flags, distinct = np.zeros(width, np.uint8), 0
     # So many distinct ends make a space without a list; then the rest need not be looked at.
     enough = max(tuning.listed_ends, (width - 1) // tuning.sparsity) + 1
     for column, _ in ends:
-        seen = kernel.flag_values(column.values, column.mask, least, flags, seen, enough)
+        distinct = kernel.flag_values(column.values, column.mask, least, flags, distinct, enough)
     build.base, build.space = least, LinearSpace(least, width)
-    if seen < enough:
+    if distinct < enough:
         build.space = RankedSpace((np.flatnonzero(flags) + least).astype(np.float64))
         build.table = np.cumsum(flags, dtype=np.int64) - 1
     return True

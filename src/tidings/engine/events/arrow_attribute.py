@@ -147,8 +147,8 @@ def merge_columns(pieces: Sequence[SourceColumn], *, several: bool, words: Share
 
 
 def _merge_masks(masks: Sequence[BoolArray | None]) -> BoolArray | None:
-    some = [mask for mask in masks if mask is not None]
-    return np.logical_or.reduce(some) if some else None
+    present_masks = [mask for mask in masks if mask is not None]
+    return np.logical_or.reduce(present_masks) if present_masks else None
 
 
 def _concatenate_values(parts: Sequence[ArrayValues], words: SharedDictionary) -> ArrayValues:
@@ -160,8 +160,8 @@ def _concatenate_values(parts: Sequence[ArrayValues], words: SharedDictionary) -
     if all(part.times is not None for part in parts):
         return ArrayValues(times=np.concatenate([part.times for part in parts]))
     if all(part.points is not None for part in parts):
-        both = [np.concatenate([part.points[side] for part in parts]) for side in (0, 1)]  # type: ignore[index]
-        return ArrayValues(points=(both[0], both[1]))
+        degrees = [np.concatenate([part.points[side] for part in parts]) for side in (0, 1)]  # type: ignore[index]
+        return ArrayValues(points=(degrees[0], degrees[1]))
     if all(values is None for part in parts for values in (part.index, part.numbers, part.times, part.points)):
         return parts[0]  # no view can read these values: they only exist
     raise NotPlain
@@ -202,12 +202,12 @@ def build_view(
         return event_columns.build_flags(np.ones(attribute.count, dtype=bool) if present is None else present)
     if column.view is View.PATTERNS:
         return _build_patterns(column, attribute, automata)
-    seen = _to_points(column, attribute.values, setting)
-    if seen is None or not len(seen):
+    points = _to_points(column, attribute.values, setting)
+    if points is None or not len(points):
         return None
     if attribute.owners is None:
-        return EventColumn(seen)
-    return EventColumn(seen, starts=compute_starts(np.bincount(attribute.owners, minlength=attribute.count)))
+        return EventColumn(points)
+    return EventColumn(points, starts=compute_starts(np.bincount(attribute.owners, minlength=attribute.count)))
 
 
 def _build_patterns(column: Column, attribute: AttributeValues, automata: FinderLookup) -> EventColumn | None:

@@ -61,9 +61,9 @@ def build_table_columns(
     columns: dict[TypedAttribute, list[Column]] = {}
     for column in wanted:
         columns.setdefault(to_typed_attribute(column), []).append(column)
-    every = np.arange(table.num_rows, dtype=np.int64)
-    if not len(every):
-        return TableColumns({}, every, every)
+    all_rows = np.arange(table.num_rows, dtype=np.int64)
+    if not len(all_rows):
+        return TableColumns({}, all_rows, all_rows)
     try:
         fields = _TableFields(table)
         names = [name for field in table.schema for name in _iterate_names(field)] if required.wildcards else []
@@ -71,7 +71,7 @@ def build_table_columns(
             name: (need,) for prefix, need in required.wildcards for name in names if name.startswith(f"{prefix}.")
         }  # what a declaration `prefix.*` covers
         needs = {**declared, **required.attributes}
-        return _TableReader(fields, needs, columns, setting).read(every, automata, mismatches)
+        return _TableReader(fields, needs, columns, setting).read(all_rows, automata, mismatches)
     except (NotPlain, pa.ArrowNotImplementedError):  # Arrow cannot do everything with its younger types
         return None
 
@@ -123,7 +123,7 @@ class _TableReader:
         trees = setting.ontology.attribute_trees.values()
         self._fed = {name for tree in trees if len(tree) > 1 for name in tree.names} & needs.keys()
 
-    def read(self, every: IntArray, automata: FinderLookup, mismatches: MismatchCounts | None) -> TableColumns:
+    def read(self, all_rows: IntArray, automata: FinderLookup, mismatches: MismatchCounts | None) -> TableColumns:
         """Read all needed attributes, and build the columns of the plain rows."""
         attributes = [
             (need.list_keys(name), need, attribute)
@@ -131,13 +131,13 @@ class _TableReader:
             for need in needs
             if (attribute := self.read_attribute(name, need)) is not None
         ]
-        odd = np.zeros(len(every), dtype=bool)
+        odd = np.zeros(len(all_rows), dtype=bool)
         for _, _, attribute in attributes:
             if (refused := attribute.find_refused()) is not None:
                 odd |= refused
-        plain, odds = every[~odd], every[odd]
-        if len(odds):
-            attributes = [(keys, need, attribute.select(~odd, len(plain))) for keys, need, attribute in attributes]
+        plain_rows, odd_rows = all_rows[~odd], all_rows[odd]
+        if len(odd_rows):
+            attributes = [(keys, need, attribute.select(~odd, len(plain_rows))) for keys, need, attribute in attributes]
         batch: EventColumns = {}
         for keys, need, attribute in attributes:
             if mismatches is not None and not need.strict and need.kind is not None:
@@ -146,7 +146,7 @@ class _TableReader:
                 event_column = arrow_attribute.build_view(column, attribute, self.setting, automata)
                 if event_column is not None:
                     batch[column] = event_column
-        return TableColumns(batch, plain, odds)
+        return TableColumns(batch, plain_rows, odd_rows)
 
     def read_attribute(self, name: str, need: ReadSpec) -> AttributeValues | None:
         """Read an attribute as one kind; None: the table has no column for it."""
@@ -181,14 +181,14 @@ class _TableReader:
         if need.kind is Kind.RECORD:
             raise NotPlain
         pieces: list[SourceColumn] = []
-        alike = replace(need, several=True)  # how many values an event has is known once all columns are read
-        words = self._words.setdefault(alike, SharedDictionary())
+        any_number = replace(need, several=True)  # how many values an event has is known once all columns are read
+        words = self._words.setdefault(any_number, SharedDictionary())
         for source in sources:
-            if (source, alike) not in self._pieces:
+            if (source, any_number) not in self._pieces:
                 leaves = _iterate_leaves(self.fields, tuple(source.split(".")), None)
-                columns = [self.read_column(name, alike, source, array, alive) for array, alive in leaves]
-                self._pieces[source, alike] = [SourceColumn.from_attribute(column, words) for column in columns]
-            pieces += self._pieces[source, alike]
+                columns = [self.read_column(name, any_number, source, array, alive) for array, alive in leaves]
+                self._pieces[source, any_number] = [SourceColumn.from_attribute(column, words) for column in columns]
+            pieces += self._pieces[source, any_number]
         if not need.several and any(piece.attribute.owners is not None for piece in pieces):
             raise NotPlain  # a list of one is refused too
         return merge_columns(pieces, several=need.several, words=words) if pieces else None

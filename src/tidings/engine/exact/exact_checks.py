@@ -136,5 +136,5 @@ class ExactChecks:
         east, north = lon.low.near[events], lat.low.near[events]
         # A value that is not a place exists, and lies in no area.
         inside = self.places.decide(self.place_of[items], east, north) & np.isfinite(east)
-        asked = np.isin(ops, (ANY, ALL, NOT_NONE))
-        return np.asarray(np.where(np.isnan(east), ops >= NOT_ANY, inside == asked))
+        wants_inside = np.isin(ops, (ANY, ALL, NOT_NONE))
+        return np.asarray(np.where(np.isnan(east), ops >= NOT_ANY, inside == wants_inside))

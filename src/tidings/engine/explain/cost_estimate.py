@@ -94,14 +94,14 @@ def find_unselective(segment: Segment, estimate: SegmentEstimate) -> IntArray:
     """Return the rows that most events see, because none of their literals rejects half of the events."""
     rows = segment.index.rows
     ends = np.append(estimate.row_start[1:], len(rows.start) - 1)[: len(estimate.row_start)]  # without rows, none
-    seen = [
+    row_ranges = [
         np.arange(first, last)
         for path, first, last in zip(estimate.paths, estimate.row_start, ends, strict=True)
         if path.candidates > SELECTIVE * path.rows
     ]
-    if not seen:
+    if not row_ranges:
         return np.zeros(0, np.int64)
-    wanted = np.concatenate(seen)
+    wanted = np.concatenate(row_ranges)
     return wanted[reduce_rates(np.minimum, segment, wanted, estimate.codes) > SELECTIVE]
 
 
@@ -116,9 +116,9 @@ def reduce_rates(by: np.ufunc, segment: Segment, wanted: IntArray, codes: CodeAr
     begin = np.cumsum(sizes) - sizes
     literal = rows.literal.reshape(-1, 3)[expand_ranges(first, sizes)]
     result = np.ones(len(wanted))
-    some = sizes > 0
-    if some.any():
-        result[some] = by.reduceat(_estimate_rates(rows, literal, codes), begin[some])
+    has_literals = sizes > 0
+    if has_literals.any():
+        result[has_literals] = by.reduceat(_estimate_rates(rows, literal, codes), begin[has_literals])
     return result
 
 
@@ -152,16 +152,18 @@ def _estimate_keyed(segment: Segment, codes: CodeArray, group: int, clusters: ra
     size = np.diff(paths.cluster_start[clusters.start : clusters.stop + 1].astype(np.int64))
     tiled = paths.cluster_tiled[clusters.start : clusters.stop]
     tiles = np.where(tiled >= 0, np.append(np.diff(paths.tiled_start), 0)[tiled], 0)
-    seen, visits = size[cluster - clusters.start], tiles[cluster - clusters.start]
+    seen_rows, visits = size[cluster - clusters.start], tiles[cluster - clusters.start]
     row_ns, own_tiled = 0.0, tiled[tiled >= 0]
     if len(own_tiled):
         first_tile, last_tile = paths.tiled_start[own_tiled[0]], paths.tiled_start[own_tiled[-1] + 1]
         row_ns = _estimate_row_ns(segment, int(first_tile), int(last_tile))
-    cost = COSTS.look_ns * np.count_nonzero(has_key) + COSTS.scan_ns * seen[visits == 0].sum()
-    cost += COSTS.tile_ns * visits.sum() + row_ns * seen[visits > 0].sum()
+    cost = COSTS.look_ns * np.count_nonzero(has_key) + COSTS.scan_ns * seen_rows[visits == 0].sum()
+    cost += COSTS.tile_ns * visits.sum() + row_ns * seen_rows[visits > 0].sum()
     events = max(1, len(codes))
     columns, kind = ((first,), "key") if second < 0 else ((first, second), "key of two")
-    return AccessPath(columns, kind, int(size.sum()), len(size), int(tiles.sum()), seen.sum() / events, cost / events)
+    return AccessPath(
+        columns, kind, int(size.sum()), len(size), int(tiles.sum()), seen_rows.sum() / events, cost / events
+    )
 
 
 def _estimate_packed(segment: Segment, codes: CodeArray, group: int, clusters: range) -> AccessPath:
@@ -170,15 +172,15 @@ def _estimate_packed(segment: Segment, codes: CodeArray, group: int, clusters: r
     number = int(paths.cluster_tiled[clusters.start])
     first, last = int(paths.tiled_start[number]), int(paths.tiled_start[number + 1])
     size = tiles.end[first:last].astype(np.int64) - tiles.row[first:last]
-    seen = np.ones((last - first, len(codes)), bool)
+    is_visited = np.ones((last - first, len(codes)), bool)
     for side in range(2):
         column = tiles.hull_column.reshape(-1, 2)[first:last, side]
         if len(column) and column[0] >= 0:
             code = codes[:, column[0]][None, :]
             low, high = (ends.reshape(-1, 2)[first:last, side][:, None] for ends in (tiles.hull_low, tiles.hull_high))
-            seen &= (code >= low) & (code <= high) & (code != ABSENT)
+            is_visited &= (code >= low) & (code <= high) & (code != ABSENT)
     events = max(1, len(codes))
-    candidates, visits = float((size @ seen).sum()) / events, np.count_nonzero(seen) / events
+    candidates, visits = float((size @ is_visited).sum()) / events, np.count_nonzero(is_visited) / events
     cost = HULL_NS * len(size) * len(columns) + COSTS.tile_ns * visits
     cost += _estimate_row_ns(segment, first, last) * candidates
     kind = ("always", "hull", "hulls")[len(columns)]
@@ -202,11 +204,11 @@ def _find_first_clusters(paths: IndexPaths) -> IntArray:
         (paths.direct, paths.mask == 0, paths.by_column),
         (paths.hash_cluster, paths.mask > 0, paths.by_column),
     ):
-        mine = np.sort(groups[entries[groups]])
-        mine = mine[np.argsort(paths.base[mine], kind="stable")]
-        if len(mine):
+        own_groups = np.sort(groups[entries[groups]])
+        own_groups = own_groups[np.argsort(paths.base[own_groups], kind="stable")]
+        if len(own_groups):
             clusters = np.where(table == 0, np.iinfo(np.int64).max, table.astype(np.int64) - 1)
-            result[mine] = np.minimum.reduceat(clusters, paths.base[mine])
+            result[own_groups] = np.minimum.reduceat(clusters, paths.base[own_groups])
     return result
 
 
@@ -247,8 +249,8 @@ def _guess_codes(segment: Segment) -> CodeArray:
     bounds = find_starts(column[order], len(top))
     codes = 2 * (rng.random((EVENTS, len(top))) * (top // 2 + 1)).astype(np.uint32)
     for number in np.flatnonzero(np.diff(bounds)).tolist():
-        mine = order[bounds[number] : bounds[number + 1]]
-        drawn = np.minimum(code[mine[rng.integers(0, len(mine), EVENTS)]], top[number])
+        own_literals = order[bounds[number] : bounds[number + 1]]
+        drawn = np.minimum(code[own_literals[rng.integers(0, len(own_literals), EVENTS)]], top[number])
         # The fewer values filters name, the more values events may have that none names: their codes are even.
         named = rng.random(EVENTS) >= 2 / (top[number] // 2 + 2)
         codes[named, number] = drawn[named]

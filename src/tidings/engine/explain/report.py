@@ -185,11 +185,11 @@ def _list_slow_parts(state: EngineState, segments: list[dict[str, Any]]) -> list
     ]:
         count = sum(segment.get("second phase", {}).get("filters by the law", 0) for segment in segments)
         whole = sum(segment.get("trees", {}).get("by the law", 0) for segment in segments)
-        who = [_pluralize(count, "filter is", "filters are")] if count else []
-        who += [_pluralize(whole, "leaf of trees is", "leaves of trees are")] if whole else []
+        subjects = [_pluralize(count, "filter is", "filters are")] if count else []
+        subjects += [_pluralize(whole, "leaf of trees is", "leaves of trees are")] if whole else []
         first_tests = (next(walk_tests(filter))[1] for filter in law)  # a law item has one, or the `has` around others
         kinds = sorted({_name_condition(test.condition) for test in first_tests})
-        sentences += [f"{subject} decided by the law ({', '.join(kinds)})" for subject in who]
+        sentences += [f"{subject} decided by the law ({', '.join(kinds)})" for subject in subjects]
     if len(segments) >= MANY_SEGMENTS:
         sentences.append(f"{len(segments)} segments are asked one after the other until they are merged")
     if len(segments) and state.waiting:

@@ -76,14 +76,14 @@ def build_index(table: RowTable, statistics: EventStatistics, tuning: IndexTunin
     tiled_of, tiled_start, cuts = _cut_tiles(clusters, keyed, tuning)
     group = clusters.group[cuts.cluster]
     is_keyed = (filed.kinds[group] >= kernel.KEYED)[:, None]
-    both = filed.columns[group]
-    none = np.full_like(both, -1)
+    group_columns = filed.columns[group]
+    none = np.full_like(group_columns, -1)
     tiles = build_tiles(
         rows,
         cuts,
         columns=len(table.columns),
-        keys=np.where(is_keyed, both, none).ravel(),
-        hull_column=np.where(is_keyed, none, both).ravel(),
+        keys=np.where(is_keyed, group_columns, none).ravel(),
+        hull_column=np.where(is_keyed, none, group_columns).ravel(),
         tuning=tuning,
     )
     copy = np.zeros(0, np.uint8)

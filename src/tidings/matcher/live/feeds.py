@@ -61,9 +61,9 @@ class FolderFeed:
 
     def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:  # noqa: ARG002 - a feed's shape
         """Read the files that have not been read."""
-        seen = set(position.get("files", ()))
+        read_names = set(position.get("files", ()))
         names = sorted(path.name for path in _list_files(Path(self.folder)))
-        unread = (Path(self.folder, name) for name in names if name not in seen)
+        unread = (Path(self.folder, name) for name in names if name not in read_names)
         steps = [step for path in unread for step in _read(path, self.notation)]
         return Changes(steps, {"files": names} if names else {})
 

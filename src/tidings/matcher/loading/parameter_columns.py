@@ -133,9 +133,9 @@ class PlainColumns:
     def _read_ranges(self, column: Column, columns: dict[ColumnRole, pa.Array]) -> RangeColumn:
         low, high = (self._read_end(column, [columns.get(role) for role in ends]) for ends in (LOW, HIGH))
         if low is not None and high is not None:
-            both = (low.mask != 0) & (high.mask != 0)
-            self.odd |= both & (low.values > high.values)
-            self.lossy |= both & (low.values == high.values)
+            has_both_ends = (low.mask != 0) & (high.mask != 0)
+            self.odd |= has_both_ends & (low.values > high.values)
+            self.lossy |= has_both_ends & (low.values == high.values)
         side = low or high
         assert side is not None
         unbounded = EndColumn(side.values, np.zeros(len(side.mask), np.uint8))

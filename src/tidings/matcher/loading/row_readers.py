@@ -101,8 +101,8 @@ class PartialLine:
             self.is_skipping = True
         elif not self.start:
             return  # it is reported where it begins
-        some = piece[: SHOWN_BYTES - len(self.start)]
-        self.start, self.skipped = self.start + some, self.skipped + len(piece) - len(some)
+        kept = piece[: SHOWN_BYTES - len(self.start)]
+        self.start, self.skipped = self.start + kept, self.skipped + len(piece) - len(kept)
 
     def end(self, last: bytes) -> None:
         """End a line that is being skipped; one that began here is refused."""

@@ -188,9 +188,9 @@ def lay_out(parsed: ParsedPredicates) -> ParameterLayout:
     reordered[parsed.row[1:][backwards]] = True
     columns: dict[str, pa.Array] = {}
     for number in order.tolist():
-        mine = np.flatnonzero(test == number)
-        if len(mine):
-            columns |= (_build_equality if number % 2 else _build_ends)(parsed, mine, len(unparsed))
+        own = np.flatnonzero(test == number)
+        if len(own):
+            columns |= (_build_equality if number % 2 else _build_ends)(parsed, own, len(unparsed))
     return ParameterLayout(columns, unparsed, reordered)
 
 
@@ -210,11 +210,11 @@ def _find_usable(parsed: ParsedPredicates) -> BoolArray:
     is_text = np.concatenate([[0], np.cumsum(parsed.kind == kernel.TEXT)])
     texts = is_text[parsed.first + parsed.size] - is_text[parsed.first]
     equal = (parsed.op == kernel.EQ) | (parsed.op == kernel.SET)
-    alike = np.where(equal, (texts == 0) | (texts == parsed.size), texts == 0)
-    good = fine[parsed.name] & alike
+    has_one_kind = np.where(equal, (texts == 0) | (texts == parsed.size), texts == 0)
+    good = fine[parsed.name] & has_one_kind
     # A column is of text or of numbers: rows with the rarer of the two are left to the parser.
     more = np.zeros(len(parsed.names), np.int64)
-    np.add.at(more, parsed.name[equal & alike], np.where(texts[equal & alike] > 0, 1, -1))
+    np.add.at(more, parsed.name[equal & has_one_kind], np.where(texts[equal & has_one_kind] > 0, 1, -1))
     textual = more >= 0
     return np.asarray(good & (~equal | (textual[parsed.name] == (texts > 0))), bool)
 
@@ -230,23 +230,23 @@ def _find_mean_positions(test: IntArray, position: IntArray, tests: int) -> Floa
     return np.asarray(np.bincount(test, position, minlength=tests) / count)
 
 
-def _build_ends(parsed: ParsedPredicates, mine: IntArray, rows: int) -> dict[str, pa.Array]:
+def _build_ends(parsed: ParsedPredicates, own: IntArray, rows: int) -> dict[str, pa.Array]:
     """Return the columns of the ends of ranges over a name."""
-    op, flags, name = parsed.op[mine], parsed.flags[mine], parsed.names[parsed.name[mine[0]]]
+    op, flags, name = parsed.op[own], parsed.flags[own], parsed.names[parsed.name[own[0]]]
     is_range = op == kernel.RANGE
     low = np.where(is_range, flags & kernel.HAS_LOW != 0, op >= kernel.GT)
     low_open = np.where(is_range, flags & kernel.LOW_OPEN != 0, op == kernel.GT)
     high = np.where(is_range, flags & kernel.HAS_HIGH != 0, op <= kernel.LE)
     high_open = np.where(is_range, flags & kernel.HIGH_OPEN != 0, op == kernel.LT)
-    last = parsed.first[mine] + parsed.size[mine] - 1
+    last = parsed.first[own] + parsed.size[own] - 1
     ends = {
-        ColumnRole.FROM: (low & ~low_open, parsed.first[mine]),
-        ColumnRole.ABOVE: (low & low_open, parsed.first[mine]),
+        ColumnRole.FROM: (low & ~low_open, parsed.first[own]),
+        ColumnRole.ABOVE: (low & low_open, parsed.first[own]),
         ColumnRole.TO: (high & ~high_open, last),
         ColumnRole.BELOW: (high & high_open, last),
     }
     return {
-        name + role: _build_numbers(parsed, parsed.row[mine][has_end], value_index[has_end], rows)
+        name + role: _build_numbers(parsed, parsed.row[own][has_end], value_index[has_end], rows)
         for role, (has_end, value_index) in ends.items()
         if has_end.any()
     }
@@ -263,21 +263,21 @@ def _build_numbers(parsed: ParsedPredicates, row: IntArray, value_index: IntArra
     return pa.array(values, mask=absent)
 
 
-def _build_equality(parsed: ParsedPredicates, mine: IntArray, rows: int) -> dict[str, pa.Array]:
+def _build_equality(parsed: ParsedPredicates, own: IntArray, rows: int) -> dict[str, pa.Array]:
     """Return the column of the values that a name must equal: one each, or a list where some row has a set."""
     import pyarrow as pa
 
-    name, row = parsed.names[parsed.name[mine[0]]], parsed.row[mine]
+    name, row = parsed.names[parsed.name[own[0]]], parsed.row[own]
     sizes = np.zeros(rows, np.int64)
-    sizes[row] = parsed.size[mine]
-    value_index = expand_ranges(parsed.first[mine], parsed.size[mine])
+    sizes[row] = parsed.size[own]
+    value_index = expand_ranges(parsed.first[own], parsed.size[own])
     if (parsed.kind[value_index] == kernel.TEXT).any():
         flat = parsed.texts.take(pa.array(value_index))
     else:
         whole = bool((parsed.kind[value_index] == kernel.INT).all())
         flat = pa.array((parsed.ints if whole else parsed.floats)[value_index])
     absent = pa.array(sizes == 0)
-    if (parsed.op[mine] == kernel.SET).any():
+    if (parsed.op[own] == kernel.SET).any():
         ends = np.concatenate([[0], np.cumsum(sizes)])
         return {name: pa.LargeListArray.from_arrays(pa.array(ends), flat, mask=absent)}
     place = np.cumsum(sizes) - 1

@@ -87,9 +87,9 @@ def compile_programs(test: TextTest) -> list[TextProgram]:
     pattern = test.pattern.casefold() if test.ignoring_case else test.pattern
     if test.op is TextOp.LIKE:
         return [TextProgram(_compile_wildcards(pattern), folded=test.ignoring_case)]
-    left = b"" if test.op is TextOp.STARTS_WITH else MANY
-    right = b"" if test.op is TextOp.ENDS_WITH else MANY
-    return [TextProgram(left + pattern.encode() + right, folded=test.ignoring_case)]
+    before = b"" if test.op is TextOp.STARTS_WITH else MANY
+    after = b"" if test.op is TextOp.ENDS_WITH else MANY
+    return [TextProgram(before + pattern.encode() + after, folded=test.ignoring_case)]
 
 
 def _compile_wildcards(pattern: str) -> bytes:
