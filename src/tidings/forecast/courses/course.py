@@ -71,11 +71,11 @@ class TrackedPlace(NamedTuple):
     contiguous: bool = False
     guards: tuple[str, ...] = ()
     limits: tuple[tuple[int, int], ...] = ()  # a moment of the row, and how long it may lie back
-    earlier: bool = False
+    prefers_earlier: bool = False  # of two rows the one with the earlier moments stays
     span: int = 0
     aged: tuple[int, int] = (0, 0)  # the moment that age is counted from, and against what; 0: no age
     bins: int = 1
-    called: str = "start"
+    name: str = "start"
 
     @property
     def width(self) -> int:

@@ -41,7 +41,7 @@ MOST_NAMES = 62
 MOST_WIDTH = 4096
 """Moments kept for each key."""
 
-MOST_CALLED = 60
+MOST_LETTERS = 60
 """Letters of a cell's name."""
 
 _WAIT = -1  # the number of the place where an absence is waited for
@@ -96,7 +96,7 @@ def _build_map(graph: Configurations, absence: Absence | None) -> TrackedMap:
         leaving[edge.source].append(edge)
     words, distances = _find_words(leaving), _measure_distances(leaving)
     places = [
-        _make_place(graph, number, leaving[number])._replace(distance=distances[number], called=words[number])
+        _make_place(graph, number, leaving[number])._replace(distance=distances[number], name=words[number])
         for number in leaving
         if number in distances
     ]
@@ -138,7 +138,9 @@ def _find_words(leaving: Mapping[int, list[Edge]]) -> dict[int | None, str]:
                 words[edge.target] = (*words[source], edge.filter)
                 queue += [] if edge.target is None else [edge.target]
     texts = {place: course.format_word(word) for place, word in words.items()}
-    return {place: word if len(word) <= MOST_CALLED else "…" + word[1 - MOST_CALLED :] for place, word in texts.items()}
+    return {
+        place: word if len(word) <= MOST_LETTERS else "…" + word[1 - MOST_LETTERS :] for place, word in texts.items()
+    }
 
 
 def _make_place(graph: Configurations, number: int, edges: list[Edge]) -> TrackedPlace:
@@ -161,7 +163,7 @@ def _make_place(graph: Configurations, number: int, edges: list[Edge]) -> Tracke
         contiguous=node.contiguous,
         guards=node.guards,
         limits=tuple(limits),
-        earlier=-1 in wishes and 1 not in wishes,
+        prefers_earlier=-1 in wishes and 1 not in wishes,
         aged=aged,
         bins=1 if aged[1] <= 0 else 4 if limits else BINS,
     )
@@ -176,7 +178,7 @@ def _make_wait(absence: Absence, word: str) -> TrackedPlace:
         span=absence.span,
         aged=(0, absence.span),
         bins=4,
-        called=f"{word} then not {' or '.join(absence.without)}",
+        name=f"{word} then not {' or '.join(absence.without)}",
     )
 
 
@@ -199,7 +201,7 @@ def _number_cells(places: list[TrackedPlace], leaving: tuple[tuple[tuple[int | N
 def _name_cells(places: list[TrackedPlace], groups: list[int], ages: dict[int, int]) -> tuple[str, ...]:
     members = Counter(groups)
     names = {
-        group: place.called if members[group] == 1 else f"{place.distance[0]} to go"
+        group: place.name if members[group] == 1 else f"{place.distance[0]} to go"
         for place, group in zip(places, groups, strict=True)
     }
     counts: Counter[str] = Counter()
@@ -224,7 +226,7 @@ def _build_tracker(
         wanted = _make_mask((edge.filter for _, edge in leaving), names)
         nodes.append(
             [starts[rank] if place.width else -1, place.width, place.contiguous, _make_mask(place.guards, names),
-             wanted, place.earlier, place.span, *limits, *bounds, place.aged[1], place.aged[0], place.bins,
+             wanted, place.prefers_earlier, place.span, *limits, *bounds, place.aged[1], place.aged[0], place.bins,
              tracked_map.first[rank]]
         )  # fmt: skip
     awaits = any(place.span for place in places)

@@ -56,9 +56,9 @@ MAX_ROWS = 64
 
 
 class FilterRows(NamedTuple):
-    """A filter: whole, and the literals of each of its conjunctions."""
+    """A filter, and the literals of each of its conjunctions."""
 
-    whole: Filter
+    tree: Filter
     rows: list[tuple[Filter, ...]]
 
 
@@ -185,7 +185,7 @@ class CandidatesTree(Algorithm):
             survivors = self.revision.find_survivors(candidates, reading)
             if survivors is None:
                 near = dict.fromkeys(owners.resolve(candidates.tolist()))
-                return [id for id in near if holds(self.filters[id].whole, reading, setting)]
+                return [id for id in near if holds(self.filters[id].tree, reading, setting)]
             rows, parts = survivors.tolist(), self.law_parts
             if parts:
                 rows = [row for row in rows if row not in parts or holds(parts[row], reading, setting)]

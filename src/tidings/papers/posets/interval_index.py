@@ -34,7 +34,7 @@ class IntervalIndex:
 
     def __init__(self, max_waiting: int = MAX_WAITING) -> None:
         self._max_waiting = max_waiting
-        self._attrs, self.rows, self.where = array("i"), array("i"), array("i")
+        self._attrs, self.rows, self.places = array("i"), array("i"), array("i")
         self._lows, self._highs, self._opens = array("d"), array("d"), array("B")
         self._free: list[int] = []
         self.waiting = array("i")
@@ -44,16 +44,16 @@ class IntervalIndex:
     def add(self, attr: int, low: float, high: float, *, opens: int, row: int) -> int:
         """Take an interval in and return its slot; with `row` below zero it is only kept."""
         self._entries = None
-        where = len(self.waiting) if row >= 0 else NOT_INDEXED
+        place = len(self.waiting) if row >= 0 else NOT_INDEXED
         if self._free:
             slot = self._free.pop()
-            self._attrs[slot], self.rows[slot], self.where[slot] = attr, row, where
+            self._attrs[slot], self.rows[slot], self.places[slot] = attr, row, place
             self._lows[slot], self._highs[slot], self._opens[slot] = low, high, opens
         else:
             slot = len(self.rows)
             self._attrs.append(attr)
             self.rows.append(row)
-            self.where.append(where)
+            self.places.append(place)
             self._lows.append(low)
             self._highs.append(high)
             self._opens.append(opens)
@@ -64,13 +64,13 @@ class IntervalIndex:
     def remove(self, slot: int) -> None:
         """Forget an interval."""
         self._entries = None
-        where = self.where[slot]
-        if where >= 0:
+        place = self.places[slot]
+        if place >= 0:
             last = self.waiting.pop()
             if last != slot:
-                self.waiting[where] = last
-                self.where[last] = where
-        elif where != NOT_INDEXED:
+                self.waiting[place] = last
+                self.places[last] = place
+        elif place != NOT_INDEXED:
             self._remove_from_tree(slot)
         self.rows[slot] = -1
         self._free.append(slot)
@@ -102,7 +102,7 @@ class IntervalIndex:
         self._entries = None
         slots = np.flatnonzero(as_numpy(self.rows) >= 0)
         self.tree = _build_tree(self._to_arrays(), slots)
-        as_numpy(self.where)[slots] = -1
+        as_numpy(self.places)[slots] = -1
         self.waiting = array("i")
         self._in_tree, self._removed = len(slots), 0
 

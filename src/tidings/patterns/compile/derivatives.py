@@ -111,12 +111,12 @@ def derive_configurations(
     pattern: patterns.Pattern, mode: patterns.Mode = patterns.Mode.OVERLAP, *, budget: int = BUDGET
 ) -> Configurations:
     """Derive the graph; the mode `any` keeps every count of a repetition, the others only those that differ."""
-    return _Derivation(pattern, every=mode is patterns.Mode.ANY).derive(budget)
+    return _Derivation(pattern, keeps_every_count=mode is patterns.Mode.ANY).derive(budget)
 
 
 class _Derivation:
-    def __init__(self, pattern: patterns.Pattern, *, every: bool) -> None:
-        self.every = every
+    def __init__(self, pattern: patterns.Pattern, *, keeps_every_count: bool) -> None:
+        self.keeps_every_count = keeps_every_count
         steps = pattern.steps()
         self.filters = [step.filter for step in steps]
         self.step_numbers = {step.name: number for number, step in enumerate(steps)}
@@ -238,7 +238,7 @@ class _Derivation:
         move = _Move(term.step, first=not term.begun)
         moves: _Moves = [(move, None)] if least == 0 else []
         # More events than the least say nothing new, unless first and last are to be two: drop one in the middle.
-        if most != 0 and (least > 0 or self.every or not term.begun):
+        if most != 0 and (least > 0 or self.keeps_every_count or not term.begun):
             left = terms.RepeatTerm(term.step, least, most, begun=True)
             moves.append((replace(move, last=False), terms.WaitTerm(patterns.Joint(patterns.Gap.LATER), left)))
         return moves

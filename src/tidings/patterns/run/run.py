@@ -51,8 +51,8 @@ class Run:
         self.latest = LONG_AGO
         self.waiting: EncodedEvents | None = None
         self._graph_runs: list[tuple[Machine, GraphRun]] = []
-        self._started: PatternSet | None = None
-        self._observed: PatternSet | None = None
+        self._prepared_set: PatternSet | None = None
+        self._observed_set: PatternSet | None = None
 
     # Patterns ----------------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ class Run:
 
     def prepare_graph_runs(self) -> list[tuple[Machine, GraphRun]]:
         """Return each machine with where it stands; after a change of patterns the states move to the new graphs."""
-        if self._started is not self.patterns:
+        if self._prepared_set is not self.patterns:
             states = {
                 machine.partitioning: dump_graph_run(run, machine.names)
                 for machine, run in self._graph_runs
@@ -77,16 +77,16 @@ class Run:
                 self._graph_runs.append((machine, run))
             if self.waiting is not None:
                 self.waiting = adapt_events(self.waiting, self.patterns.filters.values(), self.patterns.attributes)
-            self._started = self.patterns
+            self._prepared_set = self.patterns
         return self._graph_runs
 
     def prepare(self) -> None:
         """Bring graphs and observers up to date with the patterns: what is wrong with these is raised here."""
         self.prepare_graph_runs()
-        if self._observed is not self.patterns:
+        if self._observed_set is not self.patterns:
             for observer in self.observers:
                 observer.on_patterns(self)
-            self._observed = self.patterns
+            self._observed_set = self.patterns
 
     # Events ------------------------------------------------------------------------------------
 

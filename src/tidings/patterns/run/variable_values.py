@@ -156,8 +156,8 @@ class VariableSource:
 
     name: str
     field: str | None
-    fed: frozenset[str] | None  # the fields that matter; nothing: all of them
-    parsed: bool  # whether text is read as a number
+    relevant_fields: frozenset[str] | None  # those that its value depends on; nothing: all of them
+    parses_text: bool  # as a number
     direct: frozenset[type]
     reader: AttributeReader
     key: TypedAttribute
@@ -177,7 +177,7 @@ class VariableSource:
         if len(values) != 1:
             return ABSENT, "several values" if values else ""
         value: Any = values[0]
-        if self.parsed and isinstance(value, str):
+        if self.parses_text and isinstance(value, str):
             try:
                 value = coerce(value, Kind.NUMBER)
             except ValueError:
@@ -186,15 +186,15 @@ class VariableSource:
 
     def read_table(self, table: pa.Table, names: ValueNumbers, counts: PatternMismatchCounts) -> IntArray:
         """Return the numbers of a whole table; what is there once is read once."""
-        fed = [name for name in table.column_names if self.fed is None or name in self.fed]
-        if not fed:
+        fields = [name for name in table.column_names if self.relevant_fields is None or name in self.relevant_fields]
+        if not fields:
             return np.full(table.num_rows, ABSENT, np.int64)
         coded = None
-        if self.field is not None and not t.is_nested(table.column(fed[0]).type):
+        if self.field is not None and not t.is_nested(table.column(fields[0]).type):
             with suppress(pa.ArrowNotImplementedError):
                 coded = to_dictionary(table.column(self.field))
         if coded is None:
-            return self._read_rows(table.select(fed), np.ones(table.num_rows, np.int64), names, counts)
+            return self._read_rows(table.select(fields), np.ones(table.num_rows, np.int64), names, counts)
         codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
         if _find_python_type(coded.type) in self.direct - {float, datetime}:  # all are taken: a column of its own kind
             numbers = names.number_column(coded)
@@ -264,8 +264,8 @@ def _find_source(name: str, needs: RequirementTracker, ontology: Ontology) -> Va
     return VariableSource(
         name,
         field=own if alone else None,
-        fed=None if own in ontology.derived or declared.unit_from else list_heads(sources),
-        parsed=exact,
+        relevant_fields=None if own in ontology.derived or declared.unit_from else list_heads(sources),
+        parses_text=exact,
         direct=frozenset() if declared.folded else _DIRECT.get(kind, frozenset()),
         reader=AttributeReader(Requirements({own: (need,)}), ontology),
         key=need.list_keys(own)[0],

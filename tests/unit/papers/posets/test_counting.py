@@ -127,8 +127,8 @@ def test_counting_agrees_with_brute_force_whatever_comes_and_goes(access, waitin
 
 def check(index):
     """Hold the interval index to what it promises: slots, the waiting list and the tree agree."""
-    assert all(index.where[slot] == at for at, slot in enumerate(index.waiting))
-    indexed = sorted(row for row, where in zip(index.rows, index.where, strict=True) if row >= 0 and where == -1)
+    assert all(index.places[slot] == at for at, slot in enumerate(index.waiting))
+    indexed = sorted(row for row, where in zip(index.rows, index.places, strict=True) if row >= 0 and where == -1)
     assert len(indexed) == index.summarize()["in the tree"]
     for kept in (index.tree.low_rows, index.tree.high_rows):
         assert sorted(kept[kept >= 0]) == indexed
