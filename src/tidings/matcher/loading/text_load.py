@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidings.engine.arrays import expand_ranges
+from tidings.engine.arrays import compute_starts, expand_ranges
 from tidings.kernels.match import filter_text as kernel
 from tidings.lang.filters.render_text import RESERVED
 from tidings.matcher.loading.bulk_load import Load, WrittenFilters
@@ -113,34 +113,32 @@ def read_texts(texts: pa.Array) -> ParsedPredicates:
     start = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
     data = np.frombuffer(texts.buffers()[2] or b"\0", np.uint8)
     firsts = range(0, len(texts), BLOCK)
-    blocks = [_read_block(data, start[first : first + BLOCK + 1], names, table, first) for first in firsts]
-    return _join_blocks(blocks, texts, data, names)
+    blocks = [_read_block(data, start[first : first + BLOCK + 1], names, table) for first in firsts]
+    predicates, values, unparsed = zip(*blocks, strict=True)
+    row, name, op, flags, first_value, size = (np.concatenate(parts) for parts in zip(*predicates, strict=True))
+    kind, ints, floats, place, length = (np.concatenate(parts) for parts in zip(*values, strict=True))
+    # Blocks count their rows and values from 0.
+    counts, values_before = [len(part[0]) for part in predicates], compute_starts([len(part[0]) for part in values])
+    row, first_value = row + np.repeat(firsts, counts), first_value + np.repeat(values_before[:-1], counts)
+    words = [data[begin : begin + size].tobytes().decode() for begin, size in names[: names[kernel.NAMES, 0]]]
+    left_over = np.concatenate(unparsed)
+    if texts.null_count:
+        left_over |= np.asarray(texts.is_null())
+    strings = _build_strings(data, kind, place, length)
+    return ParsedPredicates(row, name, op, flags, first_value, size, kind, ints, floats, strings, words, left_over)
 
 
-def _read_block(data: ByteArray, start: Int32Array, names: IntArray, table: IntArray, base: int) -> tuple[Any, ...]:
+def _read_block(data: ByteArray, start: Int32Array, names: IntArray, table: IntArray) -> tuple[Any, Any, BoolArray]:
+    """Return the arrays of predicates, the arrays of values, and a mask of the rows that are left to the parser."""
     room, rows = int(start[-1] - start[0]), len(start) - 1
+    # The least bytes that a predicate and a value take, and some more for each row.
     most, many = room // 8 + 2 * rows, room // 2 + 2 * rows
     kinds = (np.int32, np.int32, np.uint8, np.uint8, np.int64, np.int32)
     predicates = tuple(np.empty(most, kind) for kind in kinds)
     values = tuple(np.empty(many, kind) for kind in (np.uint8, np.int64, np.float64, np.int64, np.int32))
-    long = np.zeros(rows, bool)
-    total, used = kernel.read_filters(data, start, predicates, values, names, table, long)
-    row = predicates[0][:total].astype(np.int64) + base
-    return row, *(array[:total] for array in predicates[1:]), *(array[:used] for array in values), long
-
-
-def _join_blocks(blocks: list[tuple[Any, ...]], texts: pa.Array, data: ByteArray, names: IntArray) -> ParsedPredicates:
-    used = np.concatenate([[0], np.cumsum([len(block[6]) for block in blocks])])
-    row, name, op, flags, first, count, kind, ints, floats, place, length, long = (
-        np.concatenate([block[number] for block in blocks]) for number in range(12)
-    )
-    first = first + np.repeat(used[:-1], [len(block[0]) for block in blocks])
-    words = [data[start : start + size].tobytes().decode() for start, size in names[: names[kernel.NAMES, 0]]]
-    if texts.null_count:
-        long |= np.asarray(texts.is_null())
-    return ParsedPredicates(
-        row, name, op, flags, first, count, kind, ints, floats, _build_strings(data, kind, place, length), words, long
-    )
+    unparsed = np.zeros(rows, bool)
+    total, used = kernel.read_filters(data, start, predicates, values, names, table, unparsed)
+    return tuple(array[:total] for array in predicates), tuple(array[:used] for array in values), unparsed
 
 
 def _build_strings(data: ByteArray, kind: ByteArray, place: IntArray, length: Int32Array) -> pa.Array:
@@ -149,8 +147,7 @@ def _build_strings(data: ByteArray, kind: ByteArray, place: IntArray, length: In
 
     is_text = kind == kernel.TEXT
     sizes = np.where(is_text, length, 0).astype(np.int64)
-    ends = np.zeros(len(kind) + 1, np.int64)
-    np.cumsum(sizes, out=ends[1:])
+    ends = compute_starts(sizes)
     chars = data[expand_ranges(place[is_text], sizes[is_text])]
     valid = pa.array(is_text).buffers()[1]
     buffers = [valid, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(chars))]
@@ -207,7 +204,7 @@ def _find_usable(parsed: ParsedPredicates) -> BoolArray:
         ],
         bool,
     )
-    is_text = np.concatenate([[0], np.cumsum(parsed.kind == kernel.TEXT)])
+    is_text = compute_starts(parsed.kind == kernel.TEXT)  # how many of the values before each are text
     texts = is_text[parsed.first + parsed.size] - is_text[parsed.first]
     equal = (parsed.op == kernel.EQ) | (parsed.op == kernel.SET)
     has_one_kind = np.where(equal, (texts == 0) | (texts == parsed.size), texts == 0)
@@ -278,7 +275,7 @@ def _build_equality(parsed: ParsedPredicates, own: IntArray, rows: int) -> dict[
         flat = pa.array((parsed.ints if whole else parsed.floats)[value_index])
     absent = pa.array(sizes == 0)
     if (parsed.op[own] == kernel.SET).any():
-        ends = np.concatenate([[0], np.cumsum(sizes)])
+        ends = compute_starts(sizes)
         return {name: pa.LargeListArray.from_arrays(pa.array(ends), flat, mask=absent)}
     place = np.cumsum(sizes) - 1
     return {name: flat.take(pa.array(place, mask=sizes == 0))}
