@@ -101,7 +101,10 @@ class StreamEntries:
 def build_entries(
     events: EncodedEvents, kinds: IntArray, partitioning: Partitioning, names: ValueNumbers
 ) -> StreamEntries:
-    """Return the entries of some events: of one stream where there are no keys; where times count, of timed ones."""
+    """Return the entries of events, key by key; without keys, all of one stream, numbered 0.
+
+    Where the patterns ask for times, events without one have no entry.
+    """
     (ways, timed), no_mask = partitioning, np.empty(0, np.int64)
     seen = np.full(len(events), True) if not timed or events.timed is None else events.timed
     if ways == ((),):

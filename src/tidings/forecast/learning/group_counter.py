@@ -112,8 +112,9 @@ class GroupCounter:
     ) -> None:
         """Keep the reports of tracked members: keys, positions and times.
 
-        `places` are the members' numbers among its patterns, `base` the number that it gave the event at a position,
-        and `times` are those from there on. A deadline has the position of the first event that is not before it.
+        `places` are the members' numbers among the patterns of the run, `base` is the run's number of the event at
+        `position`, and `times` are those of the events from there on. A report of a deadline gets the position of the
+        first event that is not before it.
         """
         for number, place in enumerate(places[len(self.group.exact) :]):
             reports = select_reports(parts, place)

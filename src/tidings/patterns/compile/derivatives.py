@@ -115,6 +115,8 @@ def derive_configurations(
 
 
 class _Derivation:
+    """The derivation of one pattern: its steps and timed parts by number, and its time conditions."""
+
     def __init__(self, pattern: patterns.Pattern, *, keeps_every_count: bool) -> None:
         self.keeps_every_count = keeps_every_count
         steps = pattern.steps()

@@ -140,6 +140,8 @@ class MergedGraph:
 
 
 class _PatternEntry:
+    """Enters one pattern into a merged graph: its configurations in the order of the graph, as nodes old or new."""
+
     def __init__(self, merged: MergedGraph, compiled: CompiledPattern) -> None:
         pattern, mode = compiled.pattern, compiled.mode
         self.merged, self.pattern, self.number = merged, pattern, len(merged.patterns) - 1

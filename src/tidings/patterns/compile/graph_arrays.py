@@ -25,6 +25,8 @@ def build_graph_arrays(merged: MergedGraph) -> GraphArrays:
 
 
 class _ArrayBuilder:
+    """Writes the tables of a merged graph; what has no fixed length goes into `lists`, of which rows have bounds."""
+
     def __init__(self, merged: MergedGraph) -> None:
         self.merged, self.keys = merged, list(merged.edges)
         self.owned: dict[int, list[int]] = defaultdict(list)  # the nodes that a pattern has for itself
