@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tidings.concepts.vocabulary import Vocabulary
 from tidings.errors import TidingsError
 from tidings.forecast.forecasts import Forecast, Forecasts
-from tidings.forecast.horizon import Horizon
+from tidings.forecast.horizon import Horizon, HorizonLike
 from tidings.forecast.predicting.forecast_observer import ForecastObserver, load_observer, open_observer
 from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.forecast.predicting.probability_table import require_times
@@ -121,7 +121,7 @@ class Detector:
         mode: str = "restart",
         limit: int | None = None,
         notation: str = "text",
-        horizon: Any = None,
+        horizon: HorizonLike | None = None,
         threshold: float = 0.5,
         tell: str = "crossing",
         step: float = 0.1,
@@ -321,7 +321,7 @@ class Detector:
     # Forecasts ---------------------------------------------------------------------------------
 
     @with_lock
-    def forecast(self, name: str, *, horizon: Any = None) -> list[Forecast]:
+    def forecast(self, name: str, *, horizon: HorizonLike | None = None) -> list[Forecast]:
         """Return how likely a pattern is to complete within the horizon, from the current state.
 
         Of a pattern with a key: one forecast for each key that has begun something, and one (`key` nothing) for those

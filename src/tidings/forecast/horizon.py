@@ -6,13 +6,16 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 
 from tidings.errors import TidingsError
 from tidings.lang.patterns.durations import format_duration, parse_duration
 from tidings.lang.patterns.tokens import PatternReadError
 
 _EVENTS = re.compile(r"(\d+)(?:\s+(own))?(?:\s+events?)?")
+
+HorizonLike: TypeAlias = "Horizon | int | str | timedelta"
+"""A horizon as callers write it: see `Horizon.of`."""
 
 MOST_EVENTS = 10_000
 """The farthest horizon in events."""
@@ -26,7 +29,7 @@ class Horizon:
     unit: Literal["events", "own", "time"] = "events"
 
     @classmethod
-    def of(cls, value: Any) -> Horizon:
+    def of(cls, value: object) -> Horizon:
         """Read `10`, `"10 events"`, `"10 own events"`, `"5 min"` or a timedelta.
 
         >>> Horizon.of("10 own events"), Horizon.of("5 min").amount
@@ -52,7 +55,7 @@ class Horizon:
         return str(self.amount) if self.unit == "events" else f"{self.amount} own events"
 
 
-def _parse(value: Any) -> Horizon | None:
+def _parse(value: object) -> Horizon | None:
     if isinstance(value, Integral) and not isinstance(value, bool):  # those of numpy too
         return Horizon(int(value))
     if isinstance(value, timedelta):

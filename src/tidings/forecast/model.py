@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from tidings.concepts import Vocabulary
     from tidings.forecast.courses.course import Course
+    from tidings.forecast.horizon import HorizonLike
     from tidings.kernels.array_types import FloatArray
     from tidings.model.patterns import Mode, Pattern
     from tidings.patterns.compile.graph import CompiledPattern
@@ -57,7 +58,7 @@ class ModelSettings:
         object.__setattr__(self, "smoothing", float(smoothing))
 
 
-def _parse_half_life(value: Any) -> HalfLife | None:
+def _parse_half_life(value: object) -> HalfLife | None:
     if value is None:
         return None
     half_life = value if isinstance(value, HalfLife) else None
@@ -213,7 +214,7 @@ class Model:
             msg = f"{path}: {problem}"
             raise StateError(msg) from problem
 
-    def show(self, name: str | None = None, *, horizon: Any = None) -> str:
+    def show(self, name: str | None = None, *, horizon: HorizonLike | None = None) -> str:
         """Return states, counts and probabilities as text: of one pattern, or of all."""
         return format_model(self, name, horizon=horizon)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidings.forecast.courses.streams import bin_gaps
-from tidings.forecast.horizon import Horizon
+from tidings.forecast.horizon import Horizon, HorizonLike
 from tidings.forecast.predicting.probability_table import build_table, locate_on_grids
 from tidings.lang.patterns.durations import format_duration
 from tidings.patterns.run.machine import find_ways, is_keyed
@@ -25,7 +25,7 @@ MOST_STATES = 40
 """The most states that are listed of one pattern."""
 
 
-def format_model(model: Model, name: str | None = None, *, horizon: Any = None) -> str:
+def format_model(model: Model, name: str | None = None, *, horizon: HorizonLike | None = None) -> str:
     """Return a model's patterns, or one of them, with states, counts and probabilities."""
     settings, half_life = model.settings, "none"
     if settings.half_life is not None:
@@ -40,7 +40,7 @@ def format_model(model: Model, name: str | None = None, *, horizon: Any = None) 
     return "\n\n".join([head, *(_format_pattern(model, counted, horizon) for counted in patterns)])
 
 
-def _format_pattern(model: Model, counted: CountedPattern, horizon: Any) -> str:
+def _format_pattern(model: Model, counted: CountedPattern, horizon: HorizonLike | None) -> str:
     course, estimates = counted.course, model.estimates(counted)
     exact = "approximate: states by time and progress" if course.approximate else "exact"
     head = f"{counted.name} ({counted.mode}; {len(course.states):,} states, {course.cells:,} cells, {exact})"
@@ -57,7 +57,7 @@ def _format_pattern(model: Model, counted: CountedPattern, horizon: Any) -> str:
 
 
 def _compute_chances(
-    model: Model, counted: CountedPattern, estimates: Estimates, horizon: Any
+    model: Model, counted: CountedPattern, estimates: Estimates, horizon: HorizonLike | None
 ) -> tuple[list[str], FloatArray]:
     """Return p by state, of an average key; each cell of a state has the weight of its visits."""
     keyed = is_keyed(counted.pattern)

@@ -7,12 +7,12 @@ would otherwise count and its absence not.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidings.errors import TidingsError
-from tidings.forecast.horizon import Horizon
+from tidings.forecast.horizon import Horizon, HorizonLike
 from tidings.forecast.learning.group_counter import select_reports
 from tidings.forecast.model import Model
 from tidings.forecast.predicting.forecast_observer import ForecastObserver
@@ -81,7 +81,7 @@ def prequential(
     detector: Detector,
     events: Events,
     *,
-    horizon: Any,
+    horizon: HorizonLike,
     estimators: Sequence[str] = ("both", "printed"),
     model: Model | None = None,
     learn: bool = True,

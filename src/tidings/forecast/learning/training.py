@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.errors import TidingsError
 from tidings.forecast.detector import Detector
-from tidings.forecast.horizon import Horizon
+from tidings.forecast.horizon import Horizon, HorizonLike
 from tidings.forecast.learning.learner import Learner, LearningObserver
 from tidings.forecast.model import Model
 from tidings.model import Event
@@ -16,6 +16,8 @@ from tidings.patterns import Detections, Run
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
+    from tidings.patterns.run.event_reader import Events
+
 
 BatchListener: TypeAlias = "Callable[[Detections, datetime | None], object]"
 """Is called after each batch with what was late or bad in it, and the latest time before it."""
@@ -23,13 +25,13 @@ BatchListener: TypeAlias = "Callable[[Detections, datetime | None], object]"
 
 def train(
     detector: Detector,
-    history: Any,
+    history: Events | Iterator[Events],
     *,
     context: int = 3,
     smoothing: float = 0.5,
     half_life: timedelta | str | int | None = None,
     estimator: str = "both",
-    horizons: Iterable[Any] = (),
+    horizons: Iterable[HorizonLike] = (),
     progress: Callable[[int], object] | None = None,
 ) -> Model:
     """Return a model of the detector's patterns, counted over a history; what the detector has seen stays as it is.
@@ -62,9 +64,9 @@ def train(
 def extend_model(
     model: Model,
     detector: Detector,
-    history: Any,
+    history: Events | Iterator[Events],
     *,
-    horizons: Iterable[Any] = (),
+    horizons: Iterable[HorizonLike] = (),
     progress: Callable[[int], object] | None = None,
     listener: BatchListener | None = None,
 ) -> Model:
@@ -97,7 +99,7 @@ def extend_model(
     return learner.build_model()
 
 
-def _iterate_batches(history: Any) -> Iterator[Any]:
+def _iterate_batches(history: Events | Iterator[Events]) -> Iterator[Events]:
     """Yield the history's batches: itself, unless it is an iterator of batches."""
     if hasattr(history, "__next__"):
         for batch in history:
