@@ -80,8 +80,8 @@ def build_size_chart(key: str, title: str, points: Iterable[tuple[str, int, Figu
     lines: dict[str, dict[float, Figure]] = {}
     for subject, n, figure in points:
         lines.setdefault(subject, {})[float(n)] = figure
-    drawn = tuple(Line(subject, tuple(sorted(line.items()))) for subject, line in lines.items())
-    return Chart(key, title, "subscriptions", y, drawn, log_x=True, log_y=True)
+    chart_lines = tuple(Line(subject, tuple(sorted(line.items()))) for subject, line in lines.items())
+    return Chart(key, title, "subscriptions", y, chart_lines, log_x=True, log_y=True)
 
 
 def draw_charts(charts: Sequence[Chart], folder: Path) -> list[Path]:
@@ -102,8 +102,8 @@ def _make_axes(width: float, height: float) -> tuple[Drawing, Axes]:
 
 def draw_chart(chart: Chart) -> Drawing:
     """Return a chart as a figure of matplotlib: each point is a median, its bar spans all repeats."""
-    drawn = [line for line in chart.lines if line.points]
-    longest = max((len(line.name) for line in drawn), default=0)
+    chart_lines = [line for line in chart.lines if line.points]
+    longest = max((len(line.name) for line in chart_lines), default=0)
     figure, axes = _make_axes(WIDTH + 0.8 + LETTER_WIDTH * min(longest, WRAP), 4.5)
     handles = [
         _draw_line(axes, line, position, len(chart.lines)) for position, line in enumerate(chart.lines) if line.points
@@ -113,8 +113,8 @@ def draw_chart(chart: Chart) -> Drawing:
     axes.set_ylabel(fill(chart.y, 50))
     _set_scales(axes, chart)
     axes.grid(True, which="major", color="#d8dde3", linewidth=0.6)
-    if drawn:  # next to the axes: inside, the legend would cover a line sooner or later
-        names = [fill(line.name, WRAP) for line in drawn]
+    if chart_lines:  # next to the axes: inside, the legend would cover a line sooner or later
+        names = [fill(line.name, WRAP) for line in chart_lines]
         style = {"fontsize": "small", "handlelength": 3.5, "labelspacing": 0.8, "frameon": False}
         axes.legend(handles, names, loc="center left", bbox_to_anchor=(1.01, 0.5), **style)
     if chart.note:

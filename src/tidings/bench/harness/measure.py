@@ -77,19 +77,19 @@ def measure_matcher(
     spare = count_spare(n)
     say(f"{n:,} subscriptions")
     subscriptions = make_subscriptions(workload, n + spare, kind=kind, seed=settings.seed)
-    loaded, inserted = subscriptions.slice(0, n), subscriptions.slice(n, n + spare)
+    base, additions = subscriptions.slice(0, n), subscriptions.slice(n, n + spare)
     name = workload.matcher(kind).kind
     say(f"{name}: warming up")
     few = subscriptions.slice(0, min(n, settings.warm_up))
     load_matcher(workload, few.source, kind=kind).match_many(workload.events(8, settings.seed))
     say(f"{name}: building")
-    matcher, figures = _time_building(workload, loaded, kind=kind, settings=settings)
+    matcher, figures = _time_building(workload, base, kind=kind, settings=settings)
     say(f"{name}: matching")
     events = _select_events(matcher, workload.events(settings.events, settings.seed), settings)
     counts = _time_matching(matcher, events, figures, settings=settings)
     say(f"{name}: inserting and deleting")
-    _time_changes(matcher, inserted, figures, settings=settings)
-    if settings.from_text and loaded.form != "text":
+    _time_changes(matcher, additions, figures, settings=settings)
+    if settings.from_text and base.form != "text":
         say(f"{name}: building from text")
         texts = workload.texts(n, settings.seed)
         seconds = measure_seconds(lambda: load_matcher(workload, texts, kind=kind), settings.clock)
@@ -97,7 +97,7 @@ def measure_matcher(
     if settings.memory:
         say(f"{name}: measuring memory")
         figures |= _measure_memory(workload, n, kind=kind, seed=settings.seed)
-    note = _describe(loaded, figures, events=events.num_rows, wanted=settings.events)
+    note = _describe(base, figures, events=events.num_rows, wanted=settings.events)
     result = Result(workload.key, n, name, Role.MATCHER, events.num_rows, figures, note=note)
     return MeasuredMatcher(result, counts, matcher)
 
@@ -117,15 +117,15 @@ def _measure_memory(workload: Workload, n: int, *, kind: str | None, seed: int) 
 def _time_building(
     workload: Workload, subscriptions: WorkloadSubscriptions, *, kind: str | None, settings: Settings
 ) -> tuple[Matcher, dict[str, Figure]]:
-    built: list[Matcher] = []
+    matchers: list[Matcher] = []
 
     def build() -> None:
-        built.clear()  # the matcher of the repeat before goes first, or two are in memory
-        built.append(load_matcher(workload, subscriptions.source, kind=kind))
+        matchers.clear()  # the matcher of the repeat before goes first, or two are in memory
+        matchers.append(load_matcher(workload, subscriptions.source, kind=kind))
 
     repeat = min(3, settings.repeat)
     seconds = time_repeats(build, repeat=repeat, budget_s=settings.budget_s, warm_up=False, clock=settings.clock)
-    return built[0], {f"build_{subscriptions.form}": to_figure(seconds, "s")}
+    return matchers[0], {f"build_{subscriptions.form}": to_figure(seconds, "s")}
 
 
 def _select_events(matcher: Matcher, events: pa.Table, settings: Settings) -> pa.Table:

@@ -175,10 +175,10 @@ class _Run:
         return results
 
     def _measure_peer(self, name: str, columns: pa.Table) -> Result:
-        built: list[MatchCounter] = []
-        build_s = measure_seconds(lambda: built.append(peers.PEERS[name](columns)))
+        counters: list[MatchCounter] = []
+        build_s = measure_seconds(lambda: counters.append(peers.PEERS[name](columns)))
         self.say(f"{name}: matching")
-        timed = self._time_counter(built[0], allowed_s=self._share_s)
+        timed = self._time_counter(counters[0], allowed_s=self._share_s)
         figures = {"build_columns": Figure("s", (build_s,)), **timed.to_figures()}
         wrong, checked = self._count_mistakes(timed, columns)
         note = f"one thread; wrong on {wrong} of {checked} events, so no ratio" if wrong else "one thread"

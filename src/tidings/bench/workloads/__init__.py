@@ -86,8 +86,8 @@ def workload(key: str) -> Workload:
         msg = f"the workload `{name}` has no parameter `{unknown}`; it has {listed}"
         raise TidingsError(msg)
     _check(key, name, parameters, allowed)
-    built = WORKLOADS[name](**parameters)
-    return replace(built, key=key) if parameters else built
+    chosen = WORKLOADS[name](**parameters)
+    return replace(chosen, key=key) if parameters else chosen
 
 
 def _check(key: str, name: str, parameters: dict[str, float], defaults: dict[str, float]) -> None:

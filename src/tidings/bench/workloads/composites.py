@@ -91,12 +91,12 @@ def composites(
     """
     rng = np.random.default_rng(seed)
     if shape == "uniform":
-        drawn = rng.integers(0, pool, (n, length))
+        numbers = rng.integers(0, pool, (n, length))
     else:
-        drawn = _draw_gaussian(rng, (n, length), mean=(pool - 1) / 2, width=pool / 6, ends=(0, pool - 1))
+        numbers = _draw_gaussian(rng, (n, length), mean=(pool - 1) / 2, width=pool / 6, ends=(0, pool - 1))
     gaps = rng.permuted(np.tile(np.arange(length - 1) < later, (n, 1)), axis=1)
     filters = [NamedFilter(name_of(number), Test("type", Is(name_of(number)))) for number in range(pool)]
-    return [_build_pattern(filters, row, mask) for row, mask in zip(drawn.tolist(), gaps.tolist(), strict=True)]
+    return [_build_pattern(filters, row, mask) for row, mask in zip(numbers.tolist(), gaps.tolist(), strict=True)]
 
 
 def publications(
@@ -134,10 +134,10 @@ def _draw_gaussian(
     rng: Generator, size: int | tuple[int, int], *, mean: float, width: float, ends: tuple[int, int]
 ) -> IntArray:
     """Draw rounded normal numbers; those outside the ends are drawn again."""
-    drawn = np.rint(rng.normal(mean, width, size))
-    while (outside := (drawn < ends[0]) | (drawn > ends[1])).any():
-        drawn[outside] = np.rint(rng.normal(mean, width, int(outside.sum())))
-    return drawn.astype(np.int64)
+    numbers = np.rint(rng.normal(mean, width, size))
+    while (outside := (numbers < ends[0]) | (numbers > ends[1])).any():
+        numbers[outside] = np.rint(rng.normal(mean, width, int(outside.sum())))
+    return numbers.astype(np.int64)
 
 
 def _build_pattern(filters: list[NamedFilter], numbers: list[int], later: list[bool]) -> Pattern:
@@ -172,11 +172,11 @@ def _draw_matches(
 def _draw_partial_lengths(rng: Generator, lengths: IntArray, *, shape: Shape) -> IntArray:
     if shape == "uniform":
         return rng.integers(1, lengths)
-    drawn = np.zeros(len(lengths), np.int64)
+    sizes = np.zeros(len(lengths), np.int64)
     for length in np.unique(lengths).tolist():
         same, span = lengths == length, length - 2
-        drawn[same] = _draw_gaussian(rng, int(same.sum()), mean=1 + span / 4, width=span / 6, ends=(1, length - 1))
-    return drawn
+        sizes[same] = _draw_gaussian(rng, int(same.sum()), mean=1 + span / 4, width=span / 6, ends=(1, length - 1))
+    return sizes
 
 
 def _lay_out(rng: Generator, rows: Int32Array, *, pieces: IntArray, sizes: IntArray, first: int) -> Int32Array:

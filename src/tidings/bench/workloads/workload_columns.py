@@ -117,10 +117,10 @@ def draw_subsets(rng: Generator, n: int, *, wanted: int, among: int) -> IntArray
     if wanted * 8 > among:
         keys = rng.random((n, among), dtype=np.float32)
         return np.sort(np.argpartition(keys, wanted - 1, axis=1)[:, :wanted], axis=1).astype(np.int64)
-    drawn = np.sort(rng.integers(0, among, (n, wanted)), axis=1)
-    while len(twice := np.flatnonzero((drawn[:, 1:] == drawn[:, :-1]).any(axis=1))):
-        drawn[twice] = np.sort(rng.integers(0, among, (len(twice), wanted)), axis=1)
-    return drawn.astype(np.int64)
+    subsets = np.sort(rng.integers(0, among, (n, wanted)), axis=1)
+    while len(twice := np.flatnonzero((subsets[:, 1:] == subsets[:, :-1]).any(axis=1))):
+        subsets[twice] = np.sort(rng.integers(0, among, (len(twice), wanted)), axis=1)
+    return subsets.astype(np.int64)
 
 
 def draw_sparse(

@@ -147,8 +147,8 @@ def check_what_cannot_be_expressed_is_refused_by_name(factory: Factory) -> None:
 
 def check_subscriptions_do_not_touch_each_other(factory: Factory) -> None:
     """Adding and removing subscriptions changes neither the matches of others nor which events are bad."""
-    drawn = evenly((mixed_cases(find_scope(factory)), cases(bad=True)))
-    run_on_cases(drawn, lambda case: _check_isolation(factory, case), examples=60)
+    strategy = evenly((mixed_cases(find_scope(factory)), cases(bad=True)))
+    run_on_cases(strategy, lambda case: _check_isolation(factory, case), examples=60)
 
 
 def _check_isolation(factory: Factory, case: Case) -> None:
@@ -244,16 +244,16 @@ def check_churn_leaves_no_trace(factory: Factory) -> None:
     """After many additions, replacements and removals the answers are those of a new matcher."""
     rng = Random(5)
     matcher = factory()
-    kept: dict[str, str] = {}
+    texts_by_id: dict[str, str] = {}
     texts = list(choose_vocabulary(factory).searches.values())
     for step in range(300):
         id = f"s{rng.randrange(20)}"
-        if id in kept and rng.random() < 0.5:
+        if id in texts_by_id and rng.random() < 0.5:
             matcher.remove(id)
-            del kept[id]
+            del texts_by_id[id]
         else:
-            kept[id] = rng.choice(texts)
-            matcher.add(id, kept[id])
+            texts_by_id[id] = rng.choice(texts)
+            matcher.add(id, texts_by_id[id])
         if step % 50 == 49:
-            assert set(matcher) == set(kept)
-            assert collect_answers(matcher) == collect_answers(fill_matcher(factory, kept))
+            assert set(matcher) == set(texts_by_id)
+            assert collect_answers(matcher) == collect_answers(fill_matcher(factory, texts_by_id))

@@ -30,11 +30,11 @@ def find_boundary_values(trees: Iterable[model.Filter], world: World) -> dict[st
     values_by_name: dict[str, dict[EventValue, None]] = defaultdict(dict)
     pairs: list[tuple[str, str]] = []
     for tree in trees:
-        for written, test in model.walk_tests(tree):
-            name = world.canonical(written)
+        for name_in_filter, test in model.walk_tests(tree):
+            name = world.canonical(name_in_filter)
             values_by_name[name].update(dict.fromkeys(_boundary_values(test.condition, world)))
             if isinstance(test.condition, model.Compare):
-                pairs.append((name, written.removesuffix(test.attribute) + test.condition.other))
+                pairs.append((name, name_in_filter.removesuffix(test.attribute) + test.condition.other))
     for left, right in pairs:  # attributes that are compared draw from the same values
         shared = {**values_by_name[left], **values_by_name[right]} or dict.fromkeys(
             _DEFAULTS.get(_find_kind(left, world), ())

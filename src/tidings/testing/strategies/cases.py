@@ -135,13 +135,13 @@ def _schemas(
     if form == "none":
         return dict(slots), None
     entries: dict[str, Attribute] = {}
-    kept: dict[str, Slot] = {}
+    slots_in_schema: dict[str, Slot] = {}
     for name, slot in slots.items():
         is_declared = form == "closed" or draw(st.booleans())
-        kept[name] = draw(_slots_in_schema(slot, mixed=mixed)) if is_declared and not slot.half else slot
+        slots_in_schema[name] = draw(_slots_in_schema(slot, mixed=mixed)) if is_declared and not slot.half else slot
         if is_declared and not slot.half:
-            entries.update(_list_attributes(name, kept[name]))
-    return kept, Schema(entries, closed=form == "closed")
+            entries.update(_list_attributes(name, slots_in_schema[name]))
+    return slots_in_schema, Schema(entries, closed=form == "closed")
 
 
 @st.composite

@@ -81,9 +81,9 @@ def ontologies(draw: st.DrawFn) -> Ontology:
         "currencies": CURRENCIES,
         "derived": {"age_years": "year(now) - built"},
     }
-    kept = draw(st.sets(st.sampled_from(("attribute_trees", "units", "derived")), max_size=3))
-    kept |= {"trees", "attributes", "currencies"}
-    return Ontology.from_dict({section: content for section, content in table.items() if section in kept})
+    sections = draw(st.sets(st.sampled_from(("attribute_trees", "units", "derived")), max_size=3))
+    sections |= {"trees", "attributes", "currencies"}
+    return Ontology.from_dict({section: content for section, content in table.items() if section in sections})
 
 
 @st.composite

@@ -149,5 +149,5 @@ _AMOUNT = Slot(model.Kind.NUMBER, bare=False)
 def mixed_cases(draw: st.DrawFn, reach: str = EVERYTHING, *, filters: int = 6, events: int = 4) -> Case:
     """Return up to so many filters that share attributes and not kinds, and up to so many events for them."""
     trees = tuple(draw(st.lists(mixed_filters(reach), min_size=1, max_size=filters)))
-    drawn = tuple(draw(st.lists(mixed_events(trees), min_size=1, max_size=events)))
-    return Case(mixed_world(), trees, drawn)
+    events_drawn = tuple(draw(st.lists(mixed_events(trees), min_size=1, max_size=events)))
+    return Case(mixed_world(), trees, events_drawn)

@@ -68,8 +68,8 @@ def streams(
     return st.tuples(words(names, most), st.lists(events, min_size=most, max_size=most)).map(_to_events)
 
 
-def _to_events(drawn: tuple[Word, list[dict[str, EventValue]]]) -> list[dict[str, EventValue]]:
-    word, events = drawn
+def _to_events(pair: tuple[Word, list[dict[str, EventValue]]]) -> list[dict[str, EventValue]]:
+    word, events = pair
     return [
         {"id": place, "time": _EPOCH + timedelta(microseconds=time), "kind": symbol} | values
         for place, ((symbol, time), values) in enumerate(zip(word, events, strict=False))
