@@ -65,14 +65,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--subscriptions", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=17)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     rng, matcher = random.Random(16), Matcher()
-    matcher.add_many([(number, filter_text(rng)) for number in range(asked.subscriptions)])
-    living, following = list(range(asked.subscriptions)), asked.subscriptions
+    matcher.add_many([(number, filter_text(rng)) for number in range(arguments.subscriptions)])
+    living, following = list(range(arguments.subscriptions)), arguments.subscriptions
     show("start", matcher)
-    for number in range(1, asked.rounds + 1):
+    for number in range(1, arguments.rounds + 1):
         begun = time.perf_counter()
-        for _ in range(asked.subscriptions // AT_ONCE):
+        for _ in range(arguments.subscriptions // AT_ONCE):
             rng.shuffle(living)
             matcher.remove_many(living[:AT_ONCE])
             added = range(following, following + AT_ONCE)

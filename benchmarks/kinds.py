@@ -98,10 +98,10 @@ def measure_way(way: str, subscriptions: int, batches: int) -> float:
     tables = [pa.table(part) if "rows" not in way else list(split_rows(part)) for part in columns]
     for table in tables[:2]:
         matcher.match_many(table)
-    started = time.process_time()
+    begin_s = time.process_time()
     for table in tables[2:]:
         matcher.match_many(table)
-    return (time.process_time() - started) / (batches * EVENTS) * 1e6
+    return (time.process_time() - begin_s) / (batches * EVENTS) * 1e6
 
 
 def draw_texts(rng: random.Random, count: int, way: str) -> list[str]:

@@ -44,10 +44,10 @@ def report(count: int) -> None:
         "json": (time_work(lambda: _parse_all(jsons, "json"), repeat=3), len(jsons)),
         "render text": (time_work(lambda: [render(tree) for tree in trees], repeat=3), len(trees)),
     }
-    left = sum(parse_fast(text) is None for text in texts)
+    slow_count = sum(parse_fast(text) is None for text in texts)
     base = rows["text, grammar alone (baseline)"]
     base_rate = base[1] / base[0].median
-    print(f"parse: {count:,} saved searches, {left:,} of them left to the grammar; {describe_machine()}")
+    print(f"parse: {count:,} saved searches, {slow_count:,} of them left to the grammar; {describe_machine()}")
     for name, (timing, amount) in rows.items():
         rate = amount / timing.median
         print(f"  {name:<32} {rate:>10,.0f}/s  +-{timing.spread:.0%}   {rate / base_rate:6.1f}x the grammar")

@@ -95,9 +95,9 @@ def stream_of(case: ForecastCase, patterns: list[Pattern], count: int) -> Stream
 
 def watch_patterns(patterns: list[Pattern], model: td.Model, case: ForecastCase) -> td.Detector:
     """Return a detector that forecasts them all."""
-    made = td.Detector(model=model)
-    made.add_many(write_patterns(patterns), horizon=HORIZON, threshold=THRESHOLD, tell=case.tell)
-    return made
+    detector = td.Detector(model=model)
+    detector.add_many(write_patterns(patterns), horizon=HORIZON, threshold=THRESHOLD, tell=case.tell)
+    return detector
 
 
 def write_patterns(patterns: list[Pattern]) -> list[WrittenPattern]:

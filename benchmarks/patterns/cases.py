@@ -52,21 +52,21 @@ def draw_abc(n: int, pool: int = 50, *, key: str | None = None) -> list[Pattern]
     rng = np.random.default_rng(SEED)
     binds = () if key is None else ((key, "key"),)
     later = Joint(Gap.LATER)
-    made = []
+    patterns = []
     for _ in range(n):
         names = [name_of(number) for number in rng.choice(pool, 3, replace=False).tolist()]
         filters = tuple(NamedFilter(name, Test("type", Is(name)), binds) for name in names)
-        made.append(Pattern(filters, Timed(Sequence(tuple(map(Step, names)), (later, later)), (), WITHIN)))
-    return made
+        patterns.append(Pattern(filters, Timed(Sequence(tuple(map(Step, names)), (later, later)), (), WITHIN)))
+    return patterns
 
 
 def make_keyed(n: int, pool: int) -> pa.Table:
     """Return events with a `user`: text, one of 100,000."""
     table = uniform_stream(n, pool, seed=EVENTS_SEED).table()
     users = pa.array([f"user {number}" for number in range(KEYS)])
-    drawn = np.random.default_rng(EVENTS_SEED + 1).integers(0, KEYS, n)
+    keys = np.random.default_rng(EVENTS_SEED + 1).integers(0, KEYS, n)
     times = pa.array(np.arange(n) * (60 * SECOND // KEYS), pa.timestamp("us", tz="UTC"))
-    return table.set_column(1, "time", times).append_column("user", users.take(pa.array(drawn)))
+    return table.set_column(1, "time", times).append_column("user", users.take(pa.array(keys)))
 
 
 def _make_uniform(pool: int) -> Callable[[int], pa.Table]:

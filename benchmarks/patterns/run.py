@@ -129,10 +129,12 @@ def measure_case(case: PatternCase, *, repeat: int) -> Measured:
 
 def build_detector(patterns: list[Pattern], mode: str) -> td.Detector:
     """Return a detector with the patterns compiled."""
-    made = td.Detector()
-    made.add_many([WrittenPattern(str(number), pattern, Mode(mode), None) for number, pattern in enumerate(patterns)])
-    made.detect_many([])
-    return made
+    detector = td.Detector()
+    detector.add_many(
+        [WrittenPattern(str(number), pattern, Mode(mode), None) for number, pattern in enumerate(patterns)]
+    )
+    detector.detect_many([])
+    return detector
 
 
 def check_agreement(case: PatternCase, detector: td.Detector, plain: PlainPatternLoop, events: pa.Table) -> None:
@@ -155,10 +157,10 @@ def _lists(events: pa.Table) -> tuple[list[str], list[int], list[str] | None]:
 
 
 def _build_paper_machine(patterns: list[Pattern]) -> PaperMachine:
-    made = PaperMachine()
+    machine = PaperMachine()
     for number, pattern in enumerate(patterns):
-        made.add(str(number), pattern)
-    return made
+        machine.add(str(number), pattern)
+    return machine
 
 
 def _feed(machine: PaperMachine, types: list[str], times: list[int], _: object) -> None:
@@ -218,10 +220,12 @@ def _measure_bytes(texts: list[str], mode: str) -> tuple[int, int]:
     """Return the bytes that Python and NumPy allocate for patterns as text, and the bytes of the arrays."""
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
-    made = build_detector([parse_pattern(text) for text in texts], mode)
+    detector = build_detector([parse_pattern(text) for text in texts], mode)
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return after - before, sum(part.nbytes for machine_, _ in made.run.prepare_graph_runs() for part in machine_.graph)
+    return after - before, sum(
+        part.nbytes for machine_, _ in detector.run.prepare_graph_runs() for part in machine_.graph
+    )
 
 
 if __name__ == "__main__":

@@ -78,9 +78,9 @@ class Board:
 
     def announce(self, key: str, n: int, who: str) -> None:
         """Print what is measured next, and how long the rest may take."""
-        left = int((self.total - self.done) * self.settings.budget_s)
+        seconds_left = int((self.total - self.done) * self.settings.budget_s)
         self.done += 1
-        most = f"at most {left // 3600}:{left // 60 % 60:02} h of a processor left"
+        most = f"at most {seconds_left // 3600}:{seconds_left // 60 % 60:02} h of a processor left"
         say(f"[{self.done}/{self.total}] {key}, {n:,}: {who} (at most {self.settings.budget_s:g} s; {most})")
 
 

@@ -105,13 +105,13 @@ def watch_folder(folder: Path, rate: Rate, write: Write, pairs: NDArray[np.int64
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
-        written = _write_files(table, rate, write, lambda: _has_arrived(watch, int(pairs[: rate.events].sum())))
+        write_times = _write_files(table, rate, write, lambda: _has_arrived(watch, int(pairs[: rate.events].sum())))
         _wait(lambda: _has_arrived(watch, int(pairs.sum())), "the last rows did not come")
     finally:
         watch.ended.set()
         thread.join()
     return _measure_lateness(
-        watch, np.repeat(written, rate.events), pairs, first=rate.count * rate.events - _count_rows(rate)
+        watch, np.repeat(write_times, rate.events), pairs, first=rate.count * rate.events - _count_rows(rate)
     )
 
 
@@ -121,13 +121,13 @@ def _count_rows(rate: Rate) -> int:
 
 def _write_files(table: pa.Table, rate: Rate, write: Write, up: Callable[[], bool]) -> list[float]:
     """Write the first file, wait for its rows, then write the others, each at its time."""
-    written = [write(0, table.slice(0, rate.events))]
+    write_times = [write(0, table.slice(0, rate.events))]
     _wait(up, "no rows came")
     begin = time.monotonic()
     for number in range(1, rate.count):
         time.sleep(max(0.0, begin + number / rate.files - time.monotonic()))  # the rate, not a wait for somebody
-        written.append(write(number, table.slice(number * rate.events, rate.events)))
-    return written
+        write_times.append(write(number, table.slice(number * rate.events, rate.events)))
+    return write_times
 
 
 def _has_arrived(watch: Watch, rows: int) -> bool:
@@ -142,7 +142,7 @@ def _wait(condition: Callable[[], bool], otherwise: str) -> None:
         time.sleep(0.2)
 
 
-def _measure_lateness(watch: Watch, written: NDArray[np.float64], pairs: NDArray[np.int64], *, first: int) -> Late:
+def _measure_lateness(watch: Watch, write_times: NDArray[np.float64], pairs: NDArray[np.int64], *, first: int) -> Late:
     """Return the time of each event from `first` on that has rows; refuse rows that are missing or come twice."""
     came, counts = np.full(len(pairs), np.nan), np.zeros(len(pairs), np.int64)
     for name, at in watch.seen.items():
@@ -155,5 +155,5 @@ def _measure_lateness(watch: Watch, written: NDArray[np.float64], pairs: NDArray
             f"{wrong.size:,} events have other rows than they must: event {event} has {counts[event]} of {pairs[event]}"
         )
         raise RuntimeError(msg)
-    late = (came - written)[first:]
+    late = (came - write_times)[first:]
     return Late(late[~np.isnan(late)], len(watch.seen), int(pairs.sum()))

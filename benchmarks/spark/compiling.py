@@ -83,12 +83,12 @@ def measure_compiling(
     session: SparkSession, key: str, count: int, *, folder: Path, shards: int = 1, repeat: int = 1
 ) -> Compiled:
     """Compile as often as asked, check what came out, and measure plain code on some of it."""
-    read, made = write_texts(key, count, folder), folder / "compiled"
+    read, snapshot = write_texts(key, count, folder), folder / "compiled"
     schema = dict(workload(key).schema or {})
 
     def work() -> None:
-        shutil.rmtree(made, ignore_errors=True)
-        ts.compile(session.read.parquet(str(read)), made, shards=shards, schema=schema)
+        shutil.rmtree(snapshot, ignore_errors=True)
+        ts.compile(session.read.parquet(str(read)), snapshot, shards=shards, schema=schema)
 
     # One small compilation first: the session, the workers and the compiled kernels are warm in a job that runs daily.
     small = write_texts(key, min(count, 1_000), folder)
@@ -97,7 +97,7 @@ def measure_compiling(
     with Memory() as memory:
         spent = run_in_turn({"compile": work}, repeat=repeat, warm_up=0)["compile"]
     some = ds.dataset(read).head(max(count // 20, min(count, 20_000)))
-    check_agreement(session, key, made, some)
+    check_agreement(session, key, snapshot, some)
     return Compiled(spent, memory, measure_plain(key, some))
 
 

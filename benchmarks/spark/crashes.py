@@ -18,12 +18,12 @@ TESTS = ("tests/spark/pipeline/test_crash.py", "tests/spark/test_local_cluster.p
 
 def main() -> int:
     """Run them, print each result, and stop at the first failure."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--times", type=int, default=10)
-    made.add_argument("--keep", type=Path, default=None, help="folder for what each run said")
-    arguments = made.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("--keep", type=Path, default=None, help="folder for what each run said")
+    arguments = parser.parse_args()
     for number in range(1, arguments.times + 1):
-        started = time.monotonic()
+        begin_s = time.monotonic()
         done = subprocess.run(  # noqa: S603 - our own tests
             [sys.executable, "-m", "pytest", "-q", *TESTS], cwd=ROOT, capture_output=True, text=True, check=False
         )
@@ -31,7 +31,7 @@ def main() -> int:
             arguments.keep.mkdir(parents=True, exist_ok=True)
             (arguments.keep / f"{number}.log").write_text(done.stdout + done.stderr)
         last = done.stdout.strip().splitlines()[-1:]
-        print(f"{number:>3} of {arguments.times}: {time.monotonic() - started:6.1f} s  {' '.join(last)}", flush=True)
+        print(f"{number:>3} of {arguments.times}: {time.monotonic() - begin_s:6.1f} s  {' '.join(last)}", flush=True)
         if done.returncode:
             print(done.stdout[-8000:], file=sys.stderr)
             return 1

@@ -33,11 +33,13 @@ SUBSCRIPTIONS_SEED, EVENTS_SEED = 1, 2
 
 def build_parser(description: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options that all benchmarks here share."""
-    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--repeat", type=int, default=5)
-    made.add_argument("--folder", type=Path, default=None, help="for what is made on the way; else one that is removed")
-    made.add_argument("--quick", action="store_true", help="tiny sizes, for a smoke test; the figures mean nothing")
-    return made
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument(
+        "--folder", type=Path, default=None, help="for what is made on the way; else one that is removed"
+    )
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, for a smoke test; the figures mean nothing")
+    return parser
 
 
 @contextmanager
@@ -47,8 +49,8 @@ def open_folder(folder: Path | None) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         yield folder
         return
-    with tempfile.TemporaryDirectory(prefix="tidings-bench-") as made:
-        yield Path(made)
+    with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder_made:
+        yield Path(folder_made)
 
 
 def open_session(*, memory: str = "3g") -> SparkSession:

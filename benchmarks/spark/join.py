@@ -47,7 +47,7 @@ NESTED_LOOP = "BroadcastNestedLoopJoin"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class JoinFiles:
     """Files on disk: the snapshot, the same subscriptions as columns, many events, a few, and none."""
 
     snapshot: Path
@@ -68,18 +68,18 @@ def main() -> None:
     session = ground.open_session()
     print(ground.format_heading(f"join: ranges, {sizes[0]:,} subscriptions"), flush=True)
     with ground.open_folder(arguments.folder) as folder:
-        made = prepare_files(*sizes, folder=folder)
-        check_agreement(session, made)
-        report(measure_joins(session, made, repeat=arguments.repeat), many=sizes[1], few=sizes[2])
+        files = prepare_files(*sizes, folder=folder)
+        check_agreement(session, files)
+        report(measure_joins(session, files, repeat=arguments.repeat), many=sizes[1], few=sizes[2])
 
 
-def prepare_files(subscriptions: int, many: int, few: int, *, folder: Path) -> Made:
+def prepare_files(subscriptions: int, many: int, few: int, *, folder: Path) -> JoinFiles:
     """Write the files that the measurements read."""
     columns = folder / f"columns-{subscriptions}.parquet"
     if not columns.exists():
         pq.write_table(close_ranges(workload("ranges").columns(subscriptions, ground.SUBSCRIPTIONS_SEED)), columns)
     snapshot = ground.snapshot("ranges", subscriptions, folder)
-    return Made(snapshot, columns, *(ground.write_events("ranges", count, folder) for count in (many, few, 0)))
+    return JoinFiles(snapshot, columns, *(ground.write_events("ranges", count, folder) for count in (many, few, 0)))
 
 
 def close_ranges(columns: pa.Table) -> pa.Table:
@@ -94,9 +94,9 @@ def close_ranges(columns: pa.Table) -> pa.Table:
 # The three ways --------------------------------------------------------------------------------
 
 
-def join_by_nested_loop(session: SparkSession, made: Made, events: Path) -> DataFrame:
+def join_by_nested_loop(session: SparkSession, files: JoinFiles, events: Path) -> DataFrame:
     """Return Spark's own join; it is made sure that it is the nested loop over the broadcast subscriptions."""
-    subscriptions = F.broadcast(session.read.parquet(str(made.columns)).alias("s"))
+    subscriptions = F.broadcast(session.read.parquet(str(files.columns)).alias("s"))
     joined = session.read.parquet(str(events)).alias("e").join(subscriptions, F.expr(CONDITION))
     frame = joined.select(F.col("e.id").alias("event"), F.col("s.id").alias("subscription"))
     with contextlib.redirect_stdout(io.StringIO()) as plan:
@@ -105,21 +105,21 @@ def join_by_nested_loop(session: SparkSession, made: Made, events: Path) -> Data
     return frame
 
 
-def match_by_engine(session: SparkSession, made: Made, events: Path) -> DataFrame:
+def match_by_engine(session: SparkSession, files: JoinFiles, events: Path) -> DataFrame:
     """Return ours."""
-    return ts.match(session.read.parquet(str(events)), str(made.snapshot), event_id="id")
+    return ts.match(session.read.parquet(str(events)), str(files.snapshot), event_id="id")
 
 
 class Duck:
     """DuckDB's join, on the same number of threads, over tables in its memory."""
 
-    def __init__(self, made: Made, events: Path) -> None:
+    def __init__(self, files: JoinFiles, events: Path) -> None:
         """Load both tables."""
         import duckdb
 
         self._base = duckdb.connect()
         self._base.execute(f"SET threads = {ground.CORES}")
-        for name, path in (("s", str(made.columns)), ("e", f"{events}/*.parquet")):
+        for name, path in (("s", str(files.columns)), ("e", f"{events}/*.parquet")):
             self._base.execute(f"CREATE TABLE {name} AS SELECT * FROM read_parquet('{path}')")  # noqa: S608 - ours
         self._query = f"SELECT e.id AS event, s.id AS subscription FROM e JOIN s ON {CONDITION}"  # noqa: S608 - ours
 
@@ -131,12 +131,12 @@ class Duck:
 # Measuring -------------------------------------------------------------------------------------
 
 
-def check_agreement(session: SparkSession, made: Made) -> int:
+def check_agreement(session: SparkSession, files: JoinFiles) -> int:
     """Hold all three to the same pairs on the few events; return how many there are."""
     pairs = {
-        "ts.match": _list_pairs(match_by_engine(session, made, made.few).toArrow()),
-        "nested loop": _list_pairs(join_by_nested_loop(session, made, made.few).toArrow()),
-        "DuckDB": _list_pairs(Duck(made, made.few)()),
+        "ts.match": _list_pairs(match_by_engine(session, files, files.few).toArrow()),
+        "nested loop": _list_pairs(join_by_nested_loop(session, files, files.few).toArrow()),
+        "DuckDB": _list_pairs(Duck(files, files.few)()),
     }
     first = pairs["ts.match"]
     if wrong := [name for name, answer in pairs.items() if answer != first]:
@@ -150,13 +150,13 @@ def _list_pairs(table: pa.Table) -> list[tuple[int, str]]:
     return sorted(zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True))
 
 
-def measure_joins(session: SparkSession, made: Made, *, repeat: int, warm_up: int = 2) -> dict[str, Spent]:
+def measure_joins(session: SparkSession, files: JoinFiles, *, repeat: int, warm_up: int = 2) -> dict[str, Spent]:
     """Measure all in turn; Java compiles the nested loop late, so one round does not warm it up."""
     works: dict[str, Callable[[], object]] = {
-        "ts.match": partial(ground.drain, match_by_engine(session, made, made.many)),
-        "nested loop": partial(ground.drain, join_by_nested_loop(session, made, made.few)),
-        "no event": partial(ground.drain, join_by_nested_loop(session, made, made.none)),
-        "DuckDB": Duck(made, made.few),
+        "ts.match": partial(ground.drain, match_by_engine(session, files, files.many)),
+        "nested loop": partial(ground.drain, join_by_nested_loop(session, files, files.few)),
+        "no event": partial(ground.drain, join_by_nested_loop(session, files, files.none)),
+        "DuckDB": Duck(files, files.few),
     }
     return run_in_turn(works, repeat=repeat, warm_up=warm_up)
 

@@ -77,18 +77,18 @@ def _make_batches(batches: Iterator[pa.RecordBatch], *, count: int, each: int) -
 
 def measure_large(session: SparkSession, count: int, events: int, *, shards: int, folder: Path) -> Large:
     """Make, compile, check and match."""
-    result, made = Large(), folder / "compiled"
-    shutil.rmtree(made, ignore_errors=True)
+    result, snapshot = Large(), folder / "compiled"
+    shutil.rmtree(snapshot, ignore_errors=True)
     frame, schema = make_subscriptions(session, count), dict(workload(KEY).schema or {})
     ground.drain(make_subscriptions(session, 200))  # workers that have imported what they need
     result.stages.append(_stage("make the text", partial(ground.drain, frame)))
-    result.stages.append(_stage("compile", lambda: ts.compile(frame, made, shards=shards, schema=schema)))
-    check_agreement(session, KEY, made, draw_chunk(KEY, 0, min(CHUNK, -(-count // ground.CORES))))
+    result.stages.append(_stage("compile", lambda: ts.compile(frame, snapshot, shards=shards, schema=schema)))
+    check_agreement(session, KEY, snapshot, draw_chunk(KEY, 0, min(CHUNK, -(-count // ground.CORES))))
     read = session.read.parquet(str(ground.write_events(KEY, events, folder)))
-    matched = ts.match(read, str(made), event_id="id")
+    matched = ts.match(read, str(snapshot), event_id="id")
     result.stages.append(_stage("match, shards cold", lambda: result.pairs.append(matched.count())))
     result.stages.append(_stage("match, warm", lambda: result.pairs.append(matched.count())))
-    disk = sum(path.stat().st_size for path in made.rglob("*") if path.is_file())
+    disk = sum(path.stat().st_size for path in snapshot.rglob("*") if path.is_file())
     return Large(result.stages, result.pairs, disk)
 
 
@@ -102,9 +102,9 @@ def _stage(name: str, work: Callable[[], object]) -> SparkStage:
 def report(result: Large, count: int, events: int) -> None:
     """Print the summary; the stages were printed as they ended."""
     took = {stage.name: stage.spent for stage in result.stages}
-    made, compiled, warm = took["make the text"], took["compile"], took["match, warm"]
+    making, compiled, warm = took["make the text"], took["compile"], took["match, warm"]
     print(f"  {result.disk / count:.0f} bytes on disk a subscription, {result.disk / 2**20:,.0f} MiB in all")
-    print(f"  compiled in {compiled.wall_s:.0f} s, making the text alone took {made.wall_s:.0f} s  (baseline)")
+    print(f"  compiled in {compiled.wall_s:.0f} s, making the text alone took {making.wall_s:.0f} s  (baseline)")
     rate, pairs = events / warm.wall_s, result.pairs[-1] / events
     print(f"  {rate:,.0f} events/s at {pairs:,.0f} matches each, {result.pairs[-1] / warm.wall_s:,.0f} matches/s")
 

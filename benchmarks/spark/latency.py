@@ -99,10 +99,10 @@ def measure_latency(command: list[str], folder: Path, rate: Rate, write: Write, 
 
 @contextlib.contextmanager
 def _place() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="tidings-latency-", ignore_cleanup_errors=True) as made:
+    with tempfile.TemporaryDirectory(prefix="tidings-latency-", ignore_cleanup_errors=True) as folder_made:
         for name in ("in", "out", "staged"):
-            Path(made, name).mkdir()
-        yield Path(made)
+            Path(folder_made, name).mkdir()
+        yield Path(folder_made)
 
 
 def list_columns() -> str:
@@ -200,13 +200,13 @@ def start_broker() -> Iterator[str]:
     from tests.kafka.broker import Broker, wait_for
 
     folder = Path(tempfile.mkdtemp(prefix="tidings-broker-"))
-    made = Broker(folder)
+    kafka_broker = Broker(folder)
     try:
-        wire.create_topic(made.address, TOPIC)
-        wait_for(lambda: wire.list_leaders(made.address, TOPIC).get(0, -1) >= 0, 30)
-        yield made.servers
+        wire.create_topic(kafka_broker.address, TOPIC)
+        wait_for(lambda: wire.list_leaders(kafka_broker.address, TOPIC).get(0, -1) >= 0, 30)
+        yield kafka_broker.servers
     finally:
-        made.stop()
+        kafka_broker.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -360,8 +360,8 @@ class Drawer:
                 values = [self.value(name, kind) for _ in range(self.random.choice((1, 2, 2, 3, 6)))]
                 return [*values, None] if self.random.random() < 0.2 else values
             case "range" if kind in ("number", "integer", "time"):
-                made = [self.range(name, kind) for _ in range(self.random.choice((1, 1, 2)))]
-                return made[0] if len(made) == 1 else [*made, self.value(name, kind)]
+                ranges = [self.range(name, kind) for _ in range(self.random.choice((1, 1, 2)))]
+                return ranges[0] if len(ranges) == 1 else [*ranges, self.value(name, kind)]
         return self.value(name, kind)
 
     def value(self, name: str, kind: str) -> Any:

@@ -52,9 +52,9 @@ def draw_events(length, seed=1, kinds="abc", keys=None):
 
 
 def watch_pattern(pattern, mode="restart", name="p", model=None, learn=False, tuning=None, **plan):
-    made = td.Detector(model=model, learn=learn, tuning=tuning)
-    made.add(name, pattern, mode=mode, **plan)
-    return made
+    detector = td.Detector(model=model, learn=learn, tuning=tuning)
+    detector.add(name, pattern, mode=mode, **plan)
+    return detector
 
 
 def train_model(pattern, history, mode="restart", **settings):
@@ -295,13 +295,13 @@ def list_episodes(chances, limit, hits, idle):
     An episode is over with a match, or when all that had begun is gone. Where nothing has begun there is none, and a
     probability that stays above is told once.
     """
-    spans, spoken, begun = [], False, False
+    spans, has_alarm, begun = [], False, False
     for at, p in enumerate(chances):
         if hits[at] or (idle[at] and begun) or (idle[at] and not (at and chances[at - 1] > limit)):
-            spoken = False
-        if p > limit and not spoken:
+            has_alarm = False
+        if p > limit and not has_alarm:
             spans.append(at)
-            spoken = True
+            has_alarm = True
         begun = not idle[at]
     return spans
 

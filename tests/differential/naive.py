@@ -89,11 +89,11 @@ class Surroundings:
 
     def manner(self, name, condition):
         """How a test reads its attribute: as declared, else as what the test asks for."""
-        asked = find_kind_asked(condition)
-        if name in self.kinds and not (name in self.strings and asked is Kind.IP):
+        kind = find_kind_asked(condition)
+        if name in self.kinds and not (name in self.strings and kind is Kind.IP):
             return self.find_declaration(name)
         units = [literal.unit for literal in list_literals(condition) if isinstance(literal, m.Quantity)]
-        return Manner(asked, unit=WORTH[units[0]][0], bare=False) if units else Manner(asked)
+        return Manner(kind, unit=WORTH[units[0]][0], bare=False) if units else Manner(kind)
 
     def manners(self, first, second):
         """How two attributes that are compared are read: what is declared of one of them goes for both."""
@@ -226,9 +226,9 @@ class Naive:
         if isinstance(leaf, m.Quantity):
             return leaf.amount, leaf.unit
         if isinstance(leaf, str) and not re.fullmatch(NUMBER, leaf.strip()):
-            written = re.fullmatch(rf"({NUMBER})\s*([^\W\d]\w*)", leaf.strip())
-            if written:
-                return written[1], written[4]
+            amount_match = re.fullmatch(rf"({NUMBER})\s*([^\W\d]\w*)", leaf.strip())
+            if amount_match:
+                return amount_match[1], amount_match[4]
         units = [unit for unit in find_spelled(fields, manner.beside) if unit] if manner.beside else []
         return leaf, units[0] if units else None
 

@@ -204,8 +204,8 @@ def time_point(leaf) -> Fraction:
         leaf = datetime(leaf.year, leaf.month, leaf.day)  # noqa: DTZ001 - made UTC below
     if not isinstance(leaf, datetime):
         raise Bad
-    gone = (leaf if leaf.tzinfo else leaf.replace(tzinfo=UTC)) - EPOCH
-    return Fraction((gone.days * 86400 + gone.seconds) * 10**6 + gone.microseconds, 10**6)
+    elapsed = (leaf if leaf.tzinfo else leaf.replace(tzinfo=UTC)) - EPOCH
+    return Fraction((elapsed.days * 86400 + elapsed.seconds) * 10**6 + elapsed.microseconds, 10**6)
 
 
 def to_text(leaf) -> str:

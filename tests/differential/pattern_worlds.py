@@ -47,10 +47,10 @@ def walk_automaton(automaton, word):
 
 def build_detector(pattern, *modes, **options):
     """Watch one pattern in several modes, each under the mode's name."""
-    made = td.Detector(**options)
+    detector = td.Detector(**options)
     for mode in modes:
-        made.add(str(mode), pattern, mode=mode, limit=PLENTY if mode == "any" else None)
-    return made
+        detector.add(str(mode), pattern, mode=mode, limit=PLENTY if mode == "any" else None)
+    return detector
 
 
 def to_tuples(detections):

@@ -212,15 +212,15 @@ def assert_table_agrees(table: pa.Table, needs: Requirements, ontology: Ontology
         except BadEvent:
             bad.append(at)
     assert_readings_agree(readings, wanted, setting)
-    built = build_table_columns(table, needs, wanted=wanted, setting=setting, automata=find_automata)
-    if built is None:
+    columns_built = build_table_columns(table, needs, wanted=wanted, setting=setting, automata=find_automata)
+    if columns_built is None:
         return False
-    assert built.odd.tolist() == bad
+    assert columns_built.odd.tolist() == bad
     unseen = build_table_columns(table, needs, wanted=(), setting=setting, automata=find_automata)
     assert (unseen.odd.tolist(), unseen.batch) == (bad, {})
-    assert sorted([*built.odd.tolist(), *built.plain.tolist()]) == list(range(table.num_rows))
+    assert sorted([*columns_built.odd.tolist(), *columns_built.plain.tolist()]) == list(range(table.num_rows))
     for column in wanted:
-        values = list_rows(built.batch.get(column), len(readings))
+        values = list_rows(columns_built.batch.get(column), len(readings))
         assert values == [read_naively(reading, column, setting) for reading in readings], column
     return True
 

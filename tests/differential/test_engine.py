@@ -115,9 +115,9 @@ def draw_steps(world, random):
     ids, now = list(world.filters), {}
     for _ in range(8):
         new = {id: world.filters[random.choice(ids)] for id in random.sample(ids, random.choice((1, 5, 20)))}
-        gone = random.sample(sorted(now, key=str), len(now) // 4)
-        now = {id: tree for id, tree in {**now, **new}.items() if id not in gone or id in new}
-        yield now, new, [id for id in gone if id not in new]
+        removed_ids = random.sample(sorted(now, key=str), len(now) // 4)
+        now = {id: tree for id, tree in {**now, **new}.items() if id not in removed_ids or id in new}
+        yield now, new, [id for id in removed_ids if id not in new]
 
 
 def leave_as_it_comes(matcher, folder):
@@ -156,8 +156,8 @@ def test_after_every_step_it_is_as_the_law_says(way, after, tmp_path):
         tuning = replace(WAYS[way], inline_merge_limit=0) if after is settle else WAYS[way]
         with use_tuning(tuning):
             matcher = world.build_matcher()
-            for now, new, gone in draw_steps(world, Random(seed)):
-                matcher.remove_many(gone)
+            for now, new, removed_ids in draw_steps(world, Random(seed)):
+                matcher.remove_many(removed_ids)
                 matcher.add_many(new.items())
                 matcher = after(matcher, tmp_path)
                 moment_world = EngineWorld(now, world.events, world.keywords)
@@ -279,7 +279,7 @@ def test_codes_beyond_16_bits_are_as_the_law_says():
     events = [{"a": end} for end in ends[:20]] + [{"a": 0.5}, {"a": [0.25, 2]}, {}, {"a": td.Range(0.5, 0.5001)}]
     matcher = td.Matcher()
     matcher.add_many(filters.items())
-    for gone in range(2):
+    for removals in range(2):
         segment = matcher.backend.state.parts[0].segment
         assert segment.index.rows.literal.dtype == "uint32"
         truth = [{id for id, end in enumerate(ends) if end <= event["a"] < end + 0.001} for event in events[:20]]
@@ -291,8 +291,8 @@ def test_codes_beyond_16_bits_are_as_the_law_says():
             {50_001},
             {50_000},
         ]
-        matcher.remove(gone)
-        ends[gone] = 7.0
+        matcher.remove(removals)
+        ends[removals] = 7.0
         matcher.compact()
 
 

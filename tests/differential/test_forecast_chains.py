@@ -320,8 +320,8 @@ def test_a_context_changes_where_a_course_stands_but_not_where_it_reports(patter
 def test_an_estimate_says_what_it_is_made_of():
     course = build_course(build_pattern("a , b"), Mode.RESTART, context=1)
     model = td.Model()
-    made = Estimates(
+    estimates_made = Estimates(
         course, model.recall_pattern(watch_pattern(build_pattern("a , b")).patterns[0]).counts, np.full(3, 1 / 3), 0.5
     )
-    assert made.estimator == "both"
-    assert made.shrinking == 20
+    assert estimates_made.estimator == "both"
+    assert estimates_made.shrinking == 20

@@ -161,10 +161,10 @@ def test_many_keys_are_trained_although_their_names_are_forgotten(timed):
 
 
 def open_with_model(watch, model):
-    made = td.Detector(model=model, tuning=FEW)
+    detector = td.Detector(model=model, tuning=FEW)
     for pattern in watch.patterns:
-        made.add(pattern.name, pattern.pattern, mode=pattern.mode)
-    return made
+        detector.add(pattern.name, pattern.pattern, mode=pattern.mode)
+    return detector
 
 
 def test_many_keys_are_learned_although_their_names_are_forgotten():

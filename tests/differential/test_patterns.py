@@ -215,10 +215,10 @@ ROOTS = [
 
 @pytest.fixture(scope="module")
 def detector_of_all():
-    made = td.Detector()
+    detector = td.Detector()
     for text, mode in product(ROOTS, ALL):
-        made.add(f"{mode} {text}", parse_with_filters(text), mode=mode, limit=PLENTY if mode == "any" else None)
-    return made
+        detector.add(f"{mode} {text}", parse_with_filters(text), mode=mode, limit=PLENTY if mode == "any" else None)
+    return detector
 
 
 def test_all_words_of_six_letters_are_reported_as_the_definition_says(detector_of_all):
@@ -251,10 +251,10 @@ SETS = st.lists(st.tuples(patterns(variables="joins", most_steps=4), st.sampled_
 
 
 def watch_pairs(pairs, **options):
-    made = td.Detector(**options)
+    detector = td.Detector(**options)
     for place, (pattern, mode) in enumerate(pairs):
-        made.add(f"p{place}", pattern, mode=mode, limit=PLENTY if mode == "any" else None)
-    return made
+        detector.add(f"p{place}", pattern, mode=mode, limit=PLENTY if mode == "any" else None)
+    return detector
 
 
 @examples(50)
@@ -292,15 +292,15 @@ def as_table(events, *, coded=False):
     columns = {name: [event.get(name) for event in events] for name in ("id", "time", "kind", "key", "other")}
     types = {"id": pa.int64(), "time": pa.timestamp("us", "UTC"), "kind": pa.string()}
     types |= {"key": pa.string(), "other": pa.string()}
-    made = {name: pa.array(columns[name], types[name]) for name in columns}
+    arrays = {name: pa.array(columns[name], types[name]) for name in columns}
     if coded:
-        made |= {name: made[name].dictionary_encode() for name in ("kind", "key", "other")}
-    return pa.table(made)
+        arrays |= {name: arrays[name].dictionary_encode() for name in ("kind", "key", "other")}
+    return pa.table(arrays)
 
 
 def to_texts(events):
-    spoken = [{name: str(event[name]) for name in ("key", "other") if name in event} for event in events]
-    return [event | values for event, values in zip(events, spoken, strict=True)]
+    text_values = [{name: str(event[name]) for name in ("key", "other") if name in event} for event in events]
+    return [event | values for event, values in zip(events, text_values, strict=True)]
 
 
 @examples(50)

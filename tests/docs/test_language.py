@@ -133,8 +133,8 @@ def test_url_example_reads_as_the_page_says():
 
 def test_every_way_of_writing_a_test_is_read():
     table = PAGE.split("| written |")[1].split("```tidings")[0]
-    written = [cell.split("|")[1] for cell in table.splitlines() if cell.startswith("| `")]
-    filters = [part or other for cell in written for part, other in re.findall("``(.+?) ``|`([^`]+)`", cell)]
+    cells = [cell.split("|")[1] for cell in table.splitlines() if cell.startswith("| `")]
+    filters = [part or other for cell in cells for part, other in re.findall("``(.+?) ``|`([^`]+)`", cell)]
     assert len(filters) > 30
     for filter_ in filters:
         tree = td.parse(filter_)

@@ -116,8 +116,8 @@ def collect_words_of_code():
     files += [
         path for folder in ("src", "benchmarks", "tools") for path in (ROOT / folder).rglob("*") if path.is_file()
     ]
-    kept = (path for path in files if path.suffix in {"", ".py", ".toml", ".lark", ".json"})
-    return {word for path in kept for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
+    code_files = (path for path in files if path.suffix in {"", ".py", ".toml", ".lark", ".json"})
+    return {word for path in code_files for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
 
 
 @every_document
@@ -149,8 +149,8 @@ def test_names_of_modules_are_defined(document):
 @every_document_about_code
 def test_identifiers_are_those_of_the_code(document):
     words = {word.strip(".,:;()") for word in find_code_words(read_document(document))}
-    written = {word for word in words if re.fullmatch(r"[a-z]{2,}_\w+|[A-Z]{2,}_\w+|(?:[A-Z][a-z]+){2,}", word)}
-    unknown = sorted(written - collect_words_of_code())
+    identifiers = {word for word in words if re.fullmatch(r"[a-z]{2,}_\w+|[A-Z]{2,}_\w+|(?:[A-Z][a-z]+){2,}", word)}
+    unknown = sorted(identifiers - collect_words_of_code())
     assert not unknown
 
 

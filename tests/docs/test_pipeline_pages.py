@@ -19,11 +19,11 @@ def test_the_page_shows_a_version_as_it_is_written(tmp_path):
     td.Live(tmp_path).add("s1", "price < 9000")
     real = json.loads((tmp_path / "versions" / "00000002.json").read_text(encoding="utf-8"))
     (block,) = re.findall(r"```\n(.*?)```", SNAPSHOT, re.DOTALL)
-    shown = json.loads(block)
-    assert shown.keys() == real.keys()
-    assert shown["shards"][0].keys() == real["shards"][0].keys()
+    version_on_page = json.loads(block)
+    assert version_on_page.keys() == real.keys()
+    assert version_on_page["shards"][0].keys() == real["shards"][0].keys()
     for name in ("format", "number", "count", "now", "ids", "needs", "files"):
-        assert shown[name] == real[name], name
+        assert version_on_page[name] == real[name], name
 
 
 def test_the_page_names_the_files_of_the_folder(tmp_path):
@@ -73,8 +73,8 @@ def test_the_pipelines_page_names_every_metric_that_is_not_a_count():
     own = {name for name in names if name.startswith("tidings_") and not name.endswith("_created")} - {
         f"tidings_{name}_total" for name in COUNT_FIELDS
     }
-    shown = set(re.findall(r"`(tidings_[a-z_]+)`", PIPELINE)) - {"tidings_events_total"}
-    assert shown == own - {"tidings_files_behind"}
+    metrics_on_page = set(re.findall(r"`(tidings_[a-z_]+)`", PIPELINE)) - {"tidings_events_total"}
+    assert metrics_on_page == own - {"tidings_files_behind"}
 
 
 def fetch_metrics(port):

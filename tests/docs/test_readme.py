@@ -58,8 +58,8 @@ def test_links_lead_somewhere():
 
 
 def test_the_mistake_is_shown_as_printed():
-    (shown,) = find_blocks("By example", "console")
-    command, *rest = shown.splitlines()
+    (block,) = find_blocks("By example", "console")
+    command, *rest = block.splitlines()
     filter_ = re.fullmatch(r'\$ tidings parse "(.*)"', command)[1]
     with pytest.raises(td.FilterError) as refused:
         td.parse(filter_)

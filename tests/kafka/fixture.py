@@ -134,10 +134,10 @@ class Kafka:
         if headers is None:
             return None
         java = self._spark._jvm  # noqa: SLF001 - Kafka's own classes, in the session's Java
-        made = java.java.util.ArrayList()
+        headers_list = java.java.util.ArrayList()
         for name, value in headers.items() if isinstance(headers, Mapping) else headers:
-            made.append(java.org.apache.kafka.common.header.internals.RecordHeader(name, _to_bytes(value)))
-        return made
+            headers_list.append(java.org.apache.kafka.common.header.internals.RecordHeader(name, _to_bytes(value)))
+        return headers_list
 
 
 def _to_bytes(value):

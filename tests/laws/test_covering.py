@@ -205,9 +205,9 @@ def list_worlds(values, trees, *, most=4, setting=NOWHERE, read=build_reading_of
     """Everything that can happen to the attribute `a`."""
     yield Reading()
     yield Reading(nulls=frozenset("a"))
-    kept = keep_distinct(values, trees, setting, read)
+    values_left = keep_distinct(values, trees, setting, read)
     for size in range(1, most + 1):
-        yield from map(read, combinations(kept, size))
+        yield from map(read, combinations(values_left, size))
 
 
 def list_truths(pair, seen, setting=NOWHERE):

@@ -108,9 +108,9 @@ class Steps(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def remove_many(self, data):
-        gone = data.draw(st.lists(st.sampled_from(sorted(self.model)))) if self.model else []
-        self.matcher.remove_many(gone)
-        for id in set(gone):
+        ids = data.draw(st.lists(st.sampled_from(sorted(self.model)))) if self.model else []
+        self.matcher.remove_many(ids)
+        for id in set(ids):
             del self.model[id]
 
     @rule()

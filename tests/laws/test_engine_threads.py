@@ -118,9 +118,9 @@ def test_what_dies_while_a_merge_runs_stays_dead():
         def write(step):
             matcher.add_many([(f"{step}-{at}", f"a >= {at}") for at in range(8)])
             living.update(f"{step}-{at}" for at in range(8))
-            gone = list(islice(sorted(living), 5))
-            matcher.remove_many(gone)
-            living.difference_update(gone)
+            ids = list(islice(sorted(living), 5))
+            matcher.remove_many(ids)
+            living.difference_update(ids)
             assert set(matcher.match({"a": 100})) == living
 
         assert (

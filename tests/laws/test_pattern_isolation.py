@@ -38,13 +38,13 @@ UNASKED = st.fixed_dictionaries({}, optional={"unasked": st.sampled_from([1, "x"
 
 def watch_patterns(kind, pairs, *, schema=None, **settings):
     """Return a detector of patterns called by a letter and their places; those that a schema refuses stay out."""
-    made = td.Detector(schema=schema, **settings)
+    detector = td.Detector(schema=schema, **settings)
     for place, (pattern, mode) in enumerate(pairs):
         try:
-            made.add(f"{kind}{place}", pattern, mode=mode, limit=LIMIT if mode == "any" else None)
+            detector.add(f"{kind}{place}", pattern, mode=mode, limit=LIMIT if mode == "any" else None)
         except td.TidingsError:
             assert schema is not None
-    return made
+    return detector
 
 
 def list_reports(detections, kind="p"):
@@ -171,8 +171,8 @@ def test_a_pattern_that_asks_for_records_harms_nobody():
 
 def test_variables_of_one_attribute_beside_filters_of_every_kind():
     detector = td.Detector()
-    for name, asked in {"number": "k > 0", "text": "k like '*'", "truth": "k = true", "any": "k exists"}.items():
-        detector.add(name, f"a = {asked} and k = $x\na ; b:a", mode="any")
+    for name, text in {"number": "k > 0", "text": "k like '*'", "truth": "k = true", "any": "k exists"}.items():
+        detector.add(name, f"a = {text} and k = $x\na ; b:a", mode="any")
     values = [1, "1", True, 1.0, "1", True, [1, 2], "x", None]
     detections = detector.detect_many([{"id": place, "time": place, "k": value} for place, value in enumerate(values)])
     pairs = {name: [detection.events for detection in detections if detection.pattern == name] for name in detector}

@@ -63,8 +63,8 @@ def awkward_patterns(draw):
 
 
 def join_steps(steps):
-    made = lang.parse_pattern("a = x = 1\na ; y:a").root
-    return Sequence(tuple(steps), made.joints * (len(steps) - 1))
+    root = lang.parse_pattern("a = x = 1\na ; y:a").root
+    return Sequence(tuple(steps), root.joints * (len(steps) - 1))
 
 
 @pytest.mark.parametrize("notation", BOTH)
@@ -91,9 +91,13 @@ def test_a_file_of_patterns_reads_back_as_blocks_and_as_lines(several):
 
 
 def render_line(block, notation):
-    shown = lang.render_pattern(block.pattern, notation)
-    made = {"name": block.name, "pattern": shown if notation == "text" else json.loads(shown), "mode": block.mode}
-    return json.dumps(made if block.limit is None else {**made, "limit": block.limit})
+    rendered_text = lang.render_pattern(block.pattern, notation)
+    row = {
+        "name": block.name,
+        "pattern": rendered_text if notation == "text" else json.loads(rendered_text),
+        "mode": block.mode,
+    }
+    return json.dumps(row if block.limit is None else {**row, "limit": block.limit})
 
 
 @given(st.integers(-LIMIT, LIMIT) | st.integers(-10_000, 10_000).map(lambda n: n * 1_000_000))

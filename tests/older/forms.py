@@ -19,14 +19,14 @@ FORMS = {
     "datetime": (datetime, datetime.isoformat, datetime.fromisoformat),
     "date": (date, date.isoformat, date.fromisoformat),
     "clock": (time, time.isoformat, time.fromisoformat),
-    "span": (timedelta, lambda span: span / SECOND, lambda written: written * SECOND),
+    "span": (timedelta, lambda span: span / SECOND, lambda value: value * SECOND),
     "decimal": (Decimal, str, Decimal),
     "uuid": (UUID, str, UUID),
     "bytes": (bytes, bytes.hex, bytes.fromhex),
     "tuple": (tuple, lambda parts: [to_plain(part) for part in parts], lambda parts: tuple(map(value, parts))),
     "range": (
         td.Range,
-        lambda written: [to_plain(written.low), to_plain(written.high)],
+        lambda value: [to_plain(value.low), to_plain(value.high)],
         lambda ends: td.Range(*map(value, ends)),
     ),
     "infinity": (float, str, float),
@@ -40,9 +40,9 @@ def to_plain(value):
         return {name: to_plain(part) for name, part in value.items()}
     if isinstance(value, list):
         return [to_plain(part) for part in value]
-    for name, (kind, written, _) in FORMS.items():
+    for name, (kind, write_form, _) in FORMS.items():
         if isinstance(value, kind) and (name != "infinity" or value in (float("inf"), float("-inf"))):
-            return {f"${name}": written(value)}
+            return {f"${name}": write_form(value)}
     return value
 
 

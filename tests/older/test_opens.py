@@ -78,13 +78,13 @@ def test_filters_are_read_back_from_a_snapshot(snapshots, form):
 @pytest.mark.parametrize("form", ["engine", "brute"])
 def test_a_snapshot_can_be_changed(snapshots, form):
     opened, expected = td.Matcher.open(SNAPSHOTS / form), snapshots[form]
-    kept = list(opened)[::2]
-    for id in set(opened) - set(kept):
+    kept_ids = list(opened)[::2]
+    for id in set(opened) - set(kept_ids):
         opened.remove(id)
-    half = [[id for id in ids if id in kept] for ids in expected["heard"]]
+    half = [[id for id in ids if id in kept_ids] for ids in expected["heard"]]
     assert list_matches(opened, snapshots["events"]) == (half, expected["bad"])
-    gone = {id for ids in expected["heard"] for id in ids} - set(kept)
-    opened.add_many([(id, td.parse(snapshots["filters"][id], notation="json")) for id in gone])
+    gone_ids = {id for ids in expected["heard"] for id in ids} - set(kept_ids)
+    opened.add_many([(id, td.parse(snapshots["filters"][id], notation="json")) for id in gone_ids])
     assert list_matches(opened, snapshots["events"]) == (expected["heard"], expected["bad"])
 
 

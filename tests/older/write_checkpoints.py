@@ -110,7 +110,7 @@ LATER = [
 
 def draw_events(count, seed, *, start, id):
     """Return events in about the order of their times, from a minute of the hour on."""
-    rng, at, drawn = random.Random(seed), start * 60, []
+    rng, at, rows = random.Random(seed), start * 60, []
     for number in range(count):
         at += rng.choice((1, 4, 9, 20, 40))
         moment = datetime(2024, 7, 1, 12, tzinfo=UTC) + timedelta(seconds=at - rng.choice((0, 0, 0, 15, 30)))
@@ -128,8 +128,8 @@ def draw_events(count, seed, *, start, id):
         row |= {"tags": rng.choice((["red"], ["blue", "green"], ["red", "blue"], None))}
         row |= {"spot": {"lon": place[0], "lat": place[1]}, "posted": moment.isoformat()}
         row |= {"items": [{"sku": rng.choice("xy"), "qty": rng.randrange(5)} for _ in range(rng.randrange(3))]}
-        drawn.append(row)
-    return drawn
+        rows.append(row)
+    return rows
 
 
 def render_lines(rows):
@@ -355,9 +355,9 @@ def main():
     """Write both."""
     files = list_batches()
     (HERE / "checkpoints").mkdir(exist_ok=True)
-    for name, written in (("watching", write_watching), ("foretelling", write_foretelling)):
+    for name, write_one in (("watching", write_watching), ("foretelling", write_foretelling)):
         if name in (sys.argv[1:] or [name]):
-            write(f"checkpoints/{name}.json.gz", written(files))
+            write(f"checkpoints/{name}.json.gz", write_one(files))
 
 
 if __name__ == "__main__":

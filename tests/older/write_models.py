@@ -64,14 +64,14 @@ UNKNOWN = {"name": "new", "mode": "restart", "pattern": render_filters("b ; d", 
 
 def draw_events(count, seed, *, start=0):
     """Return events of four kinds and five keys; what comes next hangs on what came before."""
-    rng, drawn, at, kind = random.Random(seed), [], start, "a"
+    rng, rows, at, kind = random.Random(seed), [], start, "a"
     likely = {"a": "abbc", "b": "bccd", "c": "cdaa", "d": "adab"}
     for number in range(count):
         at += rng.choice((0, 1, 1, 1, 2, 3))
         kind = rng.choice(likely[kind] + "abcd")
         key = rng.choice((1, 1, 1, 2, 2, "three", 4.5, 5))
-        drawn.append({"id": number, "time": at, "kind": kind, "k": key, "o": rng.randrange(3), "to": rng.randrange(5)})
-    return drawn
+        rows.append({"id": number, "time": at, "kind": kind, "k": key, "o": rng.randrange(3), "to": rng.randrange(5)})
+    return rows
 
 
 def main():
@@ -95,8 +95,8 @@ def main():
             watch = watch_patterns(model.using(estimator=estimator), PATTERNS)
             watch.detect_many(stream[:33])
             expected[name][estimator] = forecast_now(watch, HORIZONS[1:2])
-    shown = expected["usual"]["show"]
-    assert (shown.count("exact)"), shown.count("approximate")) == (5, len(PATTERNS) - 5), shown
+    view = expected["usual"]["show"]
+    assert (view.count("exact)"), view.count("approximate")) == (5, len(PATTERNS) - 5), view
     write("models/expected.json.gz", expected)
 
 

@@ -305,13 +305,13 @@ def write_engine():
         for id in ids[-5:]:
             matcher.add(id, filters[id])
         matcher.save(folder)
-        written = read_manifest(folder)
-        if len(written["segments"]) > 1 and written["dead"] is not None:
+        manifest = read_manifest(folder)
+        if len(manifest["segments"]) > 1 and manifest["dead"] is not None:
             break
     else:
         msg = "no snapshot has several segments and dead ones"
         raise SystemExit(msg)
-    assert written["format"] == 4
+    assert manifest["format"] == 4
     answer = list_answers(matcher)
     assert_telling(answer)
     return answer

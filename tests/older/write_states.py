@@ -178,8 +178,8 @@ STATES = {
 def main():
     """Write the states, and what each answers to the rest of its stream."""
     shutil.rmtree(FOLDER, ignore_errors=True)
-    for name, made in STATES.items():
-        watch, rest, end = made()
+    for name, watch_one in STATES.items():
+        watch, rest, end = watch_one()
         state = watch.snapshot()
         inputs = {"rest": rest, "end": datetime.fromtimestamp(end, UTC)}
         inputs |= collect_answer(td.Detector.resume(state), **inputs)

@@ -69,24 +69,24 @@ def measure_own_seconds(work: Callable[[], object], *, repeat: int, budget_s: fl
     return time_repeats(work, repeat=repeat, budget_s=budget_s, warm_up=False, clock=Clock.PROCESSOR)
 
 
-def build_from(kind: str, made: BoundConcepts) -> Algorithm:
+def build_from(kind: str, concepts: BoundConcepts) -> Algorithm:
     """Return the algorithm with the world's subscriptions; it may refuse them."""
-    algorithm = build_algorithm(kind, made.ontology)
-    algorithm.add_many((id, algorithm.compile_filter(tree)) for id, tree in made.pairs)
+    algorithm = build_algorithm(kind, concepts.ontology)
+    algorithm.add_many((id, algorithm.compile_filter(tree)) for id, tree in concepts.pairs)
     return algorithm
 
 
-def measure_megabytes(kind: str, made: BoundConcepts) -> Figure | None:
+def measure_megabytes(kind: str, concepts: BoundConcepts) -> Figure | None:
     """Return the memory of the algorithm without filters and ids; None where it refuses them."""
-    build_from(kind, BoundConcepts(made.ontology, made.pairs[:50], (), [], made.setting)).match_many(
-        made.readings[:2], made.setting
+    build_from(kind, BoundConcepts(concepts.ontology, concepts.pairs[:50], (), [], concepts.setting)).match_many(
+        concepts.readings[:2], concepts.setting
     )
     gc.collect()
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        kept = build_from(kind, made)
-        kept.match_many(made.readings[:2], made.setting)
+        algorithm = build_from(kind, concepts)
+        algorithm.match_many(concepts.readings[:2], concepts.setting)
         gc.collect()
         after = tracemalloc.get_traced_memory()[0]
     except Unsupported:
@@ -96,11 +96,11 @@ def measure_megabytes(kind: str, made: BoundConcepts) -> Figure | None:
     return Figure("MB", ((after - before) / 1e6,))
 
 
-def measure_milliseconds(kept: Algorithm, made: BoundConcepts, *, repeat: int) -> Figure:
+def measure_milliseconds(algorithm: Algorithm, concepts: BoundConcepts, *, repeat: int) -> Figure:
     """Return the time of a thousand events, read beforehand, with the ids of all matches."""
-    kept.match_many(made.readings[:5], made.setting)
-    seconds = measure_own_seconds(lambda: kept.match_many(made.readings, made.setting), repeat=repeat)
-    return to_figure(seconds, "ms", by=1e3 * EVENTS / len(made.readings))
+    algorithm.match_many(concepts.readings[:5], concepts.setting)
+    seconds = measure_own_seconds(lambda: algorithm.match_many(concepts.readings, concepts.setting), repeat=repeat)
+    return to_figure(seconds, "ms", by=1e3 * EVENTS / len(concepts.readings))
 
 
 def measure_in_turn(all_kept: Iterable[tuple[float, Algorithm, BoundConcepts]], *, repeat: int) -> dict[float, Figure]:
@@ -108,15 +108,15 @@ def measure_in_turn(all_kept: Iterable[tuple[float, Algorithm, BoundConcepts]], 
     settings = [*all_kept]
     medians: dict[float, list[float]] = {x: [] for x, _, _ in settings}
     for _ in range(repeat):
-        for x, kept, made in settings:
-            medians[x].append(measure_milliseconds(kept, made, repeat=1).median)
+        for x, algorithm, concepts in settings:
+            medians[x].append(measure_milliseconds(algorithm, concepts, repeat=1).median)
     return {x: Figure("ms", tuple(times)) for x, times in medians.items()}
 
 
-def check_answers(algorithm: Algorithm, other: Algorithm, made: BoundConcepts) -> bool:
+def check_answers(algorithm: Algorithm, other: Algorithm, concepts: BoundConcepts) -> bool:
     """Tell whether two algorithms answer the first events alike."""
-    some = made.readings[:CHECKED]
-    answers = [[set(ids) for ids in each.match_many(some, made.setting)] for each in (algorithm, other)]
+    some = concepts.readings[:CHECKED]
+    answers = [[set(ids) for ids in each.match_many(some, concepts.setting)] for each in (algorithm, other)]
     return answers[0] == answers[1]
 
 
@@ -143,25 +143,25 @@ class _Ready(ReadEvents):
         return self._made[key]
 
 
-def measure_engine(made: BoundConcepts, *, repeat: int) -> EngineTaken:
+def measure_engine(concepts: BoundConcepts, *, repeat: int) -> EngineTaken:
     """Measure the engine in its three ways."""
-    engine = Matcher(ontology=made.ontology, now=NOW)
-    engine.add_many(made.pairs)
+    engine = Matcher(ontology=concepts.ontology, now=NOW)
+    engine.add_many(concepts.pairs)
     engine.settle()
     engine.compact()
-    engine.match_many(made.events[:50])
+    engine.match_many(concepts.events[:50])
     state = engine.get_view().state  # the engine by itself has no public face
     match = engine.backend.match
-    by = 1e3 * EVENTS / len(made.readings)
+    by = 1e3 * EVENTS / len(concepts.readings)
     ways: list[Figure] = []
-    for arrivals in (ReadEvents(made.readings, made.setting), _Ready(made.readings, made.setting)):
+    for arrivals in (ReadEvents(concepts.readings, concepts.setting), _Ready(concepts.readings, concepts.setting)):
         match(arrivals, state)
         seconds = measure_own_seconds(lambda arrivals=arrivals: match(arrivals, state), repeat=repeat)  # type: ignore[misc]
         ways.append(to_figure(seconds, "ms", by=by))
-    return EngineTaken(ways[0], ways[1], measure_public(engine, made, repeat=1))
+    return EngineTaken(ways[0], ways[1], measure_public(engine, concepts, repeat=1))
 
 
-def measure_public(matcher: Matcher, made: BoundConcepts, *, repeat: int) -> Figure:
+def measure_public(matcher: Matcher, concepts: BoundConcepts, *, repeat: int) -> Figure:
     """Return the time of `match_many`, which reads the events."""
-    seconds = measure_own_seconds(lambda: matcher.match_many(made.events), repeat=repeat)
-    return to_figure(seconds, "ms", by=1e3 * EVENTS / len(made.events))
+    seconds = measure_own_seconds(lambda: matcher.match_many(concepts.events), repeat=repeat)
+    return to_figure(seconds, "ms", by=1e3 * EVENTS / len(concepts.events))

@@ -95,40 +95,40 @@ def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
     for height in (LOW, HIGH):
         for n in sizes.ns:
             say(f"figures 7 and 8: {n:,} subscriptions, height {height}")
-            made = draw_world(n, height=height, events=sizes.events, seed=seed)
-            _measure_over_subscriptions(results, made, height, sizes, seed=seed)
+            concepts = draw_world(n, height=height, events=sizes.events, seed=seed)
+            _measure_over_subscriptions(results, concepts, height, sizes, seed=seed)
     _measure_engine_facts(results, sizes, seed=seed, say=say)
     _measure_over_height(results, sizes, seed=seed, say=say)
     for rate in sizes.rates:
         say(f"figure 8d: {rate:.1%} of {sizes.most:,} subscriptions match")
         pairs = draw_rated(sizes.most, height=HIGH, rate=rate, seed=seed)
-        made = draw_world(sizes.most, height=HIGH, events=sizes.events, seed=seed, pairs=pairs)
-        kept = build_from(CTPS, made)
-        share = fmean(map(len, kept.match_many(made.readings, made.setting))) / sizes.most
-        results.put("8d", CTPS, 100 * share, measure_milliseconds(kept, made, repeat=sizes.repeat))
+        concepts = draw_world(sizes.most, height=HIGH, events=sizes.events, seed=seed, pairs=pairs)
+        algorithm = build_from(CTPS, concepts)
+        share = fmean(map(len, algorithm.match_many(concepts.readings, concepts.setting))) / sizes.most
+        results.put("8d", CTPS, 100 * share, measure_milliseconds(algorithm, concepts, repeat=sizes.repeat))
     _compute_facts(results, sizes)
     return Study(TITLE, _build_charts(results, sizes), results.facts, NOTES)
 
 
 def _measure_over_subscriptions(
-    results: _Results, made: BoundConcepts, height: int, sizes: CtpsSizes, *, seed: int
+    results: _Results, concepts: BoundConcepts, height: int, sizes: CtpsSizes, *, seed: int
 ) -> None:
-    n = len(made.pairs)
-    ours = build_from(CTPS, made)
+    n = len(concepts.pairs)
+    ours = build_from(CTPS, concepts)
     for kind in KINDS:
         if kind == "mic" and height > LOW and n > sizes.mic:
             continue
-        results.put(f"7-{height}", kind, n, measure_megabytes(kind, made))
+        results.put(f"7-{height}", kind, n, measure_megabytes(kind, concepts))
         try:
-            kept = ours if kind == CTPS else build_from(kind, made)
+            algorithm = ours if kind == CTPS else build_from(kind, concepts)
         except TidingsError:
             continue
-        if not check_answers(kept, ours, made):
+        if not check_answers(algorithm, ours, concepts):
             msg = f"`{kind}` and `ctps` give different answers at {n:,} subscriptions, height {height}"
             raise TidingsError(msg)
-        results.put(f"8-{height}", kind, n, measure_milliseconds(kept, made, repeat=sizes.repeat))
-        _note_sizes(results, kind, kept.explain(), n=n, height=height)
-    engine = measure_engine(made, repeat=sizes.repeat)
+        results.put(f"8-{height}", kind, n, measure_milliseconds(algorithm, concepts, repeat=sizes.repeat))
+        _note_sizes(results, kind, algorithm.explain(), n=n, height=height)
+    engine = measure_engine(concepts, repeat=sizes.repeat)
     results.put(f"8-{height}", ENGINE, n, engine.readings)
     results.put(f"8-{height}", ENGINE_COLUMNS, n, engine.columns)
     if n == sizes.most:
@@ -136,9 +136,9 @@ def _measure_over_subscriptions(
         figure = None if whole is None else Figure("MB", (whole.whole / 1e6,))
         results.put(f"7-{height}", "engine (resident, with what was written)", n, figure)
         results.facts[f"engine_public_ms_{height}"] = engine.public.median
-        matcher = Matcher(CTPS, ontology=made.ontology)
-        matcher.add_many(made.pairs)
-        results.facts[f"ctps_public_ms_{height}"] = measure_public(matcher, made, repeat=1).median
+        matcher = Matcher(CTPS, ontology=concepts.ontology)
+        matcher.add_many(concepts.pairs)
+        results.facts[f"ctps_public_ms_{height}"] = measure_public(matcher, concepts, repeat=1).median
 
 
 def _note_sizes(results: _Results, kind: str, explanation: dict[str, Any], *, n: int, height: int) -> None:
@@ -155,11 +155,11 @@ def _measure_engine_facts(results: _Results, sizes: CtpsSizes, *, seed: int, say
     """Compare the engine with CTPS at the paper's largest size, and beyond."""
     for n in sizes.large:
         say(f"the engine beside CTPS: {n:,} subscriptions, height {HIGH}")
-        made = draw_world(n, height=HIGH, events=min(sizes.events, 200), seed=seed)
-        kept = build_from(CTPS, made)
-        results.put(f"8-{HIGH}-large", CTPS, n, measure_milliseconds(kept, made, repeat=sizes.repeat))
-        del kept
-        engine = measure_engine(made, repeat=sizes.repeat)
+        concepts = draw_world(n, height=HIGH, events=min(sizes.events, 200), seed=seed)
+        algorithm = build_from(CTPS, concepts)
+        results.put(f"8-{HIGH}-large", CTPS, n, measure_milliseconds(algorithm, concepts, repeat=sizes.repeat))
+        del algorithm
+        engine = measure_engine(concepts, repeat=sizes.repeat)
         results.put(f"8-{HIGH}-large", ENGINE, n, engine.readings)
         results.put(f"8-{HIGH}-large", ENGINE_COLUMNS, n, engine.columns)
         ours = results.get_median(f"8-{HIGH}-large", CTPS, n)
@@ -200,8 +200,8 @@ def _spread(results: _Results, name: str) -> float:
     return (max(medians) - min(medians)) / fmean(medians)
 
 
-def _measure_ops_index(made: BoundConcepts) -> float:
-    return float(build_from("ops", made).explain()["bytes of possible edges"])  # type: ignore[arg-type]
+def _measure_ops_index(concepts: BoundConcepts) -> float:
+    return float(build_from("ops", concepts).explain()["bytes of possible edges"])  # type: ignore[arg-type]
 
 
 def _compute_facts(results: _Results, sizes: CtpsSizes) -> None:

@@ -81,10 +81,10 @@ class _Sweep:
 
     def list_lines(self, field: str = "match") -> tuple[Line, ...]:
         """Return a curve for each, and the engine's beside matching."""
-        made = [
+        lines = [
             Line(name, tuple((x, getattr(cost, field)) for x, cost in at.items())) for name, at in self.costs.items()
         ]
-        return (*made, Line(ENGINE, tuple(self.engine.items()))) if field == "match" else tuple(made)
+        return (*lines, Line(ENGINE, tuple(self.engine.items()))) if field == "match" else tuple(lines)
 
     def list_medians(self, name: str, field: str = "match") -> dict[float, float]:
         """Return the medians of one curve."""

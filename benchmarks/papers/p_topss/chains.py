@@ -73,12 +73,12 @@ class StateSpace:
 
 def build_space(pattern: Pattern, mode: Mode, schema: Schema | None = None) -> StateSpace:
     """Return a pattern's own automaton: the paper's generated model."""
-    made = determinise(pattern, mode, Vocabulary(schema))
-    if isinstance(made, NotDeterministic):
-        msg = f"the pattern has no automaton: {made.reason}"
+    automaton = determinise(pattern, mode, Vocabulary(schema))
+    if isinstance(automaton, NotDeterministic):
+        msg = f"the pattern has no automaton: {automaton.reason}"
         raise TypeError(msg)
-    labels = {"+".join(sorted(symbol)) or "*": number for number, symbol in enumerate(made.minterms.symbols)}
-    return StateSpace(made.table, made.mark_final_states(), labels=labels)
+    labels = {"+".join(sorted(symbol)) or "*": number for number, symbol in enumerate(automaton.minterms.symbols)}
+    return StateSpace(automaton.table, automaton.mark_final_states(), labels=labels)
 
 
 # The two models of Figure 11 -------------------------------------------------------------------

@@ -178,7 +178,7 @@ def _compute_distance(values: NDArray[np.float64]) -> float:
 
 
 def _build_charts(results: Results) -> tuple[Chart, ...]:
-    made = []
+    charts = []
     for who, name in WHO.items():
         lines = [
             Line(f"{ratio} full to partial, {line.name}", line.points)
@@ -186,7 +186,7 @@ def _build_charts(results: Results) -> tuple[Chart, ...]:
             for line in build_threshold_lines(results[who, ratio].alarms.precision, (1, 5, 10))
         ]
         title = f"{name}: precision, with more partial matches than in training"
-        made.append(Chart(f"figure-10a-{who}", title, "threshold", "precision", tuple(lines)))
+        charts.append(Chart(f"figure-10a-{who}", title, "threshold", "precision", tuple(lines)))
         for letter, test, words in (("b", "1:1", "same distribution"), ("c", "gaussian", "trained on gaussian")):
             alarms = results[who, test].alarms
             for measure, values in (
@@ -195,10 +195,10 @@ def _build_charts(results: Results) -> tuple[Chart, ...]:
                 ("false alarms", alarms.false),
             ):
                 key = f"figure-10{letter}-{who}-{measure.replace(' alarms', '')}"
-                made.append(
+                charts.append(
                     Chart(key, f"{name}: {measure}, {words}", "threshold", measure, build_threshold_lines(values))
                 )
-    return tuple(made)
+    return tuple(charts)
 
 
 def main() -> None:

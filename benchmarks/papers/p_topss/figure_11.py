@@ -96,15 +96,15 @@ def _describe_paper(paper: dict[str, Walked]) -> Results:
 
 def _compute_facts(results: Results) -> dict[str, float]:
     """Return the facts that decide the claims; of several folds and groups, the least favourable."""
-    generated, made = (pool_alarms(results, name) for name in (GENERATED, HAND_MADE))
+    generated, hand_made = (pool_alarms(results, name) for name in (GENERATED, HAND_MADE))
     powers = [pool_alarms(results, f"{model}, n-th power alone") for model in ("generated", "hand-made")]
     return {
-        "true_alarms": _compute_ratio(generated.true, made.true),
-        "false_alarms": _compute_ratio(generated.false, made.false),
-        "silent_from": _find_silence(made) - _find_silence(generated),
-        "true_above_09": float(max(alarms.true[:, -1].max() for alarms in (generated, made))),
+        "true_alarms": _compute_ratio(generated.true, hand_made.true),
+        "false_alarms": _compute_ratio(generated.false, hand_made.false),
+        "silent_from": _find_silence(hand_made) - _find_silence(generated),
+        "true_above_09": float(max(alarms.true[:, -1].max() for alarms in (generated, hand_made))),
         "true_above_09_exactly": float(max(alarms.true[:, -1].max() for alarms in powers)),
-        "precision": _compute_mean_precision(generated) - _compute_mean_precision(made),
+        "precision": _compute_mean_precision(generated) - _compute_mean_precision(hand_made),
         "skill_of_base": min(
             float(compute_skill(fold.errors, fold.base_of_test).min()) for fold in _list_folds(results, OURS)
         ),
@@ -179,7 +179,7 @@ def _compute_powers(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _build_charts(results: Results, mode: Mode) -> list[Chart]:
-    made = []
+    charts = []
     for letters, name in (("abc", GENERATED), ("def", HAND_MADE), ("ghi", OURS)):
         alarms = pool_alarms(results, name)
         for letter, measure, values in zip(
@@ -189,9 +189,11 @@ def _build_charts(results: Results, mode: Mode) -> list[Chart]:
             strict=True,
         ):
             title = f"{name}, `{mode}`: {measure}"
-            made.append(Chart(f"figure-11{letter}-{mode}", title, "threshold", measure, build_threshold_lines(values)))
-    made += [_list_skills(results, mode, group) for group in GROUPS]
-    return made
+            charts.append(
+                Chart(f"figure-11{letter}-{mode}", title, "threshold", measure, build_threshold_lines(values))
+            )
+    charts += [_list_skills(results, mode, group) for group in GROUPS]
+    return charts
 
 
 def _list_skills(results: Results, mode: Mode, group: str) -> Chart:

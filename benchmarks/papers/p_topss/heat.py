@@ -117,14 +117,14 @@ def clean_rows(rows: pa.Table, groups: dict[str, str]) -> tuple[list[CityTempera
     days = dated["date"].to_numpy().astype("datetime64[D]")
     degrees = dated["avg_f"].to_numpy().astype(np.float64)
     real = days >= FIRST_DAY
-    kept, again = _keep_single(owner[real], days[real], degrees[real])
-    owner, days, degrees = (values[real][kept] for values in (owner, days, degrees))
+    days_left, again = _keep_single(owner[real], days[real], degrees[real])
+    owner, days, degrees = (values[real][days_left] for values in (owner, days, degrees))
     celsius = np.where(degrees == MISSING_F, np.nan, (degrees - 32) * 5 / 9)
     names = codes.dictionary.to_pylist()
     cities = [_build_city(names[place], groups, days[mine], celsius[mine]) for place, mine in _find_runs(owner)]
     length = sum(len(city.celsius) for city in cities)
     missing = int(np.isnan(celsius).sum())
-    counts = (rows.num_rows - dated.num_rows, int((~real).sum()), *again, missing, length - len(kept), length)
+    counts = (rows.num_rows - dated.num_rows, int((~real).sum()), *again, missing, length - len(days_left), length)
     return sorted(cities, key=lambda city: city.code), Cleaning(rows.num_rows, *counts)
 
 

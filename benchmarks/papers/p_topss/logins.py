@@ -101,13 +101,13 @@ def parse_line(line: str, year: int, denied: tuple[re.Pattern[str], ...]) -> Ite
 
 def plant_attacks(logins: list[Login]) -> list[Login]:
     """Return a copy in which some failures are followed by a success from the same address."""
-    made, failures = [], 0
+    planted_logins, failures = [], 0
     for login in logins:
-        made.append(login)
+        planted_logins.append(login)
         failures += login.status == "denied"
         if login.status == "denied" and not failures % PLANT:
-            made.append(Login(login.at, "success", login.user, login.ip))
-    return made
+            planted_logins.append(Login(login.at, "success", login.user, login.ip))
+    return planted_logins
 
 
 def build_table(logins: list[Login], rounds: int = 1) -> pa.Table:
@@ -123,10 +123,10 @@ def build_table(logins: list[Login], rounds: int = 1) -> pa.Table:
 
 def build_detector() -> td.Detector:
     """Return a detector with the three patterns."""
-    made = td.Detector()
+    detector = td.Detector()
     for name, text in PATTERNS.items():
-        made.add(name, text)
-    return made
+        detector.add(name, text)
+    return detector
 
 
 # The same, written straight --------------------------------------------------------------------

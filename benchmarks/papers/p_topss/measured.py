@@ -51,18 +51,20 @@ class MachineCost:
 
 def build_machine(patterns: list[Pattern]) -> PaperMachine:
     """Return the paper's machine."""
-    made = PaperMachine()
+    machine = PaperMachine()
     for number, pattern in enumerate(patterns):
-        made.add(str(number), pattern)
-    return made
+        machine.add(str(number), pattern)
+    return machine
 
 
 def build_detector(patterns: list[Pattern]) -> td.Detector:
     """Return ours, compiled."""
-    made = td.Detector()
-    made.add_many([WrittenPattern(str(number), pattern, Mode.OVERLAP, None) for number, pattern in enumerate(patterns)])
-    made.detect_many([])
-    return made
+    detector = td.Detector()
+    detector.add_many(
+        [WrittenPattern(str(number), pattern, Mode.OVERLAP, None) for number, pattern in enumerate(patterns)]
+    )
+    detector.detect_many([])
+    return detector
 
 
 def count_paper_states(machine: PaperMachine) -> States:

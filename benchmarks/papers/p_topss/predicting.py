@@ -49,11 +49,11 @@ class Outcomes:
 
 def count_outcomes(states: NDArray[np.int32], matched: NDArray[np.bool_], size: int) -> Outcomes:
     """Count one stream: its state after each event, and which events completed a match."""
-    waits, left = count_waiting(matched), np.arange(len(states))[::-1]
+    waits, events_left = count_waiting(matched), np.arange(len(states))[::-1]
     decided = np.zeros((len(LOOKAHEADS), size), np.int64)
     hits = decided.copy()
     for row, n in enumerate(LOOKAHEADS):
-        ripe = left >= n
+        ripe = events_left >= n
         decided[row] = np.bincount(states[ripe], minlength=size)
         hits[row] = np.bincount(states[ripe & (waits <= n)], minlength=size)
     return Outcomes(decided, hits)

@@ -308,10 +308,10 @@ def _compute_facts_pool(sweep: _Sweep) -> dict[str, float]:
         facts[f"{who}_gaussian_states_over_pool"] = max(
             states["gaussian"][pool] / states["uniform"][pool] for pool in states["uniform"]
         )
-        made = {(s, p): sweep.get_transitions(who, _pair(s, p)) for s in SHAPES for p in SHAPES}
-        facts[f"{who}_transitions_over_pool"] = max(_compute_rise(line.values()) for line in made.values())
+        transitions = {(s, p): sweep.get_transitions(who, _pair(s, p)) for s in SHAPES for p in SHAPES}
+        facts[f"{who}_transitions_over_pool"] = max(_compute_rise(line.values()) for line in transitions.values())
         facts[f"{who}_gaussian_publications"] = max(
-            _compute_mean_ratio(made[s, "gaussian"], made[s, "uniform"]) for s in SHAPES
+            _compute_mean_ratio(transitions[s, "gaussian"], transitions[s, "uniform"]) for s in SHAPES
         )
     return facts
 

@@ -68,10 +68,10 @@ def read_trades(most: int | None = None) -> pa.Table:
 
 def build_detector() -> td.Detector:
     """Return a detector with the four patterns."""
-    made = td.Detector()
+    detector = td.Detector()
     for name, text in PATTERNS.items():
-        made.add(name, text)
-    return made
+        detector.add(name, text)
+    return detector
 
 
 def split_batches(events: pa.Table, size: int | None) -> Iterator[pa.Table]:

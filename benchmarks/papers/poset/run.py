@@ -103,19 +103,19 @@ def build_market(n: int, nested: float, *, seed: int, posets: int) -> Market:
     trees = workload.build_filters(ends)
     events = workload.draw_events(np.random.default_rng([seed, 2]))
     reader = AttributeReader(collect_requirements(trees, Vocabulary(ontology=SETTING.ontology)), SETTING.ontology)
-    made: dict[str, Algorithm] = {}
+    algorithms: dict[str, Algorithm] = {}
     build: dict[str, Figure] = {}
     for name, make in MAKERS.items():
         if name == "poset" and n > posets:
             continue
-        made[name] = algorithm = make()
+        algorithms[name] = algorithm = make()
         begin = perf_counter()
         algorithm.add_many((at, algorithm.compile_filter(tree)) for at, tree in enumerate(trees))
         build[name] = Figure("us a filter", ((perf_counter() - begin) / n * 1e6,))
     engine = Matcher()
     engine.add_many(enumerate(trees))
     engine.compact()
-    return Market(ends, trees, events, [reader.read(event, SETTING.now) for event in events], made, build, engine)
+    return Market(ends, trees, events, [reader.read(event, SETTING.now) for event in events], algorithms, build, engine)
 
 
 def time_matching(work: Callable[[], object], events: int) -> Figure:
@@ -127,10 +127,10 @@ def measure_times(filled: Market) -> dict[str, Figure]:
     """Measure every matcher, and hold every answer to the engine's."""
     wanted = [set(ids) for ids in filled.engine.match_many(filled.events).by_event()]
     figures = {}
-    for name, made in filled.made.items():
-        answers = made.match_many(filled.readings, SETTING)
+    for name, algorithm in filled.made.items():
+        answers = algorithm.match_many(filled.readings, SETTING)
         assert [set(ids) for ids in answers] == wanted, name
-        figures[name] = time_matching(partial(made.match_many, filled.readings, SETTING), len(filled.readings))
+        figures[name] = time_matching(partial(algorithm.match_many, filled.readings, SETTING), len(filled.readings))
     figures[ENGINE] = time_matching(partial(filled.engine.match_many, filled.events), len(filled.events))
     return figures
 
@@ -140,9 +140,9 @@ def count_tests(filled: Market) -> dict[str, Figure]:
     count = len(filled.trees)
     figures = {"brute force": Figure("tests an event", (float(count),))}
     for name in ("forest", "poset"):
-        made = filled.made.get(name)
-        if isinstance(made, Forest):
-            tests = [made.match_until(reading, SETTING, deadline=1.0).tests for reading in filled.readings]
+        algorithm = filled.made.get(name)
+        if isinstance(algorithm, Forest):
+            tests = [algorithm.match_until(reading, SETTING, deadline=1.0).tests for reading in filled.readings]
             figures[name] = Figure("tests an event", (mean(tests),))
     return figures
 
@@ -232,14 +232,14 @@ def measure_by_interfaces(
     for count in INTERFACES:
         say(f"{count} interfaces")
         owners: dict[int | str, int] = dict(enumerate(rng.integers(count, size=n).tolist()))
-        made = Forest(SETTING.ontology, interfaces=owners)
-        made.add_many(enumerate(filled.trees))
+        forest = Forest(SETTING.ontology, interfaces=owners)
+        forest.add_many(enumerate(filled.trees))
         wanted = [{owners[id] for id in ids} for ids in filled.made["counting"].match_many(filled.readings, SETTING)]
         for skip in SkipMode:
-            routes = [made.route(reading, SETTING, skip=skip) for reading in filled.readings]
+            routes = [forest.route(reading, SETTING, skip=skip) for reading in filled.readings]
             assert [set(route.ids) for route in routes] == wanted
             tests.add(skip.value, count, Figure("tests an event", (mean(route.tests for route in routes),)))
-            walk = partial(_walk_routes, made, filled.readings, skip)
+            walk = partial(_walk_routes, forest, filled.readings, skip)
             time.add(skip.value, count, time_matching(walk, len(filled.readings)))
     for skip in (SkipMode.TESTS, SkipMode.SUBTREES):
         facts[f"skip_{skip.value}_of_time"] = time.sum_medians(skip.value) / time.sum_medians(SkipMode.NOTHING.value)
@@ -265,9 +265,9 @@ def measure_by_interfaces(
     ]
 
 
-def _walk_routes(made: Forest, readings: list[Any], skip: SkipMode) -> None:
+def _walk_routes(forest: Forest, readings: list[Any], skip: SkipMode) -> None:
     for reading in readings:
-        made.route(reading, SETTING, skip=skip)
+        forest.route(reading, SETTING, skip=skip)
 
 
 class Tests:
@@ -290,13 +290,13 @@ def measure_by_deadline(scale: Scale, facts: dict[str, float], *, seed: int, say
     filled = build_market(n, NESTED, seed=seed, posets=n)
     false, misses = CurveLines(), 0
     for name in ("forest", "poset"):
-        made = filled.made[name]
-        assert isinstance(made, Forest)
-        whole = [made.match_until(reading, SETTING, deadline=1.0) for reading in filled.readings]
+        algorithm = filled.made[name]
+        assert isinstance(algorithm, Forest)
+        whole = [algorithm.match_until(reading, SETTING, deadline=1.0) for reading in filled.readings]
         for share in DEADLINES:
             extra = []
             for reading, full in zip(filled.readings, whole, strict=True):
-                result = made.match_until(reading, SETTING, deadline=share * full.tests, clock=Tests())
+                result = algorithm.match_until(reading, SETTING, deadline=share * full.tests, clock=Tests())
                 wanted = set(full.ids)
                 misses += len(wanted - set(result.ids))
                 extra.append((len(result.ids) - len(wanted)) / (n - len(wanted)))

@@ -278,24 +278,27 @@ logs = st.lists(st.tuples(st.integers(0, 200), st.sampled_from("ab"), st.boolean
 @given(logs, st.sampled_from(["3 own events", "5 events", "1 min"]))
 def test_what_lies_ahead_of_a_login_is_what_a_loop_finds(log, horizon):
     log = sorted(log, key=lambda login: login[0])
-    made = [Login(at, "denied", "root", ip) for at, ip, _ in log]
+    login_list = [Login(at, "denied", "root", ip) for at, ip, _ in log]
     matches = [place for place, (_, _, matched) in enumerate(log) if matched]
-    is_known, came = forecasts_logins.Ahead(made).find_outcomes(matches, horizon)
-    for place, login in enumerate(made):
-        own = [later for later in range(place + 1, len(made)) if made[later].ip == login.ip]
+    is_known, came = forecasts_logins.Ahead(login_list).find_outcomes(matches, horizon)
+    for place, login in enumerate(login_list):
+        own = [later for later in range(place + 1, len(login_list)) if login_list[later].ip == login.ip]
         if "own" in horizon:
             whole, within = len(own) >= 3, own[:3]
         elif "min" in horizon:
-            whole, within = made[-1].at - login.at >= 60, [later for later in own if made[later].at - login.at <= 60]
+            whole, within = (
+                login_list[-1].at - login.at >= 60,
+                [later for later in own if login_list[later].at - login.at <= 60],
+            )
         else:
-            whole, within = len(made) - 1 - place >= 5, [later for later in own if later - place <= 5]
+            whole, within = len(login_list) - 1 - place >= 5, [later for later in own if later - place <= 5]
         assert is_known[place] == whole
         assert came[place] == any(later in matches for later in within)
 
 
 def test_logins_are_forecast_before_they_are_learned_and_told(monkeypatch):
-    made = [Login(7 * number, "denied", "root", f"10.0.0.{number // 60 % 7}") for number in range(1_200)]
-    monkeypatch.setattr(forecasts_logins, "read", lambda _: made)
+    login_list = [Login(7 * number, "denied", "root", f"10.0.0.{number // 60 % 7}") for number in range(1_200)]
+    monkeypatch.setattr(forecasts_logins, "read", lambda _: login_list)
     monkeypatch.setattr(forecasts_logins, "HORIZONS", ("10 own events",))
     lines = forecasts_logins.format_report(("log",))
     assert len(lines) == 4

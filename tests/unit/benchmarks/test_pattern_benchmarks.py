@@ -65,13 +65,13 @@ def test_without_failed_lines_unknown_users_and_those_who_left_are_failures():
 
 
 def test_the_loop_over_logins_finds_what_the_detector_finds():
-    users, made = ("root", "admin", "ubuntu", "x"), []
+    users, login_list = ("root", "admin", "ubuntu", "x"), []
     for number in range(3_000):
         at, ip = number * (1 + number % 7), f"10.0.0.{number % 5 * (number % 3)}"
-        made.append(Login(at, "denied", users[number * number % 4 if number % 11 else number % 4], ip))
-    made = logins.plant_attacks(sorted(made, key=lambda login: login.at))
-    detections = logins.build_detector().detect_many(logins.build_table(made)).by_pattern()
-    assert detections == logins.count_attacks(made)
+        login_list.append(Login(at, "denied", users[number * number % 4 if number % 11 else number % 4], ip))
+    login_list = logins.plant_attacks(sorted(login_list, key=lambda login: login.at))
+    detections = logins.build_detector().detect_many(logins.build_table(login_list)).by_pattern()
+    assert detections == logins.count_attacks(login_list)
     assert detections.keys() == logins.PATTERNS.keys()
 
 

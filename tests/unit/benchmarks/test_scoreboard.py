@@ -105,15 +105,15 @@ def test_an_allowance_is_never_more_than_was_said():
 @pytest.mark.parametrize("key", ["hem:m=2", "classifieds", "concepts:height=2", "text"])
 def test_bound_filters_and_readings_give_the_engines_answers(key):
     chosen = workload(key)
-    made = chosen.subscriptions(300, 1)
-    made = made if chosen.make_columns else list(made)
+    subscriptions = chosen.subscriptions(300, 1)
+    subscriptions = subscriptions if chosen.make_columns else list(subscriptions)
     events = chosen.events(8, 1)
-    ready = bind_workload(chosen, made, events)
+    ready = bind_workload(chosen, subscriptions, events)
     assert len(ready.filters) == 300
     answers = []
     for entrant in (
-        EngineEntrant(chosen, made, events),
-        EngineEntrant(chosen, made, events, ready),
+        EngineEntrant(chosen, subscriptions, events),
+        EngineEntrant(chosen, subscriptions, events, ready),
         AlgorithmEntrant("brute", ready),
     ):
         sent = []
@@ -263,8 +263,8 @@ def test_a_matcher_that_is_wrong_is_shown_and_fails_the_run(run, monkeypatch, tm
 
 
 def test_what_is_refused_too_slow_or_approximate_fails_nothing(run, monkeypatch, tmp_path):
-    for name, made in {"picky": Picky, "slow": Slow, "generous": Generous}.items():
-        monkeypatch.setitem(ALGORITHMS, name, lambda _, made=made: made())
+    for name, algorithm_class in {"picky": Picky, "slow": Slow, "generous": Generous}.items():
+        monkeypatch.setitem(ALGORITHMS, name, lambda _, algorithm_class=algorithm_class: algorithm_class())
     code, entries = run("--budget", "1", kinds="picky,slow,generous")
     assert code == 0
     assert (entries["picky"]["ended"], entries["picky"]["reason"]) == ("cannot", "`picky` has no ranges")

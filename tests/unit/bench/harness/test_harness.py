@@ -198,13 +198,13 @@ def test_only_what_both_runs_have_is_compared():
 
 
 def test_results_are_written_and_read_back(tmp_path):
-    kept = [
+    results = [
         build_result(batch=build_figure(1.0, 2.0)),
         build_result("scan", harness.Role.BASELINE, batch=build_figure(5.0)),
     ]
     run = harness.describe_run("tidings bench run ranges")
-    harness.write_results(kept, tmp_path / "new" / "r.jsonl", run=run)
-    assert harness.read_results(tmp_path / "new" / "r.jsonl") == kept
+    harness.write_results(results, tmp_path / "new" / "r.jsonl", run=run)
+    assert harness.read_results(tmp_path / "new" / "r.jsonl") == results
     line = json.loads((tmp_path / "new" / "r.jsonl").read_text().splitlines()[0])
     assert {"machine", "date", "command", "version"} <= line["run"].keys()
 
@@ -218,16 +218,16 @@ def test_another_file_is_refused(tmp_path, text):
 
 def test_plots_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
-    kept = [
+    results = [
         build_result(n=n, batch=build_figure(n / 10))
         if who == "engine"
         else build_result(who, harness.Role.PEER, n=50, batch=build_figure(9.0))
         for n in (100, 1000)
         for who in ("engine", "numpy")
     ]
-    made = harness.plot_results(kept, tmp_path, "ranges")
-    assert [path.name for path in made] == ["ranges-bars.png", "ranges-sizes.png"]
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in made)
+    paths = harness.plot_results(results, tmp_path, "ranges")
+    assert [path.name for path in paths] == ["ranges-bars.png", "ranges-sizes.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
 
 
 def test_the_bench_is_imported_without_its_extras():

@@ -101,6 +101,6 @@ try:
 except td.TidingsError as error:
     print(isinstance(error, ImportError), error)
 """
-    shown = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
-    assert shown.startswith("True")
-    assert "pip install hypothesis" in shown
+    output = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    assert output.startswith("True")
+    assert "pip install hypothesis" in output

@@ -124,7 +124,7 @@ def test_concepts_have_the_matches_that_are_stated():
         return len(path), int(path or "0", 2)
 
     # For each attribute a row of numbers for each filter: its name's node, then its value's node or its two ends.
-    asked = {}
+    ends_by_name = {}
     for _, tree in chosen.pairs(n, 7):
         for part in tree.parts:
             condition = part.condition
@@ -133,8 +133,8 @@ def test_concepts_have_the_matches_that_are_stated():
                 if hasattr(condition, "concept")
                 else (condition.low or 0.0, 1.0 if condition.high is None else condition.high)
             )
-            asked.setdefault(part.attribute.partition("_")[0], []).append((*find_node(part.attribute), *ends))
-    columns = {name: list(zip(*rows, strict=True)) for name, rows in asked.items()}
+            ends_by_name.setdefault(part.attribute.partition("_")[0], []).append((*find_node(part.attribute), *ends))
+    columns = {name: list(zip(*rows, strict=True)) for name, rows in ends_by_name.items()}
     columns = {name: [np.array(numbers) for numbers in rows] for name, rows in columns.items()}
     number = 0
     for event in chosen.event_rows(count, 7):
@@ -221,8 +221,13 @@ def test_a_wrong_key_is_refused_with_the_way_out(key, message):
 def test_real_workloads_without_data_say_what_to_do(key, monkeypatch, tmp_path):
     from tidings.bench.workloads import real_data
 
-    for kept in (real_data.load_cars, real_data.load_houses, real_data.load_counties, real_data.load_zip_areas):
-        kept.cache_clear()
+    for cached_function in (
+        real_data.load_cars,
+        real_data.load_houses,
+        real_data.load_counties,
+        real_data.load_zip_areas,
+    ):
+        cached_function.cache_clear()
     monkeypatch.setenv("TIDINGS_DATA", str(tmp_path))
     with pytest.raises(td.TidingsError, match="set TIDINGS_DATA") as refusal:
         workload(key).events(3, 1)
