@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.concepts.mistakes import split_mistakes
 from tidings.concepts.spelling import did_you_mean
-from tidings.concepts.taxonomies.formats import OPTIONS, load_tree, read_tree
+from tidings.concepts.taxonomies.formats import OPTIONS
 from tidings.concepts.taxonomies.formats.nested import draft_tree, list_texts
 from tidings.concepts.taxonomies.tree import Tree
 from tidings.concepts.units import Currencies
@@ -116,11 +116,11 @@ def _build_tree(entry: dict[str, Any], shape: str, place: str, *, base: Path) ->
         draft = draft_tree(entry, f"[{place}]")
         if "root" in options:
             draft.add_root(options["root"])
-        return draft.build_tree(lenient=options.get("lenient", False))
+        return Tree.of_parts(draft.check(lenient=options.get("lenient", False)))
     if shape == "outline":
-        tree = read_tree(entry["outline"], format="outline", label=f"[{place}]", **options)
+        tree = Tree.read(entry["outline"], format="outline", label=f"[{place}]", **options)
     else:
-        tree = load_tree(base / entry["file"], format=entry.get("format"), **options)
+        tree = Tree.load(base / entry["file"], format=entry.get("format"), **options)
     return tree.with_synonyms(_read_synonyms(entry.get("synonyms", {})))
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.concepts.mistakes import refuse
 from tidings.concepts.spelling import did_you_mean
+from tidings.concepts.taxonomies.formats import read_tree_file, read_tree_text
 from tidings.concepts.taxonomies.numbering import find_circle, invert_links, number_nodes
 from tidings.concepts.taxonomies.synonyms import SEVERAL, Spellings
 from tidings.errors import AmbiguousConcept, UnknownConcept
@@ -20,6 +21,8 @@ from tidings.errors import AmbiguousConcept, UnknownConcept
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from tidings.concepts.taxonomies.tree_draft import TreeParts
 
 NAMED = 5
 """Concepts that the message for an ambiguous name lists at most."""
@@ -69,16 +72,17 @@ class Tree:
         Options: `lenient=True` drops what the file leaves undefined and tells it in `.dropped`;
         `root=` puts all roots under one; `columns=` are a CSV's two; `language=` is a SKOS file's.
         """
-        from tidings.concepts.taxonomies.formats import load_tree
-
-        return load_tree(path, format=format, **options)
+        return cls.of_parts(read_tree_file(path, format=format, **options))
 
     @classmethod
     def read(cls, text: str, *, format: str, **options: Any) -> Tree:
         """Read a tree from text in one of the formats of `load`."""
-        from tidings.concepts.taxonomies.formats import read_tree
+        return cls.of_parts(read_tree_text(text, format=format, **options))
 
-        return read_tree(text, format=format, **options)
+    @classmethod
+    def of_parts(cls, parts: TreeParts) -> Tree:
+        """Return the tree of what was read from a file."""
+        return cls(parts.parents, parts.synonyms, dropped=parts.dropped)
 
     def with_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> Tree:
         """Return the tree with further spellings, given by concept in any spelling."""

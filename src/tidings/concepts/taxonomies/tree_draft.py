@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidings.concepts.mistakes import refuse
 from tidings.concepts.spelling import did_you_mean
 from tidings.concepts.taxonomies.numbering import find_circle
-from tidings.concepts.taxonomies.tree import Tree
 from tidings.errors import OntologyError
 
 if TYPE_CHECKING:
@@ -40,8 +39,16 @@ def iterate_lines(text: str) -> Iterator[tuple[int, str]]:
             yield number, line.rstrip()
 
 
+class TreeParts(NamedTuple):
+    """What `Tree` is built of: each concept's parents, further spellings, and the places that were left out."""
+
+    parents: dict[str, tuple[str, ...]]
+    synonyms: dict[str, tuple[str, ...]]
+    dropped: list[str]
+
+
 class Draft:
-    """The concepts of a file while it is read; `build_tree` checks them together. Messages call the file `label`."""
+    """The concepts of a file while it is read; `check` checks them together. Messages call the file `label`."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -94,8 +101,8 @@ class Draft:
         for name in roots:
             self.link(name, root)
 
-    def build_tree(self, *, lenient: bool = False) -> Tree:
-        """Check the whole and build it."""
+    def check(self, *, lenient: bool = False) -> TreeParts:
+        """Check the whole, and return what a tree is built of."""
         self._drop_undefined()
         advice = f"{self.label}: `lenient = true` (in Python `lenient=True`) leaves such places out and loads the rest"
         refuse(self._mistakes if lenient or not self._gaps else [*self._mistakes, *self._gaps, advice])
@@ -109,7 +116,7 @@ class Draft:
         if circle:
             steps = map(self._describe_link, circle, [*circle[1:], circle[0]])
             refuse([f"{self.label}: concepts in a circle: {', '.join(steps)}"])
-        return Tree(parents, {name: tuple(words) for name, words in self._synonyms.items()}, dropped=self._gaps)
+        return TreeParts(parents, {name: tuple(words) for name, words in self._synonyms.items()}, self._gaps)
 
     def _drop_undefined(self) -> None:
         for (child, parent), line in list(self._links.items()):

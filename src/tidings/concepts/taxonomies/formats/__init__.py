@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.concepts.spelling import did_you_mean
 from tidings.concepts.taxonomies.formats import edges, nested, openfoodfacts, outline, paths, skos, wordnet
-from tidings.concepts.taxonomies.tree_draft import Draft, Source
+from tidings.concepts.taxonomies.tree_draft import Draft, Source, TreeParts
 from tidings.concepts.text_files import get_suffix, read_text
 from tidings.errors import OntologyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidings.concepts.taxonomies.tree import Tree
-
-__all__ = ["OPTIONS", "READERS", "format_of", "load_tree", "read_tree"]
+__all__ = ["OPTIONS", "READERS", "format_of", "read_tree_file", "read_tree_text"]
 
 READERS: dict[str, Callable[[Source], Draft]] = {
     "csv": edges.read,
@@ -47,16 +45,16 @@ _SUFFIXES = {
 _PARENT_LINE = re.compile(r"^<\s*[A-Za-z]{2,3}\s*:", re.MULTILINE)
 
 
-def load_tree(path: str | Path, *, format: str | None = None, **options: Any) -> Tree:
+def read_tree_file(path: str | Path, *, format: str | None = None, **options: Any) -> TreeParts:
     """Read a tree file, plain or gzipped."""
     path = Path(path)
     text = read_text(path)
-    return read_tree(text, format=format or format_of(path, text), label=path.name, path=path, **options)
+    return read_tree_text(text, format=format or format_of(path, text), label=path.name, path=path, **options)
 
 
-def read_tree(
+def read_tree_text(
     text: str, *, format: str, lenient: bool = False, root: str | None = None, label: str | None = None, **options: Any
-) -> Tree:
+) -> TreeParts:
     """Read a tree's text in a named format."""
     if format not in READERS:
         msg = f"unknown format `{format}`{did_you_mean(format, READERS)}; the formats are {', '.join(READERS)}"
@@ -66,7 +64,7 @@ def read_tree(
     draft = READERS[format](Source(text, label=label or format, **options))
     if root is not None:
         draft.add_root(root)
-    return draft.build_tree(lenient=lenient)
+    return draft.check(lenient=lenient)
 
 
 def format_of(path: Path, text: str) -> str:
