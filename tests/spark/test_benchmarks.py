@@ -24,7 +24,7 @@ def test_the_three_joins_agree_and_are_measured(spark, tmp_path, capsys):
 def test_joins_that_differ_are_not_measured(spark, tmp_path):
     made = join.prepare_files(20_000, 0, 100, folder=tmp_path)
     other = join.prepare_files(10_000, 0, 100, folder=tmp_path)
-    wrong = join.Made(made.snapshot, other.columns, made.many, made.few, made.none)
+    wrong = join.JoinFiles(made.snapshot, other.columns, made.many, made.few, made.none)
     with pytest.raises(RuntimeError, match=r"nested loop and DuckDB"):
         join.check_agreement(spark, wrong)
 
