@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tidings.forecast.courses.streams import CourseGroup
     from tidings.patterns.detections import ReportBatch
 
-_NONE = np.empty(0, np.int64)
+_EMPTY = np.empty(0, np.int64)
 
 _Following: TypeAlias = tuple[IntArray, IntArray]
 """The position (-1: none) and the time of the match that comes next."""
@@ -65,7 +65,7 @@ class PendingWaits:
         return PendingWaits(*(column[places] if len(column) else column for column in self.list_columns()))
 
 
-NOTHING = PendingWaits(_NONE, _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_), _NONE, _NONE, np.empty(0), np.empty(0))
+NO_WAITS = PendingWaits(*[_EMPTY] * 5, np.empty(0, np.bool_), _EMPTY, _EMPTY, np.empty(0), np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class GroupCounter:
         """Go on from some counts; of more than `most` pending entries the oldest are taken as cut off."""
         self._most = most
         self.group, self.counts, self.half_life = group, counts, half_life
-        self.pending, self.fresh = NOTHING, list[PendingWaits]()
+        self.pending, self.fresh = NO_WAITS, list[PendingWaits]()
         self.reports: list[IntArray] = [np.empty((0, 3), np.int64) for _ in group.tracked]
         self.cells = np.empty((len(group.exact), 0), np.int32)  # of each key, before its first pending entry
         self.states = [np.empty((0, tracker.width), np.int64) for tracker in group.trackers]
@@ -173,7 +173,7 @@ class GroupCounter:
         if not final:
             new = ~pending.old & ~np.isnan(pending.gap)
             self.own += [(weights[new] * measure).sum() for measure in (1.0, pending.gap[new], pending.lapse[new])]
-        old = np.add.reduceat(pending.old, entries.starts[:-1], dtype=np.int64) if len(pending) else _NONE
+        old = np.add.reduceat(pending.old, entries.starts[:-1], dtype=np.int64) if len(pending) else _EMPTY
         piece = _CountedPiece(pending, entries, weights, old, done, self.now, self.group.keyed)
         scratch = np.empty(len(pending), np.int32), np.empty(len(pending), np.bool_)
         for row in range(len(self.group.exact)):
@@ -247,7 +247,7 @@ class GroupCounter:
 
     def find_used_keys(self) -> IntArray:
         """Return the keys that have pending entries."""
-        return np.unique(self.pending.key) if self.group.keyed else _NONE
+        return np.unique(self.pending.key) if self.group.keyed else _EMPTY
 
     def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key by its position in `kept`; entries that were gathered must be counted before."""
@@ -326,7 +326,7 @@ def select_reports(parts: Sequence[ReportBatch], place: int) -> IntArray:
 
 def _merge_waits(pieces: list[PendingWaits]) -> PendingWaits:
     """Return entries of all pieces, key by key; those of one key in their order."""
-    pieces = [piece for piece in pieces if len(piece)] or [NOTHING]
+    pieces = [piece for piece in pieces if len(piece)] or [NO_WAITS]
     columns = zip(*(piece.list_columns() for piece in pieces), strict=True)
     merged = PendingWaits(*map(np.concatenate, columns))
     return merged.take(np.argsort(merged.key, kind="stable"))

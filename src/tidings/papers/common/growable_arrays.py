@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tidings.kernels.array_types import Int32Array, IntArray
 
-NOTHING: Int32Array = np.zeros(0, np.int32)
+NO_ROWS: Int32Array = np.zeros(0, np.int32)
 """No rows."""
 
 
@@ -60,7 +60,7 @@ def list_block_items(starts: IntArray | Int32Array, lengths: IntArray | Int32Arr
 
 def concatenate(lists: Sequence[array[int]]) -> Int32Array:
     """Return the items of several arrays of C ints, one after the other."""
-    return np.concatenate([np.frombuffer(rows, np.int32) for rows in lists]) if lists else NOTHING
+    return np.concatenate([np.frombuffer(rows, np.int32) for rows in lists]) if lists else NO_ROWS
 
 
 class BlockAllocator:

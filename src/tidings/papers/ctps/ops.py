@@ -29,7 +29,7 @@ import numpy as np
 from tidings.errors import Unsupported
 from tidings.kernels.papers.concept_rows import search_graphs
 from tidings.matcher.algorithm import Algorithm, SubId
-from tidings.papers.common.growable_arrays import NOTHING, as_numpy, lengthen
+from tidings.papers.common.growable_arrays import NO_ROWS, as_numpy, lengthen
 from tidings.papers.ctps.concept_terms import Term, TermCompiler, TermKind, TermRow, TermRows, list_ancestors
 from tidings.papers.ctps.term_rows import EventPairs, TermColumns
 
@@ -173,7 +173,7 @@ class Ops(Algorithm):
                     lowest = self._terms.select_lowest([names[label] for label in labels])
                     parts += [table.list_implied(name, concept) for name in lowest]
         ends = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-        return (np.concatenate(parts) if parts else NOTHING), ends
+        return (np.concatenate(parts) if parts else NO_ROWS), ends
 
     @property
     def index_bytes(self) -> int:

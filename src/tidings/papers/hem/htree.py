@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.papers import htree as kernels
-from tidings.papers.common.growable_arrays import NOTHING, grow
+from tidings.papers.common.growable_arrays import NO_ROWS, grow
 from tidings.papers.common.name_order import describe_attribute
 from tidings.papers.common.row_lists import RowLists
 from tidings.papers.hem.range_table import Domains, RangeTable
@@ -133,7 +133,7 @@ class HTree:
             self._repack(rows, 0)
             kernels.fill(shape, self._tree, rows, leaves.arrays, blocks.arrays)
             return
-        leaves.extend(kernels.enroll(shape, self._tree, rows, len(leaves.starts), NOTHING, NOTHING))
+        leaves.extend(kernels.enroll(shape, self._tree, rows, len(leaves.starts), NO_ROWS, NO_ROWS))
         begin = 0
         while (begin := kernels.insert(shape, self._tree, rows, leaves.arrays, blocks.arrays, begin)) < len(rows):
             self._repack(rows[begin:], 4)
