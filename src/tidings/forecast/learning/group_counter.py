@@ -65,7 +65,9 @@ class PendingWaits:
         return PendingWaits(*(column[places] if len(column) else column for column in self.list_columns()))
 
 
-NO_WAITS = PendingWaits(*[_EMPTY] * 5, np.empty(0, np.bool_), _EMPTY, _EMPTY, np.empty(0), np.empty(0))
+NO_WAITS = PendingWaits(
+    _EMPTY, _EMPTY, _EMPTY, _EMPTY, _EMPTY, np.empty(0, np.bool_), _EMPTY, _EMPTY, np.empty(0), np.empty(0)
+)
 
 
 @dataclass(frozen=True, slots=True)
