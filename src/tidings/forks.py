@@ -72,37 +72,37 @@ def with_lock(method: Method) -> Method:
     return cast("Method", with_lock)
 
 
-def _alive(registry: WeakKeyDictionary[Any, Any]) -> list[Any]:
+def _list_living(registry: WeakKeyDictionary[Any, Any]) -> list[Any]:
     """Return the keys that are still there; in one step, as other threads may add some."""
     return [holder for reference in registry.keyrefs() if (holder := reference()) is not None]
 
 
-def _before() -> None:
+def _lock_before_fork() -> None:
     _forking.acquire()
-    holders = sorted(_alive(_holders), key=lambda holder: _holders[holder])
+    holders = sorted(_list_living(_holders), key=lambda holder: _holders[holder])
     for lock in [*(holder.lock for holder in holders), *_compiler]:
         lock.acquire()
         _acquired.append(lock)
 
 
-def _in_parent() -> None:
+def _release_in_parent() -> None:
     while _acquired:
         _acquired.pop().release()
     _forking.release()
 
 
-def _in_child() -> None:
+def _renew_in_child() -> None:
     global _forking  # noqa: PLW0603 - the child's own
     for lock in _compiler:
         lock.release()
     _acquired.clear()
-    for holder in _alive(_holders):
+    for holder in _list_living(_holders):
         holder.lock = threading.RLock()
-    for holder in [*_alive(_holders), *_alive(_listeners)]:
+    for holder in [*_list_living(_holders), *_list_living(_listeners)]:
         if hasattr(holder, "after_fork"):
             holder.after_fork()
     _forking = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+    os.register_at_fork(before=_lock_before_fork, after_in_parent=_release_in_parent, after_in_child=_renew_in_child)

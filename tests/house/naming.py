@@ -44,7 +44,7 @@ VERBS = _split_words("""
     expire explain express extend extract fade feed fetch file fill filter find fingerprint finish fit fits flag
     flatten flip fold follow follows forecast forget fork format freeze fullmatch gather generate get give go group
     grow guard guess hand handle hash hide hint holds hurry identify implies import includes increase index infer
-    init insert inspect install interleave intern interpolate intersect invalidate invert issue iterate jit join
+    init insert inspect install interleave intern interpolate intersect invalidate invert invoke issue iterate jit join
     judge keep kill label lacks launch lay learn leave lengthen limit link list listen lists load locate lock log
     look lower make map mark mask match matches measure meets mend mention merge migrate minimise mix move multiply
     name narrow needs negate nest normalise normalize note notify number observe offer open order overlaps pack pad

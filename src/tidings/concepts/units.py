@@ -96,7 +96,7 @@ class Currencies:
     base: str
     rates: Mapping[str, int | float]
 
-    def worth(self, name: str) -> Fraction | None:
+    def find_worth(self, name: str) -> Fraction | None:
         """Return the worth in the base currency; a rate is the decimal number it was written as."""
         if name == self.base:
             return Fraction(1)
@@ -204,7 +204,7 @@ class Units:
         seen = (*seen, unit)
         if unit in self.aliases:
             return self._resolve_amount(self.aliases[unit], seen)
-        worth = self.currencies and self.currencies.worth(unit)
+        worth = self.currencies and self.currencies.find_worth(unit)
         if worth and self.currencies:
             return Measure(worth, ((self.currencies.base, Fraction(1)),))
         if unit in SIGNS:

@@ -228,9 +228,9 @@ def _build_single(reading: Reading, wanted: Iterable[Column], setting: Setting, 
     batch: EventColumns = {}
     plain: list[Column] = []
     near: list[Any] = []
-    get_values = reading.values
+    read_values = reading.values
     for column in wanted:
-        values = get_values.get(to_typed_attribute(column), ())
+        values = read_values.get(to_typed_attribute(column), ())
         encode = ENCODERS.get(column.view)
         if encode is None or len(values) != 1:
             event_column = _build_special(column, values, reading, setting, automata)
