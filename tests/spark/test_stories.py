@@ -38,13 +38,13 @@ def test_eve_in_a_live_stream_is_left_out_and_listed_and_the_others_hear_all(spa
     live = td.Live(tmp_path / "live")
     live.add_many(GOOD)
     source = tmp_path / "ads"
-    heard = {}
+    pairs_by_batch = {}
     ads.coalesce(1).write.json(str(source))
     stream = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).json(str(source))
 
     def run():
-        found = ts.match(stream, live, event_id="id").writeStream
-        query = found.foreachBatch(lambda frame, batch: heard.update({batch: pairs(frame)}))
+        writer = ts.match(stream, live, event_id="id").writeStream
+        query = writer.foreachBatch(lambda frame, batch: pairs_by_batch.update({batch: pairs(frame)}))
         query = query.option("checkpointLocation", str(tmp_path / "state")).trigger(availableNow=True).start()
         assert query.awaitTermination(180)
 
@@ -53,7 +53,7 @@ def test_eve_in_a_live_stream_is_left_out_and_listed_and_the_others_hear_all(spa
     live.add("dan", "pirce < 9000")
     ads.coalesce(1).write.mode("append").json(str(source))
     run()
-    assert [heard[batch] for batch in sorted(heard)] == [ALL, ALL]
+    assert [pairs_by_batch[batch] for batch in sorted(pairs_by_batch)] == [ALL, ALL]
     assert {row["subscription"] for row in ts.refused(ads, live).collect()} == {"eve", "dan"}
 
 
@@ -63,7 +63,7 @@ def test_eve_in_a_pipeline_with_columns_is_refused_and_listed_and_nothing_is_a_d
     outcome = pipe.toml().run()
     assert len(pipe.matches()) == 20
     assert outcome.dead_letters == 0
-    reasons = {row["id"]: row["reason"] for row in pipe.refused()}
+    reasons = {row["id"]: row["reason"] for row in pipe.read_refused()}
     assert set(reasons) == {"eve", "dan"}
     assert "`make` is declared" in reasons["eve"]
     assert "did you mean `price`?" in reasons["dan"]
@@ -77,11 +77,11 @@ def test_values_that_nobody_declared_and_somebody_cannot_read_are_told_by_the_pi
     outcome = pipe.toml(source=source).run()
     assert outcome.dead_letters == 0
     assert len(pipe.matches()) == 11
-    said = "facts.model: 9 of 10 values are text, asked as numbers by 1 subscription (eve)"
-    assert said in pipe.warnings
-    assert [one["said"] for one in pipe.reports[-1]["mismatches"]] == [said]
+    warning = "facts.model: 9 of 10 values are text, asked as numbers by 1 subscription (eve)"
+    assert warning in pipe.warnings
+    assert [mismatch["said"] for mismatch in pipe.reports[-1]["mismatches"]] == [warning]
     lines = [json.loads(line) for line in (pipe.folder / "lines.jsonl").read_text().splitlines()]
-    assert any(said in json.dumps(line) for line in lines)
+    assert any(warning in json.dumps(line) for line in lines)
 
 
 def test_an_infinite_number_is_bad_whether_a_filter_asks_for_its_column_or_not(spark):

@@ -131,7 +131,7 @@ def test_a_misspelt_column_in_a_pipeline_refuses_that_subscription_alone(pipe):
     pipe.events({"id": 1, "price": 5})
     outcome = pipe.toml().run()
     assert pipe.matches() == [(0, 1, "good")]
-    refused = {row["id"]: row["reason"] for row in pipe.refused()}
+    refused = {row["id"]: row["reason"] for row in pipe.read_refused()}
     assert set(refused) == {"misspelt", "open", "unlike"}
     assert "unknown attribute `pirce`; did you mean `price`?" in refused["misspelt"]
     assert any("subscription `misspelt` refused: unknown attribute `pirce`" in text for text in pipe.warnings)
@@ -144,7 +144,7 @@ def test_refusals_are_told_before_the_first_event_comes(pipe):
     pipe.searches("1", misspelt="pirce > 1")
     outcome = pipe.toml().run()
     assert outcome.refused_subscriptions == 1
-    assert [row["batch"] for row in pipe.refused()] == [None]
+    assert [row["batch"] for row in pipe.read_refused()] == [None]
     assert len(pipe.warnings) == 1
 
 
@@ -153,7 +153,7 @@ def test_a_pipeline_may_have_names_that_are_absent(pipe):
     pipe.events({"id": 1, "price": 5})
     pipe.toml(top='unknown = "absent"').run()
     assert pipe.matches() == [(0, 1, "good"), (0, 1, "open")]
-    assert pipe.refused() == []
+    assert pipe.read_refused() == []
 
 
 def test_a_misspelt_column_in_a_change_is_refused_while_the_stream_runs(pipe):
@@ -163,7 +163,7 @@ def test_a_misspelt_column_in_a_change_is_refused_while_the_stream_runs(pipe):
     pipe.during(0, lambda: pipe.searches("2", misspelt="pirce > 1", more="price > 2"))
     pipe.toml().run()
     assert pipe.matches() == [(0, 1, "good"), (1, 2, "good"), (1, 2, "more")]
-    assert [(row["id"], row["batch"]) for row in pipe.refused()] == [("misspelt", 1)]
+    assert [(row["id"], row["batch"]) for row in pipe.read_refused()] == [("misspelt", 1)]
 
 
 def test_patterns_that_name_no_column_are_a_mistake_at_the_start(pipe):

@@ -50,7 +50,7 @@ def _held(moment, batch):
 """
 
 
-class World:
+class CrashFolder:
     """A folder with a pipeline: its file, events, subscriptions, changes of them, and hooks."""
 
     def __init__(self, folder, toml):
@@ -63,8 +63,8 @@ class World:
 
     def settings(self, **spark):
         """Write the pipeline's file, with settings of Spark."""
-        said = "\n".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in spark.items())
-        text = self._toml.replace("HOOKS", self.hooks) + f"\n[spark]\n{said}\n"
+        lines = "\n".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in spark.items())
+        text = self._toml.replace("HOOKS", self.hooks) + f"\n[spark]\n{lines}\n"
         (self.folder / "pipeline.toml").write_text(text)
 
     def events(self, batches):
@@ -82,21 +82,21 @@ class World:
 
     def rows(self, path):
         """Return what lies in a folder of batches, as pairs of the batch's number and the row, sorted."""
-        found = []
+        rows = []
         for part in (self.folder / path).glob("batch=*/part-*"):
             number = int(part.parent.name.partition("=")[2])
-            found += [(number, json.dumps(json.loads(line), sort_keys=True)) for line in part.read_text().splitlines()]
-        return sorted(found)
+            rows += [(number, json.dumps(json.loads(line), sort_keys=True)) for line in part.read_text().splitlines()]
+        return sorted(rows)
 
     def batches(self, path="matches"):
-        return sorted(int(one.name.partition("=")[2]) for one in (self.folder / path).glob("batch=*"))
+        return sorted(int(folder.name.partition("=")[2]) for folder in (self.folder / path).glob("batch=*"))
 
     def log(self):
         """Return what Spark said, of all drivers so far."""
         return (self.folder / "state" / "spark.log").read_text(errors="replace")
 
     def half_written(self):
-        return [str(one) for one in self.folder.rglob("_staging-*")]
+        return [str(path) for path in self.folder.rglob("_staging-*")]
 
     def claims(self):
         """Return the versions of the subscriptions by batch."""
@@ -106,7 +106,7 @@ class World:
     def hold(self, moment, batch):
         (self.folder / f"hold-{moment}-{batch}").touch()
 
-    def held(self, moment, batch):
+    def is_held(self, moment, batch):
         return (self.folder / f"held-{moment}-{batch}").exists()
 
     def go_on(self, moment, batch):
@@ -158,14 +158,14 @@ class Driver:
         assert condition(), f"exit code {self.process.poll()}\n{self.words()[-4000:]}"
 
     def until_held(self, moment, batch):
-        self.until(lambda: self.world.held(moment, batch))
+        self.until(lambda: self.world.is_held(moment, batch))
 
     def kill(self):
         """Kill the driver; what it has started is left to find out."""
         self.process.kill()
         assert self.process.wait() == -signal.SIGKILL
 
-    def ended(self):
+    def wait_for_end(self):
         """Return the exit code."""
         wait_for(lambda: self.process.poll() is not None, PATIENCE)
         assert self.process.poll() is not None, f"it does not end\n{self.words()[-4000:]}"
@@ -186,12 +186,12 @@ def descendants(pid):
     parents = {}
     for path in Path("/proc").glob("[0-9]*"):
         parents.setdefault(parent_of(int(path.name)), []).append(int(path.name))
-    found, left = [], [pid]
+    pids, left = [], [pid]
     while left:
         children = parents.get(left.pop(), [])
-        found += children
+        pids += children
         left += children
-    return found
+    return pids
 
 
 def parent_of(pid):

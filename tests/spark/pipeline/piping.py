@@ -81,9 +81,9 @@ lines = "lines.jsonl"
         """Write a change file."""
         (self.folder / "searches" / f"{name}.jsonl").write_text(jsonl(filters(subscriptions)))
 
-    def during(self, batch, what):
+    def during(self, batch, action):
         """Do something in the midst of a batch; None is the next one that has matches."""
-        _steps[batch] = what
+        _steps[batch] = action
 
     def run(self, **changes):
         """Run until all is read, or something stops it."""
@@ -97,17 +97,17 @@ lines = "lines.jsonl"
             return runner.run(pipeline, console=Console(file=out, highlight=False, width=500, stderr=True))
         finally:
             self.output = out.getvalue()
-            told = [json.loads(line) for line in lines.read_text().splitlines()] if lines.exists() else []
-            self.reports = [one for one in told if one["kind"] == "batch"]
-            self.warnings = [one["text"] for one in told if one["kind"] == "warning"]
+            records = [json.loads(line) for line in lines.read_text().splitlines()] if lines.exists() else []
+            self.reports = [record for record in records if record["kind"] == "batch"]
+            self.warnings = [record["text"] for record in records if record["kind"] == "warning"]
 
     def rows(self, path="matches"):
         """Return the rows of a folder of batches, each with its batch's number."""
-        found = []
+        rows = []
         for part in sorted((self.folder / path).glob("batch=*/part-*.json")):
             batch = int(part.parent.name.partition("=")[2])
-            found += [{"batch": batch, **json.loads(line)} for line in part.read_text().splitlines()]
-        return found
+            rows += [{"batch": batch, **json.loads(line)} for line in part.read_text().splitlines()]
+        return rows
 
     def matches(self):
         """Return batch, event and subscription of all matches, sorted."""
@@ -117,14 +117,14 @@ lines = "lines.jsonl"
         """Return the dead letters, by batch and raw row."""
         return sorted(self.rows("state/dead_letters"), key=lambda row: (row["batch"], row["row"]))
 
-    def refused(self):
+    def read_refused(self):
         """Return the changes of subscriptions that were refused."""
         path = self.folder / "state" / "refused_subscriptions.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def claims(self):
         """Return the version of the subscriptions that each batch used, and what else was settled."""
-        found = {}
+        claims = {}
         for path in self.folder.glob("**/claims/*/*.json"):
-            found[int(path.stem)] = json.loads(path.read_text())
-        return found
+            claims[int(path.stem)] = json.loads(path.read_text())
+        return claims

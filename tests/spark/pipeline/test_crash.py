@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tests.spark.pipeline.crashing import QUICK, Driver, World
+from tests.spark.pipeline.crashing import QUICK, CrashFolder, Driver
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +56,7 @@ def ads(batch):
 
 def world_of(folder):
     """Make a pipeline whose subscriptions are others in every batch, so that rows show which version a batch used."""
-    world = World(folder, FILES)
+    world = CrashFolder(folder, FILES)
     world.events(map(ads, range(BATCHES)))
     world.change("001", ("cheap", "price < 5"), ("ford", "make = 'ford' and price > 37"))
     for batch in range(BATCHES):
@@ -123,7 +123,7 @@ def test_a_pipeline_killed_at_any_moment_ends_with_the_rows_of_one_that_was_not(
         driver.until(lambda: "stopping after this batch" in driver.words())
         assert 5 not in world.batches()
         world.go_on("before", 5)
-        assert driver.ended() == 0, driver.words()
+        assert driver.wait_for_end() == 0, driver.words()
     assert world.batches() == [0, 1, 2, 3, 4, 5]
     assert max(world.claims()) == 5
     assert not world.half_written()
@@ -172,11 +172,11 @@ function = "HOOKS:after"
 
 def kafka_world(folder, kafka, ads):
     matches = kafka.topic("matches", compacted=True)
-    said = {"SERVERS": kafka.servers, "ADS": ads, "MATCHES": matches}
+    replacements = {"SERVERS": kafka.servers, "ADS": ads, "MATCHES": matches}
     toml = KAFKA
-    for name, value in said.items():
+    for name, value in replacements.items():
         toml = toml.replace(name, value)
-    world = World(folder, toml)
+    world = CrashFolder(folder, toml)
     world.change("001", ("all", "price >= 0"))
     for batch in range(3):
         world.change(batch, (f"new in {batch + 1}", "price < 20"), (f"new in {batch}", None))
@@ -205,12 +205,14 @@ def test_a_topic_has_the_same_keys_after_a_driver_was_killed_and_no_offset_is_sk
         driver.process.send_signal(signal.SIGTERM)
         driver.until(lambda: "stopping after this batch" in driver.words())
         world.go_on("before", 2)
-        assert driver.ended() == 0, driver.words()
+        assert driver.wait_for_end() == 0, driver.words()
 
-    found, expected = kafka.records(matches), kafka.records(wanted)
-    assert {(one.key, one.value) for one in found} == {(one.key, one.value) for one in expected}
-    assert len({one.key for one in expected}) == len(expected)
-    assert len(found) > len(expected)  # batch 1 was sent twice
-    places = {json.loads(one.value)["place"] for one in found if json.loads(one.value)["subscription"] == "all"}
+    arrived, expected = kafka.records(matches), kafka.records(wanted)
+    assert {(record.key, record.value) for record in arrived} == {(record.key, record.value) for record in expected}
+    assert len({record.key for record in expected}) == len(expected)
+    assert len(arrived) > len(expected)  # batch 1 was sent twice
+    places = {
+        json.loads(record.value)["place"] for record in arrived if json.loads(record.value)["subscription"] == "all"
+    }
     assert places == {f"{part}:{offset}" for part in range(2) for offset in range(30)}
     assert world.claims() == whole.claims()

@@ -30,15 +30,17 @@ class Older:
 
     def rows(self):
         """Return what was written since it goes on, by sink."""
-        found = read_pipeline_rows(self.folder)
-        return {path: [row for row in rows if row not in self.before.get(path, ())] for path, rows in found.items()}
+        rows_by_sink = read_pipeline_rows(self.folder)
+        return {
+            path: [row for row in rows if row not in self.before.get(path, ())] for path, rows in rows_by_sink.items()
+        }
 
 
 @pytest.fixture
 def older(spark, tmp_path, monkeypatch):
     """Unpack a pipeline and run it until all is read, in the session of the tests."""
 
-    def gone_on(name):
+    def resume(name):
         made = Older(name, tmp_path / name)
         made.put()
         monkeypatch.setattr(sys, "argv", ["tidings", "run", str(made.folder / "pipeline.toml"), "--once"])
@@ -48,32 +50,32 @@ def older(spark, tmp_path, monkeypatch):
         assert not ended.value.code
         return made
 
-    return gone_on
+    return resume
 
 
-def unnumbered(rows):
+def drop_numbers(rows):
     """Return rows in an order, without their batches: how often Spark lets time pass between them is its own."""
-    told = [{name: value for name, value in row.items() if name != "batch"} for row in rows]
-    return sorted(told, key=lambda row: str({**row, "probability": None}))
+    unordered = [{name: value for name, value in row.items() if name != "batch"} for row in rows]
+    return sorted(unordered, key=lambda row: str({**row, "probability": None}))
 
 
-def same(found, expected):
+def same(actual, expected):
     """Compare rows; the last digits of a probability are the processor's."""
-    found, expected = unnumbered(found), unnumbered(expected)
-    shares = [[row.pop("probability", None) or 0.0 for row in rows] for rows in (found, expected)]
-    assert found == expected
+    actual, expected = drop_numbers(actual), drop_numbers(expected)
+    shares = [[row.pop("probability", None) or 0.0 for row in rows] for rows in (actual, expected)]
+    assert actual == expected
     assert shares[0] == pytest.approx(shares[1], rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["watching", "foretelling"])
 def test_a_pipeline_goes_on_where_an_older_version_left_it(older, name):
     pipeline = older(name)
-    found, expected = pipeline.rows(), pipeline.expected
+    rows_by_sink, expected = pipeline.rows(), pipeline.expected
     assert pipeline.before == expected["before"]
-    assert found["matches"] == expected["after"]["matches"]  # batch for batch
+    assert rows_by_sink["matches"] == expected["after"]["matches"]  # batch for batch
     for path, rows in expected["after"].items():
-        same(found.pop(path), rows)
-    assert not any(found.values())
+        same(rows_by_sink.pop(path), rows)
+    assert not any(rows_by_sink.values())
     assert sum_totals(pipeline.folder) == expected["totals"]  # files that were read are not read again
     assert len([*pipeline.folder.glob("state/subscriptions/*")]) <= 1  # nor are subscriptions
     again = read_pipeline_rows(pipeline.folder)

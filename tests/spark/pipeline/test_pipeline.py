@@ -41,18 +41,18 @@ def test_parquet_files_are_read_and_written(pipe, spark):
     frame.coalesce(1).write.mode("overwrite").parquet(str(pipe.folder / "ads"))
     source = 'kind = "parquet"\npath = "ads"\ncolumns = "id BIGINT, price DOUBLE"\nid = "id"'
     pipe.toml(source=source, sink='kind = "parquet"\npath = "matches"', more='[matching]\nkeep = ["price"]').run()
-    found = spark.read.parquet(str(pipe.folder / "matches")).collect()
-    assert [tuple(row) for row in found] == [(1, "all", 5.0, 0)]
+    matches = spark.read.parquet(str(pipe.folder / "matches")).collect()
+    assert [tuple(row) for row in matches] == [(1, "all", 5.0, 0)]
 
 
-def stopped_by_itself(pipe):
+def stop_after_matches(pipe):
     """Ask it to stop as a supervisor does, when the first matches are there."""
     pipe.during(None, lambda: os.kill(os.getpid(), signal.SIGTERM))
 
 
 def test_a_rate_is_matched_until_somebody_asks_to_stop(pipe):
     pipe.searches("1", early="value < 3")
-    stopped_by_itself(pipe)
+    stop_after_matches(pipe)
     source = 'kind = "rate"\nid = "value"\n[source.options]\nrowsPerSecond = 50'
     outcome = pipe.toml(source=source).run(trigger=Trigger())
     assert outcome.stopped
@@ -62,20 +62,20 @@ def test_a_rate_is_matched_until_somebody_asks_to_stop(pipe):
 
 def test_lines_of_a_socket_are_matched(pipe):
     pipe.searches("1", **ALL)
-    stopped_by_itself(pipe)
+    stop_after_matches(pipe)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        taken = []
+        connections = []
 
         def serve():
             line, _ = server.accept()
-            taken.append(line)
+            connections.append(line)
             line.sendall(b'{"id": 1, "price": 5}\nno JSON\n')
 
         threading.Thread(target=serve, daemon=True).start()
         port = server.getsockname()[1]
         source = f'kind = "socket"\nhost = "127.0.0.1"\nport = {port}\ncolumns = "id BIGINT, price DOUBLE"\nid = "id"'
         assert pipe.toml(source=source).run(trigger=Trigger()).stopped
-        for line in taken:
+        for line in connections:
             line.close()
     assert {(row["event"], row["subscription"]) for row in pipe.rows()} == {(1, "all")}
 
@@ -83,8 +83,10 @@ def test_lines_of_a_socket_are_matched(pipe):
 def test_a_topic_is_read_with_its_place_in_dead_letters_and_its_lag_in_reports(pipe, kafka):
     topic = kafka.topic("ads", partitions=2)
     for part in (0, 1):
-        given = ['{"price": 1}', "no JSON", '{"price": 2}', '{"price": 3}']
-        kafka.produce(topic, *[{"key": f"k{part}{n}", "value": one, "partition": part} for n, one in enumerate(given)])
+        values = ['{"price": 1}', "no JSON", '{"price": 2}', '{"price": 3}']
+        kafka.produce(
+            topic, *[{"key": f"k{part}{n}", "value": text, "partition": part} for n, text in enumerate(values)]
+        )
     pipe.searches("1", all=f"price >= 0 and kafka.topic = '{topic}'")
     source = (
         f'kind = "kafka"\nservers = "{kafka.servers}"\ntopic = "{topic}"\ncolumns = "price DOUBLE"\nid = "kafka.key"'
@@ -93,9 +95,9 @@ def test_a_topic_is_read_with_its_place_in_dead_letters_and_its_lag_in_reports(p
     pipe.toml(source=source + options).run()
     assert sorted(row["event"] for row in pipe.rows()) == ["k00", "k02", "k03", "k10", "k12", "k13"]
     assert [letter["event"] for letter in pipe.letters()] == ["k01", "k11"]
-    told = json.loads(pipe.letters()[1]["row"])
-    assert (told["raw"], told["kafka"]["partition"], told["kafka"]["offset"]) == ("no JSON", 1, 1)
-    assert [sum(one["lag"].values()) for one in pipe.reports] == [4, 0]
+    letter_row = json.loads(pipe.letters()[1]["row"])
+    assert (letter_row["raw"], letter_row["kafka"]["partition"], letter_row["kafka"]["offset"]) == ("no JSON", 1, 1)
+    assert [sum(report["lag"].values()) for report in pipe.reports] == [4, 0]
     assert set(pipe.reports[0]["lag"]) == {f"{topic}-0", f"{topic}-1"}
 
 
@@ -131,9 +133,9 @@ def test_dead_letters_of_the_source_and_of_matching_lie_together(pipe):
     schema = '[schema]\nprice = "number"\nweight = "number"\n[derived]\nweight = "make"'
     outcome = pipe.toml(more=schema).run()
     assert pipe.matches() == [(0, 1, "all")]
-    told = {json.loads(letter["row"]).get("raw", letter.get("event")): letter["reason"] for letter in pipe.letters()}
-    assert set(told) == {"no JSON", '{"id": 2, "price": "dear"}', 3}
-    assert "weight" in told[3]  # it is no number: matching says so, not the source
+    reasons = {json.loads(letter["row"]).get("raw", letter.get("event")): letter["reason"] for letter in pipe.letters()}
+    assert set(reasons) == {"no JSON", '{"id": 2, "price": "dear"}', 3}
+    assert "weight" in reasons[3]  # it is no number: matching says so, not the source
     assert (outcome.events, outcome.matches, outcome.dead_letters) == (4, 1, 3)
 
 
@@ -181,9 +183,9 @@ def test_late_events_are_dead_letters_across_batches_and_over_a_restart(pipe):
     pipe.events({"id": 3, "price": 1, "posted": at(8)}, {"id": 4, "price": 1, "posted": at(9)}, {"id": 5, "price": 1})
     pipe.toml(more='[late]\nafter = "90 minutes"').run()
     assert [event for _, event, _ in pipe.matches()] == [1, 2, 4, 5]  # of the first batch none is late
-    assert [(one["batch"], one["event"]) for one in pipe.letters()] == [(1, 3)]
+    assert [(letter["batch"], letter["event"]) for letter in pipe.letters()] == [(1, 3)]
     assert pipe.letters()[0]["reason"] == "late: 2024-07-01 08:00:00 is before 2024-07-01 08:30:00"
-    assert [one["late"] for one in pipe.reports] == [0, 1]
+    assert [report["late"] for report in pipe.reports] == [0, 1]
     pipe.events({"id": 6, "price": 1, "posted": at(8)}, {"id": 7, "price": 1, "posted": at(20)})
     pipe.run()
     assert [event for _, event, _ in pipe.matches()[4:]] == [7]
@@ -198,7 +200,7 @@ def test_doubles_are_left_out_within_across_batches_and_over_a_restart_and_what_
     assert sorted((row["batch"], row.get("event")) for row in pipe.rows() if row.get("event")) == [(0, 1), (1, 2)]
     assert sum(row.get("event") is None for row in pipe.rows()) == 2
     assert len(pipe.letters()) == 2
-    assert [one["duplicates"] for one in pipe.reports[:2]] == [1, 1]
+    assert [report["duplicates"] for report in pipe.reports[:2]] == [1, 1]
     pipe.events({"id": 2, "price": 5}, {"id": 3, "price": 5})
     pipe.run()
     assert [row["event"] for row in pipe.rows() if row["batch"] > 1] == [3]
@@ -225,7 +227,7 @@ def test_a_schema_is_closed_and_refuses_filters_on_anything_else(pipe):
     pipe.events({"id": 1, "make": "ford", "price": 5})
     pipe.toml(more='[schema]\nprice = "number"').run()
     assert pipe.matches() == [(0, 1, "all")]
-    assert [one["id"] for one in pipe.refused()] == ["other"]
+    assert [refusal["id"] for refusal in pipe.read_refused()] == ["other"]
 
 
 def test_a_checkpoint_of_a_newer_format_and_a_folder_of_somebody_else_are_refused_by_name(pipe):
@@ -240,8 +242,8 @@ def test_a_checkpoint_of_a_newer_format_and_a_folder_of_somebody_else_are_refuse
     (state / "tidings.json.17.tmp").write_text('{"for')  # what a crash left
     pipe.events({"id": 1, "price": 5})
     pipe.run()
-    told = json.loads((state / "tidings.json").read_text())
-    (state / "tidings.json").write_text(json.dumps({**told, "format": 99, "tidings": "9.9"}))
+    facts = json.loads((state / "tidings.json").read_text())
+    (state / "tidings.json").write_text(json.dumps({**facts, "format": 99, "tidings": "9.9"}))
     with pytest.raises(CheckpointError, match=r"format 99 \(by tidings 9.9\); this version reads up to 1"):
         pipe.run()
 
@@ -249,16 +251,16 @@ def test_a_checkpoint_of_a_newer_format_and_a_folder_of_somebody_else_are_refuse
 def test_a_checkpoint_that_a_running_pipeline_has_is_refused_to_another(pipe):
     pipe.searches("1", **ALL)
     pipe.events({"id": 1, "price": 5})
-    told = []
+    messages = []
 
     def again():
         with pytest.raises(CheckpointError) as refused:
             runner.run(load(pipe.folder / "pipeline.toml"))
-        told.append(str(refused.value))
+        messages.append(str(refused.value))
 
     pipe.during(0, again)
     pipe.toml().run()
-    assert "is in use by another `tidings run`" in told[0]
+    assert "is in use by another `tidings run`" in messages[0]
     assert pipe.matches() == [(0, 1, "all")]
 
 

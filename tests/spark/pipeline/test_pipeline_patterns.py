@@ -71,19 +71,19 @@ FAILS = [login(id, "denied", id) for id in (1, 2, 3)]
 def watch(pipe):
     """Write a pipeline with patterns."""
 
-    def made(more="", keep=""):
+    def write_pipeline(more="", keep=""):
         (pipe.folder / "attacks.patterns").write_text(ATTACKS)
         (pipe.folder / "pipeline.toml").write_text(PIPELINE.replace("KEEP", keep) + more)
         return pipe
 
-    return made
+    return write_pipeline
 
 
 def detections(pipe):
     return [(row["pattern"], row["key"], row["events"]) for row in pipe.rows("attacks")]
 
 
-def lost(pipe):
+def list_lost(pipe):
     """Return event and reason of the patterns' dead letters."""
     return sorted((row.get("event") or 0, row["reason"].partition(":")[0]) for row in pipe.rows(LOST))
 
@@ -109,13 +109,13 @@ def test_filters_and_patterns_read_the_same_events_and_when_one_query_fails_both
     assert [event["event"] for event in events] == [1, 2, 3, 4]
     assert [event for _, event, _ in pipe.matches()] == [1, 2, 3, 5, 8]
     assert [letter["reason"].partition(":")[0] for letter in pipe.letters()] == ["not JSON", "`size`"]
-    assert lost(pipe) == [(5, "no time"), (7, "`size`"), (8, "late")]
+    assert list_lost(pipe) == [(5, "no time"), (7, "`size`"), (8, "late")]
     (late,) = [row for row in pipe.rows(LOST) if row["event"] == 8]
     assert json.loads(late["row"]) == {"event": 8, "status": "denied", "at": "2024-07-01T12:00:06.000000Z"}
     assert (outcome.detections, outcome.late) == (1, 1)
-    told = [one for one in pipe.reports if one["query"] == "patterns"]
-    assert [one["detections"] for one in told] == [1, 0]
-    assert all(one["beside"] and one["patterns"] == 1 for one in told)
+    pattern_reports = [report for report in pipe.reports if report["query"] == "patterns"]
+    assert [report["detections"] for report in pattern_reports] == [1, 0]
+    assert all(report["beside"] and report["patterns"] == 1 for report in pattern_reports)
 
 
 def test_patterns_alone_go_on_after_a_restart_where_they_were(watch):
@@ -127,7 +127,7 @@ def test_patterns_alone_go_on_after_a_restart_where_they_were(watch):
     second = pipe.run()
     assert detections(pipe) == [("intrusion", "10.0.0.1", [1, 2, 3, 4])]
     assert (second.events, second.matches, second.detections) == (2, 0, 1)
-    assert lost(pipe) == [(0, "not JSON")]
+    assert list_lost(pipe) == [(0, "not JSON")]
     assert not (pipe.folder / "state" / "query").exists()
 
 
@@ -142,7 +142,7 @@ def test_spark_is_asked_about_the_columns_that_patterns_name(watch, spark):
         PIPELINE.replace("KEEP", "").replace("ip STRING", "tags ARRAY<STRING>").replace('ip = "text"', 'tags = "text"')
     )
     (pipe.folder / "pipeline.toml").write_text(text)
-    (told,) = map(str, check_on_spark(spark, load(pipe.folder / "pipeline.toml")))
-    assert told.startswith(
+    (mistake_line,) = map(str, check_on_spark(spark, load(pipe.folder / "pipeline.toml")))
+    assert mistake_line.startswith(
         "[patterns] `file` does not go with the columns:\n  `tags` gives a variable its value, and is"
     )

@@ -105,12 +105,12 @@ def test_nothing_is_wrong_with_what_is_sound(spark, sound):
     assert check_on_spark(spark, sound) == []
 
 
-@pytest.mark.parametrize(("wrong", "told"), WRONG, ids=[told[0] for _, told in WRONG])
-def test_each_mistake_is_one_line(spark, capfd, wrong, told):
-    found = [str(mistake) for mistake in check_on_spark(spark, wrong)]
-    assert len(found) == len(told)
-    assert [line for line, begins in zip(found, told, strict=True) if not line.startswith(begins)] == []
-    assert not any("\n" in line or "SQLSTATE" in line for line in found)
+@pytest.mark.parametrize(("wrong", "beginnings"), WRONG, ids=[beginnings[0] for _, beginnings in WRONG])
+def test_each_mistake_is_one_line(spark, capfd, wrong, beginnings):
+    mistakes = [str(mistake) for mistake in check_on_spark(spark, wrong)]
+    assert len(mistakes) == len(beginnings)
+    assert [line for line, begins in zip(mistakes, beginnings, strict=True) if not line.startswith(begins)] == []
+    assert not any("\n" in line or "SQLSTATE" in line for line in mistakes)
     assert "SQLQueryContextLogger" not in capfd.readouterr().err  # PySpark's own word, with the plan
 
 
@@ -127,10 +127,10 @@ def test_each_mistake_is_one_line(spark, capfd, wrong, told):
     ids=["type", "names", "no type", "id", "keep", "sql"],
 )
 def test_what_a_variable_holds_is_not_told(spark, capfd, wrong):
-    found = [str(mistake) for mistake in check_on_spark(spark, wrong)]
-    assert found
-    assert all(line.endswith("; a variable is part of it, so the reason is not shown") for line in found)
-    assert SECRET not in f"{found} {capfd.readouterr()}"
+    mistakes = [str(mistake) for mistake in check_on_spark(spark, wrong)]
+    assert mistakes
+    assert all(line.endswith("; a variable is part of it, so the reason is not shown") for line in mistakes)
+    assert SECRET not in f"{mistakes} {capfd.readouterr()}"
 
 
 def test_a_session_that_runs_is_used_and_left_running(spark):

@@ -22,10 +22,10 @@ def test_a_real_stream_from_kafka_tells_its_lag(spark, kafka, tmp_path):
     query = events.writeStream.foreachBatch(read).option("checkpointLocation", str(tmp_path)).start()
     try:
         query.processAllAvailable()
-        told = [compute_lag(one) for one in query.recentProgress if one["numInputRows"]]
+        lags = [compute_lag(progress) for progress in query.recentProgress if progress["numInputRows"]]
     finally:
         query.stop()
-    assert told == [{f"{topic}-0": 4, f"{topic}-1": 4}, {f"{topic}-0": 0, f"{topic}-1": 0}]
+    assert lags == [{f"{topic}-0": 4, f"{topic}-1": 4}, {f"{topic}-0": 0, f"{topic}-1": 0}]
 
 
 def test_a_real_stream_tells_the_duplicates_it_dropped(spark, tmp_path):
@@ -37,4 +37,4 @@ def test_a_real_stream_tells_the_duplicates_it_dropped(spark, tmp_path):
     query = distinct.writeStream.foreachBatch(read)
     query = query.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
     query.awaitTermination()
-    assert sum(count_duplicates(one) for one in query.recentProgress) == 6
+    assert sum(count_duplicates(progress) for progress in query.recentProgress) == 6

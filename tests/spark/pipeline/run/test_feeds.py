@@ -103,13 +103,13 @@ def test_a_change_is_in_force_in_the_next_batch_and_a_bad_one_is_refused_alone(p
     outcome = pipe.toml(subscriptions=feed.toml).run()
     assert pipe.matches() == [(0, 1, "a"), (0, 1, "gone"), (0, 1, "same"), (1, 2, "new"), (1, 2, "same")]
     assert (outcome.batches, outcome.events, outcome.matches, outcome.stopped) == (2, 2, 5, False)
-    assert [one["version"] for one in pipe.reports] == [pipe.claims()[batch]["version"] for batch in (0, 1)]
+    assert [report["version"] for report in pipe.reports] == [pipe.claims()[batch]["version"] for batch in (0, 1)]
     assert pipe.reports[0]["version"] < pipe.reports[1]["version"]
-    assert [one["subscriptions"] for one in pipe.reports] == [3, 3]
+    assert [report["subscriptions"] for report in pipe.reports] == [3, 3]
     if feed.refuses:
-        assert [(one["id"], one["batch"]) for one in pipe.refused()] == [("bad", 1)]
+        assert [(refusal["id"], refusal["batch"]) for refusal in pipe.read_refused()] == [("bad", 1)]
         assert any("`bad` refused" in text for text in pipe.warnings)
-        assert [one["refused_subscriptions"] for one in pipe.reports] == [0, 1]
+        assert [report["refused_subscriptions"] for report in pipe.reports] == [0, 1]
 
     pipe.events({"id": 3, "price": 101})  # the next run goes on with what is there
     pipe.run()
@@ -119,12 +119,12 @@ def test_a_change_is_in_force_in_the_next_batch_and_a_bad_one_is_refused_alone(p
 
 def test_a_topic_of_subscriptions_is_followed(pipe, spark, kafka):
     topic = kafka.topic("subs", partitions=2)  # not compacted: such a one takes no record without a key
-    said = [*FIRST.items(), ("tree", json.dumps({"filter": "price_from=100", "notation": "url"}))]
-    kafka.produce(topic, *[{"key": id, "value": text, "partition": 0} for id, text in said])
+    records = [*FIRST.items(), ("tree", json.dumps({"filter": "price_from=100", "notation": "url"}))]
+    kafka.produce(topic, *[{"key": id, "value": text, "partition": 0} for id, text in records])
 
     def change():
-        given = [("a", THEN["a"]), ("new", json.dumps({"filter": "price >= 0"})), ("gone", None), *BAD.items()]
-        kafka.produce(topic, *[{"key": id, "value": text, "partition": 0} for id, text in given])
+        records = [("a", THEN["a"]), ("new", json.dumps({"filter": "price >= 0"})), ("gone", None), *BAD.items()]
+        kafka.produce(topic, *[{"key": id, "value": text, "partition": 0} for id, text in records])
         kafka.produce(topic, {"key": None, "value": "price > 0", "partition": 0})
         kafka.produce(topic, {"key": "other", "value": "price > 4", "partition": 1})  # empty until now
 
@@ -134,8 +134,10 @@ def test_a_topic_of_subscriptions_is_followed(pipe, spark, kafka):
     pipe.toml(subscriptions=f'topic = "{topic}"\nservers = "{kafka.servers}"').run()
     assert pipe.matches()[:3] == [(0, 1, "a"), (0, 1, "gone"), (0, 1, "same")]
     assert pipe.matches()[3:] == [(1, 2, "new"), (1, 2, "other"), (1, 2, "same")]
-    assert sorted(str(one["id"]) for one in pipe.refused()) == ["None", "bad"]
-    assert any("there is no key" in one["reason"] and "partition 0" in one["reason"] for one in pipe.refused())
+    assert sorted(str(refusal["id"]) for refusal in pipe.read_refused()) == ["None", "bad"]
+    assert any(
+        "there is no key" in refusal["reason"] and "partition 0" in refusal["reason"] for refusal in pipe.read_refused()
+    )
 
     kafka.produce(topic, ("new", None))
     pipe.events({"id": 3, "price": 5})
@@ -155,7 +157,7 @@ def test_a_refused_change_leaves_the_one_before_it_in_force_however_many_files_a
     pipe.during(0, change)
     pipe.toml(subscriptions='directory = "searches"').run()
     assert pipe.matches() == [(0, 1, "edited"), (0, 1, "gone")]
-    assert [one["id"] for one in pipe.refused()] == ["gone", "edited"]
+    assert [refusal["id"] for refusal in pipe.read_refused()] == ["gone", "edited"]
 
 
 def test_a_filter_of_somebody_else_that_the_columns_refuse_is_left_out_and_listed_once(pipe):
@@ -168,13 +170,21 @@ def test_a_filter_of_somebody_else_that_the_columns_refuse_is_left_out_and_liste
     outcome = pipe.toml(subscriptions='snapshot = "live"').run()
     assert pipe.matches() == [(0, 1, "all"), (1, 2, "all"), (2, 3, "all"), (2, 3, "cheap")]
     assert outcome.dead_letters == 0
-    assert [(one["id"], one["batch"]) for one in pipe.refused()] == [("eve", 0), ("mallory", 1)]
-    assert [one["refused_subscriptions"] for one in pipe.reports] == [1, 1, 0]
+    assert [(refusal["id"], refusal["batch"]) for refusal in pipe.read_refused()] == [("eve", 0), ("mallory", 1)]
+    assert [report["refused_subscriptions"] for report in pipe.reports] == [1, 1, 0]
 
 
 def test_a_topic_tells_every_record_in_order(monkeypatch, tmp_path):
-    said = [("s1", "a = 1"), ("s2", "a = 1"), ("s1", None), ("s2", "a = 2"), ("s1", "a ="), (None, "a"), ("s2", "a =")]
-    rows = [Row(key=key, value=value, partition=0, offset=at) for at, (key, value) in enumerate(said)]
+    records = [
+        ("s1", "a = 1"),
+        ("s2", "a = 1"),
+        ("s1", None),
+        ("s2", "a = 2"),
+        ("s1", "a ="),
+        (None, "a"),
+        ("s2", "a ="),
+    ]
+    rows = [Row(key=key, value=value, partition=0, offset=at) for at, (key, value) in enumerate(records)]
     monkeypatch.setattr(
         TopicFeed, "read_records", lambda _, offsets: [row for row in rows if row.offset >= offsets.get("0", 0)]
     )
@@ -216,7 +226,7 @@ def test_a_table_with_a_bad_row_starts_with_the_good_ones(pipe, spark):
     pipe.events({"id": 1, "price": 50})
     pipe.toml(subscriptions=feed.toml).run()
     assert pipe.matches() == [(0, 1, "gone")]
-    assert sorted(one["id"] for one in pipe.refused()) == ["bad", "none"]
+    assert sorted(refusal["id"] for refusal in pipe.read_refused()) == ["bad", "none"]
 
 
 def test_another_folder_of_changes_or_number_of_shards_is_read_from_its_beginning(pipe):
@@ -241,5 +251,5 @@ def test_a_thousand_changes_on_top_of_many_are_reported_and_in_force(pipe):
     pipe.toml().run()
     assert pipe.matches()[0] == (0, 1, "s700")
     assert len(pipe.matches()) == 1 + 600
-    assert [one["changes"] for one in pipe.reports] == [20_000, 1000]
-    assert [one["subscriptions"] for one in pipe.reports] == [20_000, 19_600]
+    assert [report["changes"] for report in pipe.reports] == [20_000, 1000]
+    assert [report["subscriptions"] for report in pipe.reports] == [20_000, 19_600]

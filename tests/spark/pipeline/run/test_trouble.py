@@ -40,7 +40,7 @@ MOST = 15
 """Lines that standard error may have."""
 
 
-class World:
+class TroubledFolder:
     """A pipeline in a folder of its own, that fails in a process of its own and goes on in the session of the tests."""
 
     def __init__(self, folder):
@@ -59,7 +59,7 @@ class World:
         """Run to the end in the session of the tests; a failure raises."""
         return runner.run(load.load(self.folder / "pipeline.toml"), console=Console(file=io.StringIO()))
 
-    def failed(self):
+    def run_to_failure(self):
         """Run it to its failure in a process of its own, and return the last line and the log."""
         command = [sys.executable, "-m", "tidings", "run", str(self.folder / "pipeline.toml"), "--once"]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -73,11 +73,11 @@ class World:
 
 @pytest.fixture
 def world(spark, tmp_path):
-    return World(tmp_path)
+    return TroubledFolder(tmp_path)
 
 
 @pytest.fixture
-def mounted():
+def mount():
     """Mount something for the test, or skip it where that is not allowed; gone afterwards."""
     done = []
 
@@ -88,38 +88,38 @@ def mounted():
             pytest.skip("there is no `mount`")
         if ran.returncode:
             pytest.skip(f"mounting is not allowed here: {ran.stderr.strip()}")
-        done[:] = [*(one for one in done if one != path), path]  # a remount is no mount more
+        done[:] = [*(place for place in done if place != path), path]  # a remount is no mount more
 
     yield mount
     for path in reversed(done):
         subprocess.run(["umount", str(path)], check=False)
 
 
-def test_a_sink_that_becomes_read_only_is_named_with_the_way_out(world, mounted):
+def test_a_sink_that_becomes_read_only_is_named_with_the_way_out(world, mount):
     sink = world.folder / "matches"
     sink.mkdir()
-    mounted(sink, "-t", "tmpfs", "tmpfs")
+    mount(sink, "-t", "tmpfs", "tmpfs")
     world.events()
     assert world.run_here().batches
     world.events()
-    mounted(sink, "-o", "remount,ro")
-    last, log = world.failed()
+    mount(sink, "-o", "remount,ro")
+    last, log = world.run_to_failure()
     assert f"the sink's folder `{sink}` does not take batch " in last
     assert ": its file system is read-only; let it be written to" in last
     assert "then start the pipeline again" in last
     assert "\tat " in log
 
 
-def test_a_sink_that_is_full_is_named_with_the_way_out_and_goes_on_when_there_is_room(world, mounted):
+def test_a_sink_that_is_full_is_named_with_the_way_out_and_goes_on_when_there_is_room(world, mount):
     sink = world.folder / "matches"
     sink.mkdir()
-    mounted(sink, "-t", "tmpfs", "-o", "size=64k", "tmpfs")
+    mount(sink, "-t", "tmpfs", "-o", "size=64k", "tmpfs")
     world.events(count=4_000)
-    last, log = world.failed()
+    last, log = world.run_to_failure()
     assert f"the sink's folder `{sink}` does not take batch 0: its disk is full; make room there" in last
     assert "No space left on device" in log
     assert "\tat " in log
-    mounted(sink, "-o", "remount,size=64m")
+    mount(sink, "-o", "remount,size=64m")
     assert world.run_here().batches
     assert sum(len(path.read_text().splitlines()) for path in sink.glob("*/*.json")) == 4_000
 
@@ -133,7 +133,7 @@ def test_a_state_that_was_cut_short_is_named_with_what_to_restore(world):
     for path in written:
         os.truncate(path, 3)
     world.events()
-    last, log = world.failed()
+    last, log = world.run_to_failure()
     state = world.folder / "state"
     assert f"Spark cannot read what it wrote to `{state}/query" in last
     assert f"restore `{state}` as a whole from a copy" in last

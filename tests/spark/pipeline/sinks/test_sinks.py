@@ -153,12 +153,12 @@ def test_a_reader_sees_whole_batches_only(spark, tmp_path, sink, monkeypatch):
         read = spark.read.parquet(str(out)).groupBy("batch").count().collect()
         return {row["batch"]: row["count"] for row in read}
 
-    def looked_at(staging, final):
+    def publish_and_count(staging, final):
         seen.append(counts())
         published(staging, final)
         seen.append(counts())
 
-    monkeypatch.setattr(batch_folders, "publish", looked_at)
+    monkeypatch.setattr(batch_folders, "publish", publish_and_count)
     done = threading.Event()
     watched = []
 
@@ -315,12 +315,12 @@ def test_a_kafka_key_keeps_each_columns_type(spark):
     frame = spark.createDataFrame(
         [("s1", 17, 1.5, None), ('a"b,\\', -3, 2.0, "x]")], "subscription STRING, event BIGINT, `a.b` DOUBLE, n STRING"
     )
-    found = [json.loads(row[0]) for row in frame.select(to_json_array(frame.columns)).collect()]
-    assert found == [["s1", 17, 1.5, None], ['a"b,\\', -3, 2.0, "x]"]]
+    keys = [json.loads(row[0]) for row in frame.select(to_json_array(frame.columns)).collect()]
+    assert keys == [["s1", 17, 1.5, None], ['a"b,\\', -3, 2.0, "x]"]]
     assert frame.select(to_json_array(["subscription", "event"])).first()[0] == '["s1",17]'
 
 
-def printed(frame, limit):
+def print_rows(frame, limit):
     text = io.StringIO()
     console = Console(file=text, width=60, highlight=False)
     open_sink(SinkSettings(kind="console", rows=limit), SinkContext(key=KEY, console=console)).write(frame, 12)
@@ -328,10 +328,10 @@ def printed(frame, limit):
 
 
 def test_the_console_shows_the_first_rows_as_a_table(spark):
-    assert printed(pairs(spark, 2), 20) == ["batch 12: 2 rows", "event  subscription", "0      s0", "1      s1"]
-    assert printed(pairs(spark, 1), 20)[0] == "batch 12: 1 row"
-    assert printed(pairs(spark, 0), 20) == []
-    many = printed(pairs(spark, 500), 3)
+    assert print_rows(pairs(spark, 2), 20) == ["batch 12: 2 rows", "event  subscription", "0      s0", "1      s1"]
+    assert print_rows(pairs(spark, 1), 20)[0] == "batch 12: 1 row"
+    assert print_rows(pairs(spark, 0), 20) == []
+    many = print_rows(pairs(spark, 500), 3)
     assert many[0] == "batch 12: more than 3 rows; the first 3:"
     assert len(many) == 5
 
@@ -339,7 +339,7 @@ def test_the_console_shows_the_first_rows_as_a_table(spark):
 def test_the_console_prints_what_strangers_wrote_as_text(spark):
     kinds = "a STRING, b STRING, c STRUCT<lon: DOUBLE, lat: DOUBLE>"
     frame = spark.createDataFrame([("[red]x\x1b[2J", None, (1.0, 2.0))], kinds)
-    (row,) = printed(frame, 5)[2:]
+    (row,) = print_rows(frame, 5)[2:]
     assert row.split("  ")[0] == "[red]x\N{REPLACEMENT CHARACTER}[2J"
     assert "null" in row
     assert "{'lon': 1.0, 'lat': 2.0}" in row
@@ -370,8 +370,8 @@ def test_a_batch_in_kafka_that_is_tried_again_has_the_same_keys(spark, kafka):
     again = kafka.records(topic)
     assert len(again) == 80
     assert {(record.key, record.value) for record in again} == {(record.key, record.value) for record in once}
-    said = {record.key: json.loads(record.value) for record in once}
-    assert said['["s2",5]'] == {"event": 5, "subscription": "s2", "at": "2024-07-01T12:00:00.123456Z"}
+    values = {record.key: json.loads(record.value) for record in once}
+    assert values['["s2",5]'] == {"event": 5, "subscription": "s2", "at": "2024-07-01T12:00:00.123456Z"}
 
 
 def test_rows_without_key_columns_are_records_without_a_key(spark, kafka):

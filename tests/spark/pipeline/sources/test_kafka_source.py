@@ -87,13 +87,15 @@ def test_values_may_be_text(spark, kafka):
 
 
 def test_several_topics_and_the_readers_options_pass_through(spark, kafka):
-    one, two = kafka.topic("one"), kafka.topic("two")
-    kafka.produce(one, *['{"id": 1}'] * 4)
-    kafka.produce(two, *['{"id": 2}'] * 4)
+    first, second = kafka.topic("one"), kafka.topic("two")
+    kafka.produce(first, *['{"id": 1}'] * 4)
+    kafka.produce(second, *['{"id": 2}'] * 4)
     options = {**EARLIEST, "maxOffsetsPerTrigger": "4", "failOnDataLoss": "false", "kafka.fetch.max.bytes": "1000000"}
-    source = SourceSettings("kafka", servers=kafka.servers, topic=f"{one},{two}", columns="id INT", options=options)
+    source = SourceSettings(
+        "kafka", servers=kafka.servers, topic=f"{first},{second}", columns="id INT", options=options
+    )
     rows, sizes = rows_of(spark, source)
-    assert sorted((row["kafka"]["topic"], row["id"]) for row in rows) == [(one, 1)] * 4 + [(two, 2)] * 4
+    assert sorted((row["kafka"]["topic"], row["id"]) for row in rows) == [(first, 1)] * 4 + [(second, 2)] * 4
     assert max(sizes) <= 4
 
 

@@ -46,9 +46,9 @@ def test_what_sparks_readers_hand_over_is_bounded_before_it_is_decoded(spark):
     from tidings.spark.pipeline.sources.size_limits import cut_large_texts
 
     rows = spark.createDataFrame([("é" * 300,), ("fits",), (None,)], "_text STRING")
-    found = [row.asDict() for row in cut_large_texts(rows, 500).collect()]
-    assert found[0] == {"_text": None, "_broken": describe_too_large(600, 500), "_file": "é" * 100}
-    assert found[1:] == [{"_text": "fits", "_broken": None, "_file": None}, dict.fromkeys(found[0])]
+    texts = [row.asDict() for row in cut_large_texts(rows, 500).collect()]
+    assert texts[0] == {"_text": None, "_broken": describe_too_large(600, 500), "_file": "é" * 100}
+    assert texts[1:] == [{"_text": "fits", "_broken": None, "_file": None}, dict.fromkeys(texts[0])]
 
 
 def test_a_record_that_is_too_large_is_a_dead_letter_with_its_place(pipe, kafka):

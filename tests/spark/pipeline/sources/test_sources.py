@@ -40,7 +40,7 @@ class Running:
         self.rows += rows
         self.batches.append(len(rows))
 
-    def settled(self):
+    def wait_for_rows(self):
         self.query.processAllAvailable()
         return self.rows
 
@@ -58,7 +58,7 @@ def all_of(spark, source, derived=None):
     return running.rows
 
 
-def parted(rows):
+def separate_refused(rows):
     return [r for r in rows if r["_refused"] is None], [r for r in rows if r["_refused"] is not None]
 
 
@@ -114,7 +114,7 @@ BAD = {
 
 
 @pytest.fixture(scope="module")
-def decoded_texts(spark):
+def rows_by_text(spark):
     texts = [*GOOD, *BAD]
     frame = spark.createDataFrame([(text,) for text in texts], "_text STRING")
     rows = decode_json(frame, StructType.fromDDL(EVERY), keep=(), options={}).collect()
@@ -122,18 +122,18 @@ def decoded_texts(spark):
 
 
 @pytest.mark.parametrize("text", GOOD, ids=lambda text: text[:30])
-def test_json_that_fits_is_read(decoded_texts, text):
-    found = {name: value for name, value in decoded_texts[text].items() if value is not None}
-    assert found == GOOD[text]
+def test_json_that_fits_is_read(rows_by_text, text):
+    fields = {name: value for name, value in rows_by_text[text].items() if value is not None}
+    assert fields == GOOD[text]
 
 
 @pytest.mark.parametrize("text", BAD, ids=lambda text: text[:30])
-def test_json_that_does_not_fit_is_refused_in_plain_words(decoded_texts, text):
-    assert (decoded_texts[text]["_refused"], decoded_texts[text]["_raw"]) == (BAD[text], text)
+def test_json_that_does_not_fit_is_refused_in_plain_words(rows_by_text, text):
+    assert (rows_by_text[text]["_refused"], rows_by_text[text]["_raw"]) == (BAD[text], text)
 
 
-def test_what_fits_of_a_refused_row_is_kept(decoded_texts):
-    assert decoded_texts['{"id":1,"price":"call me"}']["id"] == 1
+def test_what_fits_of_a_refused_row_is_kept(rows_by_text):
+    assert rows_by_text['{"id":1,"price":"call me"}']["id"] == 1
 
 
 LINES = st.lists(
@@ -223,9 +223,9 @@ def test_files_that_change_while_the_query_runs_never_stop_it_and_every_line_is_
             before = len(running.rows)
             (tmp_path / "next").write_bytes(content)
             (tmp_path / "next").rename(folder / f"{number} ä 100%#?{number}.{kind}")  # whole, as a landing zone should
-            came = parted(running.settled()[before:])
+            came = separate_refused(running.wait_for_rows()[before:])
             assert tuple(map(len, came)) == (good, refused), (number, came)
-    good, refused = parted(running.rows)
+    good, refused = separate_refused(running.rows)
     assert ids(good) == ([1, 2, 3, 5, 6, 7, 9])
     assert good[0] == {"id": 1, "make": "ford", "price": 5.0, "twice": 10.0, "_refused": None, "_raw": None}
     assert good[-1]["make"] == "opel"
@@ -241,7 +241,7 @@ def test_hidden_files_are_left_alone_and_folders_are_gone_through(spark, tmp_pat
         file = tmp_path / f"{name}.{kind}"
         file.parent.mkdir(exist_ok=True)
         file.write_text(content.format(number))
-    good, refused = parted(all_of(spark, SourceSettings(kind, path=str(tmp_path), columns=ADS)))
+    good, refused = separate_refused(all_of(spark, SourceSettings(kind, path=str(tmp_path), columns=ADS)))
     assert (ids(good), refused) == (list(range(len(names))), [])
 
 
@@ -299,9 +299,9 @@ def test_an_expression_that_fails_on_a_row_refuses_the_row_and_never_stops_the_q
     ]
     running = Running(reduce(DataFrame.union, frames), availableNow=True)
     running.query.awaitTermination()
-    said = "derived `made` cannot be computed from this row"
+    reason = "derived `made` cannot be computed from this row"
     assert sorted(row["number"] for row in running.rows) == list(range(len(FAILING)))
-    assert [row for row in running.rows if (row["id"], row["empty"], row["_refused"]) != (1, True, said)] == []
+    assert [row for row in running.rows if (row["id"], row["empty"], row["_refused"]) != (1, True, reason)] == []
 
 
 def test_derived_columns_use_those_before_and_are_null_where_a_row_is_refused(spark, tmp_path):
