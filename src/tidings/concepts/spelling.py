@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MANY = 2000
+MAX_COMPARED_WORDS = 2000
 """With more words of similar length than this, only those that share the first letter are compared."""
 
 
@@ -39,7 +39,7 @@ def find_nearest(word: str, candidates: Iterable[str]) -> str | None:
     # Comparing two words takes time in the product of their lengths, so most are ruled out by length alone.
     slack = max(2, len(wanted) // 3)
     folded = {fold(name): name for name in candidates if abs(len(name) - len(word)) <= slack}
-    if len(folded) > MANY:
+    if len(folded) > MAX_COMPARED_WORDS:
         folded = {name: spelled for name, spelled in folded.items() if name[:1] == wanted[:1]}
     close = get_close_matches(wanted, folded, n=1, cutoff=0.7)
     return folded[close[0]] if close else None

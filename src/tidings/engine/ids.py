@@ -38,7 +38,7 @@ INT64 = np.iinfo(np.int64)
 CHUNK = 16384
 """Ids that an iteration turns into Python objects at a time."""
 
-FEW = 32
+MAX_SINGLE_READS = 32
 """So many ids are read sooner one by one than through Arrow."""
 
 
@@ -190,7 +190,7 @@ class Ids:
 
     def to_list(self, slots: Slots) -> list[str | int]:
         """Return the ids at these slots as Python objects."""
-        return [self[slot] for slot in slots] if len(slots) <= FEW else list(self.take(slots).to_pylist())
+        return [self[slot] for slot in slots] if len(slots) <= MAX_SINGLE_READS else list(self.take(slots).to_pylist())
 
     def _to_arrow(self) -> pa.Array:
         """Return all ids as an Arrow array over the same memory."""

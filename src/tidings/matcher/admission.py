@@ -32,7 +32,7 @@ Refusals = list[tuple[Any, TidingsError]]
 RowRefusals = list[tuple[int, TidingsError]]
 """Rows that were refused, in order, and why: an id may come more than once."""
 
-MANY = 1000
+COLLECTOR_PAUSE_MIN = 1000
 """From so many subscriptions on, the garbage collector waits until all are in: it would visit them again and again."""
 
 
@@ -83,7 +83,7 @@ class Admission:
     def enter_rows(self, submissions: list[Submission], backend: Intake, *, keep_good: bool) -> RowRefusals:
         """Put subscriptions in force and return the refused rows; if there are any, none goes in unless `keep_good`."""
         before, refusals, entry = self.needs.to_dict(), RowRefusals(), _Entry(self, submissions, backend)
-        with pause_collector(len(submissions) >= MANY):
+        with pause_collector(len(submissions) >= COLLECTOR_PAUSE_MIN):
             for row, submission in enumerate(submissions):
                 try:
                     entry.stage_row(row, submission)

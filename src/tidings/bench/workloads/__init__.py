@@ -58,7 +58,7 @@ WORKLOADS: dict[str, Callable[..., Workload]] = {
 }
 """The function that builds each workload, by key; its keyword arguments are the parameters of the key."""
 
-MOST = 100_000
+MAX_PARAMETER = 100_000
 """Upper limit of parameters that count something, unless `_LIMITS` has a lower one."""
 
 _LIMITS = {("sparse", "values"): 128, ("concepts", "height"): 10}
@@ -93,7 +93,7 @@ def workload(key: str) -> Workload:
 def _check(key: str, name: str, parameters: dict[str, float], defaults: dict[str, float]) -> None:
     """Refuse parameters that are out of range."""
     for parameter, value in parameters.items():
-        most = _LIMITS.get((name, parameter), MOST)
+        most = _LIMITS.get((name, parameter), MAX_PARAMETER)
         if isinstance(defaults[parameter], int):
             right, range_ = isinstance(value, int) and 1 <= value <= most, f"a whole number from 1 to {most:,}"
         else:

@@ -68,7 +68,7 @@ def _to_text(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-MANY = 100
+MAX_ARGUMENTS = 100
 """The most arguments that `min`, `max`, `concat` and `coalesce` take."""
 
 FUNCTIONS: dict[str, Function] = {
@@ -84,13 +84,13 @@ FUNCTIONS: dict[str, Function] = {
     "floor": Function(math.floor, Type.NUMBER),
     "ceil": Function(math.ceil, Type.NUMBER),
     "round": Function(_round, Type.NUMBER, most=2),
-    "min": Function(min, Type.ANY, least=2, most=MANY),
-    "max": Function(max, Type.ANY, least=2, most=MANY),
+    "min": Function(min, Type.ANY, least=2, most=MAX_ARGUMENTS),
+    "max": Function(max, Type.ANY, least=2, most=MAX_ARGUMENTS),
     "lower": Function(str.lower, Type.TEXT, Type.TEXT),
     "upper": Function(str.upper, Type.TEXT, Type.TEXT),
     "length": Function(len, Type.TEXT, Type.NUMBER),
-    "concat": Function(lambda *parts: "".join(map(_to_text, parts)), Type.ANY, Type.TEXT, most=MANY),
-    "coalesce": Function(lambda *values: values[0], Type.ANY, most=MANY),
+    "concat": Function(lambda *parts: "".join(map(_to_text, parts)), Type.ANY, Type.TEXT, most=MAX_ARGUMENTS),
+    "coalesce": Function(lambda *values: values[0], Type.ANY, most=MAX_ARGUMENTS),
     "unary -": Function(operator.neg, Type.NUMBER),
 }
 """The functions by name; the last is the minus sign before a value."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CACHED_TESTS = 200_000
 """Tests whose compiled form is cached, because parsed filters share them."""
 
-LONG = 200
+MIN_UNREAD_TESTS = 200
 """A conjunction of so many tests is not read back from its row, which would be slow."""
 
 OPS = {model.Quantifier.ANY: ANY, model.Quantifier.ALL: ALL, model.Quantifier.NONE: NONE}
@@ -120,7 +120,7 @@ class FilterDraft:
             items += compiled.items
             lossless &= compiled.lossless
         self._append_row(slot, literals, items)
-        return lossless and len(parts) < LONG
+        return lossless and len(parts) < MIN_UNREAD_TESTS
 
     def _add_compound(self, slot: int, tree: model.Filter) -> None:
         rows: Iterable[Iterable[model.Filter]] | None = _expand_rows(tree, self.tuning.row_limit)

@@ -25,10 +25,10 @@ _SMALL = [*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150, 200,
 EDGES = np.array(_SMALL, np.int64)
 """The upper edges of the bins of waiting times, in events; between two of them they are spread evenly."""
 
-MOST = int(EDGES[-1])
+LONGEST_WAIT = int(EDGES[-1])
 """The longest wait that is counted."""
 
-BINS = np.searchsorted(EDGES, np.arange(MOST + 1)).astype(np.int64)
+BINS = np.searchsorted(EDGES, np.arange(LONGEST_WAIT + 1)).astype(np.int64)
 """The bin of each waiting time."""
 
 CODES = 2 * len(EDGES) + 1

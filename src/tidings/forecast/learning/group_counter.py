@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.forecast.courses.streams import EventKinds, KeyGaps, StreamEntries, bin_gaps, find_following
-from tidings.forecast.learning.counts import BINS, EDGES, MOST, Counts, Traffic
+from tidings.forecast.learning.counts import BINS, EDGES, LONGEST_WAIT, Counts, Traffic
 from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array, IntArray
 from tidings.kernels.forecast.forecasts import SILENCES, walk
 from tidings.kernels.forecast.outcome_counts import (
@@ -156,7 +156,7 @@ class GroupCounter:
     def _count_known(self, pending: PendingWaits, entries: StreamEntries, now: tuple[int, int]) -> IntArray:
         """Return of each segment how many entries are behind the longest wait."""
         sizes = np.diff(entries.starts)
-        done = np.maximum(sizes - MOST, 0)
+        done = np.maximum(sizes - LONGEST_WAIT, 0)
         spans = [span for counts in self.counts for span in counts.spans]
         if spans and len(pending):
             is_over = pending.time <= now[1] - max(spans)

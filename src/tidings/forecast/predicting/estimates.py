@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidings.forecast.courses.course import Course
-from tidings.forecast.learning.counts import EDGES, MOST, Counts
+from tidings.forecast.learning.counts import EDGES, LONGEST_WAIT, Counts
 from tidings.kernels.array_types import BoolArray, FloatArray, Int32Array, IntArray
 from tidings.kernels.forecast.forecasts import sum_first_passages
 
@@ -128,7 +128,7 @@ class Estimates:
 
         `law` has the probabilities of 0, 1, 2, ... events, at most of the longest wait.
         """
-        if not len(self.counts.later) or len(law) > MOST + 1:
+        if not len(self.counts.later) or len(law) > LONGEST_WAIT + 1:
             return None
         share, observed = fit_kaplan_meier(self.counts.later)
         return law @ spread(share, len(law) - 1), law @ _expand_bins(observed, len(law) - 1)
@@ -161,7 +161,7 @@ def fit_kaplan_meier(waits: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def spread(by_edge: FloatArray, most: int) -> FloatArray:
     """Return shares by edge as shares for n from 0 to `most`; between edges they rise evenly."""
-    steps = np.minimum(np.arange(most + 1), MOST)
+    steps = np.minimum(np.arange(most + 1), LONGEST_WAIT)
     high = np.searchsorted(EDGES, steps)
     low_edge = np.append(0, EDGES)[high]
     part = np.where(steps > 0, (steps - low_edge) / (EDGES[high] - low_edge), 0)[:, None]
@@ -172,8 +172,8 @@ def spread(by_edge: FloatArray, most: int) -> FloatArray:
 def _expand_bins(by_edge: FloatArray, most: int) -> FloatArray:
     """Return the value of each n's bin; 0 beyond the last bin."""
     steps = np.arange(most + 1)
-    by_step = by_edge.T[np.searchsorted(EDGES, np.minimum(steps, MOST))]
-    by_step[steps > MOST] = 0
+    by_step = by_edge.T[np.searchsorted(EDGES, np.minimum(steps, LONGEST_WAIT))]
+    by_step[steps > LONGEST_WAIT] = 0
     return np.asarray(by_step)
 
 

@@ -18,7 +18,7 @@ from tidings.errors import TidingsError
 from tidings.forecast.courses.streams import CourseMember, EventKinds, build_entries, build_groups
 from tidings.forecast.forecasts import Forecast, ForecastBatch
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.learning.counts import MOST
+from tidings.forecast.learning.counts import LONGEST_WAIT
 from tidings.forecast.learning.group_counter import select_reports
 from tidings.forecast.learning.learner import Learner
 from tidings.forecast.model import Model, make_pattern_key
@@ -194,7 +194,7 @@ class Forecaster:
         """Return quantiles of the waiting time: the first of some horizons at which they are reached."""
         horizon, quantiles = table.horizon, dict[float, int | timedelta | None]()
         if table not in self._curves:
-            self._curves[table] = table.estimates.compute_curve(MOST)[0]
+            self._curves[table] = table.estimates.compute_curve(LONGEST_WAIT)[0]
         scale = 1.0  # of the horizon's measure, for one of the own events
         if table.grid > 1:
             scale = float(2 ** (places[int(horizon.unit == "time")] / 2))
@@ -202,7 +202,7 @@ class Forecaster:
             scale = 1 / (self.model.traffic.rate or 1.0)
         for share in QUANTILES:
             own = int(np.searchsorted(self._curves[table][:, cell], share))
-            if own > MOST:
+            if own > LONGEST_WAIT:
                 quantiles[share] = None
             elif horizon.unit == "time":
                 quantiles[share] = timedelta(microseconds=round(own * scale))

@@ -17,7 +17,7 @@ import numpy as np
 from tidings.algebra.law.requirement_counts import Demand
 from tidings.engine.compile import bulk_table
 from tidings.engine.compile.bulk_table import AreaColumn, EndColumn, EqualityColumn, RangeColumn, SetColumn
-from tidings.engine.compile.draft import LONG, FilterDraft
+from tidings.engine.compile.draft import MIN_UNREAD_TESTS, FilterDraft
 from tidings.engine.compile.row_table import RowTable
 from tidings.engine.compile.source_text import FilterSources
 from tidings.engine.ids import Ids
@@ -184,8 +184,8 @@ class Load:
         """Return where literals do not give back what was written: in the rows `lossy`, and in others."""
         if self._written:
             lossy = lossy | self._written.reordered
-        if len(tests) >= LONG:
-            lossy = lossy | (sum(test.mask.astype(np.int64) for test in tests) >= LONG)
+        if len(tests) >= MIN_UNREAD_TESTS:
+            lossy = lossy | (sum(test.mask.astype(np.int64) for test in tests) >= MIN_UNREAD_TESTS)
         return lossy
 
     def _keep_sources(self, rows: IntArray, slots: IntArray) -> FilterSources:

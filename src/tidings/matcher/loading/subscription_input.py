@@ -20,7 +20,7 @@ Submission: TypeAlias = tuple[Any, Any, str]
 Watch: TypeAlias = Callable[[int, int], None]
 """Called with the number of subscriptions read so far, and of all; once they are equal, indexing begins."""
 
-OFTEN = 1000
+WATCH_INTERVAL = 1000
 """Subscriptions between two calls of the watch."""
 
 
@@ -36,7 +36,7 @@ class WatchedSubscriptions(list[Submission]):
             yield from super().__iter__()
             return
         for count, subscription in enumerate(super().__iter__()):
-            if count % OFTEN == 0:
+            if count % WATCH_INTERVAL == 0:
                 self._watch(count, len(self))
             yield subscription
         self._watch(len(self), len(self))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tidings.matcher.backend import Backend
     from tidings.matcher.loading.subscription_input import Submission
 
-MANY = 2_000
+MIN_KERNEL_ROWS = 2_000
 """From so many rows on the kernel is faster than the parser, with the layout that follows."""
 
 BLOCK = 65_536
@@ -62,7 +62,7 @@ def is_worth_columns(table: Any) -> bool:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not isinstance(table, pa.Table | pa.RecordBatch) or table.num_rows < MANY:
+    if not isinstance(table, pa.Table | pa.RecordBatch) or table.num_rows < MIN_KERNEL_ROWS:
         return False
     names = table.schema.names
     if "id" not in names or "filter" not in names or not pa.types.is_string(table.schema.field("filter").type):
@@ -71,7 +71,7 @@ def is_worth_columns(table: Any) -> bool:
         other = pc.fill_null(pc.not_equal(table.column("notation"), "text"), False)
         if pc.any(other).as_py():
             return False
-    sample = read_texts(_filter_texts(table.slice(0, MANY // 2)))
+    sample = read_texts(_filter_texts(table.slice(0, MIN_KERNEL_ROWS // 2)))
     return bool(sample.unparsed.mean() < 0.5)
 
 
@@ -79,7 +79,7 @@ def build_text_table(submissions: list[Submission]) -> pa.Table | None:
     """Return triples of id, filter and notation as a table, where it is worth it and all filters are text."""
     import pyarrow as pa
 
-    if len(submissions) < MANY:
+    if len(submissions) < MIN_KERNEL_ROWS:
         return None
     ids, filters = [], []
     for id, source, notation in submissions:

@@ -43,7 +43,7 @@ Those of a stream do not depend on the cluster: its checkpoint does on them.
 PIECE = 1 << 17
 """Events that are processed at once: many rows for each value, in little memory."""
 
-MANY = 1 << 18
+MAX_KEPT_VALUES = 1 << 18
 """Values of variables that are kept between pieces."""
 
 BUCKET_VALUES = "bucket STRING, arrived BIGINT, newest BIGINT, seen BIGINT, rows BINARY"
@@ -158,7 +158,7 @@ class EventBucketer:
 
     def bucket_table(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """Yield the values for the buckets of all portions."""
-        if len(self._names) > MANY:
+        if len(self._names) > MAX_KEPT_VALUES:
             self._names, self._buckets = ValueNumbers(), {}
         readable = read_events(self._open, table, self._step.read, self._names)
         if not len(readable.events):

@@ -7,7 +7,7 @@ import pytest
 
 from tidings import lang
 from tidings.forecast.courses.exact_course import build_course
-from tidings.forecast.learning.counts import CODES, EDGES, MOST, Counts
+from tidings.forecast.learning.counts import CODES, EDGES, LONGEST_WAIT, Counts
 from tidings.forecast.predicting.estimates import ESTIMATORS, Estimates, fit_kaplan_meier, spread
 from tidings.model.patterns import Mode
 
@@ -58,10 +58,10 @@ def test_without_any_waits_it_is_the_chain():
 
 
 def test_beyond_the_longest_wait_the_chain_goes_on():
-    curve, part = estimates("both", smoothing=0.5, waits=[(START, CODES - 1, 1000)]).compute_curve(MOST + 50)
-    assert part[MOST, START] > 0.9
-    assert (part[MOST + 1 :] == 0).all()
-    assert curve[MOST + 1, START] > 0.99
+    curve, part = estimates("both", smoothing=0.5, waits=[(START, CODES - 1, 1000)]).compute_curve(LONGEST_WAIT + 50)
+    assert part[LONGEST_WAIT, START] > 0.9
+    assert (part[LONGEST_WAIT + 1 :] == 0).all()
+    assert curve[LONGEST_WAIT + 1, START] > 0.99
 
 
 def test_printed_sums_visits_over_incoming_counts():
@@ -100,16 +100,16 @@ def build_keyed_estimates(waits):
 
 def test_waits_in_the_stream_are_judged_by_those_that_are_known():
     estimator = build_keyed_estimates([(7, 0, 3), (7, 2, 2), (7, len(EDGES) + 1, 4), (7, CODES - 1, 1)])
-    sure = {amount: np.append(np.zeros(amount), 1.0) for amount in (1, 2, 3, MOST, MOST + 1)}
+    sure = {amount: np.append(np.zeros(amount), 1.0) for amount in (1, 2, 3, LONGEST_WAIT, LONGEST_WAIT + 1)}
     for amount, share, known_count in (
         (1, 3 / 10, 10),
         (2, 3 / 10, 6),
         (3, 1 - 7 / 10 * 1 / 3, 6),
-        (MOST, 1 - 7 / 30, 6),
+        (LONGEST_WAIT, 1 - 7 / 30, 6),
     ):
         share_found, seen = estimator.estimate_within_events(sure[amount])
         assert (share_found[7], seen[7]) == (pytest.approx(share), known_count)
-    assert estimator.estimate_within_events(sure[MOST + 1]) is None
+    assert estimator.estimate_within_events(sure[LONGEST_WAIT + 1]) is None
     assert not estimator.estimate_within_events(sure[3])[1][[0, 6, 8]].any()
 
 
@@ -118,5 +118,5 @@ def test_about_so_many_events_is_a_mixture_of_those_waits():
     share, known_count = estimator.estimate_within_events(np.array([0.2, 0.3, 0.1, 0.4]))
     assert share[7] == pytest.approx(0.3 * 0.3 + 0.1 * 0.3 + 0.4 * (1 - 7 / 30))
     assert known_count[7] == pytest.approx(0.2 * 10 + 0.3 * 10 + 0.1 * 6 + 0.4 * 6)
-    assert estimator.estimate_within_events(np.ones(MOST + 2)) is None
+    assert estimator.estimate_within_events(np.ones(LONGEST_WAIT + 2)) is None
     assert estimates().estimate_within_events(np.ones(2)) is None

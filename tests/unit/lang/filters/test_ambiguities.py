@@ -99,7 +99,7 @@ def test_a_matcher_names_the_subscription():
     "form", [list, lambda pairs: pa.table({"id": [i for i, _ in pairs], "filter": [f for _, f in pairs]})]
 )
 def test_thousands_of_bare_words_give_a_few_warnings(form):
-    count = 3 * text_load.MANY
+    count = 3 * text_load.MIN_KERNEL_ROWS
     pairs = [(f"s{n}", f"price < {n}" if n % 3 else f"price < w{n % 9}") for n in range(count)]
     searches = td.Matcher()
     with pytest.warns(td.FilterWarning) as given_out:
@@ -109,7 +109,7 @@ def test_thousands_of_bare_words_give_a_few_warnings(form):
     assert len(searches) == count
 
 
-@pytest.mark.parametrize("count", [1, 3 * text_load.MANY])
+@pytest.mark.parametrize("count", [1, 3 * text_load.MIN_KERNEL_ROWS])
 def test_where_warnings_are_errors_nothing_is_added(count):
     searches = td.Matcher()
     with warnings.catch_warnings():

@@ -127,14 +127,14 @@ def test_rows_whose_tests_stand_in_another_order_keep_their_text():
 
 
 def test_large_tables_of_text_take_this_way_and_others_do_not():
-    many = pa.table({"id": np.arange(text_load.MANY), "filter": ["a = 1"] * text_load.MANY})
+    many = pa.table({"id": np.arange(text_load.MIN_KERNEL_ROWS), "filter": ["a = 1"] * text_load.MIN_KERNEL_ROWS})
     assert is_worth_columns(many)
     assert not is_worth_columns(many.slice(1))
-    assert not is_worth_columns(many.set_column(1, "filter", pa.array(["a exists"] * text_load.MANY)))
-    assert not is_worth_columns(many.append_column("notation", pa.array(["url"] * text_load.MANY)))
+    assert not is_worth_columns(many.set_column(1, "filter", pa.array(["a exists"] * text_load.MIN_KERNEL_ROWS)))
+    assert not is_worth_columns(many.append_column("notation", pa.array(["url"] * text_load.MIN_KERNEL_ROWS)))
     matcher = td.Matcher()
     matcher.add_many(many)
-    assert len(matcher.match({"a": 1})) == text_load.MANY
+    assert len(matcher.match({"a": 1})) == text_load.MIN_KERNEL_ROWS
 
 
 def test_texts_that_begin_in_the_middle_of_a_buffer_are_read_there():
@@ -146,13 +146,13 @@ def test_texts_that_begin_in_the_middle_of_a_buffer_are_read_there():
 
 
 def test_many_pairs_go_this_way_and_refusals_name_their_own_ids():
-    ids = [f"s{n}" for n in range(text_load.MANY)]
+    ids = [f"s{n}" for n in range(text_load.MIN_KERNEL_ROWS)]
     texts = [(id, "price < 5 and make = 'x'") for id in ids]
     texts[7], texts[1999] = (ids[7], "price <"), (ids[1999], "price = 'low")
     matcher = td.Matcher()
     errors = matcher.add_many(texts, on_error="collect")
     assert [id for id, _ in errors] == ["s7", "s1999"]
     assert errors[0][0] is ids[7]
-    assert len(matcher) == text_load.MANY - 2
+    assert len(matcher) == text_load.MIN_KERNEL_ROWS - 2
     with pytest.raises(td.TidingsError, match=r"(?s)2 of 2000 subscriptions were refused.*`s7`.*`s1999`"):
         td.Matcher().add_many(texts)
