@@ -10,18 +10,18 @@ def main(folder: Path) -> None:
     from tidings import spark as ts
 
     session = ts.session("killed", master="local[2]", config={**QUICK, "spark.sql.shuffle.partitions": "2"})
-    started(session, folder).awaitTermination()
+    start_query(session, folder).awaitTermination()
 
 
-def started(session, folder, *, trigger=None):
+def start_query(session, folder, *, trigger=None):
     """Start the stream; the crash test goes on with it in its own session."""
     from tests.unit.spark.detect.pattern_cases import COLUMNS, PATTERN_TEXTS
 
     from tidings import spark as ts
 
     stream = session.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
-    found = ts.detect(stream.withWatermark("ts", "4 seconds"), PATTERN_TEXTS, buckets=2, shards=1)
-    query = found.writeStream.format("json").option("checkpointLocation", str(folder / "state"))
+    detections = ts.detect(stream.withWatermark("ts", "4 seconds"), PATTERN_TEXTS, buckets=2, shards=1)
+    query = detections.writeStream.format("json").option("checkpointLocation", str(folder / "state"))
     return query.trigger(**(trigger or {"processingTime": "0 seconds"})).start(str(folder / "out"))
 
 

@@ -14,7 +14,7 @@ from tidings import spark as ts
 from tidings.errors import BadFrame, FileError, PatternError, TidingsError
 
 
-def found_on(frame):
+def count_detections(frame):
     return Counter(
         (row.pattern, row.at.replace(tzinfo=UTC), tuple(row.events)) for row in frame.collect() if row.kind == "match"
     )
@@ -37,21 +37,21 @@ def test_generated_patterns_are_found_as_the_local_detector_finds_them(spark):
     frame = pieces[0].union(pieces[1]).union(pieces[2])
     in_order = sorted(rows, key=lambda row: row[1])
     expected = count_detections_locally(in_order, PATTERN_TEXTS)
-    assert found_on(ts.detect(frame, PATTERN_TEXTS, buckets=3, shards=2)) == expected
+    assert count_detections(ts.detect(frame, PATTERN_TEXTS, buckets=3, shards=2)) == expected
     assert len({pattern for pattern, *_ in expected}) > 20
     assert sum(expected.values()) > 500
 
 
 def test_a_row_says_what_happened_to_whom_when_and_through_which_events(logins):
-    found = ts.detect(logins, {"intrusion": LOGIN})
-    assert found.columns == ["kind", "pattern", "key", "at", "events", "probability", "horizon", "estimator"]
-    [row] = found.collect()
+    detections = ts.detect(logins, {"intrusion": LOGIN})
+    assert detections.columns == ["kind", "pattern", "key", "at", "events", "probability", "horizon", "estimator"]
+    [row] = detections.collect()
     assert tuple(row) == ("match", "intrusion", "10.0.0.1", at(9).replace(tzinfo=None), [1, 3, 2], None, None, None)
 
 
 def test_kept_columns_come_along_in_records(logins):
     [row] = ts.detect(logins, {"intrusion": LOGIN}, keep=["page", "ts"]).collect()
-    assert [(one.id, one.page) for one in row.events] == [(1, "a"), (3, "c"), (2, "b")]
+    assert [(event.id, event.page) for event in row.events] == [(1, "a"), (3, "c"), (2, "b")]
     assert row.events[1].ts == at(5).replace(tzinfo=None)
 
 
@@ -80,12 +80,12 @@ def test_a_key_parts_the_stream_of_patterns_that_have_none(logins):
 def test_several_values_of_a_key_are_a_list_and_equal_numbers_one_key(spark):
     rows = [(1, 1, "a", 7, 2.0), (2, 2, "b", 2, 7.0), (3, 3, "b", 9, 7.0)]
     frame = spark.createDataFrame(rows, "id INT, ts BIGINT, kind STRING, key INT, other DOUBLE")
-    told = {
+    patterns = {
         "crossed": "a = kind = 'a' and key = $x and other = $y\nb = kind = 'b' and other = $x and key = $y\na ; b",
         "joined": "a = kind = 'a' and key = $x\nb = kind = 'b' and other = $x\na ; b",
     }
-    found = {row.pattern: (row.key, row.events) for row in ts.detect(frame, told, buckets=50).collect()}
-    assert found == {"crossed": ('["7", "2"]', [1, 2]), "joined": ("7", [1, 2])}
+    rows_by_pattern = {row.pattern: (row.key, row.events) for row in ts.detect(frame, patterns, buckets=50).collect()}
+    assert rows_by_pattern == {"crossed": ('["7", "2"]', [1, 2]), "joined": ("7", [1, 2])}
 
 
 def test_time_passes_to_the_newest_event_of_all(spark):
@@ -131,10 +131,10 @@ def test_values_of_variables_may_lie_in_records_and_be_dates(spark):
         SELECT id, ts, kind, named_struct('ip', ip) AS net, DATE'2024-01-01' AS day FROM VALUES
         (1, TIMESTAMP'2024-07-01', 'a', 'x'), (2, TIMESTAMP'2024-07-02', 'b', 'x') AS t(id, ts, kind, ip)
     """)
-    told = {
+    patterns = {
         "a then b": "a = kind = 'a' and net.ip = $x and day = $d\nb = kind = 'b' and net.ip = $x and day = $d\na ; b"
     }
-    [row] = ts.detect(frame, told).collect()
+    [row] = ts.detect(frame, patterns).collect()
     assert (row.key, row.events) == ('["2024-01-01T00:00:00+00:00", "x"]', [1, 2])
 
 
@@ -152,7 +152,7 @@ def test_no_events_are_no_matches(logins):
 
 
 @pytest.mark.parametrize(
-    ("problem", "words", "given"),
+    ("problem", "words", "options"),
     [
         (BadFrame, "no column `when`", {"time": "when"}),
         (BadFrame, "`page` is string; cast it", {"time": "page"}),
@@ -168,10 +168,10 @@ def test_no_events_are_no_matches(logins):
         (TidingsError, "`ts` is declared time", {"patterns": {"n": "a = ts > 5\na"}}),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_any_job(logins, problem, words, given):
-    told = given.pop("patterns", {"intrusion": LOGIN})
+def test_what_makes_no_sense_is_refused_before_any_job(logins, problem, words, options):
+    patterns = options.pop("patterns", {"intrusion": LOGIN})
     with pytest.raises(problem, match=words):
-        ts.detect(logins, told, **given)
+        ts.detect(logins, patterns, **options)
 
 
 def test_a_list_gives_no_variable_its_value(spark):

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tests.spark.detect.test_detect import found_on
+from tests.spark.detect.test_detect import count_detections
 from tests.unit.spark.detect.pattern_cases import (
     COLUMNS,
     LOGIN,
@@ -29,7 +29,7 @@ from tidings.errors import BadFrame, SparkUnavailable
 from tidings.spark.state_store import IN_MEMORY, ROCKSDB, STATE_STORE, use_state_store
 
 
-def written(folder, batches):
+def write_batches(folder, batches):
     """Write a file for each micro-batch; the times of files are the order in which Spark takes them."""
     folder.mkdir(exist_ok=True)
     first = len([*folder.iterdir()])
@@ -39,13 +39,13 @@ def written(folder, batches):
         os.utime(path, (1.7e9 + number, 1.7e9 + number))
 
 
-def streamed(spark, folder, told, **options):
+def run_stream(spark, folder, patterns, **options):
     """Read the files to their end, one in a micro-batch, and return all that was found so far."""
     stream = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
-    found = ts.detect(stream.withWatermark("ts", "4 seconds"), told, **options)
-    query = found.writeStream.format("json").option("checkpointLocation", str(folder / "state"))
+    detections = ts.detect(stream.withWatermark("ts", "4 seconds"), patterns, **options)
+    query = detections.writeStream.format("json").option("checkpointLocation", str(folder / "state"))
     query.trigger(availableNow=True).start(str(folder / "out")).awaitTermination()
-    return spark.read.schema(found.schema).json(str(folder / "out"))
+    return spark.read.schema(detections.schema).json(str(folder / "out"))
 
 
 def test_a_stream_finds_what_a_batch_finds_and_goes_on_from_its_checkpoint(spark, tmp_path):
@@ -53,14 +53,16 @@ def test_a_stream_finds_what_a_batch_finds_and_goes_on_from_its_checkpoint(spark
     last = (999, rows[-1][1] + timedelta(hours=1), "x", 9, 9.0)
     arriving = disorder_rows(rows, bound=4)
     in_order = sorted(arriving, key=lambda row: row[1])
-    written(tmp_path / "in", [arriving[:40]])
-    streamed(spark, tmp_path, PATTERN_TEXTS, buckets=2, shards=1)
-    written(tmp_path / "in", [[*arriving[40:], (500, at(-100), "a", 1, 1.0), last]])
-    found = streamed(spark, tmp_path, PATTERN_TEXTS[1:], buckets=2, shards=1)  # the first pattern is gone
+    write_batches(tmp_path / "in", [arriving[:40]])
+    run_stream(spark, tmp_path, PATTERN_TEXTS, buckets=2, shards=1)
+    write_batches(tmp_path / "in", [[*arriving[40:], (500, at(-100), "a", 1, 1.0), last]])
+    detections = run_stream(spark, tmp_path, PATTERN_TEXTS[1:], buckets=2, shards=1)  # the first pattern is gone
     expected = count_detections_locally(in_order, PATTERN_TEXTS, until=last[1])
-    mine = Counter({one: count for one, count in found_on(found).items() if one[0] != "p0"})
-    assert mine == Counter({one: count for one, count in expected.items() if one[0] != "p0"})
-    [late] = found.where("kind = 'late'").collect()
+    mine = Counter(
+        {detection: count for detection, count in count_detections(detections).items() if detection[0] != "p0"}
+    )
+    assert mine == Counter({detection: count for detection, count in expected.items() if detection[0] != "p0"})
+    [late] = detections.where("kind = 'late'").collect()
     assert (late.pattern, late.key, late.events) == (None, None, [500])
     assert late.at.replace(tzinfo=UTC) == at(-100)
     assert isinstance(late.at, datetime)

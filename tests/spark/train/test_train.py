@@ -16,12 +16,12 @@ def lying(spark, rows):
     """Return rows as a frame of three partitions, whose times go back and forth."""
     mixed = sorted(rows, key=lambda row: (row[0] % 3, row[0]))
     third = -(-len(rows) // 3)
-    one, *others = [
+    frame, *others = [
         spark.createDataFrame(mixed[at : at + third], COLUMNS).coalesce(1) for at in range(0, len(rows), third)
     ]
     for other in others:
-        one = one.union(other)
-    return one
+        frame = frame.union(other)
+    return frame
 
 
 def assert_same(mine, theirs, *, exactly=True):
@@ -30,18 +30,18 @@ def assert_same(mine, theirs, *, exactly=True):
     assert list(mine) == list(theirs)
     assert mine.settings == theirs.settings
     assert mine.now == theirs.now
-    for one, other in zip(mine.patterns.values(), theirs.patterns.values(), strict=True):
-        same(one.counts.moves, other.counts.moves, **near, err_msg=one.name)
-        same(one.counts.waits, other.counts.waits, **near, err_msg=one.name)
-        if one.name == "silent":  # where a deadline stands in the stream, a bucket knows only nearly
-            laws = [counts.later.sum(axis=0).cumsum() / counts.later.sum() for counts in (one.counts, other.counts)]
-            assert one.counts.later.sum() == pytest.approx(other.counts.later.sum())
+    for pattern, other in zip(mine.patterns.values(), theirs.patterns.values(), strict=True):
+        same(pattern.counts.moves, other.counts.moves, **near, err_msg=pattern.name)
+        same(pattern.counts.waits, other.counts.waits, **near, err_msg=pattern.name)
+        if pattern.name == "silent":  # where a deadline stands in the stream, a bucket knows only nearly
+            laws = [counts.later.sum(axis=0).cumsum() / counts.later.sum() for counts in (pattern.counts, other.counts)]
+            assert pattern.counts.later.sum() == pytest.approx(other.counts.later.sum())
             assert abs(laws[0] - laws[1]).max() < 0.1
         else:
-            same(one.counts.later, other.counts.later, **near, err_msg=one.name)
-        assert one.counts.spans.keys() == other.counts.spans.keys()
-        for span, of in one.counts.spans.items():
-            same(of, other.counts.spans[span], **near, err_msg=one.name)
+            same(pattern.counts.later, other.counts.later, **near, err_msg=pattern.name)
+        assert pattern.counts.spans.keys() == other.counts.spans.keys()
+        for span, of in pattern.counts.spans.items():
+            same(of, other.counts.spans[span], **near, err_msg=pattern.name)
         assert other.counts.moves.sum() > 0
     if exactly:
         assert mine.traffic == theirs.traffic
@@ -58,7 +58,9 @@ def test_the_model_is_the_one_of_the_same_rows_in_order(spark):
     mine = ts.train(lying(spark, rows), detector, horizons=["4 s", 10], buckets=3, shards=2)
     theirs = td.train(watch_patterns(PATTERN_TEXTS), in_order(rows), horizons=["4 s", 10])
     assert_same(mine, theirs)
-    assert [one.counts.spans.keys() for one in mine.patterns.values()] == [{4_000_000}] * (len(PATTERN_TEXTS) - 1)
+    assert [pattern.counts.spans.keys() for pattern in mine.patterns.values()] == [{4_000_000}] * (
+        len(PATTERN_TEXTS) - 1
+    )
 
 
 def test_counts_fade_as_they_do_locally(spark):
@@ -80,10 +82,10 @@ def test_counts_fade_as_they_do_locally(spark):
 
 def test_the_same_key_lets_a_model_know_its_patterns_again(spark):
     rows = log(100)
-    found = ts.train(lying(spark, rows), {"pair": f"{PLAIN}a ; b ; c"}, key="key", context=0)
+    model = ts.train(lying(spark, rows), {"pair": f"{PLAIN}a ; b ; c"}, key="key", context=0)
     local = td.train(watch_patterns({"pair": PAIR}), in_order(rows), context=0)
-    assert found.traffic == local.traffic
-    np.testing.assert_array_equal(found["pair"].counts.moves, local["pair"].counts.moves)
+    assert model.traffic == local.traffic
+    np.testing.assert_array_equal(model["pair"].counts.moves, local["pair"].counts.moves)
 
 
 PAIR = """
@@ -105,7 +107,7 @@ def test_bad_events_take_no_part_and_no_events_give_a_model_of_nothing(spark):
 
 
 @pytest.mark.parametrize(
-    ("problem", "words", "given"),
+    ("problem", "words", "options"),
     [
         (TidingsError, "an estimator is one of", {"estimator": "best"}),
         (TidingsError, "context is how many", {"context": -1}),
@@ -115,10 +117,10 @@ def test_bad_events_take_no_part_and_no_events_give_a_model_of_nothing(spark):
         (BadFrame, "shards is a number from 1 up, not 0", {"shards": 0}),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_any_job(spark, problem, words, given):
+def test_what_makes_no_sense_is_refused_before_any_job(spark, problem, words, options):
     frame = spark.createDataFrame(log(3), COLUMNS)
     with pytest.raises(problem, match=words):
-        ts.train(frame, PATTERN_TEXTS, **given)
+        ts.train(frame, PATTERN_TEXTS, **options)
 
 
 def test_a_stream_is_refused(spark, tmp_path):
