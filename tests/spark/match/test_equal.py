@@ -73,7 +73,7 @@ class Rows:
     def mapping(self, make):
         return {key: self.some(make) for key in self.rng.sample(["a", "b", "c"], self.rng.randrange(4))}
 
-    def priced(self):
+    def draw_price(self):
         return self.rng.choice(["3", "4.5", "-2", "2e1", " 7 "])
 
     def row(self, number):
@@ -91,7 +91,7 @@ class Rows:
             "at": some(self.moment),
             "naive": some(lambda: self.moment().replace(tzinfo=None)),
             "name": some(self.word),
-            "priced": some(self.priced),
+            "priced": some(self.draw_price),
             "ip": some(lambda: rng.choice(["10.0.0.7", "10.1.0.1", "192.168.0.1", "2001:db8::1", "::ffff:10.0.0.9"])),
             "tags": some(lambda: several(self.word)),
             "nums": some(lambda: several(self.small)),
@@ -140,14 +140,14 @@ def searches(seed, count):
     alone = [*tests, *(f"not ({test})" for test in tests)]
     mixed = [
         f" {rng.choice(['and', 'or'])} ".join(
-            f"({rng.choice(['', 'not '])}({one}))" for one in rng.sample(tests, rng.randrange(2, 4))
+            f"({rng.choice(['', 'not '])}({test}))" for test in rng.sample(tests, rng.randrange(2, 4))
         )
         for _ in range(count)
     ]
     return list(enumerate([*alone, *mixed]))
 
 
-def declared(frame):
+def declare_kinds(frame):
     """Return the columns' kinds and those of `KINDS`, as one schema for local matchers and stored ones."""
     return schema_of(frame.schema).merged(td.Schema(KINDS)).opened()
 
@@ -165,10 +165,10 @@ def test_every_kind_of_column_matches_as_it_does_locally(spark, seed):
     rows = [Rows(seed * 1000 + number).row(number) for number in range(400)]
     wanted = searches(seed, 60)
     frame = spark.createDataFrame(rows, DDL).repartition(3)
-    expected, letters = local_pairs(declared(frame), wanted, rows)
-    found = ts.match(frame, wanted, event_id="id", schema=KINDS, now=NOW, unknown="absent").collect()
-    assert len(found) == len(expected)
-    assert {(row.event, row.subscription) for row in found} == expected
+    expected, letters = local_pairs(declare_kinds(frame), wanted, rows)
+    matches = ts.match(frame, wanted, event_id="id", schema=KINDS, now=NOW, unknown="absent").collect()
+    assert len(matches) == len(expected)
+    assert {(row.event, row.subscription) for row in matches} == expected
     assert not letters
     hit = {text for _, text in {wanted[id_] for _, id_ in expected}}
     assert set(separate(TESTS)) - hit == {"missing exists"}
@@ -190,9 +190,9 @@ def test_bad_events_are_the_same_here_and_there(spark):
         rows[number * 20] = {**rows[number * 20], **bad}
     wanted = searches(3, 20)
     frame = spark.createDataFrame(rows, DDL)
-    expected, letters = local_pairs(declared(frame), wanted, rows)
-    found = ts.match(frame, wanted, event_id="id", schema=KINDS, now=NOW, unknown="absent").collect()
-    assert {(row.event, row.subscription) for row in found} == expected
+    expected, letters = local_pairs(declare_kinds(frame), wanted, rows)
+    matches = ts.match(frame, wanted, event_id="id", schema=KINDS, now=NOW, unknown="absent").collect()
+    assert {(row.event, row.subscription) for row in matches} == expected
     dead = ts.dead_letters(frame, wanted, event_id="id", schema=KINDS, now=NOW, unknown="absent").collect()
     assert {(row.event, row.reason) for row in dead} == letters
     assert {event for event, _ in letters} == {0, 20, 40, 60, 80}
@@ -239,8 +239,8 @@ def test_concepts_units_derived_attributes_and_regions_mean_the_same(spark):
     local.add_many(wanted)
     expected = {(rows[index]["id"], id_) for index, id_ in local.match_many(rows)}
     about = {"ontology": ontology, "regions": regions, "now": NOW}
-    found = ts.match(frame, wanted, event_id="id", **about).collect()
-    assert {(row.event, row.subscription) for row in found} == expected
+    matches = ts.match(frame, wanted, event_id="id", **about).collect()
+    assert {(row.event, row.subscription) for row in matches} == expected
     assert {id_ for _, id_ in expected} == {id_ for id_, _ in wanted}
     assert ts.dead_letters(frame, wanted, **about).count() == 0
     shipped = ts.match(frame, local, event_id="id").collect()

@@ -44,16 +44,16 @@ def events(spark, rng):
 
 
 def answers(frame, subscriptions, among):
-    found = ts.match(frame, subscriptions, event_id="id", **UNKNOWN).collect()
+    matches = ts.match(frame, subscriptions, event_id="id", **UNKNOWN).collect()
     letters = ts.dead_letters(frame, subscriptions, event_id="id", **UNKNOWN).collect()
-    heard = sorted((row["event"], row["subscription"]) for row in found if row["subscription"] in among)
-    return heard, sorted(row["event"] for row in letters)
+    pairs = sorted((row["event"], row["subscription"]) for row in matches if row["subscription"] in among)
+    return pairs, sorted(row["event"] for row in letters)
 
 
 UNKNOWN = {"unknown": "absent"}
 
 
-def accepted(frame, wanted):
+def select_accepted(frame, wanted):
     """Those that the frame's types do not refuse."""
     good = []
     for id, text in wanted:
@@ -70,7 +70,7 @@ def test_others_change_nothing_in_a_batch_nor_in_a_live_folder(spark, tmp_path, 
     rng = random.Random(seed)
     frame = events(spark, rng).cache()
     wanted = [(f"s{at}", text) for at, text in enumerate(rng.sample(FILTERS, 14))]
-    good = accepted(frame, wanted)
+    good = select_accepted(frame, wanted)
     first = good[: len(good) // 2]
     ids = {id for id, _ in first}
     alone = answers(frame, first, ids)
@@ -94,6 +94,6 @@ def test_an_infinity_is_bad_for_patterns_whether_one_asks_for_its_column_or_not(
     plain = "a = kind = 'a'\nb = kind = 'b'\na ; b"
     sized = "a = kind = 'a' and size > 0\nb = kind = 'b'\na ; b"
     for patterns in ({"plain": plain}, {"plain": plain, "sized": sized}):
-        found = ts.detect(frame, patterns, time="at", event_id="id").where("kind = 'match'").collect()
-        assert {(row["pattern"], tuple(row["events"])) for row in found} == {(name, (1, 3)) for name in patterns}
+        detections = ts.detect(frame, patterns, time="at", event_id="id").where("kind = 'match'").collect()
+        assert {(row["pattern"], tuple(row["events"])) for row in detections} == {(name, (1, 3)) for name in patterns}
         assert [row["event"] for row in ts.bad_events(frame, patterns, time="at", event_id="id").collect()] == [2]

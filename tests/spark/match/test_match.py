@@ -62,8 +62,8 @@ def test_keep_alone_replaces_the_event_columns(ads):
 def test_grouped_gives_a_row_for_each_event_that_matched(ads):
     lists = ts.match(ads, SEARCHES, event_id="id", grouped=True, keep=["url"])
     assert lists.columns == ["event", "subscriptions", "url"]
-    found = {row.event: sorted(row.subscriptions) for row in lists.collect()}
-    assert found == {1: ["cheap", "ford"], 2: ["ford"]}
+    subscriptions = {row.event: sorted(row.subscriptions) for row in lists.collect()}
+    assert subscriptions == {1: ["cheap", "ford"], 2: ["ford"]}
 
 
 def test_only_needed_columns_cross_into_python(ads):
@@ -93,7 +93,7 @@ def test_a_filter_may_name_a_column_that_is_not_there_where_that_is_asked_for(ad
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "message"),
     [
         ({"grouped": True}, "grouped=True .* needs event_id"),
         ({"event_id": "idd"}, "event_id: the DataFrame has no column `idd`; did you mean `id`?"),
@@ -102,8 +102,8 @@ def test_a_filter_may_name_a_column_that_is_not_there_where_that_is_asked_for(ad
         ({"keep": ["url", "url"]}, "`url` is named twice"),
     ],
 )
-def test_what_does_not_fit_the_columns_is_refused(ads, asked, said):
-    with pytest.raises(BadFrame, match=said):
+def test_what_does_not_fit_the_columns_is_refused(ads, asked, message):
+    with pytest.raises(BadFrame, match=message):
         ts.match(ads, SEARCHES, **asked)
 
 
@@ -207,11 +207,11 @@ def test_nan_is_null_and_an_infinity_is_bad_whether_a_filter_looks_or_not(spark,
 @pytest.mark.parametrize("asked", ["id > 0", "s.a > 0", "s.b > 0 or id > 0", "t.c > 0", "p.lon > 0", "s exists"])
 def test_fields_that_no_filter_asks_for_are_held_to_their_types_too(spark, asked):
     fields = "s struct<a: double, b: double>, t array<struct<c: double, d: date>>, p struct<lon: double, lat: double>"
-    whole, inf, here = [(1.0, None)], float("inf"), (8.0, 47.0)
+    whole, inf, point = [(1.0, None)], float("inf"), (8.0, 47.0)
     rows_ = [
-        (1, (1.0, 1.0), whole, here),
-        (2, (1.0, inf), whole, here),
-        (3, (1.0, 1.0), [*whole, None, (inf, None)], here),
+        (1, (1.0, 1.0), whole, point),
+        (2, (1.0, inf), whole, point),
+        (3, (1.0, 1.0), [*whole, None, (inf, None)], point),
         (4, (1.0, 1.0), whole, (200.0, 47.0)),
     ]
     frame = spark.createDataFrame(rows_, f"id int, {fields}")

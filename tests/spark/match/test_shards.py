@@ -9,7 +9,7 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F  # noqa: N812
-from tests.spark.match.test_equal import DDL, KINDS, Rows, declared, local_pairs, searches
+from tests.spark.match.test_equal import DDL, KINDS, Rows, declare_kinds, local_pairs, searches
 
 import tidings as td
 from tidings import spark as ts
@@ -32,7 +32,7 @@ def world(spark):
         rows[number * 40] = {**rows[number * 40], **bad}
     wanted = searches(5, 40)
     events = spark.createDataFrame(rows, DDL).repartition(3).cache()
-    pairs, letters = local_pairs(declared(events), wanted, rows)
+    pairs, letters = local_pairs(declare_kinds(events), wanted, rows)
     subscriptions = spark.createDataFrame(wanted, "id bigint, filter string").repartition(3).cache()
     return {
         "rows": rows,
@@ -48,22 +48,22 @@ def world(spark):
 def folder(world, tmp_path_factory):
     """What `ts.compile` makes, in five shards; understood by the events' own schema."""
     path = tmp_path_factory.mktemp("compiled") / "five"
-    version = ts.compile(world["frame"], path, shards=5, schema=declared(world["events"]))
+    version = ts.compile(world["frame"], path, shards=5, schema=declare_kinds(world["events"]))
     assert version.count == len(world["wanted"])
     return path
 
 
 @pytest.fixture(scope="module")
 def live(world, tmp_path_factory):
-    made = td.Live(tmp_path_factory.mktemp("live") / "three", shards=3, schema=declared(world["events"]))
+    made = td.Live(tmp_path_factory.mktemp("live") / "three", shards=3, schema=declare_kinds(world["events"]))
     made.add_many(world["wanted"])
     return made
 
 
 def pairs_of(frame):
-    found = [tuple(row) for row in frame.collect()]
-    assert len(found) == len(set(found))
-    return set(found)
+    pairs = [tuple(row) for row in frame.collect()]
+    assert len(pairs) == len(set(pairs))
+    return set(pairs)
 
 
 # The same as unsharded -----------------------------------------------------------------------------
@@ -71,16 +71,16 @@ def pairs_of(frame):
 
 @pytest.mark.parametrize(("form", "shards"), [("frame", 1), ("wanted", 2), ("frame", 5)])
 def test_pairs_of_any_number_of_shards_are_those_of_one_matcher(world, form, shards):
-    found = ts.match(
+    matches = ts.match(
         world["events"], world[form], event_id="id", schema=KINDS, now=NOW, unknown="absent", shards=shards
     )
-    assert pairs_of(found) == world["pairs"]
+    assert pairs_of(matches) == world["pairs"]
 
 
 def test_a_compiled_folder_and_a_live_one_match_alike(world, folder, live):
     for place in (folder, live):
-        found = ts.match(world["events"], place, event_id="id", now=NOW, unknown="absent", spread=3)
-        assert pairs_of(found) == world["pairs"]
+        matches = ts.match(world["events"], place, event_id="id", now=NOW, unknown="absent", spread=3)
+        assert pairs_of(matches) == world["pairs"]
         letters = ts.dead_letters(world["events"], place, event_id="id", now=NOW, unknown="absent").collect()
         assert {(row.event, row.reason) for row in letters} == world["letters"]
         assert len(letters) == len(world["letters"]) == 3
@@ -88,22 +88,22 @@ def test_a_compiled_folder_and_a_live_one_match_alike(world, folder, live):
 
 def test_lists_wide_rows_and_kept_columns_come_together_from_all_shards(world, live):
     about = {"event_id": "id", "keep": ["who", "x"], "grouped": True, "now": NOW, "unknown": "absent"}
-    one = ts.match(world["events"], world["wanted"], schema=KINDS, **about)
+    single = ts.match(world["events"], world["wanted"], schema=KINDS, **about)
     several = ts.match(world["events"], live, **about)
-    assert several.columns == one.columns
-    assert [field.dataType for field in several.schema] == [field.dataType for field in one.schema]
-    assert listed(several) == listed(one)
+    assert several.columns == single.columns
+    assert [field.dataType for field in several.schema] == [field.dataType for field in single.schema]
+    assert list_matches(several) == list_matches(single)
     few = [(1, "tiny in [1 .. 4)"), (2, "flag = true"), (3, "name = 'ford'"), (4, "items.qty > 3")]
     wide = [ts.match(world["events"], few, now=NOW, unknown="absent", shards=shards) for shards in (1, 2)]
     assert wide[0].schema == wide[1].schema
     assert Counter(map(str, wide[0].collect())) == Counter(map(str, wide[1].collect()))
 
 
-def listed(frame):
+def list_matches(frame):
     rows = frame.collect()
-    found = {row.event: (row.who, row.x, sorted(row.subscriptions)) for row in rows}
-    assert len(found) == len(rows)
-    return {event: str(told) for event, told in found.items()}
+    lists = {row.event: (row.who, row.x, sorted(row.subscriptions)) for row in rows}
+    assert len(lists) == len(rows)
+    return {event: str(fields) for event, fields in lists.items()}
 
 
 def test_equal_rows_stay_apart_when_their_lists_are_gathered(spark):
@@ -118,13 +118,13 @@ def test_a_limit_counts_the_matches_of_all_shards(world, live):
     counts = Counter(event for event, _ in world["pairs"])
     assert any(count > limit for count in counts.values())
     few = {(event, id_) for event, id_ in world["pairs"] if counts[event] <= limit}
-    for given_ in (
+    for options in (
         {"subscriptions": live},
         {"subscriptions": world["wanted"], "schema": KINDS, "shards": 2},
         {"subscriptions": world["wanted"], "schema": KINDS},
     ):
         assert (
-            pairs_of(ts.match(world["events"], event_id="id", now=NOW, unknown="absent", limit=limit, **given_)) == few
+            pairs_of(ts.match(world["events"], event_id="id", now=NOW, unknown="absent", limit=limit, **options)) == few
         )
     grouped = ts.match(
         world["events"], live, event_id="id", now=NOW, unknown="absent", limit=limit, grouped=True
@@ -148,8 +148,8 @@ def test_generated_sets_of_any_size_match_alike(spark, subscriptions, events, sh
     local = td.Matcher(schema=schema_of(frame.schema))
     local.add_many(subscriptions.items())
     expected = {(row[0], id_) for row in rows for id_ in local.match({"a": row[1], "b": row[2], "b1": 4})}
-    given_ = spark.createDataFrame(list(subscriptions.items()), "id bigint, filter string")
-    assert pairs_of(ts.match(frame, given_, event_id="id", shards=shards)) == expected
+    searches_frame = spark.createDataFrame(list(subscriptions.items()), "id bigint, filter string")
+    assert pairs_of(ts.match(frame, searches_frame, event_id="id", shards=shards)) == expected
 
 
 # Parts ---------------------------------------------------------------------------------------------
@@ -210,9 +210,9 @@ def frame_of(spark, rows, parts=3):
 def test_refusals_of_all_parts_are_listed_together_and_the_folder_can_be_used_again(spark, tmp_path):
     good = [(f"g{n}", "price < 9") for n in range(50)]
     bad = [(f"b{n:02}", "price <") for n in range(20)]
-    with pytest.raises(BadSubscriptions, match=r"^20 subscriptions were refused, so none was taken") as told:
+    with pytest.raises(BadSubscriptions, match=r"^20 subscriptions were refused, so none was taken") as refusal:
         ts.compile(frame_of(spark, [*good, *bad]), tmp_path / "c", shards=4)
-    assert [id_ for id_, _ in told.value.errors] == [id_ for id_, _ in bad]
+    assert [id_ for id_, _ in refusal.value.errors] == [id_ for id_, _ in bad]
     assert ts.compile(frame_of(spark, good), tmp_path / "c", shards=4).count == 50
     assert td.Matcher.open(tmp_path / "c", verify=True).match({"price": 3.0})
 
@@ -223,17 +223,17 @@ def test_filters_of_different_kinds_live_side_by_side_and_only_a_declaration_ref
     both = td.Matcher.open(tmp_path / "c")
     assert sorted(both.match({"price": 3})) == [f"n{n}" for n in range(9)]
     assert both.match({"price": "much"}) == ["t"]
-    with pytest.raises(BadSubscriptions, match="`price` is declared number, and this is text") as told:
+    with pytest.raises(BadSubscriptions, match="`price` is declared number, and this is text") as refusal:
         ts.compile(frame_of(spark, rows), tmp_path / "d", shards=8, schema={"price": "number"})
-    assert [id_ for id_, _ in told.value.errors] == ["t"]
+    assert [id_ for id_, _ in refusal.value.errors] == ["t"]
 
 
 def test_two_attributes_are_compared_whatever_others_ask_of_them_unless_their_kinds_are_declared(spark, tmp_path):
     rows = [("one", "a < b"), *((f"n{n}", "a > 1") for n in range(9)), *((f"t{n}", "b = 'x'") for n in range(9))]
     assert ts.compile(frame_of(spark, rows), tmp_path / "c", shards=8).count == 19
-    found = td.Matcher.open(tmp_path / "c")
-    assert sorted(found.match({"a": 2, "b": 3})) == [*(f"n{n}" for n in range(9)), "one"]
-    assert sorted(found.match({"a": 0, "b": "x"})) == [f"t{n}" for n in range(9)]
+    matcher = td.Matcher.open(tmp_path / "c")
+    assert sorted(matcher.match({"a": 2, "b": 3})) == [*(f"n{n}" for n in range(9)), "one"]
+    assert sorted(matcher.match({"a": 0, "b": "x"})) == [f"t{n}" for n in range(9)]
     with pytest.raises(BadSubscriptions, match="`one`"):
         ts.compile(frame_of(spark, rows), tmp_path / "d", shards=8, schema={"a": "number", "b": "text"})
 
@@ -282,12 +282,12 @@ def test_the_driver_sees_a_few_lines_of_each_part_and_no_subscription(spark, tmp
     for name in ("collect", "toArrow", "toPandas", "toLocalIterator", "take", "head"):
         real = getattr(DataFrame, name)
 
-        def told(self, *given_, real=real, **named):
-            result = real(self, *given_, **named)
+        def record_result(self, *arguments, real=real, **named):
+            result = real(self, *arguments, **named)
             seen.append(result)
             return result
 
-        monkeypatch.setattr(DataFrame, name, told)
+        monkeypatch.setattr(DataFrame, name, record_result)
     frame = spark.range(20_000).selectExpr("concat('secret-', id) AS id", "concat('price < ', id) AS filter")
     events = spark.createDataFrame([(1, 19_990)], "id int, price int")
     assert ts.match(events, frame, event_id="id", shards=2).count() == 9
@@ -303,14 +303,14 @@ def test_the_driver_sees_a_few_lines_of_each_part_and_no_subscription(spark, tmp
 
 def rows_by_task(frame, shards, spread):
     """Count the rows that each task of the crossing is handed, and the shards that they are for."""
-    dealt, place = distribute_rows(frame, shards, spread)
-    shard = F.lit(0) if place is None else F.col(dealt.columns[place])
-    rows = dealt.groupBy(F.spark_partition_id().alias("task")).agg(
+    copies, place = distribute_rows(frame, shards, spread)
+    shard = F.lit(0) if place is None else F.col(copies.columns[place])
+    rows = copies.groupBy(F.spark_partition_id().alias("task")).agg(
         F.count("*").alias("n"), F.collect_set(shard).alias("of")
     )
-    found = rows.collect()
-    assert all(len(row.of) == 1 for row in found)  # a task is for one shard
-    return [row.n for row in found]
+    tasks = rows.collect()
+    assert all(len(row.of) == 1 for row in tasks)  # a task is for one shard
+    return [row.n for row in tasks]
 
 
 @pytest.mark.parametrize(("shards", "spread"), [(1, 4), (2, 2), (4, 4)])

@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
     return str(folder)
 
 
-def streamed(spark, frame, name):
+def run_stream(spark, frame, name):
     """Run a stream to its end and return its rows."""
     query = frame.writeStream.format("memory").queryName(name).trigger(availableNow=True).start()
     query.awaitTermination()
@@ -45,7 +45,7 @@ def both(spark, folder):
 def test_a_stream_of_json_files_matches_as_the_batch_does(spark, folder):
     batch, stream = both(spark, folder)
     about = {"event_id": "id", "keep": ["make", "price"], "schema": PRICED, "now": NOW}
-    rows, steps = streamed(spark, ts.match(stream, SEARCHES, **about), "pairs")
+    rows, steps = run_stream(spark, ts.match(stream, SEARCHES, **about), "pairs")
     assert rows == sorted(tuple(row) for row in ts.match(batch, SEARCHES, **about).collect())
     assert len(rows) > 300
     assert steps > 1
@@ -53,14 +53,14 @@ def test_a_stream_of_json_files_matches_as_the_batch_does(spark, folder):
 
 def test_dead_letters_of_a_stream_do_not_stop_it(spark, folder):
     _, stream = both(spark, folder)
-    rows, _ = streamed(spark, ts.dead_letters(stream, SEARCHES, event_id="id", schema=PRICED, now=NOW), "letters")
+    rows, _ = run_stream(spark, ts.dead_letters(stream, SEARCHES, event_id="id", schema=PRICED, now=NOW), "letters")
     assert [(event, reason) for event, reason, _ in rows] == [(17, "`price`: 'call me' is not a number")]
 
 
 def test_the_whole_of_a_micro_batch_has_one_now(spark, folder):
     _, stream = both(spark, folder)
     fresh = stream.withColumn("read", F.current_timestamp())
-    rows, _ = streamed(spark, ts.match(fresh, [("now", "age(read) = 0 s")], event_id="id"), "fresh")
+    rows, _ = run_stream(spark, ts.match(fresh, [("now", "age(read) = 0 s")], event_id="id"), "fresh")
     assert len(rows) == 300
 
 
@@ -68,7 +68,7 @@ def test_now_goes_on_from_batch_to_batch(spark, tmp_path):
     posted = datetime.now(UTC) - timedelta(days=7) + timedelta(hours=1)
     (tmp_path / "one.json").write_text(json.dumps({"id": 1, "posted": posted.isoformat()}) + "\n")
     stream = spark.readStream.schema("id int, posted timestamp").json(str(tmp_path))
-    rows, _ = streamed(spark, ts.match(stream, [("week", "age(posted) < 7 days")], event_id="id"), "week")
+    rows, _ = run_stream(spark, ts.match(stream, [("week", "age(posted) < 7 days")], event_id="id"), "week")
     assert rows == [(1, "week")]
 
 

@@ -15,13 +15,13 @@ from tidings.matcher.live import claims
 ADS = "id int, make string, price int, town string"
 
 
-class World:
+class StreamFolder:
     """A folder of events that a stream reads, and what the stream found."""
 
     def __init__(self, spark, folder):
         self.spark, self.folder, self.events = spark, folder, folder / "ads"
         self.events.mkdir()
-        self.found, self.batches, self.queries = {}, 0, []
+        self.matches, self.batches, self.queries = {}, 0, []
 
     def write(self, *ads):
         """Write a file of events, complete when it gets its name; the next micro-batch has it."""
@@ -32,13 +32,13 @@ class World:
         beside.rename(self.events / f"{self.batches:04}.json")
         self.batches += 1
 
-    def run(self, live, each=None, **given):
+    def run(self, live, each=None, **options):
         """Read to the end, one file in a micro-batch; `each` sees the matches of every batch."""
         stream = self.spark.readStream.schema(ADS).option("maxFilesPerTrigger", 1).json(str(self.events))
-        matches = ts.match(stream, live, event_id="id", **given)
+        matches = ts.match(stream, live, event_id="id", **options)
 
         def take(frame, batch):
-            self.found[batch] = pairs(frame)
+            self.matches[batch] = pairs(frame)
             if each is not None:
                 each(frame, batch)
 
@@ -46,7 +46,7 @@ class World:
         query = writer.trigger(availableNow=True).start()
         assert query.awaitTermination(120)
         self.queries.append(str(query.id))
-        return self.found
+        return self.matches
 
 
 def pairs(frame):
@@ -55,7 +55,7 @@ def pairs(frame):
 
 @pytest.fixture
 def world(spark, tmp_path):
-    return World(spark, tmp_path)
+    return StreamFolder(spark, tmp_path)
 
 
 @pytest.fixture
@@ -74,16 +74,16 @@ def test_a_change_is_in_force_in_the_first_batch_that_begins_after_it(world, liv
         live.remove("new0") if batch == 1 else None
         seen.append(pairs(frame))  # the same batch again, after the change: the same rows
 
-    found = world.run(live, each)
-    assert found == {
+    matches = world.run(live, each)
+    assert matches == {
         0: [(0, "ford")],
         1: [(1, "ford"), (1, "new0")],
         2: [(2, "ford"), (2, "new1")],
     }
-    assert seen == [found[batch] for batch in range(3)]
-    told = {batch: claims.read_claim(live.folder, world.queries[0], batch).version for batch in range(3)}
-    assert told == {0: 2, 1: 3, 2: 5}
-    assert [set(live.open(told[batch])) for batch in range(3)] == [{"ford"}, {"ford", "new0"}, {"ford", "new1"}]
+    assert seen == [matches[batch] for batch in range(3)]
+    versions = {batch: claims.read_claim(live.folder, world.queries[0], batch).version for batch in range(3)}
+    assert versions == {0: 2, 1: 3, 2: 5}
+    assert [set(live.open(versions[batch])) for batch in range(3)] == [{"ford"}, {"ford", "new0"}, {"ford", "new1"}]
 
 
 def test_a_query_that_is_stopped_and_started_again_goes_on(world, live):
@@ -107,7 +107,7 @@ def test_a_batch_that_is_run_again_gives_the_same_rows_whatever_changed_since(wo
 
     with pytest.raises(Exception, match="the sink is gone"):
         world.run(live, fail)
-    first = dict(world.found)
+    first = dict(world.matches)
     assert world.run(live) == first == {0: [(1, "ford")]}
     world.write((2, "ford", 1))
     assert world.run(live)[1] == [(2, "other")]
@@ -177,9 +177,9 @@ def test_a_filter_that_the_columns_refuse_is_left_out_and_listed_and_the_others_
     assert "2 subscriptions of" in caplog.text
     assert "`eve`: `sold` is bool in the DataFrame" in caplog.text
     assert ts.dead_letters(ads, live).count() == 0
-    found = ts.refused(ads, live)
-    assert [field.simpleString() for field in found.schema] == ["subscription:string", "reason:string"]
-    assert sorted(row.subscription for row in found.collect()) == bad
+    refusals = ts.refused(ads, live)
+    assert [field.simpleString() for field in refusals.schema] == ["subscription:string", "reason:string"]
+    assert sorted(row.subscription for row in refusals.collect()) == bad
     assert set(bad) <= set(live)  # the folder stays as it is
     live.change((), bad)
     assert ts.refused(ads, live).count() == 0

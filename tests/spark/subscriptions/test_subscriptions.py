@@ -17,40 +17,40 @@ def ads(spark):
     return spark.createDataFrame([(1, "ford", 8500), (2, "ford", 12000)], "id bigint, make string, price int").cache()
 
 
-def matcher(pairs=PAIRS, **given):
-    made = td.Matcher(**given)
+def matcher(pairs=PAIRS, **options):
+    made = td.Matcher(**options)
     made.add_many(pairs)
     return made
 
 
-def found(ads, subscriptions, **given):
-    return sorted(tuple(row) for row in ts.match(ads, subscriptions, event_id="id", **given).collect())
+def match_pairs(ads, subscriptions, **options):
+    return sorted(tuple(row) for row in ts.match(ads, subscriptions, event_id="id", **options).collect())
 
 
 EXPECTED = [(1, "cheap"), (1, "ford"), (2, "ford")]
 
 
 def test_pairs(ads):
-    assert found(ads, PAIRS) == EXPECTED
-    assert found(ads, iter(PAIRS)) == EXPECTED
+    assert match_pairs(ads, PAIRS) == EXPECTED
+    assert match_pairs(ads, iter(PAIRS)) == EXPECTED
 
 
 def test_parsed_filters(ads):
-    assert found(ads, [(id_, td.parse(text)) for id_, text in PAIRS]) == EXPECTED
+    assert match_pairs(ads, [(id_, td.parse(text)) for id_, text in PAIRS]) == EXPECTED
 
 
 def test_an_arrow_table(ads):
-    assert found(ads, pa.table({"id": ["cheap", "ford"], "filter": [text for _, text in PAIRS]})) == EXPECTED
+    assert match_pairs(ads, pa.table({"id": ["cheap", "ford"], "filter": [text for _, text in PAIRS]})) == EXPECTED
 
 
 def test_a_matcher(ads):
-    assert found(ads, matcher()) == EXPECTED
+    assert match_pairs(ads, matcher()) == EXPECTED
 
 
 def test_the_path_of_a_snapshot(ads, tmp_path):
     matcher().save(tmp_path / "searches")
-    assert found(ads, tmp_path / "searches") == EXPECTED
-    assert found(ads, str(tmp_path / "searches")) == EXPECTED
+    assert match_pairs(ads, tmp_path / "searches") == EXPECTED
+    assert match_pairs(ads, str(tmp_path / "searches")) == EXPECTED
 
 
 def test_a_path_that_is_no_snapshot_is_refused(ads, tmp_path):
@@ -59,13 +59,13 @@ def test_a_path_that_is_no_snapshot_is_refused(ads, tmp_path):
 
 
 def test_a_dataframe(spark, ads):
-    assert found(ads, spark.createDataFrame(PAIRS, "id string, filter string")) == EXPECTED
+    assert match_pairs(ads, spark.createDataFrame(PAIRS, "id string, filter string")) == EXPECTED
 
 
 def test_a_dataframe_with_notations_and_more_columns(spark, ads):
     rows = [(1, "make=ford", "url", "x"), (2, "price < 9000", None, "y")]
     frame = spark.createDataFrame(rows, "id int, filter string, notation string, owner string")
-    assert found(ads, frame) == [(1, 1), (1, 2), (2, 1)]
+    assert match_pairs(ads, frame) == [(1, 1), (1, 2), (2, 1)]
 
 
 def test_an_empty_dataframe_of_integers_keeps_its_type(spark, ads):
@@ -74,7 +74,7 @@ def test_an_empty_dataframe_of_integers_keeps_its_type(spark, ads):
 
 
 def test_the_same_row_twice_is_one_subscription(spark, ads):
-    assert found(ads, spark.createDataFrame([*PAIRS, PAIRS[0]], "id string, filter string")) == EXPECTED
+    assert match_pairs(ads, spark.createDataFrame([*PAIRS, PAIRS[0]], "id string, filter string")) == EXPECTED
 
 
 def test_two_filters_under_one_id_of_a_dataframe_are_refused(spark, ads):
@@ -93,7 +93,7 @@ def test_every_bad_filter_is_listed_by_its_id(spark, ads):
 
 
 @pytest.mark.parametrize(
-    ("ddl", "row", "said"),
+    ("ddl", "row", "message"),
     [
         ("id string, filtre string", ("a", "b"), "no column `filter`; did you mean `filtre`"),
         ("id double, filter string", (1.5, "b"), "`id` is double; it must be text or integers"),
@@ -102,8 +102,8 @@ def test_every_bad_filter_is_listed_by_its_id(spark, ads):
         ("id string, filter string", ("a", None), "`filter` is null in 1 rows"),
     ],
 )
-def test_a_dataframe_of_another_form_is_refused(spark, ads, ddl, row, said):
-    with pytest.raises(BadFrame, match=said):
+def test_a_dataframe_of_another_form_is_refused(spark, ads, ddl, row, message):
+    with pytest.raises(BadFrame, match=message):
         ts.match(ads, spark.createDataFrame([row], ddl))
 
 
