@@ -14,9 +14,9 @@ SETTINGS = {
 
 
 def pytest_collection_modifyitems(items):
-    here = Path(__file__).parent
+    folder = Path(__file__).parent
     for item in items:
-        if here in item.path.parents and "spark" in getattr(item, "fixturenames", ()):
+        if folder in item.path.parents and "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
 
 

@@ -14,12 +14,12 @@ def main() -> None:
     session = SparkSession.builder.remote("local[2]").getOrCreate()
     session.conf.set("spark.sql.session.timeZone", "UTC")
     try:
-        sys.stdout.write(json.dumps(found(session)) + "\n")
+        sys.stdout.write(json.dumps(collect_answers(session)) + "\n")
     finally:
         session.stop()
 
 
-def found(session):
+def collect_answers(session):
     import tidings as td
     from tidings import spark as ts
     from tidings.bench.workloads import NOW, car_ads, saved_searches
@@ -50,14 +50,14 @@ def found(session):
         "letters": rows(ts.dead_letters(batch, wanted, schema=priced, **about).drop("row")),
         "sql": rows(in_sql(session, batch, local)),
         "sharded": rows(ts.match(batch, table, schema=priced, shards=3, **about)),
-        "live": streamed(session, ts.match(stream, living(wanted, priced), **about), "live"),
-        "streamed": streamed(session, ts.match(stream, wanted, schema=priced, **about)),
-        "detected": detected(session),
-        "foretold": foretold(session),
+        "live": run_stream(session, ts.match(stream, living(wanted, priced), **about), "live"),
+        "streamed": run_stream(session, ts.match(stream, wanted, schema=priced, **about)),
+        "detected": detect_pairs(session),
+        "foretold": forecast_pairs(session),
     }
 
 
-def detected(session):
+def detect_pairs(session):
     from tidings import spark as ts
 
     sql = "SELECT * FROM VALUES (1, 10, 'a', 'x'), (2, 20, 'a', 'y'), (3, 30, 'b', 'x') AS t(id, s, kind, ip)"
@@ -66,15 +66,15 @@ def detected(session):
     return [[row.pattern, row.key, row.events] for row in ts.detect(events, {"pair": text}).collect()]
 
 
-def foretold(session):
+def forecast_pairs(session):
     from tidings import spark as ts
 
     kind = "CASE id % 3 WHEN 0 THEN 'a' WHEN 1 THEN 'b' ELSE 'c' END"
     events = session.sql(f"SELECT id, timestamp_seconds(id) AS ts, {kind} AS kind, 'x' AS ip FROM range(60)")
-    told = {"pair": "a = kind = 'a' and ip = $x\nb = kind = 'b' and ip = $x\na ; b"}
-    model = ts.train(events, told, context=0)
-    found = ts.detect(events, told, model=model, horizon=1).where("kind = 'forecast'").collect()
-    return [model.now[0], sorted({row.key for row in found}), min(row.probability for row in found)]
+    patterns = {"pair": "a = kind = 'a' and ip = $x\nb = kind = 'b' and ip = $x\na ; b"}
+    model = ts.train(events, patterns, context=0)
+    forecasts = ts.detect(events, patterns, model=model, horizon=1).where("kind = 'forecast'").collect()
+    return [model.now[0], sorted({row.key for row in forecasts}), min(row.probability for row in forecasts)]
 
 
 def in_sql(session, batch, matcher):
@@ -99,7 +99,7 @@ def living(wanted, schema):
     return live
 
 
-def streamed(session, frame, name="streamed"):
+def run_stream(session, frame, name="streamed"):
     query = frame.writeStream.format("memory").queryName(name).trigger(availableNow=True).start()
     query.awaitTermination()
     return rows(session.table(name))

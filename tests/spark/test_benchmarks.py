@@ -31,9 +31,9 @@ def test_joins_that_differ_are_not_measured(spark, tmp_path):
 
 def test_spark_and_plain_processes_find_as_many_pairs(spark, tmp_path, capsys):
     snapshot, events = ground.snapshot("ranges", 20_000, tmp_path), ground.write_events("ranges", 400, tmp_path)
-    found = share.measure_shares(spark, snapshot, events, repeat=1)
-    assert found.pairs > 0
-    share.report(found, 400)
+    shares = share.measure_shares(spark, snapshot, events, repeat=1)
+    assert shares.pairs > 0
+    share.report(shares, 400)
     share.report_parts(spark, events, repeat=1)
     assert "baseline" in capsys.readouterr().out
 
@@ -44,10 +44,10 @@ def test_compiling_is_measured_and_checked(spark, tmp_path, capsys):
 
 
 def test_subscriptions_are_made_on_the_executors_and_matched_in_shards(spark, tmp_path, capsys):
-    found = large.measure_large(spark, 2_000, 100, shards=3, folder=tmp_path)
-    assert found.pairs[0] == found.pairs[1] > 0
-    assert found.disk > 0
-    large.report(found, 2_000, 100)
+    measurement = large.measure_large(spark, 2_000, 100, shards=3, folder=tmp_path)
+    assert measurement.pairs[0] == measurement.pairs[1] > 0
+    assert measurement.disk > 0
+    large.report(measurement, 2_000, 100)
     assert "baseline" in capsys.readouterr().out
 
 
@@ -98,8 +98,8 @@ def test_rows_that_do_not_come_are_waited_for_and_then_told(tmp_path, monkeypatc
 def test_the_pipeline_that_is_measured_has_no_mistakes(tmp_path, servers):
     snapshot = ground.snapshot("ranges", 10, tmp_path)
     (tmp_path / "in").mkdir()
-    said = latency.render_pipeline(snapshot, sink="json", trigger="as soon as possible", servers=servers)
-    (tmp_path / "pipeline.toml").write_text(said if servers is None else said.replace("jars = ", "# jars = "))
+    text = latency.render_pipeline(snapshot, sink="json", trigger="as soon as possible", servers=servers)
+    (tmp_path / "pipeline.toml").write_text(text if servers is None else text.replace("jars = ", "# jars = "))
     draft = read(tmp_path / "pipeline.toml")
     assert draft.pipeline is not None, draft.mistakes
 
@@ -117,5 +117,5 @@ def test_what_the_producer_sends_is_in_the_topic(kafka):
     with Producer(kafka.servers, topic) as producer:
         producer.send(sent[:200], at_ms=1_700_000_000_000)
         producer.send(sent[200:], at_ms=1_700_000_000_001)
-    found = [(record.key.encode(), record.value.encode()) for record in kafka.records(topic)]
-    assert found == sent
+    records = [(record.key.encode(), record.value.encode()) for record in kafka.records(topic)]
+    assert records == sent

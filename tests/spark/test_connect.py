@@ -19,7 +19,7 @@ SETTINGS = {"spark.sql.shuffle.partitions": "2"}
 
 
 @pytest.fixture(scope="module")
-def found():
+def answers():
     program = Path(__file__).with_name("on_connect.py")
     # The classic session's gateway must not leak into the other process.
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
@@ -34,46 +34,46 @@ def found():
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_the_frames_are_connect_frames(found):
-    assert found["kind"] == "pyspark.sql.connect.dataframe"
-    assert found["same"]
+def test_the_frames_are_connect_frames(answers):
+    assert answers["kind"] == "pyspark.sql.connect.dataframe"
+    assert answers["same"]
 
 
-def test_a_batch_matches_as_it_does_locally(found):
-    assert found["pairs"] == found["local"]
-    assert found["grouped"] == len(found["local"]) > 50
+def test_a_batch_matches_as_it_does_locally(answers):
+    assert answers["pairs"] == answers["local"]
+    assert answers["grouped"] == len(answers["local"]) > 50
 
 
-def test_sql_finds_the_table_function(found):
-    assert found["sql"] == found["pairs"]
+def test_sql_finds_the_table_function(answers):
+    assert answers["sql"] == answers["pairs"]
 
 
-def test_a_stream_matches_as_the_batch_does(found):
-    assert found["streamed"] == found["pairs"]
+def test_a_stream_matches_as_the_batch_does(answers):
+    assert answers["streamed"] == answers["pairs"]
 
 
-def test_shards_and_live_subscriptions_work_there_too(found):
-    assert found["sharded"] == found["pairs"]
-    assert found["live"] == found["pairs"]
+def test_shards_and_live_subscriptions_work_there_too(answers):
+    assert answers["sharded"] == answers["pairs"]
+    assert answers["live"] == answers["pairs"]
 
 
-def test_a_bad_event_is_a_dead_letter(found):
-    assert found["letters"] == [[3, "`price`: 'call me' is not a number"]]
+def test_a_bad_event_is_a_dead_letter(answers):
+    assert answers["letters"] == [[3, "`price`: 'call me' is not a number"]]
 
 
-def test_the_time_of_the_query_is_known_there_too(found):
-    assert found["clock"] == 60
+def test_the_time_of_the_query_is_known_there_too(answers):
+    assert answers["clock"] == 60
 
 
-def test_all_columns_come_back(found):
-    assert found["wide"][-1] == "subscription"
+def test_all_columns_come_back(answers):
+    assert answers["wide"][-1] == "subscription"
 
 
-def test_patterns_are_detected(found):
-    assert found["detected"] == [["pair", "x", [1, 3]]]
+def test_patterns_are_detected(answers):
+    assert answers["detected"] == [["pair", "x", [1, 3]]]
 
 
-def test_a_model_is_trained_and_foretells(found):
-    count, keys, least = found["foretold"]
+def test_a_model_is_trained_and_foretells(answers):
+    count, keys, least = answers["foretold"]
     assert (count, keys) == (60, ["x"])
     assert least > 0.5

@@ -32,14 +32,14 @@ def test_what_is_produced_is_read_back_with_its_key_place_time_and_headers(kafka
         {"value": b"two", "partition": 0},
         {"key": "ü", "value": "€", "partition": 1},
     )
-    found = kafka.records(topic)
-    assert [(r.partition, r.offset, r.key, r.value) for r in found] == [
+    records = kafka.records(topic)
+    assert [(r.partition, r.offset, r.key, r.value) for r in records] == [
         (0, 0, None, "two"),
         (1, 0, "a", "one"),
         (1, 1, "a", None),
         (1, 2, "ü", "€"),
     ]
-    assert (found[1].timestamp.astimezone(UTC), found[1].headers) == (NOON, {"kind": "ad"})
+    assert (records[1].timestamp.astimezone(UTC), records[1].headers) == (NOON, {"kind": "ad"})
 
 
 def test_a_batch_goes_through_kafka_by_spark_alone(kafka, spark):
@@ -136,11 +136,13 @@ def test_a_connector_that_cannot_be_fetched_is_told_with_the_jars_to_give(tmp_pa
     env = {name: value for name, value in os.environ.items() if name != "TIDINGS_JARS"}
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=env)
-    said = done.stdout.splitlines()[-1]
-    assert said.startswith("Spark could not fetch its Kafka connector `org.apache.spark:spark-sql-kafka-0-10_2.13:")
-    assert "name that with `jars` or TIDINGS_JARS" in said
+    last_line = done.stdout.splitlines()[-1]
+    assert last_line.startswith(
+        "Spark could not fetch its Kafka connector `org.apache.spark:spark-sql-kafka-0-10_2.13:"
+    )
+    assert "name that with `jars` or TIDINGS_JARS" in last_line
     for jar in JARS:
-        assert jar in said
+        assert jar in last_line
     assert "UNRESOLVED DEPENDENCIES" in done.stdout + done.stderr  # it was Ivy that refused, not something before it
 
 

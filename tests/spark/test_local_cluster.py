@@ -84,9 +84,9 @@ def test_a_job_that_loses_an_executor_finds_what_the_local_engine_finds(tmp_path
     assert parts == {str(part) for part in range(PARTS)}
     assert len([*tmp_path.glob("at-*")]) > PARTS  # what the lost one held was begun again by another
     table = pq.read_table(tmp_path / "found")
-    found = sorted(zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True))
+    pairs = sorted(zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True))
     events = [{"price": float(id % 1000)} for id in range(EVENTS)]
-    assert found == sorted(pairs_of(matcher, events))
+    assert pairs == sorted(pairs_of(matcher, events))
 
 
 def pairs_of(matcher, events):

@@ -76,6 +76,6 @@ def test_all_wrong_columns_are_named_together_with_what_may_be_meant():
     frame = StructType.fromDDL("price int, month interval year to month")
     with pytest.raises(BadFrame) as caught:
         require_columns(["prize", "month", "price"], frame, why="keep")
-    one, two = str(caught.value).splitlines()
-    assert one == "keep: the DataFrame has no column `prize`; did you mean `price`?"
-    assert two.startswith("keep: `month` is interval year to month, which Arrow cannot carry; cast it")
+    first, second = str(caught.value).splitlines()
+    assert first == "keep: the DataFrame has no column `prize`; did you mean `price`?"
+    assert second.startswith("keep: `month` is interval year to month, which Arrow cannot carry; cast it")
