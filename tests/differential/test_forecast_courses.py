@@ -91,7 +91,7 @@ def test_a_detector_that_forecasts_stands_where_its_course_does(pattern, events,
         for place in places:
             cell = int(course.table[cell, labels[place]])
         wanted.append(cell)
-    keys = np.flatnonzero(following.silences.count)
+    keys = np.flatnonzero(following.key_gaps.count)
     assert sorted(following.cells[number, keys].tolist()) == sorted(wanted)
     live = len(watch.forecast("p")) - (1 if pattern.key_variables() else 0)
     assert live == (sum(not course.idle[cell] for cell in wanted) if pattern.key_variables() else 1)

@@ -99,13 +99,13 @@ class GroupCounter:
         self.cells = np.empty((len(group.exact), 0), np.int32)  # of each key, before its first pending entry
         self.states = [np.empty((0, tracker.width), np.int64) for tracker in group.trackers]
         self.now = (0, 0)
-        self.silences = KeyGaps(keyed=group.keyed)
+        self.key_gaps = KeyGaps(keyed=group.keyed)
         self.own = np.zeros(3)  # gaps between events of one key: how many, and their sums in events and time
 
     def take(self, entries: StreamEntries, times: IntArray, position: int) -> None:
         """Keep entries to be counted; `position` is the place of the first event in the stream."""
         old, when = np.zeros(len(entries), np.bool_), (times[entries.event], position + entries.event)
-        gaps = self.silences.take(entries, times, position)
+        gaps = self.key_gaps.take(entries, times, position)
         bins = bin_gaps(gaps)
         self.fresh.append(PendingWaits(entries.list_keys(), entries.kind, entries.mask, *when, old, *bins, *gaps[3:]))
 
@@ -258,7 +258,7 @@ class GroupCounter:
         self.widen(int(kept.max(initial=-1)) + 1)
         self.cells = self.cells[:, kept]
         self.states = [states[kept] for states in self.states]
-        self.silences.renumber_keys(kept)
+        self.key_gaps.renumber_keys(kept)
         self.pending = replace(self.pending, key=np.searchsorted(kept, self.pending.key))
         for row, reports in enumerate(self.reports):
             own_reports = reports[np.isin(reports[:, 0], kept)]

@@ -51,12 +51,13 @@ class Estimates:
             above = group
         return shares[above]
 
-    def compute_chain(self, most: int) -> FloatArray:
-        """Return, for n from 0 to `most`, the probability of a match within n events, of every cell."""
+    def compute_chain(self, max_events: int) -> FloatArray:
+        """Return, for n from 0 to `max_events`, the probability of a match within n events, of every cell."""
         course = self.course
-        return np.asarray(sum_first_passages(self.compute_chances(), course.table, course.hits, most)[:, course.chain])
+        passages = sum_first_passages(self.compute_chances(), course.table, course.hits, max_events)
+        return np.asarray(passages[:, course.chain])
 
-    def compute_direct(self, most: int) -> tuple[FloatArray, FloatArray]:
+    def compute_direct(self, max_events: int) -> tuple[FloatArray, FloatArray]:
         """Return the same by shares, and from how many observations each is; none beyond the longest wait."""
         course = self.course
         groups = [np.zeros(course.cells, np.int32), *course.groups]
@@ -70,30 +71,30 @@ class Estimates:
             mixed = _divide(observed * ended + weight * before, observed + weight)
             share = np.where(observed + weight > 0, mixed, before)
             seen, above = observed, group
-        return spread(share[above], most), _expand_bins(seen[above], most)
+        return interpolate_shares(share[above], max_events), _expand_bins(seen[above], max_events)
 
-    def compute_curve(self, most: int) -> tuple[FloatArray, FloatArray]:
-        """Return p(match within n events) for n from 0 to `most` of every cell, and what share of it is direct."""
+    def compute_curve(self, max_events: int) -> tuple[FloatArray, FloatArray]:
+        """Return p(match within n events) for n up to `max_events` of every cell, and what share is direct."""
         if self.estimator in ("printed", "chain"):
-            chain = self.compute_chain(most) if self.estimator == "chain" else self.sum_visits(most)
+            chain = self.compute_chain(max_events) if self.estimator == "chain" else self.sum_visits(max_events)
             return chain, np.zeros_like(chain)
-        chain = self.compute_chain(most)
+        chain = self.compute_chain(max_events)
         if self.estimator == "direct":
-            share, seen = self.compute_direct(most)
+            share, seen = self.compute_direct(max_events)
             pooled = fit_kaplan_meier(self.counts.waits.sum(axis=0, keepdims=True))[1]
-            is_counted = (_expand_bins(pooled, most) > 0) | (seen > 0)
+            is_counted = (_expand_bins(pooled, max_events) > 0) | (seen > 0)
             return _make_monotone(np.where(is_counted, share, chain)), is_counted.astype(float)
         # A tracked chain knows no context: shares of its state come between it and those of a cell.
         groups = self.course.groups if self.course.tracker is not None else self.course.groups[-1:]
         blend, part = chain, np.zeros_like(chain)
         for group in groups:
             ended, watched = fit_kaplan_meier(_sum_groups(self.counts.waits, group))
-            share, seen = spread(ended, most)[:, group], _expand_bins(watched, most)[:, group]
+            share, seen = interpolate_shares(ended, max_events)[:, group], _expand_bins(watched, max_events)[:, group]
             part = _divide(seen, seen + self.shrinking)
             blend = part * share + (1 - part) * blend
         return _make_monotone(blend), part
 
-    def sum_visits(self, most: int) -> FloatArray:
+    def sum_visits(self, max_events: int) -> FloatArray:
         """Return the paper's sum: visits of the final state within n events.
 
         As printed, a row of the matrix is divided by how often its state was entered, not left.
@@ -101,8 +102,8 @@ class Estimates:
         counted, finals = self._count_state_changes()
         came = counted.sum(axis=0)
         matrix = _divide(counted, came[:, None])
-        into, total = finals.astype(float), np.zeros((most + 1, len(came)))
-        for step in range(1, most + 1):
+        into, total = finals.astype(float), np.zeros((max_events + 1, len(came)))
+        for step in range(1, max_events + 1):
             into = matrix @ into
             total[step] = total[step - 1] + into
         return np.asarray(total[:, self.course.chain if self.course.tracker is not None else self.course.groups[0]])
@@ -123,15 +124,17 @@ class Estimates:
         finals[state[course.table[course.hits]]] = True
         return counted, finals
 
-    def estimate_within_events(self, law: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    def estimate_within_events(self, event_count_probabilities: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return the share of matches within some events of the stream by line, and of how many.
 
-        `law` has the probabilities of 0, 1, 2, ... events, at most of the longest wait.
+        `event_count_probabilities` has the probabilities of 0, 1, 2, ... events, at most of the longest wait.
         """
-        if not len(self.counts.later) or len(law) > LONGEST_WAIT + 1:
+        if not len(self.counts.later) or len(event_count_probabilities) > LONGEST_WAIT + 1:
             return None
         share, observed = fit_kaplan_meier(self.counts.later)
-        return law @ spread(share, len(law) - 1), law @ _expand_bins(observed, len(law) - 1)
+        max_events = len(event_count_probabilities) - 1
+        by_count = interpolate_shares(share, max_events), _expand_bins(observed, max_events)
+        return event_count_probabilities @ by_count[0], event_count_probabilities @ by_count[1]
 
     def estimate_within_span(self, span: int) -> tuple[FloatArray, FloatArray] | None:
         """Return the share of matches within a span of time by cell, and of how many; `None` for a span not counted."""
@@ -159,9 +162,9 @@ def fit_kaplan_meier(waits: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.clip(share, 0, 1), np.maximum(observed, 0)
 
 
-def spread(by_edge: FloatArray, most: int) -> FloatArray:
-    """Return shares by edge as shares for n from 0 to `most`; between edges they rise evenly."""
-    steps = np.minimum(np.arange(most + 1), LONGEST_WAIT)
+def interpolate_shares(by_edge: FloatArray, max_events: int) -> FloatArray:
+    """Return shares by edge as shares for n from 0 to `max_events`; between edges they rise evenly."""
+    steps = np.minimum(np.arange(max_events + 1), LONGEST_WAIT)
     high = np.searchsorted(EDGES, steps)
     low_edge = np.append(0, EDGES)[high]
     part = np.where(steps > 0, (steps - low_edge) / (EDGES[high] - low_edge), 0)[:, None]
@@ -169,9 +172,9 @@ def spread(by_edge: FloatArray, most: int) -> FloatArray:
     return np.asarray(shares[high] * (1 - part) + shares[high + 1] * part)
 
 
-def _expand_bins(by_edge: FloatArray, most: int) -> FloatArray:
+def _expand_bins(by_edge: FloatArray, max_events: int) -> FloatArray:
     """Return the value of each n's bin; 0 beyond the last bin."""
-    steps = np.arange(most + 1)
+    steps = np.arange(max_events + 1)
     by_step = by_edge.T[np.searchsorted(EDGES, np.minimum(steps, LONGEST_WAIT))]
     by_step[steps > LONGEST_WAIT] = 0
     return np.asarray(by_step)

@@ -65,16 +65,21 @@ class GroupFollower:
         self.due: list[IntArray] = [np.empty(0, np.int64) for _ in group.tracked]
         self.rules = [AlarmRule() for _ in group.members]
         self.tables: list[ProbabilityTable | None] = [None for _ in group.members]
-        self._pace, self._part = (1.0, 1.0), 1.0
-        self.silences = KeyGaps(keyed=group.keyed)
+        self._pace, self._stream_share = (1.0, 1.0), 1.0
+        self.key_gaps = KeyGaps(keyed=group.keyed)
         self._pack_tables()
         self.widen(0 if group.keyed else 1)
 
     def arrange(
-        self, rules: list[AlarmRule], tables: list[ProbabilityTable | None], *, pace: tuple[float, float], part: float
+        self,
+        rules: list[AlarmRule],
+        tables: list[ProbabilityTable | None],
+        *,
+        pace: tuple[float, float],
+        stream_share: float,
     ) -> None:
-        """Emit by these rules and tables from now on; `pace` and `part` are those of `locate_on_grids`."""
-        self.rules, self.tables, self._pace, self._part = rules, tables, pace, part
+        """Emit by these rules and tables from now on; `pace` and `stream_share` are those of `locate_on_grids`."""
+        self.rules, self.tables, self._pace, self._stream_share = rules, tables, pace, stream_share
         self._pack_tables()
 
     def _pack_tables(self) -> None:
@@ -111,7 +116,7 @@ class GroupFollower:
         more = size - old_size
         self.cells = np.concatenate([self.cells, np.repeat(self.group.starts[:, None], more, axis=1)], axis=1)
         self.last = np.concatenate([self.last, np.full((len(self.group.members), more), np.nan)], axis=1)
-        self.silences.widen(size)
+        self.key_gaps.widen(size)
         for row, tracker in enumerate(self.group.trackers):
             self.states[row] = np.concatenate([self.states[row], np.tile(tracker.make_state(), (more, 1))])
             self.due[row] = np.append(self.due[row], np.full(more, NEVER))
@@ -122,7 +127,7 @@ class GroupFollower:
         """Move all members along the entries and return forecasts; `reports` are those of tracked members."""
         self.widen(int(entries.rows.max(initial=-1)) + 1)
         self.group.widen(kinds)
-        gaps = self.silences.take(entries, times, self.seen)
+        gaps = self.key_gaps.take(entries, times, self.seen)
         keyed = kernel.KeyedEntries(entries.kind, entries.starts, entries.rows, self._place_keys(gaps), bin_gaps(gaps))
         emitted = self._follow_exact(keyed)
         for row, own_reports in enumerate(reports):
@@ -136,7 +141,7 @@ class GroupFollower:
 
     def _place_keys(self, gaps: FloatArray) -> FloatArray:
         """Return where keys lie on the grids of shares and of spans, by their mean gaps."""
-        return locate_on_grids(gaps, pace=self._pace, part=self._part) if self.group.keyed else gaps
+        return locate_on_grids(gaps, pace=self._pace, stream_share=self._stream_share) if self.group.keyed else gaps
 
     def locate_key(self, key: int | None, now: int) -> tuple[FloatArray, IntArray]:
         """Return where a key lies on the grids of shares and spans, and its bins of gaps; `None` is an average key.
@@ -145,9 +150,9 @@ class GroupFollower:
         """
         gaps = np.full((3, 1), np.nan)
         if key is not None and self.group.keyed:
-            since = np.array([self.seen - 1, now]) - self.silences.last[:, key]
-            gaps[:2, 0] = np.fmax(self.silences.mean[:, key], np.where(since > 0, since, np.nan))
-            gaps[2, 0] = min(max(self.silences.count[key] - 1, 0), RECENT)
+            since = np.array([self.seen - 1, now]) - self.key_gaps.last[:, key]
+            gaps[:2, 0] = np.fmax(self.key_gaps.mean[:, key], np.where(since > 0, since, np.nan))
+            gaps[2, 0] = min(max(self.key_gaps.count[key] - 1, 0), RECENT)
         return self._place_keys(gaps)[:, 0], bin_gaps(gaps)[:, 0]
 
     def _follow_exact(self, entries: kernel.KeyedEntries) -> list[tuple[IntArray, FloatArray]]:
@@ -204,7 +209,7 @@ class GroupFollower:
         exact, course = len(self.group.exact), self.group.members[number].course
         if number < exact:
             return np.flatnonzero(~course.idle[self.cells[number]]).tolist()
-        keys = np.flatnonzero(self.silences.count).tolist() if self.group.keyed else [0]
+        keys = np.flatnonzero(self.key_gaps.count).tolist() if self.group.keyed else [0]
         return [key for key in keys if not course.idle[self.find_cell(number, key, now)]]
 
     def find_used_keys(self, now: int, most: int) -> IntArray:
@@ -212,8 +217,8 @@ class GroupFollower:
         if not self.group.keyed:
             return np.empty(0, np.int64)
         live = [np.array(self.list_live_keys(number, now), np.int64) for number in range(len(self.group.members))]
-        seen = np.flatnonzero(self.silences.count)
-        return unite_numbers([*live, seen[np.argsort(-self.silences.count[seen], kind="stable")[:most]]])
+        seen = np.flatnonzero(self.key_gaps.count)
+        return unite_numbers([*live, seen[np.argsort(-self.key_gaps.count[seen], kind="stable")[:most]]])
 
     def fork(self) -> GroupFollower:
         """Return a follower with a copy of this one's state; the tables are shared."""
@@ -221,7 +226,7 @@ class GroupFollower:
         fork.cells, fork.last = self.cells.copy(), self.last.copy()
         fork.states = [states.copy() for states in self.states]
         fork.due = [due.copy() for due in self.due]
-        fork.silences = self.silences.select(np.arange(len(self.silences.count)))
+        fork.key_gaps = self.key_gaps.select(np.arange(len(self.key_gaps.count)))
         return fork
 
     def renumber_keys(self, kept: IntArray) -> None:
@@ -231,7 +236,7 @@ class GroupFollower:
         self.widen(int(kept.max(initial=-1)) + 1)
         self.cells, self.last = self.cells[:, kept], self.last[:, kept]
         self.states = [states[kept] for states in self.states]
-        self.silences.renumber_keys(kept)
+        self.key_gaps.renumber_keys(kept)
         self.due = [due[kept] for due in self.due]
 
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class ForecastObserver(Observer):
     """Forecasts with a model; with `learns`, the events are counted into it after they were forecast.
 
-    `plans` tells by pattern which forecasts are emitted. `share` is how much of the stream comes here. A `forecaster`
-    that is built for the run's patterns already may be passed.
+    `plans` tells by pattern which forecasts are emitted. `stream_share` is how much of the stream comes here.
+    A `forecaster` that is built for the run's patterns already may be passed.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class ForecastObserver(Observer):
         *,
         learns: bool = False,
         plans: Mapping[str, ForecastPlan] | None = None,
-        share: float = 1.0,
+        stream_share: float = 1.0,
         tuning: ForecastTuning | None = None,
         forecaster: Forecaster | None = None,
     ) -> None:
-        self.base_model, self.learns, self.share = model, learns, share
+        self.base_model, self.learns, self.stream_share = model, learns, stream_share
         self.plans = dict(plans or {})
         self.tuning = tuning or ForecastTuning()
         self.forecaster = forecaster
@@ -60,7 +60,7 @@ class ForecastObserver(Observer):
     def fork(self) -> ForecastObserver:
         """Return an observer with the same model and plans and no state."""
         return ForecastObserver(
-            self.base_model, learns=self.learns, plans=self.plans, share=self.share, tuning=self.tuning
+            self.base_model, learns=self.learns, plans=self.plans, stream_share=self.stream_share, tuning=self.tuning
         )
 
     def collect(self) -> list[ForecastBatch]:
@@ -83,7 +83,7 @@ class ForecastObserver(Observer):
         has_patterns = self.run is not None and len(self.run.patterns) > 0
         # A learner's counts are in the observer's state: the model is the one that probabilities were computed from.
         model = self.forecaster.model if self.forecaster is not None and has_patterns else self.base_model
-        return {"plans": plans, "learn": self.learns, "part": self.share}, {"model": model.to_bytes()}
+        return {"plans": plans, "learn": self.learns, "part": self.stream_share}, {"model": model.to_bytes()}
 
     def on_patterns(self, run: Run) -> None:
         """Build the forecaster of the run's patterns, unless it is there."""
@@ -94,7 +94,12 @@ class ForecastObserver(Observer):
         if before is not None:
             self.base_model = self.model
         self.forecaster = Forecaster(
-            self.base_model, run.patterns, self.plans, learns=self.learns, share=self.share, tuning=self.tuning
+            self.base_model,
+            run.patterns,
+            self.plans,
+            learns=self.learns,
+            stream_share=self.stream_share,
+            tuning=self.tuning,
         )
         if before is not None:
             carry_over(before, self.forecaster)
@@ -145,4 +150,4 @@ def load_observer(header: Header, arrays: Arrays) -> ForecastObserver:
     for name, horizon, threshold, tell, step in header["plans"]:
         plans[name] = ForecastPlan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
     model = Model.from_bytes(arrays["model"])
-    return ForecastObserver(model, learns=header["learn"], plans=plans, share=header["part"])
+    return ForecastObserver(model, learns=header["learn"], plans=plans, stream_share=header["part"])

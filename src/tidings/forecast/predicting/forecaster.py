@@ -79,12 +79,12 @@ class Forecaster:
         plans: Mapping[str, ForecastPlan],
         *,
         learns: bool,
-        share: float = 1.0,
+        stream_share: float = 1.0,
         tuning: ForecastTuning | None = None,
     ) -> None:
-        """Start before the first event; `share` is the part of the stream that comes here."""
+        """Start before the first event; `stream_share` is the part of the stream that comes here."""
         self.model, self.pattern_set, self.plans = model, pattern_set, dict(plans)
-        self._share = share
+        self._stream_share = stream_share
         self.kinds = EventKinds()
         compiled, vocabulary = pattern_set.patterns, pattern_set.vocabulary
         self.patterns = {pattern.name: model.recall_pattern(pattern, vocabulary) for pattern in compiled}
@@ -156,7 +156,9 @@ class Forecaster:
                 for member, plan in zip(follower.group.members, plans, strict=True)
             ]
             pace = self.model.traffic.estimate_pace(follower.group.ways)
-            follower.arrange([plan.to_alarm_rule() for plan in plans], tables, part=self._share, pace=pace)
+            follower.arrange(
+                [plan.to_alarm_rule() for plan in plans], tables, stream_share=self._stream_share, pace=pace
+            )
 
     def get_table(self, name: str, horizon: Horizon) -> ProbabilityTable:
         """Return the probabilities of a pattern's cells."""

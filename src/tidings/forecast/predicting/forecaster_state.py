@@ -60,7 +60,7 @@ def _dump_follower(name: str, follower: GroupFollower, kept: IntArray, arrays: A
     rows = kept if group.keyed else np.zeros(1, np.int64)
     follower.widen(int(rows.max(initial=-1)) + 1)
     arrays |= {f"{name}.cells": follower.cells[:, rows], f"{name}.last": follower.last[:, rows]}
-    _dump_gaps(name, follower.silences, rows, arrays)
+    _dump_gaps(name, follower.key_gaps, rows, arrays)
     for place in range(len(group.tracked)):
         arrays[f"{name}.states{place}"] = follower.states[place][rows]
         arrays[f"{name}.due{place}"] = follower.due[place][rows]
@@ -78,7 +78,7 @@ def _load_follower(name: str, follower: GroupFollower, saved: Header, arrays: Ar
     keys = arrays[f"{name}.last"].shape[1]
     follower.widen(keys)
     follower.seen = saved["seen"]
-    _load_gaps(name, follower.silences, arrays)
+    _load_gaps(name, follower.key_gaps, arrays)
     last, cells = arrays[f"{name}.last"], arrays[f"{name}.cells"]
     for row, member in enumerate(group.exact):
         if member.name in saved["exact"]:
@@ -128,7 +128,7 @@ def _dump_counter(name: str, counter: GroupCounter, kept: IntArray, arrays: Arra
     if group.keyed:
         arrays[f"{name}.pending.key"] = np.searchsorted(kept, counter.pending.key)
     arrays |= {f"{name}.cells": counter.cells[:, rows], f"{name}.own": counter.own}
-    _dump_gaps(name, counter.silences, rows, arrays)
+    _dump_gaps(name, counter.key_gaps, rows, arrays)
     for row, counts in enumerate(counter.counts):
         arrays |= {f"{name}.moves{row}": counts.moves, f"{name}.waits{row}": counts.waits}
         arrays[f"{name}.later{row}"] = counts.later
@@ -161,7 +161,7 @@ def _load_counter(name: str, counter: GroupCounter, saved: Header, arrays: Array
     exact, cells = len(counter.group.exact), arrays[f"{name}.cells"]
     counter.pending = PendingWaits(*(arrays[f"{name}.pending.{column}"].copy() for column in _COLUMNS))
     counter.cells, counter.own, counter.now = cells[rows[:exact]], arrays[f"{name}.own"].copy(), now
-    _load_gaps(name, counter.silences, arrays)
+    _load_gaps(name, counter.key_gaps, arrays)
     counter.counts = []
     for row in rows:
         spans = {span: arrays[f"{name}.span{row}.{span}"] for span in saved["spans"][row]}
@@ -172,17 +172,17 @@ def _load_counter(name: str, counter: GroupCounter, saved: Header, arrays: Array
         counter.reports[place] = arrays[f"{name}.reports{row - len(cells)}"]
 
 
-def _dump_gaps(name: str, silences: KeyGaps, rows: IntArray, arrays: Arrays) -> None:
-    silences.widen(int(rows.max(initial=-1)) + 1)
-    if silences.last.shape[1]:
-        silences = silences.select(rows)
-    arrays |= {f"{name}.silent": silences.last, f"{name}.gaps": silences.mean, f"{name}.heard": silences.count}
+def _dump_gaps(name: str, key_gaps: KeyGaps, rows: IntArray, arrays: Arrays) -> None:
+    key_gaps.widen(int(rows.max(initial=-1)) + 1)
+    if key_gaps.last.shape[1]:
+        key_gaps = key_gaps.select(rows)
+    arrays |= {f"{name}.silent": key_gaps.last, f"{name}.gaps": key_gaps.mean, f"{name}.heard": key_gaps.count}
 
 
-def _load_gaps(name: str, silences: KeyGaps, arrays: Arrays) -> None:
+def _load_gaps(name: str, key_gaps: KeyGaps, arrays: Arrays) -> None:
     # Copies: an older state has one stream for patterns with and without times.
-    silences.last, silences.mean = arrays[f"{name}.silent"].copy(), arrays[f"{name}.gaps"].copy()
-    silences.count = arrays[f"{name}.heard"].copy()
+    key_gaps.last, key_gaps.mean = arrays[f"{name}.silent"].copy(), arrays[f"{name}.gaps"].copy()
+    key_gaps.count = arrays[f"{name}.heard"].copy()
 
 
 # Another set of patterns ----------------------------------------------------------------------------
@@ -237,4 +237,4 @@ def _continue_counter(counter: GroupCounter, old: GroupCounter) -> None:
     counter.pending, counter.fresh, counter.now = old.pending, old.fresh, old.now
     counter.cells, counter.states = old.cells[rows[:exact]], [old.states[row] for row in tracked]
     counter.reports = [old.reports[row] for row in tracked]
-    counter.silences, counter.own = old.silences, old.own
+    counter.key_gaps, counter.own = old.key_gaps, old.own

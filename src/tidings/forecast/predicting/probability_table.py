@@ -77,10 +77,10 @@ class ProbabilityTable:
 def build_table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic: Traffic) -> ProbabilityTable:
     """Return the probabilities of all cells for a horizon."""
     weights = mix_counts(horizon, keyed=keyed, traffic=traffic)
-    most = horizon.amount if weights is None else weights.shape[1] - 1
-    curve, part = estimates.compute_curve(most)
+    max_events = horizon.amount if weights is None else weights.shape[1] - 1
+    curve, part = estimates.compute_curve(max_events)
     if weights is None:
-        return ProbabilityTable(horizon, estimates, curve[most][:, None].copy(), part[most])
+        return ProbabilityTable(horizon, estimates, curve[max_events][:, None].copy(), part[max_events])
     chances, part = (weights @ curve).T, (weights @ part)[0]
     if estimates.estimator != "printed":
         chances = np.minimum(chances, 1)  # a law's parts add up to one only nearly
@@ -152,22 +152,22 @@ def _compute_binomial(count: int, shares: FloatArray) -> FloatArray:
 
 
 def _compute_poisson(means: FloatArray) -> FloatArray:
-    most = int(min(FARTHEST, means.max() + 12 * np.sqrt(means.max()) + 20))
-    steps = np.arange(1, most + 1)
+    max_events = int(min(FARTHEST, means.max() + 12 * np.sqrt(means.max()) + 20))
+    steps = np.arange(1, max_events + 1)
     logs = np.append(0, np.cumsum(np.log(steps)))
-    law = np.exp(np.arange(most + 1) * np.log(means)[:, None] - means[:, None] - logs)
+    law = np.exp(np.arange(max_events + 1) * np.log(means)[:, None] - means[:, None] - logs)
     law[:, -1] += np.maximum(0, 1 - law.sum(axis=1))
     return np.asarray(law)
 
 
-def locate_on_grids(gaps: FloatArray, *, pace: tuple[float, float], part: float = 1.0) -> FloatArray:
+def locate_on_grids(gaps: FloatArray, *, pace: tuple[float, float], stream_share: float = 1.0) -> FloatArray:
     """Return where keys lie on the grids, by their mean gaps in events and in microseconds, and of how many.
 
-    A gap that is not known is that of an average key, its `pace`. `part` is how much of the stream the gaps were
-    counted in. To the second row a table adds its `offset`.
+    A gap that is not known is that of an average key, its `pace`. `stream_share` is how much of the stream the gaps
+    were counted in. To the second row a table adds its `offset`.
     """
     average = np.array(pace)[:, None]
-    own = np.where(np.isnan(gaps[:2]), average, gaps[:2] / np.array([[part], [1.0]]))
+    own = np.where(np.isnan(gaps[:2]), average, gaps[:2] / np.array([[stream_share], [1.0]]))
     # One gap says little: the average key counts as one more, in proportion.
     weight = np.nan_to_num(gaps[2]) / (np.nan_to_num(gaps[2]) + 1)
     logs = weight * np.log2(np.maximum(own, 1)) + (1 - weight) * np.log2(np.maximum(average, 1))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from tidings.engine.arrays import expand_ranges
 from tidings.forecast.forecasts import Forecasts
 from tidings.patterns import Run
 from tidings.patterns.detections import ReportColumns
@@ -121,7 +122,7 @@ class Bucket:
             assert self._forecasting.forecaster is not None
             places = self._locate_rows(rows)
             for follower in self._forecasting.forecaster.followers:
-                follower.silences = PlacedGaps(places, follower.seen, follower.silences)
+                follower.key_gaps = PlacedGaps(places, follower.seen, follower.key_gaps)
         reports = self._run.advance(events, until)
         pieces = [table for table in (self._rows, reported) if table is not None]
         records = concat_rows(pieces) if pieces else None
@@ -150,7 +151,7 @@ class Bucket:
         rows = find_owned(self._portion, self._number, reports.keys, reports.values)
         lengths = np.diff(reports.ends)[rows]
         ends = np.concatenate([[0], np.cumsum(lengths)])
-        events = reports.events[np.repeat(reports.ends[rows] - ends[:-1], lengths) + np.arange(ends[-1])]
+        events = reports.events[expand_ranges(reports.ends[rows], lengths)]
         return ReportColumns(reports.patterns[rows], reports.keys[rows], reports.values, reports.at[rows], events, ends)
 
     def _build_matches(self, reports: ReportColumns, records: pa.Table | None, seqs: IntArray) -> pa.Table | None:

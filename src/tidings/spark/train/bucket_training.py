@@ -126,7 +126,7 @@ class BucketLearningObserver(LearningObserver):
         super().__init__(learner)
         self._portion, self._number, self._places = portion, number, places
         for counter in learner.counters:
-            counter.silences = PlacedGaps(places, 0, counter.silences)
+            counter.key_gaps = PlacedGaps(places, 0, counter.key_gaps)
 
     def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
         """Count events with what they completed."""

@@ -8,7 +8,7 @@ import pytest
 from tidings import lang
 from tidings.forecast.courses.exact_course import build_course
 from tidings.forecast.learning.counts import CODES, EDGES, LONGEST_WAIT, Counts
-from tidings.forecast.predicting.estimates import ESTIMATORS, Estimates, fit_kaplan_meier, spread
+from tidings.forecast.predicting.estimates import ESTIMATORS, Estimates, fit_kaplan_meier, interpolate_shares
 from tidings.model.patterns import Mode
 
 PAIR = build_course(lang.parse_pattern("a = kind = 'a'\nb = kind = 'b'\na , b"), Mode.RESTART, context=0)
@@ -76,7 +76,7 @@ def test_printed_sums_visits_over_incoming_counts():
 def test_shares_between_two_edges_rise_evenly():
     waits = np.zeros((1, CODES))
     waits[0, 11], waits[0, -1] = 1, 1  # one after 13 to 15 events, one never
-    shares = spread(fit_kaplan_meier(waits)[0], 20)[:, 0]
+    shares = interpolate_shares(fit_kaplan_meier(waits)[0], 20)[:, 0]
     assert EDGES[10:12].tolist() == [12, 15]
     assert shares[12:16].tolist() == pytest.approx([0, 1 / 6, 2 / 6, 1 / 2])
 

@@ -88,7 +88,7 @@ def test_a_key_lies_where_its_gaps_say_drawn_towards_the_average():
 
 def test_where_a_part_of_the_stream_comes_gaps_in_events_are_longer_but_not_in_time():
     gaps = np.array([[4.0], [4e6], [1e9]])
-    whole, half = (locate_on_grids(gaps, pace=(2.0, 2e6), part=part)[:, 0] for part in (1.0, 0.5))
+    whole, half = (locate_on_grids(gaps, pace=(2.0, 2e6), stream_share=share)[:, 0] for share in (1.0, 0.5))
     assert (half - whole).tolist() == pytest.approx([2, 0])
 
 
