@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from benchmarks.papers.hem.workload import Ranges
-    from tidings.papers.hem.boxes import RangeIndex
+    from tidings.papers.hem.range_matcher import RangeIndex
 
 HEM, LINKED, REIN, TAMA, HTREE, ENGINE = "HEM", "HEM, linked", "REIN", "TAMA", "H-Tree", "Tidings engine"
 """Who is measured; `HEM, linked` has its candidates in the paper's linked list, the other in an array."""

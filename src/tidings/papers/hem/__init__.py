@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.papers.hem.boxes import RangeMatcher
 from tidings.papers.hem.hem import Hem
 from tidings.papers.hem.htree import HTree
+from tidings.papers.hem.range_matcher import RangeMatcher
 from tidings.papers.hem.rein import Rein
 from tidings.papers.hem.tama import Tama
 

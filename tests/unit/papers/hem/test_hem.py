@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import tidings as td
 from tidings.kernels.papers import hem as kernels
 from tidings.matcher.registry import ALGORITHMS
-from tidings.papers.hem.boxes import RangeMatcher
 from tidings.papers.hem.hem import Hem
+from tidings.papers.hem.range_matcher import RangeMatcher
 from tidings.papers.hem.range_table import RangeTable
 
 rates = st.lists(st.integers(0, 100).map(lambda share: share / 100), min_size=1, max_size=6)

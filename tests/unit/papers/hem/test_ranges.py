@@ -13,9 +13,9 @@ import tidings as td
 from tidings.errors import Unsupported
 from tidings.matcher.registry import ALGORITHMS
 from tidings.model import FALSE, TRUE, Exists, Is, Range, Test, all_of, any_of, one_of
-from tidings.papers.hem.boxes import RangeMatcher
 from tidings.papers.hem.hem import Hem
 from tidings.papers.hem.htree import HTree
+from tidings.papers.hem.range_matcher import RangeMatcher
 from tidings.papers.hem.range_table import RangeTable
 from tidings.papers.hem.rein import Rein
 from tidings.papers.hem.tama import Tama
