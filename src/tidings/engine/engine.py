@@ -326,22 +326,22 @@ class Engine:
 
     # Matching ----------------------------------------------------------------------------------
 
-    def match(self, arrivals: EventSource, state: EngineState | None = None) -> list[SegmentMatches]:
+    def match(self, source: EventSource, state: EngineState | None = None) -> list[SegmentMatches]:
         """Return the pairs of event and subscription; `state` is the one whose columns the events were read for."""
         state = self.state if state is None else state
         columns = state.collect_columns()
-        batch = arrivals.select_columns(columns, refuse_patterns) if columns else {}
-        if self._sample is None and LEAST_SAMPLE <= len(arrivals) <= MOST_SAMPLE:
-            self._sample = EventSample(batch, len(arrivals))
+        batch = source.select_columns(columns, refuse_patterns) if columns else {}
+        if self._sample is None and LEAST_SAMPLE <= len(source) <= MOST_SAMPLE:
+            self._sample = EventSample(batch, len(source))
         matches = []
         for part in state.parts:
-            events, slots = part.segment.match(batch, arrivals, pair_cost=self.tuning.pair_cost)
+            events, slots = part.segment.match(batch, source, pair_cost=self.tuning.pair_cost)
             if part.deleted is not None:
                 live = ~part.deleted[slots]
                 events, slots = events[live], slots[live]
             matches.append(SegmentMatches(events, slots, part.segment.ids))
         if state.waiting:
-            matches.append(_match_waiting(state.waiting, arrivals))
+            matches.append(_match_waiting(state.waiting, source))
         return matches
 
     def find_readers(self, keys: Collection[TypedAttribute]) -> list[str | int]:
@@ -362,14 +362,14 @@ class Engine:
         return describe_state(self.state, self._sample)
 
 
-def _match_waiting(waiting: Mapping[str | int, WaitingSubscription], arrivals: EventSource) -> SegmentMatches:
+def _match_waiting(waiting: Mapping[str | int, WaitingSubscription], source: EventSource) -> SegmentMatches:
     """Test the subscriptions that are not compiled yet one by one."""
     events, slots = [], []
     filters = [(slot, subscription.bound) for slot, subscription in enumerate(waiting.values())]
-    for event in range(len(arrivals)):
-        reading = arrivals.read_event(event)
+    for event in range(len(source)):
+        reading = source.read_event(event)
         for slot, filter in filters:
-            if holds(filter, reading, arrivals.setting):
+            if holds(filter, reading, source.setting):
                 events.append(event)
                 slots.append(slot)
     return SegmentMatches(np.array(events, np.int64), np.array(slots, np.int64), list(waiting))

@@ -220,37 +220,37 @@ class Segment:
         ]
         return np.unique(np.concatenate([slots, np.array(trees, np.int64)]).astype(np.int64))
 
-    def match(self, batch: EventColumns, arrivals: EventSource, *, pair_cost: int = DEFAULT_TUNING.pair_cost) -> Pairs:
+    def match(self, batch: EventColumns, source: EventSource, *, pair_cost: int = DEFAULT_TUNING.pair_cost) -> Pairs:
         """Return the pairs of event and slot, each once; `batch` has the `required_columns`, at least."""
         if self.pattern_columns:
-            texts = arrivals.select_columns(self.pattern_columns, lambda column: self.automata[column.attribute])
+            texts = source.select_columns(self.pattern_columns, lambda column: self.automata[column.attribute])
             batch = {**batch, **texts}
-        cells = encode_events(batch, self.column_numbers, self.spaces, len(arrivals))
+        cells = encode_events(batch, self.column_numbers, self.spaces, len(source))
         events, slots, special_events, special_rows, pairs = kernel.match(
             self.index.rows, self.index.paths, self.index.tiles, cells
         )
         if pairs > len(events) + len(special_events):
-            raise TooManyPairs(int(pairs), len(arrivals))
+            raise TooManyPairs(int(pairs), len(source))
         if len(special_rows):
-            candidates = self._apply_exact_checks(batch, arrivals, special_events, special_rows)
-            more = self._decide_candidates(cells, batch, arrivals, candidates, pair_cost)
+            candidates = self._apply_exact_checks(batch, source, special_events, special_rows)
+            more = self._decide_candidates(cells, batch, source, candidates, pair_cost)
             events, slots = _concatenate([(events, slots), more])
         if not cells.plain.all():
-            events, slots = _deduplicate_pairs(events, slots, len(arrivals), len(self))
+            events, slots = _deduplicate_pairs(events, slots, len(source), len(self))
         if self.trees is not None:
-            events, slots = _concatenate([(events, slots), self._decide_trees(self.trees, cells, batch, arrivals)])
+            events, slots = _concatenate([(events, slots), self._decide_trees(self.trees, cells, batch, source)])
         return events, slots
 
     def _apply_exact_checks(
-        self, batch: EventColumns, arrivals: EventSource, events: IntArray, rows: NDArray[Any]
+        self, batch: EventColumns, source: EventSource, events: IntArray, rows: NDArray[Any]
     ) -> Pairs:
         """Return the pairs of event and slot whose rows pass their exact checks, each once."""
-        passing = self.exact_checks.filter_pairs(batch, arrivals, events, rows)
+        passing = self.exact_checks.filter_pairs(batch, source, events, rows)
         slots, sizes = self.list_slots(rows[passing])
-        return _deduplicate_pairs(np.repeat(events[passing], sizes), slots, len(arrivals), len(self))
+        return _deduplicate_pairs(np.repeat(events[passing], sizes), slots, len(source), len(self))
 
     def _decide_candidates(
-        self, cells: EventCells, batch: EventColumns, arrivals: EventSource, candidates: Pairs, pair_cost: int
+        self, cells: EventCells, batch: EventColumns, source: EventSource, candidates: Pairs, pair_cost: int
     ) -> Pairs:
         """Return the pairs less those whose slot is a tree that the event does not satisfy."""
         events, slots = candidates
@@ -261,8 +261,8 @@ class Segment:
         numbers[slots >= len(trees.number_of)] = -1
         undecided = np.flatnonzero(numbers >= 0)
         block_cost = len(trees.forest.code) + 2 * len(trees.leaves.head)
-        if len(undecided) * pair_cost > -(-len(arrivals) // EVENTS) * block_cost:  # all trees for all events cost less
-            accepted = self._decide_trees(trees, cells, batch, arrivals)
+        if len(undecided) * pair_cost > -(-len(source) // EVENTS) * block_cost:  # all trees for all events cost less
+            accepted = self._decide_trees(trees, cells, batch, source)
         else:
             undecided = undecided[np.argsort(events[undecided], kind="stable")]
             pairs = undecided[trees.decide(cells, events[undecided], numbers[undecided])]
@@ -270,24 +270,24 @@ class Segment:
         decided = numbers < 0
         return _concatenate([(events[decided], slots[decided]), accepted])
 
-    def _decide_trees(self, trees: FilterTrees, cells: EventCells, batch: EventColumns, arrivals: EventSource) -> Pairs:
+    def _decide_trees(self, trees: FilterTrees, cells: EventCells, batch: EventColumns, source: EventSource) -> Pairs:
         """Decide filters that are kept as trees for all events, 512 at a time."""
         matches: list[Pairs] = [(np.zeros(0, np.int64), np.zeros(0, np.uint32))]
         truths = trees.forest.make_truth_table()
         leaves, total = trees.leaves, 0
-        for first in range(0, len(arrivals), EVENTS):
+        for first in range(0, len(source), EVENTS):
             block = np.ascontiguousarray(cells.cell[first : first + EVENTS])
             truths[:] = 0
             decide_leaves(cells._replace(cell=block), trees.leaf_arrays, trees.column_start, truths)
             events = np.arange(first, first + len(block))
             for leaf, item in enumerate(trees.items.tolist(), len(leaves.head)):
-                decided = self.exact_checks.decide(batch, arrivals, events, np.full(len(block), item))
+                decided = self.exact_checks.decide(batch, source, events, np.full(len(block), item))
                 bits = np.packbits(decided, bitorder="little")
                 truths[leaf * WORDS : (leaf + 1) * WORDS].view(np.uint8)[: len(bits)] = bits
             starts, slots = trees.forest.match_block(truths, len(block))
             total += len(slots)
-            if total > MOST and first + EVENTS < len(arrivals):
-                raise TooManyPairs(total * -(-len(arrivals) // (first + EVENTS)), len(arrivals))
+            if total > MOST and first + EVENTS < len(source):
+                raise TooManyPairs(total * -(-len(source) // (first + EVENTS)), len(source))
             matches.append((np.repeat(events, np.diff(starts)), slots))
         return _concatenate(matches)
 

@@ -99,14 +99,14 @@ class AlgorithmStore:
     def __iter__(self) -> Iterator[SubId]:
         return iter(list(self._written))
 
-    def match(self, arrivals: EventSource, state: object = None) -> list[SegmentMatches]:
+    def match(self, source: EventSource, state: object = None) -> list[SegmentMatches]:
         """Return the pairs of event and subscription; there is one state only."""
         del state
-        readings = [arrivals.read_event(event) for event in range(len(arrivals))]
+        readings = [source.read_event(event) for event in range(len(source))]
         if len(readings) == 1:  # some algorithms answer one event without the arrays of a batch
-            lists = [self.algorithm.match(readings[0], arrivals.setting)]
+            lists = [self.algorithm.match(readings[0], source.setting)]
         else:
-            lists = self.algorithm.match_many(readings, arrivals.setting)
+            lists = self.algorithm.match_many(readings, source.setting)
         ids = [id for matches in lists for id in matches]
         events = np.repeat(np.arange(len(lists), dtype=np.int64), [len(matches) for matches in lists])
         return [SegmentMatches(events, np.arange(len(ids)), ids)]

@@ -93,7 +93,7 @@ class Backend(Intake, Upkeep, Protocol):
     def remove(self, ids: Sequence[SubId]) -> Removal:
         """Remove subscriptions; where an id is missing, nothing is removed, and the result names it."""
 
-    def match(self, arrivals: EventSource, state: Any = None) -> list[SegmentMatches]:
+    def match(self, source: EventSource, state: Any = None) -> list[SegmentMatches]:
         """Return pairs of event and subscription; `state` is the one whose columns the events were read for."""
 
     def find_readers(self, keys: Collection[TypedAttribute]) -> list[SubId]:

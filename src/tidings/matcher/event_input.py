@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class EventGroup(NamedTuple):
     """Good events that were read in one way, and their indexes in the batch; several groups make up a batch."""
 
-    arrivals: EventSource
+    source: EventSource
     event_index: IntArray
 
 

@@ -89,7 +89,7 @@ class ExactChecks:
         return cls(items, row, item, places, place_of, tuple(numbers), name_of, op_of)
 
     def filter_pairs(
-        self, batch: EventColumns, arrivals: EventSource, events: NDArray[Any], rows: NDArray[Any]
+        self, batch: EventColumns, source: EventSource, events: NDArray[Any], rows: NDArray[Any]
     ) -> BoolArray:
         """Return a mask of the pairs of event and row that satisfy all items of the row."""
         good = np.ones(len(rows), bool)
@@ -100,13 +100,11 @@ class ExactChecks:
         pair = np.repeat(np.arange(len(rows)), sizes)
         item = self.item[expand_ranges(first, sizes)]
         keys, where = np.unique(events[pair] * len(self.items) + item, return_inverse=True)
-        decided = self.decide(batch, arrivals, keys // len(self.items), keys % len(self.items))
+        decided = self.decide(batch, source, keys // len(self.items), keys % len(self.items))
         good[pair[~decided[where]]] = False
         return good
 
-    def decide(
-        self, batch: EventColumns, arrivals: EventSource, events: NDArray[Any], items: NDArray[Any]
-    ) -> BoolArray:
+    def decide(self, batch: EventColumns, source: EventSource, events: NDArray[Any], items: NDArray[Any]) -> BoolArray:
         """Decide pairs of event and item: single places by the kernel, everything else by `algebra.holds`."""
         result = np.zeros(len(items), bool)
         open_pairs = np.ones(len(items), bool)
@@ -117,8 +115,8 @@ class ExactChecks:
                 result[pairs] = decided
                 open_pairs[pairs] = False
         for pair in np.flatnonzero(open_pairs).tolist():
-            reading = arrivals.read_event(int(events[pair]))
-            result[pair] = holds(self.items[int(items[pair])].filter, reading, arrivals.setting)
+            reading = source.read_event(int(events[pair]))
+            result[pair] = holds(self.items[int(items[pair])].filter, reading, source.setting)
         return result
 
     def _decide_places(

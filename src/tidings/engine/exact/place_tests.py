@@ -139,9 +139,9 @@ class PlaceTable:
             lats = self.vertices[first : first + count, 1]
             yield tuple(zip(lons[start[ring] : start[ring + 1]].tolist(), lats.tolist(), strict=True))
 
-    def decide(self, places: Sequence[int] | IntArray, lons: Sequence[float] | FloatArray, lats: Any) -> BoolArray:
+    def decide(self, conditions: Sequence[int] | IntArray, lons: Sequence[float] | FloatArray, lats: Any) -> BoolArray:
         """Tell for each pair of a condition's number and a point whether the condition accepts the point."""
-        numbers = freeze(np.asarray(places, np.int64))
+        numbers = freeze(np.asarray(conditions, np.int64))
         at_lon, at_lat = (freeze(np.asarray(degrees, np.float64)) for degrees in (lons, lats))
         answers = kernel.decide(numbers, at_lon, at_lat, *self.list_kernel_arrays())
         for pair in np.flatnonzero(answers == kernel.UNSURE):  # by the definition, in exact arithmetic

@@ -116,9 +116,9 @@ class ShardedStore:
         waiting = {id: entry for state in states for id, entry in state.waiting.items()}
         return EngineState(tuple(part for state in states for part in state.parts), waiting)
 
-    def match(self, arrivals: EventSource, state: EngineState | None = None) -> list[SegmentMatches]:
+    def match(self, source: EventSource, state: EngineState | None = None) -> list[SegmentMatches]:
         """Return pairs of event and subscription; any engine matches against any state."""
-        return self.engines[0].match(arrivals, self.state if state is None else state)
+        return self.engines[0].match(source, self.state if state is None else state)
 
     def find_readers(self, keys: Collection[TypedAttribute]) -> list[SubId]:
         """Return the ids of the subscriptions that read an attribute in one of these ways."""
