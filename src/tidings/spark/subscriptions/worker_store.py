@@ -27,7 +27,7 @@ from tidings.model import Schema
 from tidings.spark.open_cache import OpenCache
 from tidings.spark.subscriptions.refusals import remove_refused, warn_refused
 
-MATCHERS: OpenCache[Matcher] = OpenCache(12)
+OPEN_MATCHERS: OpenCache[Matcher] = OpenCache(12)
 """The matchers that this worker has open: several shards, and a few queries that share its process."""
 
 BATCH_ID, QUERY_ID = "streaming.sql.batchId", "sql.streaming.queryId"
@@ -61,7 +61,7 @@ class SnapshotStore(_FixedStore):
 
     def open(self, shard: int) -> Matcher:  # noqa: ARG002 - one shard
         """Return the subscriptions."""
-        return MATCHERS.get((self.folder, self.checksum), self._open_snapshot)
+        return OPEN_MATCHERS.get((self.folder, self.checksum), self._open_snapshot)
 
     def _open_snapshot(self) -> Matcher:
         matcher = Matcher.open(self.folder)
@@ -100,7 +100,7 @@ class VersionStore(_FixedStore):
         """Return the subscriptions of a shard."""
         columns = None if self.frame is None else str(sorted(self.frame.to_dict().items()))
         key = (self.folder, self.number, self.checksum, shard, columns)
-        return MATCHERS.get(key, lambda: self._open_shard(shard))
+        return OPEN_MATCHERS.get(key, lambda: self._open_shard(shard))
 
     def _open_shard(self, shard: int) -> Matcher:
         version = read_version(self.folder, self.number)
@@ -159,7 +159,7 @@ class PackedStore(_FixedStore):
 
     def open(self, shard: int) -> Matcher:  # noqa: ARG002 - one shard
         """Return the matcher, unpacked once in this process."""
-        return MATCHERS.get(self.digest, lambda: pickle.loads(self.payload))  # noqa: S301 - bytes of our own driver
+        return OPEN_MATCHERS.get(self.digest, lambda: pickle.loads(self.payload))  # noqa: S301 - bytes of our own driver
 
 
 WorkerStore: TypeAlias = SnapshotStore | VersionStore | LiveStore | PackedStore
