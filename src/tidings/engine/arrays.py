@@ -83,9 +83,9 @@ def expand_ranges(first: NDArray[Any], sizes: NDArray[Any]) -> IntArray:
     >>> expand_ranges(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
     """
-    counts = sizes.astype(np.int64)
+    counts = sizes.astype(np.int64, copy=False)
     begin = np.cumsum(counts) - counts
-    return np.repeat(first.astype(np.int64) - begin, counts) + np.arange(counts.sum())
+    return np.repeat(first.astype(np.int64, copy=False) - begin, counts) + np.arange(counts.sum())
 
 
 def invert(order: NDArray[Any], size: int, missing: int = 0) -> IntArray:

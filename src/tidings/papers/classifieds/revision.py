@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tidings.algebra.law.typed_attribute import Mismatch, resolve_test, strip_unit
+from tidings.engine.arrays import expand_ranges
 from tidings.kernels.papers.revision import revise
 from tidings.model import Filter, In, Is, Point, Quantifier, Range, Test, Within
 from tidings.model.areas import TURN, find_bounds
 from tidings.papers.classifieds.path_steps import NUMBERS, close_ends, is_exact
-from tidings.papers.common.growable_arrays import BlockAllocator, grow_rows, list_block_items
+from tidings.papers.common.growable_arrays import BlockAllocator, grow_rows
 from tidings.papers.common.slots import Interner
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class FinalRevision:
                 self._entries[starts[0] : starts[0] + lengths[0]] = entries
             else:
                 self._spans[rows] = np.array((starts, lengths)).T
-                self._entries[list_block_items(*self._spans[rows].T)] = entries
+                self._entries[expand_ranges(*self._spans[rows].T)] = entries
         return undecided
 
     def clear(self, row: int, parts: Iterable[Filter]) -> None:

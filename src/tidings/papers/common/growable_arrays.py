@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tidings.kernels.array_types import Int32Array, IntArray
+    from tidings.kernels.array_types import Int32Array
 
 NO_ROWS: Int32Array = np.zeros(0, np.int32)
 """No rows."""
@@ -46,16 +46,6 @@ def lengthen(pool: array[Any], length: int) -> None:
 def as_numpy(values: array[Any]) -> NDArray[Any]:
     """Return the memory of an array without copying; while the result is referenced, the array cannot grow."""
     return np.frombuffer(values, values.typecode) if values else np.empty(0, values.typecode)
-
-
-def list_block_items(starts: IntArray | Int32Array, lengths: IntArray | Int32Array) -> IntArray:
-    """Return the indexes of all items of blocks, one block after the other.
-
-    >>> list_block_items(np.array([5, 0]), np.array([2, 3])).tolist()
-    [5, 6, 0, 1, 2]
-    """
-    items: IntArray = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-    return items
 
 
 def concatenate(lists: Sequence[array[int]]) -> Int32Array:

@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings.engine.arrays import expand_ranges
 from tidings.errors import Unsupported
 from tidings.kernels.papers.concept_rows import TermCounters, count_terms
 from tidings.matcher.algorithm import Algorithm, SubId
-from tidings.papers.common.growable_arrays import concatenate, list_block_items
+from tidings.papers.common.growable_arrays import concatenate
 from tidings.papers.ctps import concept_terms
 from tidings.papers.ctps.term_rows import TermColumns
 
@@ -207,7 +208,7 @@ class Mic(Algorithm):
         if self._counters is None:
             rows = np.flatnonzero(columns.sizes > 0)
             row_of = np.zeros(len(columns.labels), np.int32)
-            row_of[list_block_items(columns.starts[rows], columns.sizes[rows])] = np.repeat(rows, columns.sizes[rows])
+            row_of[expand_ranges(columns.starts[rows], columns.sizes[rows])] = np.repeat(rows, columns.sizes[rows])
             counted, counts = np.zeros(len(row_of), np.bool_), np.zeros(len(columns.sizes), np.int32)
             self._counters = TermCounters(counted, counts, row_of, columns.sizes)
         groups = np.cumsum([len(terms) for terms, _ in compared], dtype=np.int64)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tidings.engine.arrays import expand_ranges
+from tidings.engine.arrays import compute_starts, expand_ranges
 from tidings.forecast.forecasts import Forecasts
 from tidings.patterns import Run
 from tidings.patterns.detections import ReportColumns
@@ -150,7 +150,7 @@ class Bucket:
             return reports
         rows = find_owned(self._portion, self._number, reports.keys, reports.values)
         lengths = np.diff(reports.ends)[rows]
-        ends = np.concatenate([[0], np.cumsum(lengths)])
+        ends = compute_starts(lengths)
         events = reports.events[expand_ranges(reports.ends[rows], lengths)]
         return ReportColumns(reports.patterns[rows], reports.keys[rows], reports.values, reports.at[rows], events, ends)
 
