@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
@@ -11,6 +10,7 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
+from tidings.engine.persist.mapped_arrays import write_atomically
 from tidings.errors import FileError, StateError
 from tidings.forecast.courses.course import Course
 from tidings.forecast.courses.tracked_course import build_tracked_course
@@ -170,12 +170,9 @@ def _fill_array(arrays: Arrays, name: str, shape: tuple[int, int]) -> FloatArray
 
 
 def save_bytes(data: bytes, path: Path) -> None:
-    """Write a file beside the old one, then put it in its place."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    """Write a file, whole or not at all."""
     try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
+        write_atomically(path, iter([data]))
     except OSError as problem:
-        temporary.unlink(missing_ok=True)
         msg = f"{path}: cannot be written: {problem.strerror}"
         raise FileError(msg) from problem
