@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Any, TypeAlias
@@ -18,6 +18,9 @@ from tidings.errors import BadValue
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 """Integers are exact within 64 bits; beyond them they are refused, never rounded."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""Microseconds are counted from here."""
 
 
 class Kind(StrEnum):
@@ -201,3 +204,14 @@ def to_utc(value: datetime) -> datetime:
     except (OverflowError, ValueError):
         msg = f"{value} is outside the years 1 to 9999"
         raise BadValue(msg) from None
+
+
+def to_microseconds(moment: datetime) -> int:
+    """Return a time as whole microseconds since 1970."""
+    since = moment - EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def to_datetime(value: int) -> datetime:
+    """Return the time of so many microseconds since 1970."""
+    return EPOCH + timedelta(microseconds=value)

@@ -33,6 +33,7 @@ from tidings.algebra.law.evaluate import Setting, satisfies
 from tidings.concepts import Ontology
 from tidings.errors import TidingsError
 from tidings.model import Compare, Comparison, In, Is, IsA, Near, SameText, TextTest, Within, WithinRegion, list_scalars
+from tidings.model.values import EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -175,7 +176,7 @@ class _VectorTable:
 
     def _evaluate_value(self, value: Any) -> set[int]:
         """Evaluate the unordered conditions on one value; those that cannot be evaluated stay free."""
-        setting = Setting(self._context.ontology, self._context.now or value_sets.EPOCH)
+        setting = Setting(self._context.ontology, self._context.now or EPOCH)
         undecided = [*self._unordered, *(index for tree in self._concepts.values() for index in tree)]
         outcomes = [(1 << index, self._evaluate_condition(index, value, setting)) for index in undecided]
         return self._combine(*((0, bit) if outcome is None else (bit * outcome,) for bit, outcome in outcomes))

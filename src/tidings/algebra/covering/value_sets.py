@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 from tidings.algebra.covering.globs import to_glob
 from tidings.algebra.covering.spans import Cut, Spans, intersect, unite
 from tidings.model import Age, In, InNetworks, Is, Kind, Point, Quantity, Range, TextTest, one_of
+from tidings.model.values import to_datetime, to_microseconds
 
 if TYPE_CHECKING:
     from tidings.model import Condition, Scalar
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 PER_SECOND = 10**6
 
 EXACT_AGE_S = 2**33
@@ -146,7 +145,7 @@ def cut_before(value: Any) -> Cut:
         case str():
             return (0, value)
         case datetime():
-            return ((value - EPOCH) // MICROSECOND, 0)
+            return (to_microseconds(value), 0)
         case Point(lon, lat):
             return (lon, lat, 0)
     return (value, 0)
@@ -195,7 +194,7 @@ def _to_age_set(seconds: Range, now: datetime | None) -> ValueSet | None:
 def _to_ticks(seconds: int | float, now: datetime) -> int | Fraction:
     """Return the microsecond whose age is exactly this float, else the fraction between two microseconds."""
     ticks = round(Fraction(seconds) * PER_SECOND)
-    since = (now - EPOCH) // MICROSECOND
+    since = to_microseconds(now)
     return since - ticks if ticks / PER_SECOND == seconds else since - Fraction(seconds) * PER_SECOND
 
 
@@ -206,7 +205,7 @@ def _read_cut(cut: Cut, space: Space) -> Any:
         return None
     match space:
         case Space.TIME:
-            return EPOCH + cut[0] * MICROSECOND
+            return to_datetime(cut[0])
         case Space.PLACE:
             return Point(cut[0], cut[1])
     return cut[0]

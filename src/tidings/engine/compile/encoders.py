@@ -14,7 +14,6 @@ and one line of it; a new condition of a kind that is there needs a case in its 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from ipaddress import collapse_addresses
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,6 +23,7 @@ from tidings.engine.compile.columns import Column, View
 from tidings.engine.exact.place_tests import PlaceTable
 from tidings.errors import TidingsError
 from tidings.model import Kind
+from tidings.model.values import to_microseconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,9 +35,6 @@ LOW_OPEN, HIGH_OPEN, NO_LOW, NO_HIGH = 1, 2, 4, 8
 
 Span: TypeAlias = tuple[Any, Any, int]
 """Low end and high end (numbers or bytes, like the column's values; any value for a missing end), and flags."""
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-"""Microseconds are counted from here."""
 
 ALL_LONGITUDES = (-180.0, 180.0)
 
@@ -104,17 +101,6 @@ def encode_time(attribute: str, condition: model.Condition) -> EncodedPredicate:
         return EncodedPredicate(Column(attribute, View.AGE, kind=Kind.TIME), to_spans(condition.seconds), Kind.TIME)
     whole = tuple((to_microseconds(low), to_microseconds(high), flags) for low, high, flags in to_spans(condition))
     return EncodedPredicate(Column(attribute, View.NUMBER, kind=Kind.TIME), whole, Kind.TIME)
-
-
-def to_microseconds(moment: datetime) -> int:
-    """Return a time as whole microseconds since 1970."""
-    since = moment - EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-
-
-def to_datetime(value: int) -> datetime:
-    """Return the time of so many microseconds since 1970."""
-    return EPOCH + timedelta(microseconds=value)
 
 
 def encode_text(attribute: str, condition: model.Condition) -> EncodedPredicate | None:

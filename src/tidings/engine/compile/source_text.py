@@ -15,13 +15,13 @@ import numpy as np
 from tidings import model
 from tidings.engine.arrays import pack_bytes
 from tidings.engine.compile.columns import View
-from tidings.engine.compile.encoders import to_datetime
 from tidings.engine.exact.exact_checks import quantify
 from tidings.kernels.array_types import BoolArray, IntArray
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import UNION
 from tidings.lang import parse, render
 from tidings.model import Filter
+from tidings.model.values import to_datetime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

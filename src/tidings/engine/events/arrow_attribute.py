@@ -15,11 +15,11 @@ from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, descri
 from tidings.engine.arrays import compute_starts
 from tidings.engine.compile import columns
 from tidings.engine.compile.columns import EXACT, Column, ColumnValues, EventColumn, Numbers, View
-from tidings.engine.compile.encoders import to_microseconds
 from tidings.engine.events import event_columns
 from tidings.engine.events.arrow_values import ArrayValues, NotPlain
 from tidings.engine.events.views import select_encoder
 from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
+from tidings.model.values import to_microseconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,11 +23,10 @@ from tidings.algebra.law.raw_values import is_missing
 from tidings.algebra.law.typed_attribute import AS_IS, Mismatch, TypedAttribute
 from tidings.engine.arrays import view_buffer
 from tidings.engine.compile.columns import UNREADABLE
-from tidings.engine.compile.encoders import EPOCH, to_microseconds
 from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 from tidings.model import Kind
 from tidings.model.arrow_types import find_kind, is_text_type, to_values
-from tidings.model.values import INT_MAX, Unreadable
+from tidings.model.values import EPOCH, INT_MAX, Unreadable, to_microseconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable

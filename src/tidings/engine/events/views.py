@@ -12,9 +12,10 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.engine.compile.columns import Column, View
-from tidings.engine.compile.encoders import pack_address, to_microseconds
+from tidings.engine.compile.encoders import pack_address
 from tidings.errors import AmbiguousConcept
 from tidings.model import Point, Range
+from tidings.model.values import to_microseconds
 
 if TYPE_CHECKING:
     from tidings.algebra import Setting

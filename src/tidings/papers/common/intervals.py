@@ -8,7 +8,7 @@ is refused.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, resolve_attribute, strip_unit
@@ -17,6 +17,7 @@ from tidings.errors import Unsupported
 from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN
 from tidings.lang import render
 from tidings.model import And, Exists, Filter, In, Is, Kind, Or, Quantifier, Range, Test
+from tidings.model.values import to_microseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,9 +30,6 @@ INFINITY = float("inf")
 
 ABSENT = float("nan")
 """The coordinate of an attribute that an event lacks."""
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 
 EXACT_INT = 2**53
 """Integers up to here are float64 numbers; beyond, only some are."""
@@ -145,13 +143,8 @@ def to_point(value: object) -> float | None:
     if type(value) is int:
         return float(value) if -EXACT_INT <= value <= EXACT_INT or int(float(value)) == value else None
     if type(value) is datetime:
-        return to_point(to_micros(value))
+        return to_point(to_microseconds(value))
     return None
-
-
-def to_micros(time: datetime) -> int:
-    """Return a time as microseconds since 1970."""
-    return (time - EPOCH) // MICROSECOND
 
 
 def to_coordinate(values: tuple[ReadValue, ...]) -> float | None:

@@ -24,7 +24,8 @@ from tidings.algebra.normal_form import MAX_CONJUNCTIONS, list_conjunctions
 from tidings.errors import AmbiguousConcept, TooLarge, Unsupported
 from tidings.lang import render
 from tidings.model import And, Exists, Filter, In, Is, IsA, Kind, Quantifier, Range, Test
-from tidings.papers.common.intervals import EXACT_INT, to_micros
+from tidings.model.values import to_microseconds
+from tidings.papers.common.intervals import EXACT_INT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -87,7 +88,7 @@ def to_key(value: Any) -> tuple[float, int]:
     """Return a number or a time as a float and a tie: twice what the float misses of an integer."""
     if type(value) is float:
         return value, 0
-    whole = to_micros(value) if isinstance(value, datetime) else int(value)
+    whole = to_microseconds(value) if isinstance(value, datetime) else int(value)
     near = float(whole)
     return near, 0 if -EXACT_INT <= whole <= EXACT_INT else 2 * (whole - int(near))
 

@@ -24,8 +24,9 @@ from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import TooLarge
 from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN
 from tidings.model import And, Filter, In, Is, IsNull, Quantifier, Range, Test
+from tidings.model.values import to_microseconds
 from tidings.papers.common.growable_arrays import BlockAllocator, lengthen
-from tidings.papers.common.intervals import INFINITY, to_micros, to_point
+from tidings.papers.common.intervals import INFINITY, to_point
 from tidings.papers.common.slots import Interner
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _find_nearest_float(value: object) -> tuple[float, int] | None:
     if type(value) is float:
         return value, 0
     if type(value) is datetime:
-        value = to_micros(value)
+        value = to_microseconds(value)
     elif type(value) is not int:
         return None
     near = float(value)

@@ -27,8 +27,9 @@ from tidings.matcher import Matcher
 from tidings.model import DeadLetter, Event, EventBatch
 from tidings.model.arrow_types import to_rows
 from tidings.model.events import get_values
+from tidings.model.values import EPOCH
 from tidings.patterns.run.event_archive import EventRecords, concat_records
-from tidings.patterns.run.event_times import EARLIEST, EPOCH, NO_TIME, look_up, read_time, read_times
+from tidings.patterns.run.event_times import EARLIEST, NO_TIME, look_up, read_time, read_times
 from tidings.patterns.run.mismatch_counts import PatternMismatchCounts
 from tidings.patterns.run.variable_values import ValueNumbers, VariableReader, list_heads
 

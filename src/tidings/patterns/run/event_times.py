@@ -17,6 +17,7 @@ import pyarrow.types as t
 from tidings.algebra.law.raw_values import is_missing
 from tidings.errors import BadEvent
 from tidings.model.arrow_types import to_rows
+from tidings.model.values import EPOCH
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import IntArray
@@ -27,8 +28,6 @@ MICROSECONDS = 1_000_000
 
 NO_TIME = -(1 << 63)
 """Stands for a time that an event does not have."""
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 EARLIEST = int(datetime.min.replace(tzinfo=UTC).timestamp()) * MICROSECONDS
 """The first moment that a datetime can express; the time of events without one, where no event came before."""

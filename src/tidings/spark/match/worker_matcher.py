@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -19,13 +19,11 @@ import pyarrow.compute as pc
 
 from tidings.kernels.array_types import IntArray
 from tidings.model import DeadLetter, EventBatch, Matches
+from tidings.model.values import to_datetime
 from tidings.spark.subscriptions.worker_store import WorkerStore
 
 if TYPE_CHECKING:
     from tidings.matcher import Matcher
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-"""What Spark counts its microseconds from."""
 
 CHUNK = 1 << 16
 """Rows of one output batch, about: an event's list of ids is not cut."""
@@ -145,7 +143,7 @@ class MatchStep:
     def _match_pieces(self, matcher: Matcher, rows: pa.RecordBatch) -> Iterator[tuple[int, Matches]]:
         events, now = EventBatch.from_arrow(self._select_events(rows)), self.columns.now
         if not isinstance(now, datetime):
-            now = EPOCH + timedelta(microseconds=rows.column(now)[0].value)
+            now = to_datetime(rows.column(now)[0].value)
         if self.judge:
             letters = tuple(matcher.dead_letters(events, now=now))
             return iter([(0, Matches(np.zeros(0, np.int64), [], len(events), letters))])
