@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidings.algebra.covering.covers import Judge
+from tidings.algebra.covering.covers import CoverageChecker
 from tidings.algebra.covering.decision import Effort
 from tidings.algebra.law.typed_attribute import resolve_attribute
 from tidings.algebra.merge_tests import intersect_tests, simplify_test, unite_tests
@@ -65,7 +65,7 @@ class _Simplifier:
     """Simplifies one filter."""
 
     def __init__(self, vocabulary: Vocabulary, now: datetime | None) -> None:
-        self._judge = Judge(vocabulary, now=now, tolerated=(TidingsError,), effort=EFFORT)
+        self._checker = CoverageChecker(vocabulary, now=now, tolerated=(TidingsError,), effort=EFFORT)
         self._budget = 0
         self._finished: dict[int, Filter] = {}
 
@@ -102,18 +102,18 @@ class _Simplifier:
 
     def _shorten_test(self, test: Test) -> Filter:
         # An ontology may give names inside the array a second meaning.
-        if isinstance(test.condition, Has) and self._judge.vocabulary.ontology is None:
+        if isinstance(test.condition, Has) and self._checker.vocabulary.ontology is None:
             inner = self._enter_array(test.attribute).simplify(test.condition.filter)
             test = Test(test.attribute, Has(inner), test.quantifier)
         shorter = simplify_test(test, self._reads_all)
-        return shorter if self._judge.is_satisfiable(shorter) else FALSE
+        return shorter if self._checker.is_satisfiable(shorter) else FALSE
 
     def _enter_array(self, array: str) -> _Simplifier:
         """Return a simplifier for the elements of an array, with the declarations of names below it."""
-        vocabulary, prefix = self._judge.vocabulary, f"{array}."
+        vocabulary, prefix = self._checker.vocabulary, f"{array}."
         schema = vocabulary.schema or Schema()
         below = {name.removeprefix(prefix): schema[name] for name in schema if name.startswith(prefix)}
-        return _Simplifier(replace(vocabulary, schema=Schema(below, closed=False)), self._judge.now)
+        return _Simplifier(replace(vocabulary, schema=Schema(below, closed=False)), self._checker.now)
 
     def _shorten_and(self, parts: list[Filter]) -> Filter:
         if FALSE in parts or any(negate(part) in parts for part in parts):
@@ -121,15 +121,15 @@ class _Simplifier:
         parts = unite_tests(parts, self._reads_all, conjunctive=True)
         parts = intersect_tests(parts, self._is_single)
         parts = self._drop_redundant(parts, conjunctive=True)
-        return all_of(parts) if self._judge.is_satisfiable(all_of(parts)) else FALSE
+        return all_of(parts) if self._checker.is_satisfiable(all_of(parts)) else FALSE
 
     def _reads_all(self, name: str, condition: Condition) -> bool:
         """Tell whether a condition can read every value that a good event has under this name."""
-        return self._judge.facts.reads_all(name, resolve_attribute(name, condition)[1:])
+        return self._checker.facts.reads_all(name, resolve_attribute(name, condition)[1:])
 
     def _is_single(self, name: str) -> bool:
         """Tell whether ranges of the attribute may be intersected: it has a single value that is no concept."""
-        attribute = self._judge.facts.find_attribute(name)
+        attribute = self._checker.facts.find_attribute(name)
         return not attribute.several and attribute.kind is not Kind.CONCEPT
 
     def _shorten_or(self, parts: list[Filter]) -> Filter:
@@ -138,7 +138,7 @@ class _Simplifier:
         parts = unite_tests(parts, self._reads_all, conjunctive=False)
         parts = self._drop_redundant(parts, conjunctive=False)
         shorter = any_of(parts)
-        return TRUE if accepts_empty_event(shorter) and self._judge.covers(shorter, TRUE) else shorter
+        return TRUE if accepts_empty_event(shorter) and self._checker.covers(shorter, TRUE) else shorter
 
     def _drop_redundant(self, parts: list[Filter], *, conjunctive: bool) -> list[Filter]:
         """Drop redundant parts: those of `and` that another part implies, those of `or` that imply another."""
@@ -147,8 +147,8 @@ class _Simplifier:
             others = [other for other in kept if other is not part]
             for other in others:
                 wide, narrow = (part, other) if conjunctive else (other, part)
-                self._budget -= self._judge.estimate_cost(wide, narrow)
-                if self._budget >= 0 and self._judge.covers(wide, narrow):
+                self._budget -= self._checker.estimate_cost(wide, narrow)
+                if self._budget >= 0 and self._checker.covers(wide, narrow):
                     kept = others
                     break
         return kept

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Ring: TypeAlias = tuple[tuple[float, float], ...]
 Rings: TypeAlias = tuple[Ring, ...]
 
-TURN = 360.0
+FULL_TURN_DEG = 360.0
 """Degrees of longitude in a whole turn."""
 
 
@@ -76,7 +76,7 @@ def holds_lon_lat(area: Area, lon: float, lat: float) -> bool:
         return False
     # An unrolled ring may lie beyond 180 degrees, so every longitude that means the same is tested. The bounding box
     # comes first: it excludes most places without a call into GEOS.
-    turns = (lon, lon - TURN, lon + TURN)
+    turns = (lon, lon - FULL_TURN_DEG, lon + FULL_TURN_DEG)
     return any(west <= x <= east and shapely.intersects_xy(outline, x, lat) for x in turns)
 
 
@@ -121,10 +121,10 @@ def _unroll(ring: Ring) -> list[tuple[float, float]]:
     turns, lons = 0, [ring[0][0]]
     for (before, _), (after, _) in pairwise(ring):
         # A step of a whole turn stays as it is: -180 to 180 is the edge of a world map, not a point.
-        if TURN / 2 < abs(after - before) < TURN:
+        if FULL_TURN_DEG / 2 < abs(after - before) < FULL_TURN_DEG:
             turns += 1 if after < before else -1
-        lons.append(after + turns * TURN if turns else after)
-    if abs(lons[-1] - lons[0]) > TURN / 2:
+        lons.append(after + turns * FULL_TURN_DEG if turns else after)
+    if abs(lons[-1] - lons[0]) > FULL_TURN_DEG / 2:
         msg = "the ring goes around a pole; cut it along a meridian"
         raise BadRegion(msg)
     return [(lon, lat) for lon, (_, lat) in zip(lons, ring, strict=True)]
@@ -133,7 +133,7 @@ def _unroll(ring: Ring) -> list[tuple[float, float]]:
 def _move_into(hole: list[tuple[float, float]], outline: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """Return the hole moved by a whole turn where that brings it inside the longitudes of its unrolled outline."""
     west, east = min(x for x, _ in outline), max(x for x, _ in outline)
-    for turn in (0.0, TURN, -TURN):
+    for turn in (0.0, FULL_TURN_DEG, -FULL_TURN_DEG):
         if all(west <= lon + turn <= east for lon, _ in hole):
             return [(lon + turn, lat) for lon, lat in hole]
     return hole
@@ -147,7 +147,7 @@ def _check_ring(ring: Ring) -> None:
         msg = f"the ring is not closed: it starts at {_format_place(ring[0])} and ends at {_format_place(ring[-1])}"
         raise BadRegion(msg)
     for lon, lat in ring:
-        if not (abs(lon) <= 1.5 * TURN and abs(lat) <= 90):
+        if not (abs(lon) <= 1.5 * FULL_TURN_DEG and abs(lat) <= 90):
             msg = f"{_format_place((lon, lat))} is not a longitude and a latitude"
             raise BadRegion(msg)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidings.algebra.law.evaluate import EARTH_RADIUS_M, compute_distance_m
 from tidings.model import Near, Within
-from tidings.model.areas import TURN, find_bounds, shape
+from tidings.model.areas import FULL_TURN_DEG, find_bounds, shape
 
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
@@ -69,13 +69,17 @@ def _covers_area(outer: Area, inner: Area) -> bool:
     whole, part = shape(outer), shape(inner)
     if shapely.covers(whole, part):
         return True
-    return any(shapely.covers(whole, _pad(_shift(part, turn))) for turn in (-TURN, TURN) if _is_near_one_turn(outer))
+    return any(
+        shapely.covers(whole, _pad(_shift(part, turn)))
+        for turn in (-FULL_TURN_DEG, FULL_TURN_DEG)
+        if _is_near_one_turn(outer)
+    )
 
 
 def _is_near_one_turn(area: Area) -> bool:
     """Tell whether shifting by one turn decides an area: points are tested at most one turn away."""
     west, _, east, _ = find_bounds(area)
-    return west > -1.5 * TURN and east < 1.5 * TURN
+    return west > -1.5 * FULL_TURN_DEG and east < 1.5 * FULL_TURN_DEG
 
 
 def _covers_circle(area: Area, circle: Near) -> bool:
@@ -84,7 +88,7 @@ def _covers_circle(area: Area, circle: Near) -> bool:
     box = _compute_bounding_box(circle)
     if box is None or not _is_near_one_turn(area):
         return False
-    return any(shapely.covers(shape(area), _shift(_pad(box), turn)) for turn in (0.0, -TURN, TURN))
+    return any(shapely.covers(shape(area), _shift(_pad(box), turn)) for turn in (0.0, -FULL_TURN_DEG, FULL_TURN_DEG))
 
 
 def _are_disjoint(first: BaseGeometry, second: BaseGeometry) -> bool:
@@ -93,7 +97,7 @@ def _are_disjoint(first: BaseGeometry, second: BaseGeometry) -> bool:
 
     if not shapely.disjoint(first, second):
         return False
-    turns = (-2 * TURN, -TURN, TURN, 2 * TURN)
+    turns = (-2 * FULL_TURN_DEG, -FULL_TURN_DEG, FULL_TURN_DEG, 2 * FULL_TURN_DEG)
     return all(shapely.distance(_shift(first, turn), second) > MARGIN_DEG for turn in turns)
 
 
@@ -101,7 +105,7 @@ def _estimate_farthest_m(circle: Near, area: Area) -> float:
     """Return an upper bound of the distance to any point of the area: along the meridian, then the parallel."""
     west, south, east, north = find_bounds(area)
     lon, lat = circle.center.lon, circle.center.lat
-    across = min(max(abs(west + turn - lon), abs(east + turn - lon)) for turn in (0.0, -TURN, TURN))
+    across = min(max(abs(west + turn - lon), abs(east + turn - lon)) for turn in (0.0, -FULL_TURN_DEG, FULL_TURN_DEG))
     widest = 1.0 if south <= 0 <= north else max(math.cos(math.radians(south)), math.cos(math.radians(north)))
     along = max(abs(south - lat), abs(north - lat))
     return EARTH_RADIUS_M * (math.radians(along) + math.radians(across) * widest)

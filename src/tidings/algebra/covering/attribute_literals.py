@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology
     from tidings.model import Filter
 
-ABSENT, NULL, PRESENT = 1, 2, 4
+ABSENT_STATE, NULL, PRESENT = 1, 2, 4
 """The three states of an attribute, as bits."""
 
-ANY_STATE = ABSENT | NULL | PRESENT
+ANY_STATE = ABSENT_STATE | NULL | PRESENT
 
 Name: TypeAlias = "str | tuple[str, str]"
 """An attribute, or two that are compared."""

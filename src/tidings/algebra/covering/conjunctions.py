@@ -20,7 +20,15 @@ from datetime import datetime
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
-from tidings.algebra.covering.attribute_literals import ABSENT, ANY_STATE, NULL, PRESENT, Literal, Name, to_literal
+from tidings.algebra.covering.attribute_literals import (
+    ABSENT_STATE,
+    ANY_STATE,
+    NULL,
+    PRESENT,
+    Literal,
+    Name,
+    to_literal,
+)
 from tidings.algebra.covering.spans import intersect, subtract
 from tidings.algebra.covering.truth_vectors import ValueContext, compute_comparison_vectors, compute_vectors
 from tidings.algebra.covering.value_sets import EVERYTHING, ValueSet
@@ -269,7 +277,7 @@ class Conjunction:
         """Return the states of a comparison that the states of its two attributes allow."""
         left, right = self.find_states(name[0]), self.find_states(name[1])
         both = PRESENT if left & right & PRESENT else 0
-        return both | (ABSENT if (left | right) & (ABSENT | NULL) else 0)
+        return both | (ABSENT_STATE if (left | right) & (ABSENT_STATE | NULL) else 0)
 
 
 def build_conjunction(literals: Iterable[Literal], facts: AttributeFacts) -> Conjunction | None:

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 DEFAULT_EFFORT = Effort()
 
-MAX_JUDGES = 16
+MAX_CHECKERS = 16
 """Vocabularies whose prepared filters are cached."""
 
 MAX_PREPARED = 16_384
-"""Prepared filters that a judge caches."""
+"""Prepared filters that a checker caches."""
 
-_judges: dict[tuple[object, ...], Judge] = {}
+_checkers: dict[tuple[object, ...], CoverageChecker] = {}
 
 
 def covers(
@@ -56,7 +56,7 @@ def covers(
     undefined concepts, units and regions are equal only to themselves. Without `now`, conditions on ages are
     compared for every time.
     """
-    return find_judge(Vocabulary.of(schema, ontology, regions), now).covers(require_filter(f), require_filter(g))
+    return find_checker(Vocabulary.of(schema, ontology, regions), now).covers(require_filter(f), require_filter(g))
 
 
 def overlaps(
@@ -76,22 +76,24 @@ def overlaps(
     >>> overlaps(parse("a < 2"), parse("a > 3"), schema=Schema({"a": "number"}))
     False
     """
-    return find_judge(Vocabulary.of(schema, ontology, regions), now).overlaps(require_filter(f), require_filter(g))
+    return find_checker(Vocabulary.of(schema, ontology, regions), now).overlaps(require_filter(f), require_filter(g))
 
 
-def find_judge(vocabulary: Vocabulary, now: datetime | None = None) -> Judge:
-    """Return the cached judge of a vocabulary, whose parts it keeps, so that their `id` stays valid as a cache key."""
+def find_checker(vocabulary: Vocabulary, now: datetime | None = None) -> CoverageChecker:
+    """Return the cached checker of a vocabulary; it keeps the parts, so that their `id` stays valid as a cache key."""
     now = parse_now(now)
     key = (id(vocabulary.schema), id(vocabulary.ontology), id(vocabulary.regions), now)
-    judge = _judges.get(key)
-    if judge is None:
-        if len(_judges) >= MAX_JUDGES:
-            _judges.clear()
-        judge = _judges[key] = Judge(vocabulary, now=now, tolerated=(LookupError,) if vocabulary.is_empty else ())
-    return judge
+    checker = _checkers.get(key)
+    if checker is None:
+        if len(_checkers) >= MAX_CHECKERS:
+            _checkers.clear()
+        checker = _checkers[key] = CoverageChecker(
+            vocabulary, now=now, tolerated=(LookupError,) if vocabulary.is_empty else ()
+        )
+    return checker
 
 
-class Judge:
+class CoverageChecker:
     """Compares filters under one vocabulary; a test whose binding raises one of `tolerated` is left unbound."""
 
     def __init__(

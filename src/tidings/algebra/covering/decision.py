@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidings.algebra.covering.attribute_literals import ABSENT, NULL, PRESENT
+from tidings.algebra.covering.attribute_literals import ABSENT_STATE, NULL, PRESENT
 from tidings.algebra.covering.conjunctions import Conjunction, build_conjunction, can_hold
 from tidings.algebra.covering.spans import includes, intersect
 from tidings.algebra.covering.value_sets import EVERYTHING
@@ -166,7 +166,7 @@ class Comparer:
 
     def _can_hold_together(self, left: AttributeGroup, right: AttributeGroup) -> bool:
         states = left.states & right.states
-        if states & (ABSENT | NULL):
+        if states & (ABSENT_STATE | NULL):
             return True
         if not states & PRESENT or not (left.conditional and right.conditional):
             return bool(states)

@@ -18,7 +18,7 @@ from tidings.algebra.law.typed_attribute import Mismatch, resolve_test, strip_un
 from tidings.engine.arrays import expand_ranges
 from tidings.kernels.papers.revision import revise
 from tidings.model import Filter, In, Is, Point, Quantifier, Range, Test, Within
-from tidings.model.areas import TURN, find_bounds
+from tidings.model.areas import FULL_TURN_DEG, find_bounds
 from tidings.papers.classifieds.path_steps import NUMBERS, close_ends, is_exact
 from tidings.papers.common.growable_arrays import BlockAllocator, grow_rows
 from tidings.papers.common.slots import Interner
@@ -115,7 +115,7 @@ class FinalRevision:
             if name[1] == PLACE:
                 places = [place for place in event_values if type(place) is Point]
                 # An area may continue beyond the antimeridian, so each longitude counts a turn to either side as well.
-                longitudes = [place.lon + turn for place in places for turn in (0.0, -TURN, TURN)]
+                longitudes = [place.lon + turn for place in places for turn in (0.0, -FULL_TURN_DEG, FULL_TURN_DEG)]
                 for axis, numbers in ((LON, longitudes), (LAT, [place.lat for place in places])):
                     if (column := columns.get((name, axis))) is not None:
                         where[column] = len(values), len(values) + len(numbers)

@@ -13,7 +13,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tidings.algebra.covering.covers import Judge
+from tidings.algebra.covering.covers import CoverageChecker
 from tidings.concepts import Ontology, Vocabulary
 from tidings.model import And, Filter, Is, IsNull, Not, Or, Quantifier, Range, Test
 from tidings.papers.common.intervals import INFINITY
@@ -134,19 +134,19 @@ class CoverDecider:
 
     def __init__(self, ontology: Ontology) -> None:
         """Decide with these concepts and no schema: an attribute may have several values."""
-        self._judge = Judge(Vocabulary(ontology=ontology))
+        self._checker = CoverageChecker(Vocabulary(ontology=ontology))
         self._bits: dict[str, int] = {}
         self.comparisons = 0
 
     def make_node(self, tree: Filter) -> CoverNode:
         """Return a node for a bound filter."""
-        self._judge.facts.start()
-        return CoverNode(tree, self._judge.prepare_bound(tree), self._find_required(tree))
+        self._checker.facts.start()
+        return CoverNode(tree, self._checker.prepare_bound(tree), self._find_required(tree))
 
     def covers(self, outer: CoverNode, inner: CoverNode) -> bool:
         """Tell whether the first certainly accepts all that the second accepts."""
         self.comparisons += 1
-        return self._judge.start_comparison().covers(outer.prepared, inner.prepared)
+        return self._checker.start_comparison().covers(outer.prepared, inner.prepared)
 
     def find_present(self, reading: Reading) -> int:
         """Return the bits of the attributes that an event has."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidings.algebra.covering.covers import find_judge
+from tidings.algebra.covering.covers import find_checker
 from tidings.concepts import Vocabulary
 from tidings.errors import TooLarge
 from tidings.model import Not, all_of
@@ -19,7 +19,7 @@ from tidings.model import Not, all_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidings.algebra.covering.covers import Judge
+    from tidings.algebra.covering.covers import CoverageChecker
     from tidings.model.patterns import NamedFilter
 
 BUDGET = 1024
@@ -77,7 +77,7 @@ def build_minterms(
     Without a schema in the vocabulary an attribute may carry several values, so `kind = 'a'` and `kind = 'b'` overlap;
     with `kind` as one text they do not. More than `budget` combinations raise `TooLarge`.
     """
-    relations = _Relations(filters, find_judge(vocabulary or Vocabulary()))
+    relations = _Relations(filters, find_checker(vocabulary or Vocabulary()))
     combinations = _combine_filters(relations, budget)
     if len(combinations) <= DOUBLE_CHECKED:
         combinations = [chosen for chosen in combinations if relations.is_possible(chosen)]
@@ -109,10 +109,10 @@ def _combine_filters(relations: _Relations, budget: int) -> list[frozenset[int]]
 class _Relations:
     """What is known of each pair of filters: that they exclude each other, or that one implies the other."""
 
-    def __init__(self, filters: Sequence[NamedFilter], judge: Judge) -> None:
-        self.filters, self._judge = filters, judge
+    def __init__(self, filters: Sequence[NamedFilter], checker: CoverageChecker) -> None:
+        self.filters, self._checker = filters, checker
         places, trees = range(len(filters)), [named.filter for named in filters]
-        self.apart = {(i, j) for i in places for j in places if not judge.overlaps(trees[i], trees[j])}
+        self.apart = {(i, j) for i in places for j in places if not checker.overlaps(trees[i], trees[j])}
         self.implies = {(i, j) for i in places for j in places if i != j and self._implies(filters[i], filters[j])}
 
     def is_possible(self, chosen: frozenset[int]) -> bool:
@@ -122,7 +122,7 @@ class _Relations:
             return True  # pairs were judged already, and anything else stays
         inside = all_of(self.filters[place].filter for place in sorted(chosen))
         outside = all_of(Not(self.filters[place].filter) for place in left_out)
-        return self._judge.overlaps(inside, outside)
+        return self._checker.overlaps(inside, outside)
 
     def _adds_information(self, chosen: frozenset[int], place: int) -> bool:
         """Tell whether a filter left out says something: an excluded one does not, nor one with variables of its own.
@@ -136,4 +136,4 @@ class _Relations:
     def _implies(self, inner: NamedFilter, outer: NamedFilter) -> bool:
         if not set(outer.variables) <= set(inner.variables):
             return False
-        return inner.filter == outer.filter or self._judge.covers(outer.filter, inner.filter)
+        return inner.filter == outer.filter or self._checker.covers(outer.filter, inner.filter)
