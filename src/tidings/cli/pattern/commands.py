@@ -170,7 +170,7 @@ def pattern_show(
     " ontology regions form dead_letters quiet as_json"
 )
 def pattern_train(
-    command: typer.Context,
+    command_context: typer.Context,
     patterns: po.File,
     events: Annotated[list[str], typer.Argument(metavar="EVENTS...", help=o.EVENTS_HELP)],
     options: po.PatternOptions,
@@ -202,12 +202,14 @@ def pattern_train(
     """
     _check_inputs(patterns, *events)
     if start is not None:
-        _refuse_typed(command, ("context", "smoothing", "half_life", "estimator"), "the model of --from has its own")
+        _refuse_typed(
+            command_context, ("context", "smoothing", "half_life", "estimator"), "the model of --from has its own"
+        )
     from tidings.cli.pattern import train as body
     from tidings.cli.pattern.pattern_origin import PatternOrigin
 
     origin = PatternOrigin(options, patterns)
-    body.run(origin, events, output=output, start=start, apart=apart, horizons=horizon or [])
+    body.run(origin, events, output=output, start=start, separate_streams=apart, horizons=horizon or [])
 
 
 @pattern_app.command("forecast")
@@ -264,7 +266,7 @@ def pattern_forecast(
     " ontology regions form dead_letters quiet as_json"
 )
 def pattern_score(
-    command: typer.Context,
+    command_context: typer.Context,
     patterns: po.File,
     events: EventsArgument,
     options: po.PatternOptions,
@@ -291,13 +293,13 @@ def pattern_score(
     """
     _check_inputs(patterns, events)
     if options.model is not None:
-        _refuse_typed(command, ("context", "smoothing", "half_life"), "the model has its own")
+        _refuse_typed(command_context, ("context", "smoothing", "half_life"), "the model has its own")
     no_counts = "without a --model there is nothing but what is learned; leave out --no-learn"
     o.refuse_when(options.model is None and not learn, no_counts)
     from tidings.cli.pattern import score as body
     from tidings.cli.pattern.pattern_origin import PatternOrigin
 
-    body.run(PatternOrigin(options, patterns), events, learn=learn, every=every, plot=plot)
+    body.run(PatternOrigin(options, patterns), events, learn=learn, all_estimators=every, plot=plot)
 
 
 def _check_inputs(patterns: str, *events: str) -> None:

@@ -21,7 +21,7 @@ from tidings.errors import MissingExtra, TidingsError
 from tidings.forecast import score
 from tidings.forecast.prequential import BASE, prequential
 from tidings.forecast.scoring.reliability import draw, measure_reliability
-from tidings.forecast.scoring.scores import Warnings, compare_skill
+from tidings.forecast.scoring.scores import AlarmTimes, compare_skill
 from tidings.kernels.array_types import BoolArray, FloatArray
 from tidings.matcher.plan import Sheet
 
@@ -52,11 +52,11 @@ class PatternScores:
     p: dict[str, FloatArray]
     matches: int
     unknown: int
-    warnings: dict[str, Warnings]
+    warnings: dict[str, AlarmTimes]
 
 
-def run(origin: PatternOrigin, events: str, *, learn: bool, every: bool, plot: Path | None) -> None:
-    """Score the forecasts, print tables or JSON, and draw the plot; with `every`, each estimator is scored."""
+def run(origin: PatternOrigin, events: str, *, learn: bool, all_estimators: bool, plot: Path | None) -> None:
+    """Score the forecasts, print tables or JSON, and draw the plot; with `all_estimators`, each is scored."""
     started, options = time.perf_counter(), origin.options
     if plot is not None:
         _check_drawing()
@@ -73,7 +73,7 @@ def run(origin: PatternOrigin, events: str, *, learn: bool, every: bool, plot: P
     reader.warn(options.dead_letters)
     # The model's own first, the paper's formulas as printed last.
     own = model.settings.estimator if model.settings.estimator != "printed" else "both"
-    estimators = list(dict.fromkeys([own, *(("chain", "direct") if every else ()), "printed"]))
+    estimators = list(dict.fromkeys([own, *(("chain", "direct") if all_estimators else ()), "printed"]))
     note = (lambda name: render.note(f"forecasts by `{name}`")) if sys.stderr.isatty() else None
     trials = prequential(
         detector, readable, horizon=options.horizon, estimators=estimators, model=model, learn=learn, progress=note
@@ -150,7 +150,7 @@ def _format_title(pattern: PatternScores, options: PatternOptions) -> str:
     return f"{pattern.name}, within {options.horizon}{'' if ' ' in options.horizon else ' events'}"
 
 
-def _build_row(name: str, scores: Score, warnings: Warnings) -> tuple[str, ...]:
+def _build_row(name: str, scores: Score, warnings: AlarmTimes) -> tuple[str, ...]:
     four_digits = [f"{value:.4f}" for value in (scores.brier, scores.skill, scores.log_loss, scores.auc)]
     three_digits = [f"{value:.3f}" for value in (scores.precision, scores.recall, scores.f1, scores.mcc)]
     one_digit = [f"{value:.1f}" for value in (warnings.lead, warnings.false_per_1000)]

@@ -24,12 +24,18 @@ COLUMNS = ("pattern", "mode", "states", "cells", "counted", "how")
 
 
 def run(
-    origin: PatternOrigin, events: list[str], *, output: Path, start: Path | None, apart: bool, horizons: list[str]
+    origin: PatternOrigin,
+    events: list[str],
+    *,
+    output: Path,
+    start: Path | None,
+    separate_streams: bool,
+    horizons: list[str],
 ) -> None:
     """Train a model, write it, and print what it has counted.
 
-    It begins with the model of `start`, or empty; `apart` makes each file a stream of its own; `horizons` are the spans
-    of time that are counted directly.
+    It begins with the model of `start`, or empty; `separate_streams` makes each file a stream of its own; `horizons`
+    are the spans of time that are counted directly.
     """
     started, options = time.perf_counter(), origin.options
     with open_events(*events, form=options.form, dead_letters=options.dead_letters) as (files, letters):
@@ -37,7 +43,7 @@ def run(
         model = build_model(options, estimator=options.estimator.value) if start is None else load_model(start)
         detector = origin.build_detector()
         reader = DetectorInput(detector, letters)
-        for stream in [[file] for file in files] if apart else [files]:
+        for stream in [[file] for file in files] if separate_streams else [files]:
             batches = reader.read_files(stream, show_names=len(files) > 1)
             model = extend_model(model, detector, batches, horizons=horizons, listener=reader.count)
     size = save_model(model, output)

@@ -2,7 +2,7 @@
 
 `score` judges each forecast by itself: `p` is the probability told at an event, `y` whether the match came within the
 horizon, as plain lists, numpy arrays or Arrow arrays. What is not yet decided (the last events of a stream) must be
-left out of `y`. `Warnings` judge a stream: how early its matches were announced, and how often in vain.
+left out of `y`. `AlarmTimes` judge a stream: how early its matches were announced, and how often in vain.
 A probability outside [0, 1] is clipped: the formulas of the paper, as printed, exceed 1. Cost: one sort.
 """
 
@@ -129,7 +129,7 @@ def format_scores(scores: Mapping[str, Score]) -> str:
 
 # The stream's own view: what somebody who is called at each alarm would say of the forecasts.
 @dataclass(frozen=True, slots=True)
-class Warnings:
+class AlarmTimes:
     """How a stream's matches were announced: for each, how many events before it the alarm was on; alarms in vain.
 
     `leads` has None for a match without warning. `alarms` counts the events at which the probability rose above the
@@ -170,8 +170,8 @@ class Warnings:
         """False alarms in 1,000 events; nan for a stream no longer than the horizon."""
         return _divide(1000 * self.false, self.judged)
 
-    def __add__(self, other: Warnings) -> Warnings:
-        return Warnings(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(Warnings)))
+    def __add__(self, other: AlarmTimes) -> AlarmTimes:
+        return AlarmTimes(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(AlarmTimes)))
 
 
 def check_pairs(p: ArrayLike, y: ArrayLike, *, name: str = "p") -> tuple[FloatArray, BoolArray]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tidings.errors import BadValue, FileError, MissingExtra, TidingsError
 from tidings.forecast.scoring.reliability import compute_wilson_interval, draw, measure_reliability
-from tidings.forecast.scoring.scores import Warnings, compare_skill, format_scores, score
+from tidings.forecast.scoring.scores import AlarmTimes, compare_skill, format_scores, score
 
 # Coarse steps, so that equal forecasts and forecasts on a threshold or an edge come up; beyond 1, as printed formulas.
 STEPS = st.one_of(st.integers(-2, 14).map(lambda tenths: tenths / 10), st.floats(0, 1))
@@ -256,20 +256,20 @@ def test_skill_against_names_the_forecast_that_does_not_fit():
 
 
 def test_leads_and_false_alarms_of_a_small_stream_are_those_worked_by_hand():
-    warnings = Warnings((2, 3, None), alarms=3, false=1, undecided=1, judged=7)
+    warnings = AlarmTimes((2, 3, None), alarms=3, false=1, undecided=1, judged=7)
     assert (warnings.matches, warnings.warned_count, warnings.lead) == (3, 2, 2.5)
     assert warnings.share == pytest.approx(2 / 3)
     assert warnings.false_per_1000 == pytest.approx(1000 / 7)
 
 
 def test_warnings_of_two_streams_add_up():
-    first = Warnings((1,), alarms=1, false=0, undecided=0, judged=2)
-    second = Warnings((), alarms=1, false=1, undecided=0, judged=2)
-    assert first + second == Warnings((1,), alarms=2, false=1, undecided=0, judged=4)
+    first = AlarmTimes((1,), alarms=1, false=0, undecided=0, judged=2)
+    second = AlarmTimes((), alarms=1, false=1, undecided=0, judged=2)
+    assert first + second == AlarmTimes((1,), alarms=2, false=1, undecided=0, judged=4)
 
 
 def test_warnings_without_matches_or_events_are_not_defined():
-    warnings = Warnings((), 0, 0, 0, 0)
+    warnings = AlarmTimes((), 0, 0, 0, 0)
     assert [warnings.share, warnings.lead, warnings.false_per_1000] == [UNDEFINED] * 3
 
 
