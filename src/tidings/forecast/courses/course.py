@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tidings.concepts import Ontology
     from tidings.model.patterns import Pattern
-    from tidings.patterns.compile.terms import Mark
+    from tidings.patterns.compile.terms import StepMoment
 
 MOST_CELLS = 1024
 """Cells of one pattern: more context than that is not counted."""
@@ -67,7 +67,7 @@ class TrackedPlace(NamedTuple):
 
     number: int = 0
     distance: tuple[int, int] = (0, 0)  # events to the end, at least and at most
-    marks: tuple[Mark, ...] = ()  # the moments of its row
+    moments: tuple[StepMoment, ...] = ()  # the moments of its row
     contiguous: bool = False
     guards: tuple[str, ...] = ()
     limits: tuple[tuple[int, int], ...] = ()  # a moment of the row, and how long it may lie back
@@ -80,7 +80,7 @@ class TrackedPlace(NamedTuple):
     @property
     def width(self) -> int:
         """How many numbers its row has; where nothing has begun there is none."""
-        return 0 if self.number == 0 else 2 if self.span else 1 + len(self.marks)
+        return 0 if self.number == 0 else 2 if self.span else 1 + len(self.moments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,9 @@ class TrackedMap:
 class Tracker:
     """Follows keys through a course. Bit j of an event's mask tells that it satisfies `names[j]`.
 
-    A key's state is `width` numbers, made by `fresh`, moved on by `walk`. A pattern of more than 62 filters, or one
-    whose rows need too much room, has no names and one cell: its course then tells how often it is matched, not when.
+    A key's state is `width` numbers, made by `make_state`, moved on by `walk`. A pattern of more than 62 filters, or
+    one whose rows need too much room, has no names and one cell: its course then tells how often it is matched, not
+    when.
     """
 
     names: tuple[str, ...]
@@ -135,10 +136,10 @@ class Tracker:
         """Return the cell of a key at a moment when no event came; rows that have expired by then do not count."""
         return int(tracking.find_cell(self.nodes, self.lists, self.settings, state, now))
 
-    def guess_prior(self, q: Mapping[str, float]) -> FloatArray:
+    def guess_prior(self, filter_rates: Mapping[str, float]) -> FloatArray:
         """Guess, before anything was counted, where an event leads from each cell of the chain, or to a match (last).
 
-        `q` tells how often an event satisfies each filter. Time conditions are taken to hold.
+        `filter_rates` tells how often an event satisfies each filter. Time conditions are taken to hold.
         """
         size = len(self.map.cells)
         prior, share = np.zeros((size, size + 1)), np.zeros(size)
@@ -146,18 +147,18 @@ class Tracker:
             for age in range(place.bins):
                 cell = self.map.first[number] + age
                 share[cell] += 1
-                for target, chance in self._guess_moves(number, age, q):
+                for target, chance in self._guess_moves(number, age, filter_rates):
                     prior[cell, target] += chance
         return np.asarray(prior / share[:, None])
 
-    def _guess_moves(self, number: int, age: int, q: Mapping[str, float]) -> list[tuple[int, float]]:
+    def _guess_moves(self, number: int, age: int, filter_rates: Mapping[str, float]) -> list[tuple[int, float]]:
         """Return where an event may lead from a place, with chances that make 1 together."""
         place, first, match = self.map.places[number], self.map.first, len(self.map.cells)
-        moves = [(0, q.get(name, 0.0)) for name in place.guards]
+        moves = [(0, filter_rates.get(name, 0.0)) for name in place.guards]
         for target, edge in self.map.leaving[number]:
             # A step to a place that is less far is not seen while the source waits on.
             if target is None or target < number or place.contiguous:
-                moves.append((match if target is None else first[target], q.get(edge.filter, 0.0)))
+                moves.append((match if target is None else first[target], filter_rates.get(edge.filter, 0.0)))
         total = sum(chance for _, chance in moves)
         if total > 1:
             return [(cell, chance / total) for cell, chance in moves]

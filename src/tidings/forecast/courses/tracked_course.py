@@ -3,7 +3,7 @@
 A cell is the furthest configuration that a partial match of the key stands at, and how old that match is against its
 own limit, in quarters. Of each configuration one row of moments is followed, not the whole front, and variables
 outside the key are not looked at: so the course is approximate. What completes is told by the detector, never guessed.
-Cells of direct counts are told apart by the last few labels as well. Cost: see kernels.tracking.
+Cells of direct counts are told apart by the last few labels as well. Cost: see kernels.forecast.tracking.
 """
 
 from __future__ import annotations
@@ -145,11 +145,11 @@ def _find_words(leaving: Mapping[int, list[Edge]]) -> dict[int | None, str]:
 
 def _make_place(graph: Configurations, number: int, edges: list[Edge]) -> TrackedPlace:
     node = graph.nodes[number]
-    marks = tuple(mark for mark, _ in node.uses)
-    limits = [(1 + marks.index(mark), high) for mark, high in node.limits]
+    moments = tuple(moment for moment, _ in node.uses)
+    limits = [(1 + moments.index(moment), high) for moment, high in node.limits]
     limits += [(0, graph.within)] if number and graph.within is not None else []
     waits = [
-        (1 + marks.index(check.early), check.low)
+        (1 + moments.index(check.early), check.low)
         for edge in edges
         for check in edge.checks
         if check.late is None and check.early is not None and check.low is not None and check.low > 0
@@ -159,7 +159,7 @@ def _make_place(graph: Configurations, number: int, edges: list[Edge]) -> Tracke
     wishes = {wish for _, wish in node.uses}
     return TrackedPlace(
         number,
-        marks=marks,
+        moments=moments,
         contiguous=node.contiguous,
         guards=node.guards,
         limits=tuple(limits),
@@ -245,15 +245,15 @@ def _list_edge(
     names: tuple[str, ...],
     lists: list[int],
 ) -> list[int]:
-    moment_of = {mark: 1 + at for at, mark in enumerate(source.marks)} | {None: -1}
+    moment_of = {moment: 1 + at for at, moment in enumerate(source.moments)} | {None: -1}
     checks: list[int] = []
     for check in edge.checks:
         low = tracking.DEAD if check.low is None else check.low
         high = -tracking.DEAD if check.high is None else check.high
         checks += [moment_of[check.late], moment_of[check.early], low, high, int(check.absolute)]
-    marks = () if target is None else places[target].marks
+    moments = () if target is None else places[target].moments
     begun = -1 if source.number == 0 else 0
-    copies = [begun, *(-1 if mark in edge.stores else moment_of[mark] for mark in marks)]
+    copies = [begun, *(-1 if moment in edge.stores else moment_of[moment] for moment in moments)]
     bounds, copied = _append(lists, checks), _append(lists, copies)
     masks = _make_mask([edge.filter], names), _make_mask(edge.forbid, names)
     return [*masks, -1 if target is None else target, *bounds, copied[0]]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tidings.errors import PatternError
 from tidings.model import patterns
 from tidings.patterns.compile import terms
-from tidings.patterns.compile.terms import Mark, Term
+from tidings.patterns.compile.terms import StepMoment, Term
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,8 @@ BUDGET = 1 << 14
 class TimeCheck:
     """`low <= t(late) - t(early) <= high`, judged when an event serves an edge; `None` is the time of that event."""
 
-    late: Mark | None
-    early: Mark | None
+    late: StepMoment | None
+    early: StepMoment | None
     low: int | None
     high: int | None
     absolute: bool = False
@@ -45,7 +45,7 @@ class Edge:
     filter: str
     step: int
     checks: tuple[TimeCheck, ...]
-    stores: tuple[Mark, ...]
+    stores: tuple[StepMoment, ...]
     forbid: frozenset[str]
 
 
@@ -55,8 +55,8 @@ class Configuration:
 
     contiguous: bool
     guards: tuple[str, ...]
-    limits: tuple[tuple[Mark, int], ...]
-    uses: tuple[tuple[Mark, int], ...]  # of each stored moment: 1 the later the better, -1 the earlier, 0 neither
+    limits: tuple[tuple[StepMoment, int], ...]
+    uses: tuple[tuple[StepMoment, int], ...]  # of each stored moment: 1 the later the better, -1 the earlier, 0 neither
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,11 @@ class _Move:
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """A time condition: which timed part it binds with, its two marks, and its bounds as closed ends."""
+    """A time condition: which timed part it binds with, its two moments, and its bounds as closed ends."""
 
     timed: int
-    late: Mark
-    early: Mark
+    late: StepMoment
+    early: StepMoment
     low: int | None
     high: int | None
     absolute: bool
@@ -94,13 +94,13 @@ class _Condition:
     @classmethod
     def of(cls, timed: int, elapsed: patterns.Elapsed, steps: dict[str, int]) -> _Condition:
         """Return a condition of the tree; `steps` has the number of each step's name."""
-        late, early = (Mark(steps[moment.label], str(moment.which)) for moment in (elapsed.late, elapsed.early))
+        late, early = (StepMoment(steps[moment.label], str(moment.which)) for moment in (elapsed.late, elapsed.early))
         low = elapsed.low if elapsed.low is None else elapsed.low + elapsed.low_open
         high = elapsed.high if elapsed.high is None else elapsed.high - elapsed.high_open
         return cls(timed, late, early, low, high, elapsed.absolute)
 
 
-_State: TypeAlias = tuple[Term, frozenset[int], frozenset[Mark]]
+_State: TypeAlias = tuple[Term, frozenset[int], frozenset[StepMoment]]
 """What is left of the tree, the conditions that are open, by their numbers, and the moments that are stored."""
 
 _Moves: TypeAlias = "list[tuple[_Move, Term | None]]"
@@ -178,39 +178,39 @@ class _Derivation:
             if judged is None:
                 continue
             checks, following_active, following_stored = judged
-            stores = tuple(sorted(following_stored & self._list_marks(move)))
+            stores = tuple(sorted(following_stored & self._list_moments(move)))
             edge = Edge(0, None, self.filters[move.step], move.step, checks, stores, move.forbid)
             yield edge, None if rest is None else (rest, following_active, following_stored)
 
-    def _list_marks(self, move: _Move) -> frozenset[Mark]:
+    def _list_moments(self, move: _Move) -> frozenset[StepMoment]:
         ends = [patterns.Which.FIRST] * move.first + [patterns.Which.LAST] * move.last
-        begun = [Mark(part, "begin") for part in move.entered if part in self.bounds]
-        return frozenset([*(Mark(move.step, str(end)) for end in ends), *begun])
+        begun = [StepMoment(part, "begin") for part in move.entered if part in self.bounds]
+        return frozenset([*(StepMoment(move.step, str(end)) for end in ends), *begun])
 
     def _judge_move(
-        self, move: _Move, rest: Term | None, active: frozenset[int], stored: frozenset[Mark]
-    ) -> tuple[tuple[TimeCheck, ...], frozenset[int], frozenset[Mark]] | None:
+        self, move: _Move, rest: Term | None, active: frozenset[int], stored: frozenset[StepMoment]
+    ) -> tuple[tuple[TimeCheck, ...], frozenset[int], frozenset[StepMoment]] | None:
         """Return the checks of this event and the conditions that stay open; `None` when one cannot hold any more."""
-        now = self._list_marks(move)
+        now = self._list_moments(move)
         to_come, to_enter = terms.find_obtainable(rest)
         inside = move.inside & self.bounds.keys()
-        checks = [TimeCheck(None, Mark(part, "begin"), None, self.bounds[part]) for part in inside]
+        checks = [TimeCheck(None, StepMoment(part, "begin"), None, self.bounds[part]) for part in inside]
         still_open: set[int] = set()
         for number in active | {i for i, condition in enumerate(self.conditions) if condition.timed in move.entered}:
             condition = self.conditions[number]
-            marks = {condition.late, condition.early}
-            if marks <= now | stored:
+            moments = {condition.late, condition.early}
+            if moments <= now | stored:
                 check = _decide_check(condition, now)
                 if check is None:
                     return None
                 checks += check
-            elif marks <= now | stored | to_come:
+            elif moments <= now | stored | to_come:
                 still_open.add(number)
             else:
                 return None
         asking = [self.conditions[i] for i in still_open] + [c for c in self.conditions if c.timed in to_enter]
-        needed = {mark for condition in asking for mark in (condition.late, condition.early)}
-        needed |= {Mark(part, "begin") for part in terms.find_open_parts(rest)}
+        needed = {moment for condition in asking for moment in (condition.late, condition.early)}
+        needed |= {StepMoment(part, "begin") for part in terms.find_open_parts(rest)}
         return tuple(sorted(checks, key=str)), frozenset(still_open), (stored | now) & needed
 
     def _derive_moves(self, term: Term) -> _Moves:
@@ -263,24 +263,24 @@ class _Derivation:
         term, active, stored = state
         contiguous, guards = terms.find_wait_conditions(term)
         begun = terms.find_open_parts(term) & self.bounds.keys()
-        limits = [(Mark(part, "begin"), self.bounds[part]) for part in begun]
+        limits = [(StepMoment(part, "begin"), self.bounds[part]) for part in begun]
         for number in active:
             limit = _find_limit(self.conditions[number], stored)
             limits += [limit] if limit else []
-        used = tuple((mark, self._find_use(mark, state)) for mark in sorted(stored))
+        used = tuple((moment, self._find_use(moment, state)) for moment in sorted(stored))
         return Configuration(contiguous, tuple(sorted(guards)), tuple(sorted(limits, key=str)), used)
 
-    def _find_use(self, mark: Mark, state: _State) -> int:
+    def _find_use(self, moment: StepMoment, state: _State) -> int:
         """Return 1 if a later moment serves at least as well in all that is still asked, -1 if an earlier one does."""
         term, active, stored = state
-        if mark.which == "begin":
+        if moment.which == "begin":
             return 1
         to_enter = terms.find_obtainable(term)[1]
         wishes: set[int] = set()
         for number, condition in enumerate(self.conditions):
-            marks = {condition.late, condition.early}
-            if (number in active or condition.timed in to_enter) and mark in marks:
-                wishes |= _list_wishes(condition, mark, both_stored=marks <= stored)
+            moments = {condition.late, condition.early}
+            if (number in active or condition.timed in to_enter) and moment in moments:
+                wishes |= _list_wishes(condition, moment, both_stored=moments <= stored)
         return wishes.pop() if len(wishes) == 1 else 0
 
 
@@ -292,13 +292,13 @@ def _split_within(root: patterns.Node) -> tuple[patterns.Node, int | None]:
     return inner, root.within
 
 
-def _decide_check(condition: _Condition, now: frozenset[Mark]) -> list[TimeCheck] | None:
+def _decide_check(condition: _Condition, now: frozenset[StepMoment]) -> list[TimeCheck] | None:
     """Return what is left to judge at run time: nothing when it always holds; None when it never does."""
     low, high = condition.low, condition.high
-    late, early = (None if mark in now else mark for mark in (condition.late, condition.early))
+    late, early = (None if moment in now else moment for moment in (condition.late, condition.early))
     if late is None and early is None:
         return [] if (low is None or low <= 0) and (high is None or high >= 0) else None
-    stored = [mark for mark in (late, early) if mark is not None]
+    stored = [moment for moment in (late, early) if moment is not None]
     if condition.absolute and len(stored) == 1:
         late, early = None, stored[0]
     if late is None:  # this event is not before the other one
@@ -314,7 +314,7 @@ def _decide_check(condition: _Condition, now: frozenset[Mark]) -> list[TimeCheck
     return [TimeCheck(late, early, low, high, condition.absolute and len(stored) == 2)]
 
 
-def _find_limit(condition: _Condition, stored: frozenset[Mark]) -> tuple[Mark, int] | None:
+def _find_limit(condition: _Condition, stored: frozenset[StepMoment]) -> tuple[StepMoment, int] | None:
     """Return after how long the condition cannot hold any more, whatever comes."""
     if condition.early in stored and condition.late not in stored and condition.high is not None:
         return condition.early, condition.high
@@ -326,12 +326,12 @@ def _find_limit(condition: _Condition, stored: frozenset[Mark]) -> tuple[Mark, i
     return None
 
 
-def _list_wishes(condition: _Condition, mark: Mark, *, both_stored: bool) -> set[int]:
+def _list_wishes(condition: _Condition, moment: StepMoment, *, both_stored: bool) -> set[int]:
     """Return what one condition asks of a moment: to be later (1), earlier (-1), both or neither."""
     low, high = condition.low, condition.high
     if condition.absolute and both_stored:
         return {1, -1}
-    as_early = mark == condition.early or condition.absolute
+    as_early = moment == condition.early or condition.absolute
     wishes = set()
     if high is not None:
         wishes.add(1 if as_early else -1)

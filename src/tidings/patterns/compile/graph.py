@@ -20,7 +20,7 @@ from tidings.patterns.compile.derivatives import Configurations, Edge, derive_co
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tidings.patterns.compile.terms import Mark
+    from tidings.patterns.compile.terms import StepMoment
 
 _KINDS = {Mode.RESTART: EXISTS, Mode.OVERLAP: EXISTS, Mode.NEXT: EACH, Mode.ANY: GRAPH}
 
@@ -146,8 +146,10 @@ class _PatternEntry:
         pattern, mode = compiled.pattern, compiled.mode
         self.merged, self.pattern, self.number = merged, pattern, len(merged.patterns) - 1
         self.graph = graph = compiled.graph or derive_configurations(pattern, mode)
-        stored = sorted({mark for edge in graph.edges for mark in edge.stores})
-        self.moments: dict[Mark | None, int] = {None: -1} | {mark: number for number, mark in enumerate(stored)}
+        stored = sorted({moment for edge in graph.edges for moment in edge.stores})
+        self.moments: dict[StepMoment | None, int] = {None: -1} | {
+            moment: number for number, moment in enumerate(stored)
+        }
         bound = any(named.variables for named in pattern.filters)
         self.key, self.variables = pattern.key_variables() if bound else (), number_other_variables(pattern)
         self.operands: dict[str, OperandInput] = {}
@@ -205,8 +207,8 @@ class _PatternEntry:
             self.number if self.kind == EACH else -1,
             configuration.contiguous,
             tuple(map(self._bind_operand, names)),
-            tuple((self.moments[mark], use) for mark, use in configuration.uses),
-            tuple((self.moments[mark], high) for mark, high in configuration.limits),
+            tuple((self.moments[moment], use) for moment, use in configuration.uses),
+            tuple((self.moments[moment], high) for moment, high in configuration.limits),
             0,
             frozenset(self._make_edge_key(edge, places.get(edge.source, LOOP)) for edge in edges),
         )
@@ -236,7 +238,7 @@ class _PatternEntry:
             low = -_FOREVER if check.low is None else check.low
             high = _FOREVER if check.high is None else check.high
             checks.append((self.moments[check.late], self.moments[check.early], low, high, check.absolute))
-        stores = tuple(self.moments[mark] for mark in edge.stores)
+        stores = tuple(self.moments[moment] for moment in edge.stores)
         forbid = tuple(self._bind_operand(name) for name in sorted(edge.forbid))
         return EdgeKey(source, self._bind_operand(edge.filter), edge.step, tuple(checks), stores, forbid, target)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Mark:
+class StepMoment:
     """A moment that a condition may ask for: a step's first or last event, or (`within`) a part's first."""
 
     step: int  # of the step, or of the part that `within` bounds
@@ -122,18 +122,18 @@ def _walk(term: Term | None) -> Iterator[Term]:
             yield from _walk(part)
 
 
-def find_obtainable(term: Term | None) -> tuple[frozenset[Mark], frozenset[int]]:
+def find_obtainable(term: Term | None) -> tuple[frozenset[StepMoment], frozenset[int]]:
     """Return the moments that may still come, and the timed parts that may still be entered."""
-    marks, parts = set(), set()
+    moments, parts = set(), set()
     for part in _walk(term):
         match part:
             case StepTerm(step) | RepeatTerm(step, begun=False):
-                marks |= {Mark(step, "first"), Mark(step, "last")}
+                moments |= {StepMoment(step, "first"), StepMoment(step, "last")}
             case RepeatTerm(step):
-                marks.add(Mark(step, "last"))
+                moments.add(StepMoment(step, "last"))
             case TimedTerm(timed, begun=False):
                 parts.add(timed)
-    return frozenset(marks), frozenset(parts)
+    return frozenset(moments), frozenset(parts)
 
 
 def find_certain_parts(term: Term) -> frozenset[int]:
