@@ -109,7 +109,7 @@ class Forecasts:
 
 def _iterate_batch(batch: ForecastBatch) -> Iterator[tuple[int, EventForecast]]:
     """Yield forecasts with the numbers of their events."""
-    rows, records = batch.rows, batch.records.take(batch.rows.event).to_lists()
+    rows, records = batch.rows, batch.records.select(batch.rows.event).to_lists()
     numbers = zip(rows.member.tolist(), rows.event.tolist(), rows.key.tolist(), rows.cell.tolist(), strict=True)
     for place, (member, event, key, cell) in enumerate(numbers):
         table, value = batch.tables[member], batch.values[key] if batch.keyed else None
@@ -120,7 +120,7 @@ def _iterate_batch(batch: ForecastBatch) -> Iterator[tuple[int, EventForecast]]:
 
 
 def _list_columns(batch: ForecastBatch) -> list[Any]:
-    rows, ids = batch.rows, batch.records.take(batch.rows.event).ids
+    rows, ids = batch.rows, batch.records.select(batch.rows.event).ids
     horizons = pa.array([None if table is None else str(table.horizon) for table in batch.tables], pa.string())
     pairs, places = np.unique(np.column_stack([rows.member, rows.cell]), axis=0, return_inverse=True)
     tables = [(batch.tables[member], cell) for member, cell in pairs.tolist()]

@@ -172,7 +172,7 @@ class Detections:
         ends = np.append(0, np.cumsum(count))
         places = np.repeat(begin - ends[:-1], count) + np.arange(ends[-1])
         events = np.concatenate([np.empty(0, np.int64), *(part.reports.events for part in self._parts)])
-        return self._archive.take(events[places]), ends
+        return self._archive.select(events[places]), ends
 
 
 def _to_arrow_ids(ids: list[Any]) -> pa.Array:

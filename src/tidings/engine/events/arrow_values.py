@@ -60,15 +60,15 @@ class ArrayValues:
     index: IntArray | None = None
     distinct: tuple[Any, ...] = ()
 
-    def select(self, places: BoolArray | IntArray) -> ArrayValues:
-        """Return the values at some of the places, none of them unreadable; `places` is a mask, or indexes."""
-        present = None if self.present is None else self.present[places]
+    def select(self, chosen: BoolArray | IntArray) -> ArrayValues:
+        """Return some of the values, none of them unreadable; `chosen` is a mask, or indexes."""
+        present = None if self.present is None else self.present[chosen]
         return ArrayValues(
             present=None if present is None or present.all() else present,
-            numbers=None if self.numbers is None else self.numbers[places],
-            times=None if self.times is None else self.times[places],
-            points=None if self.points is None else (self.points[0][places], self.points[1][places]),
-            index=None if self.index is None else self.index[places],
+            numbers=None if self.numbers is None else self.numbers[chosen],
+            times=None if self.times is None else self.times[chosen],
+            points=None if self.points is None else (self.points[0][chosen], self.points[1][chosen]),
+            index=None if self.index is None else self.index[chosen],
             distinct=self.distinct,
         )
 

@@ -60,9 +60,9 @@ class PendingWaits:
         """Return all of them, in the order of the fields."""
         return [getattr(self, field.name) for field in fields(self)]
 
-    def take(self, places: IntArray) -> PendingWaits:
+    def select(self, indexes: IntArray) -> PendingWaits:
         """Return some of the entries; where there is one way alone, masks stay empty."""
-        return PendingWaits(*(column[places] if len(column) else column for column in self.list_columns()))
+        return PendingWaits(*(column[indexes] if len(column) else column for column in self.list_columns()))
 
 
 NO_WAITS = PendingWaits(
@@ -139,7 +139,7 @@ class GroupCounter:
         done = self._count_known(pending, entries, now)
         self._count(pending, entries, kinds, done, final=False)
         left = np.flatnonzero(~_mark_front(entries, done))
-        self.pending = replace(pending.take(left), old=np.ones(len(left), np.bool_))
+        self.pending = replace(pending.select(left), old=np.ones(len(left), np.bool_))
         if self.group.keyed:  # of a key that is not waited with any more, nothing can come of a report
             kept = [(rows[:, 1] >= now[0]) | np.isin(rows[:, 0], self.pending.key) for rows in self.reports]
             self.reports = [rows[is_kept] for rows, is_kept in zip(self.reports, kept, strict=True)]
@@ -331,7 +331,7 @@ def _merge_waits(pieces: list[PendingWaits]) -> PendingWaits:
     pieces = [piece for piece in pieces if len(piece)] or [NO_WAITS]
     columns = zip(*(piece.list_columns() for piece in pieces), strict=True)
     merged = PendingWaits(*map(np.concatenate, columns))
-    return merged.take(np.argsort(merged.key, kind="stable"))
+    return merged.select(np.argsort(merged.key, kind="stable"))
 
 
 def _split_segments(pending: PendingWaits) -> StreamEntries:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 INFINITY = float("inf")
 
-ABSENT = float("nan")
+NO_COORDINATE = float("nan")
 """The coordinate of an attribute that an event lacks."""
 
 EXACT_INT = 2**53
@@ -155,4 +155,4 @@ def to_coordinate(values: tuple[ReadValue, ...]) -> float | None:
     if len(values) == 1 and type(values[0]) is not Mismatch:
         return to_point(values[0])
     readable = [value for value in values if type(value) is not Mismatch]
-    return ABSENT if not readable else to_point(readable[0]) if len(readable) == 1 else None
+    return NO_COORDINATE if not readable else to_point(readable[0]) if len(readable) == 1 else None

@@ -16,7 +16,7 @@ import numpy as np
 from tidings.algebra import Reading, Setting, holds
 from tidings.algebra.law.typed_attribute import TypedAttribute
 from tidings.matcher.algorithm import Algorithm, SubId
-from tidings.papers.common.intervals import ABSENT, Interval, to_boxes, to_coordinate
+from tidings.papers.common.intervals import NO_COORDINATE, Interval, to_boxes, to_coordinate
 from tidings.papers.hem.range_table import RangeTable
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class RangeMatcher(Algorithm):
     def to_vector(self, reading: Reading) -> FloatArray | None:
         """Return an event as coordinates by column, or None if some attribute has no single one."""
         columns = self.table.columns
-        vector = np.full(len(columns), ABSENT)
+        vector = np.full(len(columns), NO_COORDINATE)
         for key, values in reading.values.items():
             if values:
                 point = to_coordinate(values) if key[1] else PRESENT

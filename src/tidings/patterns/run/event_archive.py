@@ -24,15 +24,15 @@ class EventRecords:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def take(self, places: IntArray) -> EventRecords:
-        """Return the events at these places."""
+    def select(self, indexes: IntArray) -> EventRecords:
+        """Return the events at these indexes."""
         if isinstance(self.ids, list):
-            ids: Any = [self.ids[place] for place in places.tolist()]
+            ids: Any = [self.ids[index] for index in indexes.tolist()]
         else:
-            ids = self.ids.take(places)
+            ids = self.ids.take(indexes)
         if isinstance(self.fields, list):
-            return EventRecords(ids, [self.fields[place] for place in places.tolist()])
-        return EventRecords(ids, None if self.fields is None else self.fields.take(places))
+            return EventRecords(ids, [self.fields[index] for index in indexes.tolist()])
+        return EventRecords(ids, None if self.fields is None else self.fields.take(indexes))
 
     def to_lists(self) -> EventRecords:
         """Return the same as lists."""
@@ -89,22 +89,22 @@ class EventArchive:
         numbers = np.arange(first, first + len(records))
         return EventArchive((*self.chunks, (numbers, records)), self.size + len(numbers))
 
-    def take(self, seqs: IntArray) -> EventRecords:
+    def select(self, seqs: IntArray) -> EventRecords:
         """Return the events of these numbers, in their order."""
         if len(seqs) == 0:  # of the kind that the last ones were
-            return self.chunks[-1][1].take(seqs) if self.chunks else EventRecords([])
+            return self.chunks[-1][1].select(seqs) if self.chunks else EventRecords([])
         starts = np.array([chunk[0] for chunk, _ in self.chunks])
         chunk_of = np.searchsorted(starts, seqs, side="right") - 1
         pieces: list[EventRecords] = []
         for number in np.unique(chunk_of):
             chunk, records = self.chunks[number]
-            pieces.append(records.take(np.searchsorted(chunk, seqs[chunk_of == number])))
+            pieces.append(records.select(np.searchsorted(chunk, seqs[chunk_of == number])))
         if len(pieces) == 1:
             return pieces[0]
         back = np.empty(len(chunk_of), np.int64)
         back[np.argsort(chunk_of, kind="stable")] = np.arange(len(chunk_of))
-        return concat_records(pieces).take(back)
+        return concat_records(pieces).select(back)
 
     def keep(self, numbers: IntArray) -> EventArchive:
         """Return the archive of these numbers alone."""
-        return EventArchive.of(numbers, self.take(numbers))
+        return EventArchive.of(numbers, self.select(numbers))

@@ -60,12 +60,12 @@ class EncodedEvents:
     def __len__(self) -> int:
         return len(self.times)
 
-    def take(self, places: IntArray) -> EncodedEvents:
-        """Return the events at these places."""
-        symbols_at, symbols = take_lists(self.symbols_at, self.symbols, places)
-        values = {name: column[places] for name, column in self.values.items()}
-        timed = None if self.timed is None else self.timed[places]
-        return EncodedEvents(self.times[places], self.records.take(places), symbols_at, symbols, values, timed)
+    def select(self, indexes: IntArray) -> EncodedEvents:
+        """Return the events at these indexes."""
+        symbols_at, symbols = take_lists(self.symbols_at, self.symbols, indexes)
+        values = {name: column[indexes] for name, column in self.values.items()}
+        timed = None if self.timed is None else self.timed[indexes]
+        return EncodedEvents(self.times[indexes], self.records.select(indexes), symbols_at, symbols, values, timed)
 
 
 def concat_events(pieces: list[EncodedEvents]) -> EncodedEvents:
@@ -130,9 +130,9 @@ class EventReader:
         ends, symbols, dead = self._match_table(table, collect=collect)
         records = EventRecords(self._read_ids(table, first), _select_fields(table, self.keep) if self.keep else None)
         if dead:
-            places = np.setdiff1d(np.arange(table.num_rows), [letter.index for letter in dead])
-            table, records = table.take(places), records.take(places)
-            ends, symbols = take_lists(ends, symbols, places)
+            indexes = np.setdiff1d(np.arange(table.num_rows), [letter.index for letter in dead])
+            table, records = table.take(indexes), records.select(indexes)
+            ends, symbols = take_lists(ends, symbols, indexes)
         values = self.variables.read_table(table, names, self.counts)
         return EncodedEvents(read_times(table, self.time), records, ends, symbols, values), dead
 
@@ -203,11 +203,11 @@ class EventReader:
             columns[name] = values.take(np.tile(np.arange(len(values)), size))
             codes, size = codes * len(values) + numbers, size * len(values)
         used = np.flatnonzero(np.bincount(codes, minlength=size))
-        places = np.zeros(size, np.int64)
-        places[used] = np.arange(len(used))
+        row_of_code = np.zeros(size, np.int64)
+        row_of_code[used] = np.arange(len(used))
         if not columns:
             return None
-        return pa.table({name: column.take(used) for name, column in columns.items()}), places[codes]
+        return pa.table({name: column.take(used) for name, column in columns.items()}), row_of_code[codes]
 
     def _reaches_further(self) -> bool:
         """Tell whether an attribute is fed by more than the column of its name: below it, beside it, or derived."""
@@ -222,16 +222,16 @@ class EventReader:
     ) -> tuple[EncodedEvents, list[DeadLetter]]:
         matches = self.matcher.match_many(events, on_error="collect" if collect else "raise")
         dead = {letter.index: letter for letter in matches.dead_letters}
-        places = [place for place in range(len(events)) if place not in dead]
-        rows = [self._read_row(events[place], first + place, names) for place in places]
+        indexes = [index for index in range(len(events)) if index not in dead]
+        rows = [self._read_row(events[index], first + index, names) for index in indexes]
         ends, symbols = group_by_event(matches.event_index, _filter_numbers(matches), len(events))
         if dead:
-            ends, symbols = take_lists(ends, symbols, np.array(places, np.int64))
+            ends, symbols = take_lists(ends, symbols, np.array(indexes, np.int64))
         table = np.array([row[3] for row in rows], np.int64).reshape(len(rows), len(self.variables.names))
         columns = {name: np.ascontiguousarray(table[:, at]) for at, name in enumerate(self.variables.names)}
         records = EventRecords([row[1] for row in rows], [row[2] for row in rows] if self.keep else None)
         times = np.array([row[0] for row in rows], np.int64)
-        return EncodedEvents(times, records, ends, symbols, columns), [dead[place] for place in sorted(dead)]
+        return EncodedEvents(times, records, ends, symbols, columns), [dead[index] for index in sorted(dead)]
 
     def _read_row(
         self, event: EventLike, number: int, names: ValueNumbers

@@ -137,7 +137,7 @@ class Run:
         batches: list[ReportBatch] = []
         for first in range(0, count, size):
             assert events is not None
-            piece = events if count <= size else events.take(np.arange(first, min(first + size, count)))
+            piece = events if count <= size else events.select(np.arange(first, min(first + size, count)))
             self.prepare()
             self.archive = self.archive.add(self.position, piece.records)
             batches += self._feed_piece(piece)
@@ -168,15 +168,15 @@ class Run:
         self.latest = int(before[-1])
         late: tuple[LateEvent, ...] = ()
         if is_late.any():
-            too_late = events.take(np.flatnonzero(is_late))
+            too_late = events.select(np.flatnonzero(is_late))
             times = map(to_datetime, too_late.times.tolist())
             late = tuple(map(LateEvent, too_late.records.to_lists().ids, times))
             self.late_count += len(late)
-            events = events.take(np.flatnonzero(~is_late))
+            events = events.select(np.flatnonzero(~is_late))
         if not lateness:
             return events, late
         self.waiting = events if self.waiting is None else concat_events([self.waiting, events])
-        return self._release_events(self.latest - lateness) or events.take(np.empty(0, np.int64)), late
+        return self._release_events(self.latest - lateness) or events.select(np.empty(0, np.int64)), late
 
     def _release_events(self, until: int) -> EncodedEvents | None:
         """Return the waiting events up to a time, in order."""
@@ -184,8 +184,8 @@ class Run:
             return None
         order = np.argsort(self.waiting.times, kind="stable")
         due = int(np.searchsorted(self.waiting.times[order], until, side="right"))
-        ready = self.waiting.take(order[:due])
-        self.waiting = self.waiting.take(np.sort(order[due:]))
+        ready = self.waiting.select(order[:due])
+        self.waiting = self.waiting.select(np.sort(order[due:]))
         return ready
 
     # Memory ------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tidings.kernels.array_types import IntArray
     from tidings.patterns.run.mismatch_counts import PatternMismatchCounts
 
-ABSENT = -1
+NO_VALUE = -1
 """The number of no value."""
 
 
@@ -59,14 +59,14 @@ class ValueNumbers:
         return len(self.values)
 
     def number(self, value: Any) -> int:
-        """Return a value's number, new or known; `ABSENT` for no value, and for one that no variable takes."""
+        """Return a value's number, new or known; `NO_VALUE` for no value, and for one that no variable takes."""
         if type(value) is int or (type(value) is str and value.isascii()):  # most are, and stand for themselves
             kept: Any = value
         else:
             value = value.item() if isinstance(value, np.generic) else value
             kept = None if is_missing(value) else _to_canonical(value)
         if kept is None:
-            return ABSENT
+            return NO_VALUE
         number = self._numbers.get(kept)
         if number is None:
             number = self._numbers[kept] = len(self.values)
@@ -76,18 +76,18 @@ class ValueNumbers:
     def number_column(self, column: pa.Array | pa.ChunkedArray) -> IntArray:
         """Return the numbers of an Arrow column of single values."""
         coded = to_dictionary(column)
-        by_code = np.array([self.number(value) for value in coded.dictionary.to_pylist()] + [ABSENT], np.int64)
+        by_code = np.array([self.number(value) for value in coded.dictionary.to_pylist()] + [NO_VALUE], np.int64)
         codes = coded.indices.fill_null(len(by_code) - 1).to_numpy(zero_copy_only=False)
         return np.asarray(by_code[codes])
 
     def number_tuples(self, columns: list[IntArray]) -> IntArray:
-        """Return the numbers of tuples whose parts are columns of numbers; `ABSENT` where a part is."""
+        """Return the numbers of tuples whose parts are columns of numbers; `NO_VALUE` where a part is."""
         rows = np.stack(columns, axis=1)
-        numbers = np.full(len(rows), ABSENT, np.int64)
-        is_whole = (rows >= 0).all(axis=1)
-        kinds, places = np.unique(rows[is_whole], axis=0, return_inverse=True)
-        by_kind = [self.number(tuple(self.values[number] for number in kind)) for kind in kinds.tolist()]
-        numbers[is_whole] = np.array(by_kind, np.int64)[places.reshape(-1)]
+        numbers = np.full(len(rows), NO_VALUE, np.int64)
+        is_complete = (rows >= 0).all(axis=1)
+        distinct, inverse = np.unique(rows[is_complete], axis=0, return_inverse=True)
+        by_row = [self.number(tuple(self.values[number] for number in row)) for row in distinct.tolist()]
+        numbers[is_complete] = np.array(by_row, np.int64)[inverse.reshape(-1)]
         return numbers
 
     def keep(self, kept: IntArray) -> ValueNumbers:
@@ -163,19 +163,19 @@ class VariableSource:
     key: TypedAttribute
 
     def read(self, fields: Mapping[str, Any], names: ValueNumbers) -> tuple[int, str]:
-        """Return the number of an event's value; or `ABSENT` and a word for what is there instead."""
+        """Return the number of an event's value; or `NO_VALUE` and a word for what is there instead."""
         if self.field is not None:
             raw = fields.get(self.field)
             if raw is None:
-                return ABSENT, ""
+                return NO_VALUE, ""
             if type(raw) in self.direct:
                 return _number_value(raw, names)
         try:
             values = self.reader.read(fields, datetime.now(UTC)).values.get(self.key, ())
         except BadEvent:  # by a declaration: filters have told of it
-            return ABSENT, "unreadable"
+            return NO_VALUE, "unreadable"
         if len(values) != 1:
-            return ABSENT, "several values" if values else ""
+            return NO_VALUE, "several values" if values else ""
         value: Any = values[0]
         if self.parses_text and isinstance(value, str):
             try:
@@ -188,7 +188,7 @@ class VariableSource:
         """Return the numbers of a whole table; what is there once is read once."""
         fields = [name for name in table.column_names if self.relevant_fields is None or name in self.relevant_fields]
         if not fields:
-            return np.full(table.num_rows, ABSENT, np.int64)
+            return np.full(table.num_rows, NO_VALUE, np.int64)
         coded = None
         if self.field is not None and not t.is_nested(table.column(fields[0]).type):
             with suppress(pa.ArrowNotImplementedError):
@@ -202,25 +202,25 @@ class VariableSource:
             return numbers
         often = np.bincount(codes, minlength=len(coded.dictionary) + 1)
         by_code = self._read_rows(pa.table({self.field: coded.dictionary}), often, names, counts)
-        return np.asarray(np.append(by_code, ABSENT)[codes])
+        return np.asarray(np.append(by_code, NO_VALUE)[codes])
 
     def _read_rows(
         self, table: pa.Table, often: IntArray, names: ValueNumbers, counts: PatternMismatchCounts
     ) -> IntArray:
         """Return the numbers of rows, where row `i` occurs in `often[i]` events."""
-        numbers = np.full(table.num_rows, ABSENT, np.int64)
+        numbers = np.full(table.num_rows, NO_VALUE, np.int64)
         for place, row in enumerate(to_rows(table)):
             numbers[place], instead = self.read(row, names)
-            counts.count(self.name, instead, has_value=numbers[place] != ABSENT, events=int(often[place]))
+            counts.count(self.name, instead, has_value=numbers[place] != NO_VALUE, events=int(often[place]))
         return numbers
 
 
 def _number_value(value: Any, names: ValueNumbers) -> tuple[int, str]:
     number = names.number(value)
-    if number != ABSENT or is_missing(value):
+    if number != NO_VALUE or is_missing(value):
         return number, ""
     raw = value.raw if type(value) is Mismatch else value
-    return ABSENT, "infinite" if isinstance(raw, float) else describe_type(raw)
+    return NO_VALUE, "infinite" if isinstance(raw, float) else describe_type(raw)
 
 
 class VariableReader:
@@ -240,7 +240,7 @@ class VariableReader:
         numbers = []
         for source in self._sources.values():
             number, instead = source.read(fields, names)
-            counts.count(source.name, instead, has_value=number != ABSENT)
+            counts.count(source.name, instead, has_value=number != NO_VALUE)
             numbers.append(number)
         return numbers
 

@@ -87,7 +87,7 @@ def dump_run(run: Run) -> State:
     """Return the state of a run and of its observers."""
     graphs = [(machine, *dump_graph_run(graph_run, machine.names)) for machine, graph_run in run.prepare_graph_runs()]
     kept, numbers = run.find_used_keys(), run.find_used_events()
-    records = run.archive.take(numbers).to_lists()
+    records = run.archive.select(numbers).to_lists()
     header: Header = {
         "at": [run.position, run.arrived, run.latest, run.late_count],
         "runs": [[[list(way) for way in machine.ways], head, machine.timed] for machine, head, _ in graphs],

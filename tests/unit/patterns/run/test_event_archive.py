@@ -29,7 +29,7 @@ def test_events_are_called_as_they_came(batches, data):
     for _ in range(2):
         numbers = sorted({number for chunk, _ in archive.chunks for number in chunk.tolist()})
         asked = data.draw(st.lists(st.sampled_from(numbers), max_size=6)) if numbers else []
-        rows = archive.take(np.array(asked, np.int64)).to_lists()
+        rows = archive.select(np.array(asked, np.int64)).to_lists()
         assert rows.ids == [f"e{number}" for number in asked]
         assert not asked or rows.fields == [{"n": number} for number in asked]
         archive = archive.keep(np.unique(np.array(asked, np.int64)))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.patterns.run.variable_values import ABSENT, ValueNumbers
+from tidings.patterns.run.variable_values import NO_VALUE, ValueNumbers
 
 VALUES = [0, 1, 2, 1.0, 0.0, 2.5, True, False, "1", "true", "", None, Decimal(1), float("nan")]
 
@@ -28,9 +28,9 @@ def test_equal_values_have_one_number_and_others_another(values):
     names = ValueNumbers()
     numbers = [names.number(value) for value in values]
     for value, first in zip(values, numbers, strict=True):
-        assert first == ABSENT or names.values[first] == value
+        assert first == NO_VALUE or names.values[first] == value
         assert all(
-            (first == second != ABSENT) == alike(value, two) for two, second in zip(values, numbers, strict=True)
+            (first == second != NO_VALUE) == alike(value, two) for two, second in zip(values, numbers, strict=True)
         )
 
 
@@ -76,13 +76,13 @@ ODD = [[1], {"a": 1}, {1}, object, b"1", float("inf"), -float("inf"), "\ud800", 
 @pytest.mark.parametrize("value", ODD, ids=repr)
 def test_what_no_variable_takes_has_no_number(value):
     names = ValueNumbers([1])
-    assert names.number(value) == ABSENT
+    assert names.number(value) == NO_VALUE
     assert len(names) == 1
 
 
 @pytest.mark.parametrize("value", [np.datetime64("NaT"), np.float64("nan"), Decimal("nan")], ids=repr)
 def test_nothing_has_no_number_however_it_is_written(value):
-    assert ValueNumbers().number(value) == ABSENT
+    assert ValueNumbers().number(value) == NO_VALUE
 
 
 def test_numbers_beyond_64_bits_stay_apart():
@@ -93,7 +93,7 @@ def test_numbers_beyond_64_bits_stay_apart():
 def test_tuples_are_absent_where_a_part_is():
     names = ValueNumbers(["x", "y"])
     numbers = names.number_tuples([np.array([0, 1, 0, -1, 0]), np.array([1, 1, 1, 0, -1])])
-    assert numbers.tolist() == [2, 3, 2, ABSENT, ABSENT]
+    assert numbers.tolist() == [2, 3, 2, NO_VALUE, NO_VALUE]
     assert names.values[2:] == [("x", "y"), ("y", "y")]
     assert names.number_tuples([np.empty(0, np.int64)] * 2).tolist() == []
 
