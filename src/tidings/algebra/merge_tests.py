@@ -90,18 +90,18 @@ def unite_conditions(
                 networks.extend(blocks)
             case _:
                 others[condition] = None
-    united: list[model.Condition] = []
+    union: list[model.Condition] = []
     if values:
-        united.append(model.one_of(sorted(values, key=make_value_key)))
+        union.append(model.one_of(sorted(values, key=make_value_key)))
     for space, parts in ordered.items():
         if unite(parts.values()) == EVERYTHING[space] and any(map(reads_all, parts)):
             return None
-        united += _express_spans(space, parts)
+        union += _express_spans(space, parts)
     if networks:
         four = collapse_addresses([block for block in networks if isinstance(block, IPv4Network)])
         six = collapse_addresses([block for block in networks if isinstance(block, IPv6Network)])
-        united.append(model.InNetworks((*four, *six)))
-    return _drop_trivial([*united, *others], reads_all)
+        union.append(model.InNetworks((*four, *six)))
+    return _drop_trivial([*union, *others], reads_all)
 
 
 def _express_spans(space: Space, parts: dict[model.Condition, Spans]) -> Iterable[model.Condition]:
@@ -132,10 +132,10 @@ def _drop_trivial(
 
 def _unite_group(key: MergeKey, group: list[model.Filter], reads_all: ReadsAll) -> list[model.Filter]:
     name, negated, quantifier = key
-    united = unite_conditions([_get_test(part).condition for part in group], partial(reads_all, name))
-    tests: list[model.Filter] = [model.Test(name, condition, quantifier) for condition in united or ()]
+    union = unite_conditions([_get_test(part).condition for part in group], partial(reads_all, name))
+    tests: list[model.Filter] = [model.Test(name, condition, quantifier) for condition in union or ()]
     if not tests:  # every value satisfies it, or none does
-        tests = [model.FALSE if (united is None) is (quantifier is NONE) else model.Test(name, model.Exists())]
+        tests = [model.FALSE if (union is None) is (quantifier is NONE) else model.Test(name, model.Exists())]
     return [model.negate(part) for part in tests] if negated else tests
 
 

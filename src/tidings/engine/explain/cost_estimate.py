@@ -77,16 +77,16 @@ def estimate_segment(segment: Segment, sample: EventSample | None) -> SegmentEst
     codes = _choose_codes(segment, sample)
     paths = segment.index.paths
     starts = np.append(_find_first_clusters(paths), len(paths.cluster_start) - 1)
-    keyed = np.zeros(len(paths.first), bool)
-    keyed[paths.by_column] = True
-    reached = _follow_keys(paths, codes)
+    has_key = np.zeros(len(paths.first), bool)
+    has_key[paths.by_column] = True
+    visited_clusters = _follow_keys(paths, codes)
     access_paths = []
     for group, (first, last) in enumerate(pairwise(starts.tolist())):
         clusters = range(first, last)
-        if keyed[group]:
-            access_paths.append(_estimate_keyed(segment, codes, group, clusters, reached))
+        if has_key[group]:
+            access_paths.append(_estimate_keyed_path(segment, codes, group, clusters, visited_clusters))
         else:
-            access_paths.append(_estimate_packed(segment, codes, group, clusters))
+            access_paths.append(_estimate_packed_path(segment, codes, group, clusters))
     return SegmentEstimate(tuple(access_paths), paths.cluster_start[starts[:-1]].astype(np.int64), codes)
 
 
@@ -137,18 +137,20 @@ def _estimate_rates(rows: IndexRows, literal: NDArray[Any], codes: CodeArray) ->
 def _follow_keys(paths: IndexPaths, codes: CodeArray) -> IntArray:
     """Return the clusters that events reach by their keys, each as often as it is reached."""
     cells, hits = np.ascontiguousarray(codes), np.empty(len(paths.first) + 1, np.uint64)
-    reached: list[int] = []
+    visited_clusters: list[int] = []
     for event in range(len(cells)):
-        reached += hits[: find_hits_of_plain(paths, cells, event, hits)].tolist()
-    return np.array(reached, np.int64)
+        visited_clusters += hits[: find_hits_of_plain(paths, cells, event, hits)].tolist()
+    return np.array(visited_clusters, np.int64)
 
 
-def _estimate_keyed(segment: Segment, codes: CodeArray, group: int, clusters: range, reached: IntArray) -> AccessPath:
+def _estimate_keyed_path(
+    segment: Segment, codes: CodeArray, group: int, clusters: range, visited_clusters: IntArray
+) -> AccessPath:
     paths = segment.index.paths
     first, second = int(paths.first[group]), int(paths.second[group])
     first_code, second_code = codes[:, first], codes[:, second] if second >= 0 else np.ones(len(codes), np.uint32)
     has_key = (first_code & second_code & 1 == 1) & (first_code != ABSENT) & (second_code != ABSENT)
-    cluster = reached[(reached >= clusters.start) & (reached < clusters.stop)]
+    cluster = visited_clusters[(visited_clusters >= clusters.start) & (visited_clusters < clusters.stop)]
     size = np.diff(paths.cluster_start[clusters.start : clusters.stop + 1].astype(np.int64))
     tiled = paths.cluster_tiled[clusters.start : clusters.stop]
     tiles = np.where(tiled >= 0, np.append(np.diff(paths.tiled_start), 0)[tiled], 0)
@@ -166,7 +168,7 @@ def _estimate_keyed(segment: Segment, codes: CodeArray, group: int, clusters: ra
     )
 
 
-def _estimate_packed(segment: Segment, codes: CodeArray, group: int, clusters: range) -> AccessPath:
+def _estimate_packed_path(segment: Segment, codes: CodeArray, group: int, clusters: range) -> AccessPath:
     paths, tiles = segment.index.paths, segment.index.tiles
     columns = tuple(int(column) for column in (paths.first[group], paths.second[group]) if column >= 0)
     number = int(paths.cluster_tiled[clusters.start])
