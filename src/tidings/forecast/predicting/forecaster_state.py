@@ -14,7 +14,7 @@ import numpy as np
 from tidings.forecast.learning.counts import Counts, Traffic
 from tidings.forecast.learning.group_counter import GroupCounter, PendingWaits
 from tidings.forecast.model import make_pattern_key
-from tidings.patterns.state.graph_bytes import Arrays, Header, State, hash_text
+from tidings.patterns.state.graph_bytes import Arrays, Header, State, fingerprint_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,7 +107,7 @@ def _dump_learner(learner: Learner, kept: IntArray, filters: Sequence[Filter], a
         "now": list(learner.now),
         "last": learner.last_time,
         "traffic": {field.name: getattr(learner.traffic, field.name) for field in fields(Traffic)},
-        "filters": [hash_text(repr(tree)) for tree in filters],
+        "filters": [fingerprint_text(repr(tree)) for tree in filters],
         "kinds": [[numbers[symbol] for symbol in kind if symbol in numbers] for kind in learner.kinds.members],
         "lessons": [
             {
@@ -143,7 +143,7 @@ def _dump_counter(name: str, counter: GroupCounter, kept: IntArray, arrays: Arra
 def _load_learner(learner: Learner, header: Header, arrays: Arrays, filters: Mapping[Filter, int]) -> None:
     learner.now = tuple(header["now"])
     learner.last_time, learner.traffic = header["last"], Traffic(**header["traffic"])
-    numbers = {hash_text(repr(tree)): number for tree, number in filters.items()}
+    numbers = {fingerprint_text(repr(tree)): number for tree, number in filters.items()}
     current = [numbers.get(name, -1) for name in header["filters"]]
     kinds = [sorted(current[place] for place in kind if current[place] >= 0) for kind in header["kinds"]]
     learner.kinds.restore([tuple(kind) for kind in kinds])

@@ -77,7 +77,7 @@ class GraphNames:
 
     def __init__(self, merged: MergedGraph) -> None:
         """Compute all names once; every snapshot needs them."""
-        self._filters = [hash_text(repr(tree)) for tree in merged.symbols]
+        self._filters = [fingerprint_text(repr(tree)) for tree in merged.symbols]
         self._ways, self._columns = list(merged.ways), list(merged.columns)
         self.patterns = [compiled.name for compiled in merged.patterns]
         self.nodes = ["start"]
@@ -94,20 +94,20 @@ class GraphNames:
         into = sorted(map(self._name_edge, key.edges))
         guards = [self._describe_input(guard) for guard in key.guards]
         waits = [bool(key.contiguous), guards, repr(key.uses), repr(key.limits), key.span]
-        return hash_text(json.dumps([int(key.kind), own, *waits, into]))
+        return fingerprint_text(json.dumps([int(key.kind), own, *waits, into]))
 
     def _name_edge(self, key: EdgeKey) -> str:
         source = "self" if key.source == LOOP else self.nodes[key.source]
         forbid = [self._describe_input(guard) for guard in key.forbid]
         operand = self._describe_input(key.input)
-        return hash_text(json.dumps([source, operand, key.step, repr(key.checks), repr(key.stores), forbid]))
+        return fingerprint_text(json.dumps([source, operand, key.step, repr(key.checks), repr(key.stores), forbid]))
 
     def _describe_input(self, operand: OperandInput) -> list[Any]:
         binds = [[variable, self._columns[column]] for variable, column in operand.binds]
         return [self._filters[operand.symbol], list(self._ways[operand.way]), binds]
 
 
-def hash_text(text: str) -> str:
+def fingerprint_text(text: str) -> str:
     """Return a short, stable name for a text."""
     return blake2b(text.encode(), digest_size=12).hexdigest()
 
@@ -177,8 +177,9 @@ def _fit_rows(pool: IntArray, old: int, run: GraphRun) -> IntArray:
 def _renumber_rows(pool: IntArray) -> tuple[IntArray, IntArray]:
     """Renumber the rows whose edges the graph has.
 
-    Return the new number of each row, -1 for rows that are dropped, and the new number of the first row that is left of
-    the chain through `LINK` that begins there: a key's fresh rows are of several nodes, of which some may be gone.
+    Return the new number of each row, -1 for rows that are dropped; and for each row the new number of the first row
+    that is left in the `LINK` chain that starts at it. (A key's fresh rows are of several nodes, some of which may be
+    gone.)
     """
     lives = np.append(pool[:, layout.EDGE] >= 0, True)  # the last place stands for -1, where every chain ends
     places = np.where(lives, np.cumsum(lives) - 1, -1)

@@ -29,7 +29,7 @@ from tidings.patterns.state.graph_bytes import (
     Header,
     State,
     dump_graph_run,
-    hash_text,
+    fingerprint_text,
     load_graph_run,
     pack_state,
     unpack_state,
@@ -157,7 +157,7 @@ def _renumber(arrays: dict[str, IntArray], moments: int, kept: IntArray, *, keye
 def _dump_waiting(waiting: EncodedEvents, filters: Mapping[Filter, int]) -> State:
     places = {number: place for place, number in enumerate(filters.values())}
     symbols = np.array([places[number] for number in waiting.symbols.tolist()], np.int64)
-    hashes = [hash_text(repr(tree)) for tree in filters]
+    hashes = [fingerprint_text(repr(tree)) for tree in filters]
     header = {**_dump_records(waiting.records.to_lists()), "values": list(waiting.values), "filters": hashes}
     arrays = {"waiting.times": waiting.times, "waiting.at": waiting.symbols_at, "waiting.symbols": symbols}
     timed = {} if waiting.timed is None else {"waiting.timed": waiting.timed}
@@ -167,7 +167,7 @@ def _dump_waiting(waiting: EncodedEvents, filters: Mapping[Filter, int]) -> Stat
 
 def _load_waiting(header: Header, arrays: Arrays, kept: IntArray, filters: Mapping[Filter, int]) -> EncodedEvents:
     """Return the events that wait, by the numbers that filters have now; -1 for filters that are gone."""
-    numbers = {hash_text(repr(tree)): number for tree, number in filters.items()}
+    numbers = {fingerprint_text(repr(tree)): number for tree, number in filters.items()}
     current = np.array([numbers.get(name, -1) for name in header["filters"]], np.int64)
     values = {}
     for number, name in enumerate(header["values"]):

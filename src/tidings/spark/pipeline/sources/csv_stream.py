@@ -132,7 +132,7 @@ class WholeRowReader:
         if self._header:
             return self._cut_header(piece, ends)
         whole, ends = line_cutter.join_lines(self._partial, piece, ends)
-        starts = line_cutter.find_starts(ends)
+        starts = line_cutter.find_line_starts(ends)
         large = line_cutter.find_large(self._partial, whole, starts, ends)
         return (
             whole if not large.any() else line_cutter.select_bytes(whole, starts[~large], ends[~large] + 1)

@@ -73,7 +73,7 @@ class LineCutter:
             self.partial.add(piece)
             return _NO_LINES
         whole, ends = join_lines(self.partial, piece, ends)
-        starts, begin = find_starts(ends), self.position - len(self.partial) - len(whole)
+        starts, begin = find_line_starts(ends), self.position - len(self.partial) - len(whole)
         wanted = (ends > starts) & (starts < self.stop - begin)
         starts, ends = starts[wanted], ends[wanted]
         fit = ~find_large(self.partial, whole, starts, ends)
@@ -120,7 +120,7 @@ def take_refusals(partial: PartialLine) -> list[Refusal]:
     return [(describe_too_large(size, partial.largest), start.decode("utf-8", "replace")) for size, start in refused]
 
 
-def find_starts(ends: IntArray) -> IntArray:
+def find_line_starts(ends: IntArray) -> IntArray:
     """Return the starts of the lines with these ends."""
     return np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
 
