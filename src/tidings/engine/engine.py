@@ -77,11 +77,11 @@ class Engine:
         self,
         ontology: Ontology,
         bind: Callable[[Filter], Filter],
-        parse: Callable[[str], Filter],
+        parse: Callable[[FilterSource], Filter],
         *,
         tuning: EngineTuning | None = None,
     ) -> None:
-        """Start empty; `bind` resolves the names of a filter, `parse` reads the text of one."""
+        """Start empty; `bind` resolves the names of a filter, `parse` reads one that may be a text."""
         self._ontology, self._bind, self._parse = ontology, bind, parse
         self.tuning = get_tuning() if tuning is None else tuning
         self.state = EngineState()  # what is in force now; a change puts another one here
@@ -138,9 +138,7 @@ class Engine:
             exists = np.zeros(len(ids), bool)
             if state.waiting:
                 exists[:] = [id in state.waiting for id in ids]
-            filters = [
-                self._parse_source(state.waiting[ids[index]].source) for index in np.flatnonzero(exists).tolist()
-            ]
+            filters = [self._parse(state.waiting[ids[index]].source) for index in np.flatnonzero(exists).tolist()]
             demands: Counter[tuple[str, Demand]] = Counter()
             for part, part_slots in zip(state.parts, slots, strict=True):
                 exists |= part_slots >= 0
@@ -310,19 +308,16 @@ class Engine:
         state = self.state
         waiting = state.waiting.get(id)
         if waiting is not None:
-            return self._parse_source(waiting.source)
+            return self._parse(waiting.source)
         place = state.find(id)
         return None if place is None else self._read_filter(*place)
 
     def _read_filter(self, segment: Segment, slot: int) -> Filter:
         source = segment.sources.get(slot)
-        return decompile_filter(segment, slot) if source is None else self._parse_source(source)
+        return decompile_filter(segment, slot) if source is None else self._parse(source)
 
     def _bind_filter(self, segment: Segment, slot: int) -> Filter:
         return self._bind(self._read_filter(segment, slot))
-
-    def _parse_source(self, source: FilterSource) -> Filter:
-        return self._parse(source) if isinstance(source, str) else source
 
     # Matching ----------------------------------------------------------------------------------
 

@@ -57,9 +57,9 @@ class Admission:
             notation = "json"
         return parse(source, notation=notation, warnings=warnings, **self._keywords)
 
-    def parse_stored(self, text: str) -> Filter:
-        """Return the filter of a text that is in force: no warning comes twice, and no rule changes its meaning."""
-        return parse_stored(text, self.vocabulary)
+    def parse_stored(self, source: str | Filter) -> Filter:
+        """Return a filter in force, or that of its text: no warning comes twice, and no rule changes its meaning."""
+        return parse_stored(source, self.vocabulary) if isinstance(source, str) else source
 
     def bind_filter(self, tree: Filter) -> Filter:
         """Return a filter with its names, units, concepts and regions resolved."""

@@ -54,8 +54,10 @@ class AlgorithmStore:
     bulk_engine = None
     is_merging = False
 
-    def __init__(self, algorithm: Algorithm, bind: Callable[[Filter], Filter], parse: Callable[[str], Filter]) -> None:
-        """Start empty; `bind` resolves the names of a filter, `parse` reads a text that was accepted before."""
+    def __init__(
+        self, algorithm: Algorithm, bind: Callable[[Filter], Filter], parse: Callable[[str | Filter], Filter]
+    ) -> None:
+        """Start empty; `bind` resolves the names of a filter, `parse` reads one that was accepted before."""
         self.algorithm, self._bind, self._parse = algorithm, bind, parse
         self._written: dict[SubId, str | Filter] = {}
 
@@ -73,7 +75,7 @@ class AlgorithmStore:
         missing = [id for id in ids if id not in self._written]
         if missing:
             return Removal(missing, Counter(), [])
-        filters = [self._parse_written(self._written.pop(id)) for id in ids]
+        filters = [self._parse(self._written.pop(id)) for id in ids]
         for id in ids:
             self.algorithm.remove(id)
         return Removal([], Counter(), filters)
@@ -81,10 +83,7 @@ class AlgorithmStore:
     def get_filter(self, id: SubId) -> Filter | None:
         """Return a subscription's filter as it was written, or None."""
         written = self._written.get(id)
-        return None if written is None else self._parse_written(written)
-
-    def _parse_written(self, written: str | Filter) -> Filter:
-        return self._parse(written) if isinstance(written, str) else written
+        return None if written is None else self._parse(written)
 
     def find_existing(self, ids: Sequence[SubId]) -> set[SubId]:
         """Return the subset of `ids` that is subscribed."""
@@ -114,7 +113,7 @@ class AlgorithmStore:
     def find_readers(self, keys: Collection[TypedAttribute]) -> list[SubId]:
         """Return the ids of the subscriptions that read an attribute in one of these ways."""
         wanted = frozenset(keys)
-        filters = ((id, self._bind(self._parse_written(written))) for id, written in self._written.items())
+        filters = ((id, self._bind(self._parse(written))) for id, written in self._written.items())
         return [id for id, bound in filters if not wanted.isdisjoint(collect_attributes(bound))]
 
     def seal(self) -> AlgorithmState:
