@@ -92,5 +92,10 @@ def format_excerpt(text: str, start: int, end: int | None) -> str:
     column = start - begin
     width = max(1, min((end or start + 1) - start, len(line) - column or 1))
     left = max(0, column - _WIDTH // 2) if len(line) > _WIDTH else 0
-    excerpt = "".join(char if char.isprintable() else " " for char in line[left : left + _WIDTH])
+    excerpt = to_printable(line[left : left + _WIDTH], " ")
     return f"  {excerpt}\n  {' ' * (column - left)}{'^' * min(width, max(1, _WIDTH - (column - left)))}"
+
+
+def to_printable(value: object, sign: str = "?") -> str:
+    """Return a value on one line, with a sign for each control character: a stranger's must not steer a terminal."""
+    return "".join(char if char.isprintable() else sign for char in str(value))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tidings.cli import render
 from tidings.cli.pattern.detector_input import format_moment
 from tidings.cli.render import RowWriter
+from tidings.lang.diagnostics import to_printable
 from tidings.lang.patterns.durations import format_duration
 
 if TYPE_CHECKING:
@@ -180,11 +181,6 @@ def _format_pairs(values: Mapping[str, object]) -> str:
 def _format_key(key: object) -> str:
     parts = key if isinstance(key, tuple) else (key,)
     return " ".join(to_printable(to_json_value(part)) for part in parts)
-
-
-def to_printable(value: object) -> str:
-    """Return a value on one line, without control characters that a terminal would obey."""
-    return "".join(sign if sign.isprintable() else "?" for sign in str(value))
 
 
 # Times ------------------------------------------------------------------------------------------

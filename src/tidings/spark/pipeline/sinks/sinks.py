@@ -24,6 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidings.errors import SinkError
+from tidings.lang.diagnostics import to_printable
 from tidings.spark.pipeline.sinks.batch_folders import EXACT_TIMES, LocalFolder, RemoteFolder, to_local_path
 from tidings.spark.schema import to_column
 
@@ -145,10 +146,10 @@ class ConsoleTable:
 def _build_table(columns: Sequence[str], rows: Sequence[Row]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="")
     for name in columns:
-        table.add_column(Text(_escape_control(name)))
+        table.add_column(Text(to_printable(name, "\N{REPLACEMENT CHARACTER}")))
     for row in rows:
         cells = ("null" if value is None else str(_to_plain(value)) for value in row)
-        table.add_row(*(Text(_escape_control(cell)) for cell in cells))
+        table.add_row(*(Text(to_printable(cell, "\N{REPLACEMENT CHARACTER}")) for cell in cells))
     return table
 
 
@@ -157,11 +158,6 @@ def _to_plain(value: object) -> object:
     if isinstance(value, list):
         return [_to_plain(item) for item in value]
     return value.asDict(recursive=True) if hasattr(value, "asDict") else value
-
-
-def _escape_control(text: str) -> str:
-    """Return a text without control characters: events come from strangers, and must not steer the terminal."""
-    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
 # --- a function of the user's --------------------------------------------------------------------
