@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.concepts.mistakes import split_mistakes
 from tidings.concepts.ontology import Ontology
-from tidings.concepts.spelling import did_you_mean
+from tidings.concepts.spelling import did_you_mean, join_first
 from tidings.errors import TidingsError, UnknownConcept
 
 if TYPE_CHECKING:
@@ -142,8 +142,7 @@ def _format_entry(entry: dict[str, Any]) -> Iterator[str]:
     yield from (f"  path: {' > '.join(path)}" for path in entry["paths"])
     for key in ("children", "synonyms"):
         if entry[key]:
-            more = f" and {len(entry[key]) - LISTED:,} more" if len(entry[key]) > LISTED else ""
-            yield f"  {key}: {', '.join(entry[key][:LISTED])}{more}"
+            yield f"  {key}: {join_first(entry[key], LISTED)}"
     yield f"  numbers: {', '.join(f'{low}..{high}' for low, high in entry['ranges'])}"
     yield f"  concepts at or below: {entry['size']:,}"
 

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 MAX_COMPARED_WORDS = 2000
 """With more words of similar length than this, only those that share the first letter are compared."""
@@ -53,3 +53,13 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """
     close = find_nearest(word, candidates)
     return f"; did you mean `{close}`?" if close else ""
+
+
+def join_first(names: Sequence[str], most: int) -> str:
+    """Return at most so many names, and how many more there are.
+
+    >>> join_first(["foot", "furlong", "mile"], 1)
+    'foot and 2 more'
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

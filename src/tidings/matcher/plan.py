@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidings.algebra import ReadSpec
+from tidings.concepts.spelling import join_first
+from tidings.engine.explain.report import pluralize
 from tidings.matcher.mismatch_report import MismatchReport
 
 SHOWN = 12
@@ -65,7 +67,7 @@ class Plan:
             return f"matcher {self.kind}"
         learnt = "sampled events" if self.work["statistics"] == "events" else "the values that filters name"
         about = f"about {format_time(self.work['nanoseconds'])} to judge an event, going by {learnt}"
-        return f"matcher {self.kind}: {_count(self.work['subscriptions'], 'subscription')}, {about}"
+        return f"matcher {self.kind}: {pluralize(self.work['subscriptions'], 'subscription')}, {about}"
 
     @property
     def slow(self) -> tuple[str, ...]:
@@ -89,7 +91,7 @@ class Plan:
         for title, rows in lists.items():
             if rows:
                 more = len(rows) - 2 * SHOWN
-                notes = (f"and {_count(more, 'more attribute')}",) if more > 0 else ()
+                notes = (f"and {pluralize(more, 'more attribute')}",) if more > 0 else ()
                 sheets.append(Sheet(title, (), tuple(rows[: 2 * SHOWN]), notes=notes))
         return sheets
 
@@ -117,7 +119,7 @@ HEAD = ("found by", "how", "rows", "clusters", "tiles", "candidates", "time", "b
 def _build_segment_sheet(number: int, segment: Mapping[str, Any]) -> Sheet:
     size = f"{segment['rows']:,} rows, {segment['bytes a subscription']:,.0f} bytes a subscription"
     removed = f" ({segment['removed']:,} more are removed)" if segment["removed"] else ""
-    title = f"segment {number}: {_count(segment['subscriptions'], 'subscription')}{removed}, {size}"
+    title = f"segment {number}: {pluralize(segment['subscriptions'], 'subscription')}{removed}, {size}"
     listed, others = segment["paths"][:SHOWN], segment["paths"][SHOWN:]
     notes = []
     if others:
@@ -143,12 +145,12 @@ def _describe_parts(segment: Mapping[str, Any]) -> list[str]:
     """Return a line for each part of a segment beside its access paths: bitmaps, trees, text, exact checks."""
     lines = []
     if exact := segment["bitmaps"]["decide"]:
-        lines.append(f"bitmaps of {_count(exact, 'tile')} decide")
+        lines.append(f"bitmaps of {pluralize(exact, 'tile')} decide")
     if rough := segment["bitmaps"]["need a check"]:
-        lines.append(f"what bitmaps of {_count(rough, 'tile')} let through is checked")
+        lines.append(f"what bitmaps of {pluralize(rough, 'tile')} let through is checked")
     if trees := segment.get("trees"):
         shared = f"{trees['leaves']:,} leaves, {trees['shared']:,} sub-trees shared"
-        lines.append(f"{_count(trees['trees'], 'tree')} over {shared}: {format_time(trees['nanoseconds'])}")
+        lines.append(f"{pluralize(trees['trees'], 'tree')} over {shared}: {format_time(trees['nanoseconds'])}")
     if candidates := segment.get("found trees"):
         subject = "filter is found by some of its" if candidates["trees"] == 1 else "filters are found by some of their"
         possessive = "its" if candidates["trees"] == 1 else "their"
@@ -157,24 +159,16 @@ def _describe_parts(segment: Mapping[str, Any]) -> list[str]:
     if text := segment.get("text"):
         without = f", {text['expressions without']:,} without a literal" if text["expressions without"] else ""
         kinds = f"{text['patterns']:,} patterns, {text['literals']:,} literals{without}"
-        lines.append(f"text of {_join_names(text['attributes'])}: {kinds}: {format_time(text['nanoseconds'])}")
+        lines.append(f"text of {join_first(text['attributes'], 3)}: {kinds}: {format_time(text['nanoseconds'])}")
     if second := segment.get("second phase"):
         checks = []
         if filters := second["filters with areas"]:
-            checks.append(f"{_count(second['areas'], 'area')} of {_count(filters, 'filter')}")
+            checks.append(f"{pluralize(second['areas'], 'area')} of {pluralize(filters, 'filter')}")
         if filters := second["filters by the law"]:
-            checks.append(f"{_count(second['tests by the law'], 'test')} of {_count(filters, 'filter')} by the law")
+            tests = pluralize(second["tests by the law"], "test")
+            checks.append(f"{tests} of {pluralize(filters, 'filter')} by the law")
         lines.append(f"second phase: {', '.join(checks)}: {format_time(second['nanoseconds'])}")
     return lines
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def _join_names(names: list[str]) -> str:
-    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 def _describe_specs(specs: tuple[ReadSpec, ...]) -> str:

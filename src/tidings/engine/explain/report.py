@@ -174,32 +174,33 @@ def _count_live(part: LiveSegment, rows: NDArray[Any]) -> int:
 def _list_slow_parts(state: EngineState, segments: list[dict[str, Any]]) -> list[str]:
     sentences = []
     if count := sum(segment["unselective"] for segment in segments):
-        sentences.append(f"{_pluralize(count, 'filter has', 'filters have')} no selective predicate")
+        sentences.append(f"{pluralize(count, 'filter has', 'filters have')} no selective predicate")
     if count := sum(segment.get("text", {}).get("expressions without", 0) for segment in segments):
-        sentences.append(f"{_pluralize(count, 'expression', 'expressions')} without a literal")
+        sentences.append(f"{pluralize(count, 'expression')} without a literal")
     if count := sum(segment.get("trees", {}).get("trees", 0) for segment in segments):
-        kept = _pluralize(count, "filter is kept as a tree (its", "filters are kept as trees (their")
+        kept = pluralize(count, "filter is kept as a tree (its", "filters are kept as trees (their")
         sentences.append(f"{kept} normal form is too large)")
     if law := [
         item.filter for part in state.parts for item in part.segment.exact_checks.items if isinstance(item, LawItem)
     ]:
         count = sum(segment.get("second phase", {}).get("filters by the law", 0) for segment in segments)
         whole = sum(segment.get("trees", {}).get("by the law", 0) for segment in segments)
-        subjects = [_pluralize(count, "filter is", "filters are")] if count else []
-        subjects += [_pluralize(whole, "leaf of trees is", "leaves of trees are")] if whole else []
+        subjects = [pluralize(count, "filter is", "filters are")] if count else []
+        subjects += [pluralize(whole, "leaf of trees is", "leaves of trees are")] if whole else []
         first_tests = (next(walk_tests(filter))[1] for filter in law)  # a law item has one, or the `has` around others
         kinds = sorted({_name_condition(test.condition) for test in first_tests})
         sentences += [f"{subject} decided by the law ({', '.join(kinds)})" for subject in subjects]
     if len(segments) >= MANY_SEGMENTS:
         sentences.append(f"{len(segments)} segments are asked one after the other until they are merged")
     if len(segments) and state.waiting:
-        waits = _pluralize(len(state.waiting), "subscription is", "subscriptions are")
+        waits = pluralize(len(state.waiting), "subscription is", "subscriptions are")
         sentences.append(f"{waits} asked one by one until compiled")
     return sentences
 
 
-def _pluralize(count: int, singular: str, plural: str) -> str:
-    return f"{count:,} {singular if count == 1 else plural}"
+def pluralize(count: int, singular: str, plural: str = "") -> str:
+    """Return how many there are of what; without a plural, it is the singular and an s."""
+    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 def _name_condition(condition: object) -> str:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidings.bench import workloads
+from tidings.concepts.spelling import join_first
 from tidings.matcher import Matcher
 
 if TYPE_CHECKING:
@@ -177,6 +178,4 @@ def _format_ads(numbers: list[int]) -> str:
     """
     if not numbers:
         return "no ad"
-    listing = ", ".join(map(str, numbers[:SHOWN]))
-    more = f" and {len(numbers) - SHOWN:,} more" if len(numbers) > SHOWN else ""
-    return f"{'ad' if len(numbers) == 1 else 'ads'} {listing}{more}"
+    return f"{'ad' if len(numbers) == 1 else 'ads'} {join_first([*map(str, numbers)], SHOWN)}"
