@@ -1,4 +1,4 @@
-"""The harness of `tidings.bench.harness` for tests and programs, under the names it had when it was published here."""
+"""A published name of `tidings.bench.harness`, with the names that its functions had when it was published here."""
 
 from tidings.bench import harness
 from tidings.bench.harness import BATCH_SIZE, Figure, Result, Role, Settings, Verdict, bench  # noqa: F401

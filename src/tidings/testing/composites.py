@@ -1,3 +1,3 @@
-"""The composite workloads of `tidings.bench.workloads.composites`, under the name that tests and programs import."""
+"""A published name of `tidings.bench.workloads.composites`, the composite workloads."""
 
 from tidings.bench.workloads.composites import *  # noqa: F403

@@ -1,3 +1,3 @@
-"""The pattern strategies of `tidings.testing.strategies.patterns`, under the name that tests and programs import."""
+"""A published name of `tidings.testing.strategies.patterns`, the strategies for patterns."""
 
 from tidings.testing.strategies.patterns import *  # noqa: F403
