@@ -1,9 +1,9 @@
 """The tables and keys of `pipeline.toml` as pydantic dataclasses: every key is one field.
 
 The annotation of a field has the Python type, the `ValueKind` that checks and converts a file's value, and a `KeyRule`
-for what a field cannot say; the text beneath it is its description. Loading (`load`), messages, the tables of
-keys in docs/guide/pipeline.md and the JSON schema for editors (`reference`) all read these classes, so a new key is
-one field here.
+for what a field cannot say; the text beneath it is its description. Loading (`load`), messages and the
+JSON schema for editors (`reference`) all read these classes, so a new key is one field here. The tables of keys in
+docs/guide/pipeline.md are written by hand, and a test compares them.
 
 An object built by code is not checked. One that `load` builds from a file with mistakes has None for refused keys, also
 where the type does not allow None; it serves to find further mistakes and is never run.
@@ -282,7 +282,7 @@ class PipelineFile:
     dead_letters: SinkSettings | None = None
     """Where dead letters go."""
     shown: MonitorSettings = MonitorSettings()
-    """How it tells of itself."""
+    """How a running pipeline reports progress."""
     derived: Annotated[Mapping[str, str], kinds.NAMED_TEXTS] = Field(default_factory=dict)
     """Each key is a new column, each value Spark SQL; a later one may use the earlier."""
     spark: Annotated[Options, kinds.SPARK] = Field(default_factory=dict, repr=False)
