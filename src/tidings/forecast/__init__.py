@@ -1,7 +1,7 @@
 """Forecasts: how likely a pattern is to complete, and when; models that are counted, merged and kept.
 
-`course` says which cells a pattern goes through, `counts` what is counted there, `estimates` how that becomes a
-probability; `detector` is what users see.
+`courses` says which cells a pattern goes through, `learning` counts what happens there, `predicting` turns counts into
+probabilities, `scoring` says how good they are; `detector` is what users see.
 """
 
 from tidings.forecast.detector import Detector

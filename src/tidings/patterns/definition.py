@@ -92,7 +92,7 @@ def group_reports(part: _Substream, until: int | None, *, mode: Mode) -> Iterato
 
 
 def _report_restarting(part: _Substream, completions: list[list[Embedding]]) -> Iterator[list[Embedding]]:
-    """Yield what is made of events after the report before alone; a report spends all that was processed."""
+    """Yield matches whose events all come after the previous report; a report consumes everything processed so far."""
     spent = -1
     for completed in completions:
         fresh = [embedding for embedding in completed if embedding.first > spent]

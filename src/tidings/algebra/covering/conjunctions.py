@@ -90,7 +90,7 @@ class AttributeFacts:
         return not self.find_attribute(name if isinstance(name, str) else name[0]).several
 
     def reads_all(self, name: Name, reads: Label) -> bool:
-        """Tell whether every value is readable under a label; otherwise one may satisfy no condition of that label."""
+        """Tell whether no value can be a mismatch under a label; a mismatch satisfies no condition of that label."""
         names = (name,) if isinstance(name, str) else name
         return all(self.tracker.reads_all(self.prefix + attribute, reads) for attribute in names)
 

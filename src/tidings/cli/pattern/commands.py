@@ -189,7 +189,7 @@ def pattern_train(
         ),
     ] = None,
 ) -> None:
-    """Count patterns in a history of events: a model that `forecast` and `score` reckon with.
+    """Count patterns in a history of events: a model that `forecast` and `score` use.
 
     For example:
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SegmentIndex:
-    """Rows, paths and tiles; `origin` is each row's row of the table, `copy` is 1 for all its places but the first.
+    """Rows, paths and tiles; `origin[i]`: the table's row behind row i; `copy[i]`: 1 for its second and later copies.
 
     A row with a set as its key is filed under each value. The names of the fields are those of a snapshot's arrays.
     """

@@ -81,7 +81,8 @@ class EventKinds:
 class StreamEntries:
     """Events of streams, key by key: entries `starts[s]:starts[s + 1]` are of key `rows[s]`, in their order.
 
-    `mask` tells through which ways an event gives this key; it is empty where there is one way alone.
+    Bit i of `mask`: the event gives this key by the i-th of the ways (tuples of key attributes) of the group; `mask` is
+    empty where there is one way alone.
     """
 
     event: IntArray  # the place of the event among those given

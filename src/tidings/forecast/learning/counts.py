@@ -39,8 +39,8 @@ CODES = 2 * len(EDGES) + 1
 class Counts:
     """`moves[chain cell, label]`, `waits[cell, code]`, and of each span of time `[cell, (yes, unknown, no)]`.
 
-    Of a pattern with a key, `later` counts waits in events of the whole stream, and it and the spans have a row for
-    each cell and silence: how long the key had no event before says much about when its next one comes.
+    For patterns with a key, `later` counts waits in events of the whole stream. `later` and `spans` then have a row for
+    each cell and bin of the key's mean gap, since that says much about when its next event comes.
     """
 
     moves: FloatArray

@@ -78,7 +78,10 @@ class Learner:
             self.counters.append(counter)
 
     def continue_from(self, old: Learner, ways: Iterable[Ways]) -> None:
-        """Take over how far a learner has come, and its traffic but for the gaps of `ways`: counters hand them over."""
+        """Take over position, events to be counted and traffic of `old`, except what its counters hand over themselves.
+
+        Those are the sums of gaps between events of one key, of the counters whose ways are in `ways`.
+        """
         self.now, self.last_time = old.now, old.last_time
         self.traffic = old.traffic.plus(Traffic(own=old.sum_own_gaps(but=ways)))
         self.gathered, self.kinds = old.gathered, old.kinds

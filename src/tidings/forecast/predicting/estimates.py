@@ -58,7 +58,11 @@ class Estimates:
         return np.asarray(passages[:, course.chain])
 
     def compute_direct(self, max_events: int) -> tuple[FloatArray, FloatArray]:
-        """Return the same by shares, and from how many observations each is; none beyond the longest wait."""
+        """Return that probability by Kaplan and Meier, and the observations behind each value.
+
+        Each cell's curve is drawn towards that of the cells which share a shorter context. No observations are counted
+        beyond the longest wait.
+        """
         course = self.course
         groups = [np.zeros(course.cells, np.int32), *course.groups]
         share: FloatArray = np.zeros((1, len(EDGES)))
@@ -125,9 +129,10 @@ class Estimates:
         return counted, finals
 
     def estimate_within_events(self, event_count_probabilities: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return the share of matches within some events of the stream by line, and of how many.
+        """Return P(match within N events of the stream) for each row of `later`, and the observations behind it.
 
-        `event_count_probabilities` has the probabilities of 0, 1, 2, ... events, at most of the longest wait.
+        Both are averages over N: `event_count_probabilities` has the probabilities of 0, 1, 2, ... events. `None` where
+        none were counted, or N may exceed the longest wait.
         """
         if not len(self.counts.later) or len(event_count_probabilities) > LONGEST_WAIT + 1:
             return None
@@ -137,7 +142,10 @@ class Estimates:
         return event_count_probabilities @ by_count[0], event_count_probabilities @ by_count[1]
 
     def estimate_within_span(self, span: int) -> tuple[FloatArray, FloatArray] | None:
-        """Return the share of matches within a span of time by cell, and of how many; `None` for a span not counted."""
+        """Return P(match within a span of time) for each row of its counts, and the observations behind it.
+
+        `None` for a span that was not counted.
+        """
         counted = self.counts.spans.get(span)
         if counted is None:
             return None
@@ -146,7 +154,7 @@ class Estimates:
 
 
 def fit_kaplan_meier(waits: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the share of waits that ended by each edge, and of how many waits that is known.
+    """Return the share of waits that ended by each edge, and the number of waits it is known of.
 
     >>> waits = np.zeros((1, 2 * len(EDGES) + 1)); waits[0, [0, 1, -1]] = 1, 1, 2
     >>> fit_kaplan_meier(waits)[0][0, :3].tolist()

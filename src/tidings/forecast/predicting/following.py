@@ -146,7 +146,7 @@ class GroupFollower:
     def locate_key(self, key: int | None, now: int) -> tuple[FloatArray, IntArray]:
         """Return where a key lies on the grids of shares and spans, and its bins of gaps; `None` is an average key.
 
-        One that has been silent for longer than it used to is taken for slower.
+        Where its present gap is longer than its mean gap, the present gap takes the place of the mean.
         """
         gaps = np.full((3, 1), np.nan)
         if key is not None and self.group.keyed:

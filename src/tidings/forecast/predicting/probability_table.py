@@ -98,9 +98,10 @@ def build_table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic:
 def _count_directly(
     estimates: Estimates, horizon: Horizon, traffic: Traffic
 ) -> tuple[tuple[FloatArray, FloatArray] | None, int]:
-    """Return the share of matches within the horizon that was counted as such, of how many, and by which silences.
+    """Return directly counted shares of matches with the observations behind them, and which gap bins index the rows.
 
-    A span that was not counted is taken as so many events of the stream as come in it.
+    The bins are those of gaps in events (0) or in time (1). Where a span was not counted, the number of events of the
+    stream in it is taken to follow Poisson's law.
     """
     if horizon.unit == "events":
         return estimates.estimate_within_events(np.append(np.zeros(horizon.amount), 1.0)), 0
@@ -111,7 +112,7 @@ def _count_directly(
 
 
 def _shrink(share: FloatArray, seen: FloatArray, towards: FloatArray, weight: float) -> tuple[FloatArray, FloatArray]:
-    """Return shares, drawn towards others as if those were so many observations; and how much is of their own."""
+    """Shrink `share` towards `towards`, worth `weight` observations; also return the weight of `share` itself."""
     part = np.divide(seen, seen + weight, out=np.zeros_like(seen), where=seen > 0)
     mixed = part[:, None] * share[:, None] + (1 - part[:, None]) * towards
     return np.ascontiguousarray(mixed), part
@@ -161,10 +162,11 @@ def _compute_poisson(means: FloatArray) -> FloatArray:
 
 
 def locate_on_grids(gaps: FloatArray, *, pace: tuple[float, float], stream_share: float = 1.0) -> FloatArray:
-    """Return where keys lie on the grids, by their mean gaps in events and in microseconds, and of how many.
+    """Return each key's positions on the log2 grids: row 0 by its mean gap in events, row 1 by that in time.
 
-    A gap that is not known is that of an average key, its `pace`. `stream_share` is how much of the stream the gaps
-    were counted in. To the second row a table adds its `offset`.
+    The rows of `gaps` are the mean gaps in events and in microseconds, and the number of gaps behind them. An unknown
+    gap is that of an average key (`pace`). `stream_share` is the fraction of the stream in which events were counted.
+    A table adds its `offset` to row 1, which makes it the position of how many events come in the table's span.
     """
     average = np.array(pace)[:, None]
     own = np.where(np.isnan(gaps[:2]), average, gaps[:2] / np.array([[stream_share], [1.0]]))
@@ -175,5 +177,8 @@ def locate_on_grids(gaps: FloatArray, *, pace: tuple[float, float], stream_share
 
 
 def find_offset(horizon: Horizon) -> float:
-    """Return the offset from the grid place of a gap to that of the number of gaps in a span; never 0."""
+    """Return the offset from the grid position of a gap to that of (span / gap).
+
+    For a span of time it is never 0, since 0 stands for a horizon that is none.
+    """
     return 0.0 if horizon.unit != "time" else 16.0 - 2 * float(np.log2(horizon.amount)) or 1e-9

@@ -187,7 +187,7 @@ def _draw_figure(curves: Mapping[str, Reliability], title: str) -> Any:
     for (name, curve), colour, mark in zip(curves.items(), cycle(COLOURS), cycle(MARKS)):
         _draw_curve(above, below, curve, label=name, color=colour, marker=mark, markersize=5)
     above.set(title=title, ylabel="share that happened", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    below.set(xlabel="probability told", ylabel="forecasts", yscale="log")
+    below.set(xlabel="forecast probability", ylabel="forecasts", yscale="log")
     above.legend(frameon=False, loc="upper left", fontsize="small")
     for axes in (above, below):
         axes.grid(True, color="#d8dde3", linewidth=0.6)

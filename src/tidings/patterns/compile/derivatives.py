@@ -70,7 +70,11 @@ class Configurations:
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """One event, one step: which of a repetition it is, what it enters, what it must not be."""
+    """One event that serves one step.
+
+    Whether it is the first or last of a repetition, the timed parts that it begins (`entered`) and those that it goes
+    on with (`inside`), and the filters that it must not satisfy.
+    """
 
     step: int
     first: bool = True

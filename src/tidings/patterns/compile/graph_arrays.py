@@ -112,10 +112,11 @@ class _ArrayBuilder:
         return table
 
     def _find_shortcuts(self) -> tuple[list[bool], list[bool], list[bool]]:
-        """Tell which nodes' rows move on, which need no comparing, and which patterns' beginnings must be swept away.
+        """Find nodes whose rows their next step consumes, nodes without dominance tests, and patterns that sweep.
 
-        A node's rows move on, instead of staying for a better match, where nothing better can come: one way out,
-        without conditions, to a place that waits for anything. With one way in, no beginning is anywhere twice then.
+        To sweep is to remove the beginnings that a report has used. A row may be consumed, instead of staying for a
+        better match, where nothing better can come: the node has one exit, without conditions, to a node that waits for
+        any later event. If each such node has one entrance as well, a beginning has one row at most.
         """
         out: dict[int, list[EdgeKey]] = defaultdict(list)
         into: dict[int, list[EdgeKey]] = defaultdict(list)

@@ -172,7 +172,7 @@ class GraphRun:
             self._rehash()
 
     def _widen_out(self, *, grow: bool = False) -> None:
-        """Take new buffers, larger ones as long as they are not large; the old ones may be part of an answer."""
+        """Allocate fresh report buffers, twice as large up to a limit; the old may be part of returned reports."""
         old = (self.state.out, self.state.listed_events)
         sizes = [2 * len(buffer) if grow or len(buffer) < 1 << 17 else len(buffer) for buffer in old]
         out, listed = (np.empty((size, *buffer.shape[1:]), np.int64) for size, buffer in zip(sizes, old, strict=True))
