@@ -17,10 +17,10 @@ from tidings.cli.input_files import open_events
 from tidings.cli.pattern.detector_input import DetectorInput
 from tidings.cli.pattern.saved_files import load_model, warn_of_uncounted
 from tidings.cli.pattern.train import build_model
-from tidings.errors import MissingExtra, TidingsError
+from tidings.errors import TidingsError
 from tidings.forecast import score
 from tidings.forecast.prequential import BASE, prequential
-from tidings.forecast.scoring.reliability import draw, measure_reliability
+from tidings.forecast.scoring.reliability import draw, load_figure, measure_reliability
 from tidings.forecast.scoring.scores import AlarmTimes, compare_skill
 from tidings.kernels.array_types import BoolArray, FloatArray
 from tidings.matcher.plan import Sheet
@@ -59,7 +59,7 @@ def run(origin: PatternOrigin, events: str, *, learn: bool, all_estimators: bool
     """Score the forecasts, print tables or JSON, and draw the plot; with `all_estimators`, each is scored."""
     started, options = time.perf_counter(), origin.options
     if plot is not None:
-        _check_drawing()
+        load_figure()  # refuses a plot without matplotlib before hours of work
     with open_events(events, form=options.form, dead_letters=options.dead_letters) as (files, letters):
         model = build_model(options) if options.model is None else load_model(options.model)
         detector = origin.build_detector()
@@ -173,15 +173,6 @@ def _collect_figures(pattern: PatternScores, name: str, threshold: float) -> dic
         "skill_against": {other: None if isnan(value) else value for other, value in comparisons.items()},
         **{key: None if isnan(value) else value for key, value in announced.items()},
     }
-
-
-def _check_drawing() -> None:
-    """Refuse a plot without matplotlib, before hours of work."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as problem:
-        msg = "plots need matplotlib; install it with `pip install 'tidings[bench]'`"
-        raise MissingExtra(msg) from problem
 
 
 def _draw(pattern: PatternScores, path: Path, options: PatternOptions) -> None:

@@ -175,13 +175,18 @@ def _format_bin(bin_: Bin) -> str:
     return f"{span:>13} {bin_.count:>11,} {bin_.mean:6.3f} {bin_.observed:6.3f}  {bin_.lower:.3f}-{bin_.upper:.3f}"
 
 
-def _draw_figure(curves: Mapping[str, Reliability], title: str) -> Any:
+def load_figure() -> Any:
+    """Return matplotlib's class of figures; without matplotlib: `MissingExtra`."""
     try:
         from matplotlib.figure import Figure
-    except ModuleNotFoundError as problem:
+    except ImportError as problem:
         msg = "plots need matplotlib; install it with `pip install 'tidings[bench]'`"
         raise MissingExtra(msg) from problem
-    figure = Figure(figsize=(6, 7.4), layout="constrained")  # no pyplot: no window, no state
+    return Figure
+
+
+def _draw_figure(curves: Mapping[str, Reliability], title: str) -> Any:
+    figure = load_figure()(figsize=(6, 7.4), layout="constrained")  # no pyplot: no window, no state
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     above.plot([0, 1], [0, 1], color="#9aa5b1", linestyle="--", linewidth=1)
     for (name, curve), colour, mark in zip(curves.items(), cycle(COLOURS), cycle(MARKS)):
