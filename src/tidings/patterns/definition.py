@@ -162,7 +162,7 @@ def _is_same(value: Any, other: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Strictly between two events, none that satisfies one of these filters."""
+    """A demand on events strictly between two others: none satisfies one of these filters."""
 
     after: int
     before: int

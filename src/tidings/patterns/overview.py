@@ -96,7 +96,7 @@ def _count_states(merged: MergedGraph) -> Iterator[tuple[str, int, int]]:
 
 
 def _find_ends(merged: MergedGraph) -> dict[int, frozenset[EdgeKey]]:
-    """Return by which edges each pattern ends; two that end by the same have one end."""
+    """Return the edges that complete each pattern, which are its end; patterns with equal edges share one end."""
     edges: dict[int, list[EdgeKey]] = defaultdict(list)
     for key, completed in merged.edges.items():
         for number in completed:

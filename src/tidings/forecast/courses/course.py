@@ -85,7 +85,7 @@ class TrackedPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TrackedMap:
-    """Places, the furthest first and the one where nothing has begun last, and the edges between them."""
+    """Places, nearest to the end first and the one where nothing has begun last, and the edges between them."""
 
     places: tuple[TrackedPlace, ...]
     leaving: tuple[tuple[tuple[int | None, Edge], ...], ...]  # of each place: targets (`None`: the end) and edges

@@ -45,7 +45,10 @@ def build_course(
 
 
 def _build_product(automaton: PatternAutomaton, context: int) -> Course:
-    """Return the automaton with the last labels; one label fewer as long as the cells are too many."""
+    """Return the course whose cells are pairs of a state and the last `context` labels.
+
+    While the cells are too many, one label fewer is remembered.
+    """
     depth = context
     while (codes := _find_reachable(automaton, depth)) is None:
         depth -= 1
@@ -83,7 +86,7 @@ def _find_reachable(automaton: PatternAutomaton, depth: int) -> IntArray | None:
 
 
 def _follow_labels(automaton: PatternAutomaton, codes: IntArray, depth: int) -> IntArray:
-    """Return the pairs that each label leads to, a row for each code."""
+    """Return the pair that each label leads to from each pair: a row for each of `codes`, a column for each label."""
     width = len(automaton.minterms)
     state, word = np.divmod(codes, width**depth)
     words = ((word * width)[:, None] + np.arange(width)) % width**depth

@@ -308,7 +308,7 @@ class _LabelTable:
         self._sorted = codes[self._order]
 
     def find_labels(self, satisfied: Mapping[str, IntArray], count: int) -> Int32Array:
-        """Return the label of each kind; of one that no event should have, the nearest."""
+        """Return the label of each kind of event; one thought impossible gets that of its largest subset."""
         codes = np.zeros(count, np.uint64)
         for name, kinds in satisfied.items():
             codes[kinds] += np.uint64(self._codes[name])

@@ -76,7 +76,10 @@ def build_tracked_course(pattern: Pattern, mode: Mode, *, context: int) -> Cours
 
 
 def _list_symbols(pattern: Pattern, names: tuple[str, ...]) -> list[int]:
-    """Return the kinds of events as masks; one alone where they cannot be told, or are too many."""
+    """Return the sets of filters that one event may satisfy, as bit masks.
+
+    Only the empty one if they are too many, or if the filters cannot be compared.
+    """
     schema = course.infer_single_values(pattern)
     try:
         alphabet = build_minterms([pattern[name] for name in names], Vocabulary(schema), budget=4 * MOST_LABELS)
@@ -90,7 +93,7 @@ def _make_mask(chosen: Iterable[str], names: Sequence[str]) -> int:
 
 
 def _build_map(graph: Configurations, absence: Absence | None) -> TrackedMap:
-    """Put the configurations from which the end can be reached in the order of how far they are."""
+    """Sort the configurations from which the end can be reached by how many events are missing."""
     leaving: dict[int, list[Edge]] = {number: [] for number in range(len(graph.nodes))}
     for edge in graph.edges:
         leaving[edge.source].append(edge)
@@ -183,7 +186,11 @@ def _make_wait(absence: Absence, word: str) -> TrackedPlace:
 
 
 def _number_cells(places: list[TrackedPlace], leaving: tuple[tuple[tuple[int | None, Edge], ...], ...]) -> TrackedMap:
-    """Give each place its cells, one for each age; places that are as far are put together until cells are few."""
+    """Give each place its cells, one for each age.
+
+    While there are too many cells, places with as many events to go share theirs, then ages are not told apart, and at
+    last places share theirs that have about as many events to go.
+    """
     lefts = [place.distance[0] for place in places]
     bands = [left * (MOST_CHAIN - 2) // max(1, *lefts) for left in lefts]
     for chosen, bins in ((range(len(places)), BINS), (lefts, BINS), (lefts, 1), (bands, 1)):

@@ -114,9 +114,8 @@ class GroupCounter:
     ) -> None:
         """Keep the reports of tracked members: keys, positions and times.
 
-        `places` are the members' numbers among the patterns of the run, `base` is the run's number of the event at
-        `position`, and `times` are those of the events from there on. A report of a deadline gets the position of the
-        first event that is not before it.
+        `places` maps members to pattern numbers of the run; the run's event `base` has the stream's `position`, and
+        `times` begin there. A report of a deadline gets the position of the first event that is not before it.
         """
         for number, place in enumerate(places[len(self.group.exact) :]):
             reports = select_reports(parts, place)
@@ -154,7 +153,7 @@ class GroupCounter:
         return closed
 
     def _count_known(self, pending: PendingWaits, entries: StreamEntries, now: tuple[int, int]) -> IntArray:
-        """Return of each segment how many entries are behind the longest wait."""
+        """Return, for each segment, how many of its oldest entries are final: their waits are known or cut off."""
         sizes = np.diff(entries.starts)
         done = np.maximum(sizes - LONGEST_WAIT, 0)
         spans = [span for counts in self.counts for span in counts.spans]
@@ -284,7 +283,11 @@ class _CountedPiece:
         return self.entries.starts, self.entries.rows, self.old, self.weights
 
     def count(self, counts: Counts, cells: Int32Array, hit: BoolArray, following: _Following | None) -> None:
-        """Count the waits that are known: in the key's own events by `hit`, else by which match is `following`."""
+        """Add the waits that are known to `counts`.
+
+        Waits in the key's own events come from `hit`; those in events of the stream and in time from `following`, the
+        position and time of each entry's next match.
+        """
         entries, scale, pending = (
             (self.entries.starts, self.done, cells, self.weights),
             (BINS, len(EDGES)),
@@ -308,7 +311,10 @@ class _CountedPiece:
         return next_match
 
     def find_deadlines(self, reports: IntArray) -> _Following:
-        """Return the same where time completes a pattern: its key may have no event after that."""
+        """Return the same for a pattern that a deadline completes, from its reports.
+
+        They are not at entries, since a key may have no event after its deadline.
+        """
         reports = reports[reports[:, 1] < self.now[0]]  # a piece is told at once what its events will complete
         reports = reports[np.lexsort((reports[:, 2], reports[:, 0]))]
         at = find_following(reports[:, 0], reports[:, 2], self.pending.key, self.pending.time, strictly=True)
@@ -347,7 +353,10 @@ def _mark_front(entries: StreamEntries, done: IntArray) -> BoolArray:
 def count_traffic(
     kinds: IntArray, times: IntArray, last: int | None, weights: FloatArray, named: dict[int, str], members: EventKinds
 ) -> Traffic:
-    """Return how many events satisfied each filter, and how fast they came; `last` is the time of the one before."""
+    """Return how many events satisfied each filter, and how fast they came.
+
+    `last` is the time of the event before the first of them, if there is one; `named` has the filters that count.
+    """
     by_kind = np.bincount(kinds, weights, len(members))
     filters: dict[str, float] = dict.fromkeys(named.values(), 0.0)
     for kind in np.flatnonzero(by_kind).tolist():

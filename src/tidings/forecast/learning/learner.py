@@ -64,7 +64,10 @@ class Learner:
         return any(counter.group.tracked for counter in self.counters)
 
     def arrange(self, together: Iterable[Sequence[str]] = ()) -> None:
-        """Build the counters: one for each list in `together`, and one for each stream of the other patterns."""
+        """Build the counters, one for each group of patterns that read one stream.
+
+        Patterns whose names stand in one list of `together` are not grouped with any others.
+        """
         left = {key: CourseMember(key, pattern.pattern, pattern.course) for key, pattern in self.patterns.items()}
         groups = []
         for names in together:

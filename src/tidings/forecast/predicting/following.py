@@ -96,7 +96,10 @@ class GroupFollower:
         self._alarms = alarms._replace(packed=self._pack_moves(flat, alarms))
 
     def _pack_moves(self, chances: list[FloatArray], alarms: kernel.AlarmTables) -> Int32Array:
-        """Return, for each move, where the row of the next cell begins, and in the last bit whether it is above."""
+        """Return, for each move, where the next cell's row of moves begins, shifted left by one bit.
+
+        The last bit tells whether the next cell's probability is above the threshold, for rules that tell of crossings.
+        """
         group, limits = self.group, alarms.limits
         sizes = np.diff(group.move_at)
         following = group.table.astype(np.int64)

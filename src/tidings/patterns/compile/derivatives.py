@@ -51,7 +51,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What waits: for the next event alone, or until one of its guards; `limits` say when waiting is vain."""
+    """A state of a pattern, and how it waits: `contiguous` for the next event only, else until a guard is satisfied.
+
+    `limits`: a moment, and how long after it waiting is in vain.
+    """
 
     contiguous: bool
     guards: tuple[str, ...]
@@ -275,7 +278,7 @@ class _Derivation:
         return Configuration(contiguous, tuple(sorted(guards)), tuple(sorted(limits, key=str)), used)
 
     def _find_use(self, moment: StepMoment, state: _State) -> int:
-        """Return 1 if a later moment serves at least as well in all that is still asked, -1 if an earlier one does."""
+        """Return 1 if a later moment is at least as good for all open conditions, -1 if an earlier one is, else 0."""
         term, active, stored = state
         if moment.which == "begin":
             return 1
@@ -319,7 +322,7 @@ def _decide_check(condition: _Condition, now: frozenset[StepMoment]) -> list[Tim
 
 
 def _find_limit(condition: _Condition, stored: frozenset[StepMoment]) -> tuple[StepMoment, int] | None:
-    """Return after how long the condition cannot hold any more, whatever comes."""
+    """Return a stored moment, and how long after it the condition cannot hold any more; `None` if it always may."""
     if condition.early in stored and condition.late not in stored and condition.high is not None:
         return condition.early, condition.high
     if condition.late in stored and condition.early not in stored:
@@ -331,7 +334,7 @@ def _find_limit(condition: _Condition, stored: frozenset[StepMoment]) -> tuple[S
 
 
 def _list_wishes(condition: _Condition, moment: StepMoment, *, both_stored: bool) -> set[int]:
-    """Return what one condition asks of a moment: to be later (1), earlier (-1), both or neither."""
+    """Return in which directions a moment makes one condition easier: later (1), earlier (-1), both or neither."""
     low, high = condition.low, condition.high
     if condition.absolute and both_stored:
         return {1, -1}

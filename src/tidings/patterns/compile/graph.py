@@ -89,7 +89,11 @@ class NodeKey(NamedTuple):
 
 @dataclass
 class GraphNode:
-    """A node of the merged graph: how long a start lasts there, the variables that matter, the patterns it ends."""
+    """A node of the merged graph.
+
+    `window`: how long after its first event a match may wait there; `variables`: those that are still asked for;
+    `ends`: the patterns that complete there when time is up.
+    """
 
     key: NodeKey
     window: int = 0

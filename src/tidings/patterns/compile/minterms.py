@@ -125,9 +125,10 @@ class _Relations:
         return self._checker.overlaps(inside, outside)
 
     def _adds_information(self, chosen: frozenset[int], place: int) -> bool:
-        """Tell whether a filter left out says something: an excluded one does not, nor one with variables of its own.
+        """Tell whether leaving this filter out of a combination restricts the events of it.
 
-        Such a variable may be why the event does not satisfy it, whatever its filter says.
+        It does not where a chosen filter excludes it. Nor where it binds variables that no chosen one binds: an event
+        may fail it for want of their values, whatever its filter says.
         """
         bound_variables = {variable for other in chosen for variable in self.filters[other].variables}
         excluded = any((other, place) in self.apart for other in chosen)

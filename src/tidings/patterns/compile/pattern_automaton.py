@@ -108,7 +108,7 @@ def _find_hindrance(pattern: Pattern, mode: Mode) -> str | None:
 
 
 class _Moves:
-    """The configurations as bits of a number, `done` above them all, and what each minterm makes of a set of them."""
+    """Sets of configurations as numbers, a bit for each (`done` is the highest), and where minterms lead from them."""
 
     def __init__(self, graph: Configurations, alphabet: Minterms) -> None:
         self.symbols = alphabet.symbols
@@ -209,7 +209,7 @@ def _find_classes(table: Int32Array, final: BoolArray) -> list[int]:
 
 
 def _list_sources(table: Int32Array) -> list[dict[int, list[int]]]:
-    """Return, of each state, which states each minterm leads here from."""
+    """Return, for each state, the states from which each minterm leads to it."""
     sources: list[dict[int, list[int]]] = [defaultdict(list) for _ in table]
     for state, row in enumerate(table.tolist()):
         for symbol, target in enumerate(row):
@@ -218,7 +218,7 @@ def _list_sources(table: Int32Array) -> list[dict[int, list[int]]]:
 
 
 def _list_arriving(block: set[int], sources: list[dict[int, list[int]]]) -> list[list[int]]:
-    """Return, for each minterm that leads into the block, the states it leads from."""
+    """Return, for each minterm that leads into the block, the states from which it does."""
     sources_by_symbol: dict[int, list[int]] = defaultdict(list)
     for state in block:
         for symbol, before in sources[state].items():

@@ -32,7 +32,7 @@ class StepTerm:
 
 @dataclass(frozen=True, slots=True)
 class RepeatTerm:
-    """A step so many times more."""
+    """A step that is still to be served `least` to `most` times; `begun`: an event has served it."""
 
     step: int
     least: int
@@ -83,7 +83,7 @@ Term: TypeAlias = "StepTerm | RepeatTerm | SequenceTerm | AllTerm | ChoiceTerm |
 
 
 def continue_sequence(left: Term | None, rest: tuple[tuple[Joint, Term], ...]) -> Term:
-    """Return what is left of a sequence when this is left of its head."""
+    """Return what is left of a sequence of which `left` is what is left of its head; `None`: the head is done."""
     if left is not None:
         return SequenceTerm(left, rest)
     (joint, head), *others = rest
