@@ -17,7 +17,7 @@ from tidings.concepts.ontology_assembly import assemble
 from tidings.concepts.ontology_declaration import Declared, Parts, read_parts
 from tidings.concepts.spelling import did_you_mean
 from tidings.concepts.taxonomies.formats.nested import KEYS
-from tidings.concepts.taxonomies.tree import Tree, build_ambiguity
+from tidings.concepts.taxonomies.tree import Tree, build_ambiguity, find_tree_labels
 from tidings.concepts.text_files import get_stem, get_suffix, read_table
 from tidings.concepts.units import AttributeUnit, Currencies, Units
 from tidings.errors import OntologyError, UnknownConcept
@@ -232,8 +232,7 @@ class Ontology:
         if len(trees) == 1:
             (owner,) = trees.values()
             return owner if name in owner else None
-        labels = [label for label, owner in trees.items() if owner.has_spelling(name)]
-        labels = labels or [label for label, owner in trees.items() if name in owner]
+        labels = find_tree_labels(trees, name)
         if len(labels) > 1:
             names = [f"`{each}` of `{label}`" for label in labels for each in trees[label].candidates(name)]
             raise build_ambiguity(name, names, "declare the attribute's tree")

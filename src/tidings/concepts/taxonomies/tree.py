@@ -221,6 +221,12 @@ def build_ambiguity(name: str, candidates: Sequence[str], advice: str) -> Ambigu
     return AmbiguousConcept(msg, name=name)
 
 
+def find_tree_labels(trees: Mapping[str, Tree], name: str) -> list[str]:
+    """Return the labels of the trees that have a concept as it is written or, if none has, with its case folded."""
+    labels = [label for label, tree in trees.items() if tree.has_spelling(name)]
+    return labels or [label for label, tree in trees.items() if name in tree]
+
+
 def _find_undefined(links: Mapping[str, tuple[str, ...]], synonyms: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for name, above in links.items():
         for parent in above:

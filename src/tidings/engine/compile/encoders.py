@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings import model
 from tidings.algebra.law.typed_attribute import resolve_attribute, strip_unit
+from tidings.concepts.taxonomies.tree import find_tree_labels
 from tidings.engine.compile.columns import Column, View
 from tidings.engine.exact.place_tests import PlaceTable
 from tidings.errors import TidingsError
@@ -150,22 +151,15 @@ def pack_address(address: model.Address) -> bytes:
 
 def encode_concept(attribute: str, condition: model.IsA, ontology: Ontology) -> EncodedPredicate | None:
     """Return the ranges of a concept and all below it, or None where no tree, or more than one, has it."""
-    label = condition.tree or _find_tree(condition.concept, ontology)
-    if label is None:
+    labels = [condition.tree] if condition.tree else find_tree_labels(ontology.trees, condition.concept)
+    if len(labels) != 1:
         return None
     try:
-        ranges = ontology.ranges(condition.concept, tree=label)
+        ranges = ontology.ranges(condition.concept, tree=labels[0])
     except TidingsError:
         return None
-    column = Column(attribute, View.CONCEPT, label)
+    column = Column(attribute, View.CONCEPT, labels[0])
     return EncodedPredicate(column, tuple((low, high, 0) for low, high in ranges), Kind.CONCEPT)
-
-
-def _find_tree(concept: str, ontology: Ontology) -> str | None:
-    """Return the one tree that has the concept, by its exact spelling if there is one, else ignoring case."""
-    homes = [label for label, tree in ontology.trees.items() if tree.has_spelling(concept)]
-    homes = homes or [label for label, tree in ontology.trees.items() if concept in tree]
-    return homes[0] if len(homes) == 1 else None
 
 
 def encode_boxes(attribute: str, condition: model.Within | model.Near) -> tuple[EncodedPredicate, ...]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from tidings.algebra.law.typed_attribute import TypedAttribute, resolve_attribute, strip_unit
 from tidings.algebra.normal_form import MAX_CONJUNCTIONS, list_conjunctions
+from tidings.concepts.taxonomies.tree import find_tree_labels
 from tidings.errors import AmbiguousConcept, TooLarge, Unsupported
 from tidings.lang import render
 from tidings.model import And, Exists, Filter, In, Is, IsA, Kind, Quantifier, Range, Test
@@ -210,7 +211,8 @@ class TermCompiler:
         name, condition = resolve_attribute(part.attribute, part.condition), strip_unit(part.condition)
         match condition:
             case IsA(concept, tree):
-                return (Term(name, TermKind.CONCEPT, (tree or self._find_tree(concept), concept)),)
+                tree = tree or find_tree_labels(self._ontology.trees, concept)[0]
+                return (Term(name, TermKind.CONCEPT, (tree, concept)),)
             case Range(low, high):
                 if isinstance(low, str) or isinstance(high, str):
                     raise self._make_unsupported(part)
@@ -227,12 +229,6 @@ class TermCompiler:
             case Exists():
                 return (Term(name, TermKind.EXISTS, None),)
         raise self._make_unsupported(part)
-
-    def _find_tree(self, concept: str) -> str:
-        """Return the one tree that has a concept of an undeclared attribute."""
-        trees = self._ontology.trees
-        written = [label for label, tree in trees.items() if tree.has_spelling(concept)]
-        return (written or [label for label, tree in trees.items() if concept in tree])[0]
 
     def _make_unsupported(self, part: Filter) -> Unsupported:
         text = render(part)
