@@ -56,10 +56,6 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
 
 
 def join_first(names: Sequence[str], most: int) -> str:
-    """Return at most so many names, and how many more there are.
-
-    >>> join_first(["foot", "furlong", "mile"], 1)
-    'foot and 2 more'
-    """
+    """Return at most so many names, and how many more there are: `foot, mile and 2 more`."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
