@@ -83,7 +83,7 @@ def build_table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic:
         return ProbabilityTable(horizon, estimates, curve[max_events][:, None].copy(), part[max_events])
     chances, part = (weights @ curve).T, (weights @ part)[0]
     if estimates.estimator != "printed":
-        chances = np.minimum(chances, 1)  # a law's parts add up to one only nearly
+        chances = np.minimum(chances, 1)  # the weights add up to one only nearly
     counted, gap = _count_directly(estimates, horizon, traffic)
     offset = find_offset(horizon) if keyed else 0.0
     if counted is None or estimates.estimator not in ("both", "direct"):
@@ -139,26 +139,28 @@ def mix_counts(horizon: Horizon, *, keyed: bool, traffic: Traffic) -> FloatArray
 
 
 def _compute_binomial(count: int, shares: FloatArray) -> FloatArray:
-    """Return the law of how many of `count` events are of the key; what lies beyond the farthest is put there."""
+    """Return the probability of each number of the key's events among `count`; at `FARTHEST`, of so many or more."""
     steps = np.arange(1, count + 1)
     choose = np.append(0, np.cumsum(np.log((count - steps + 1) / steps)))
     number = np.arange(count + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        law = np.exp(choose + number * np.log(shares)[:, None] + (count - number) * np.log1p(-shares)[:, None])
-    law[shares == 1] = number == count
+        probabilities = np.exp(
+            choose + number * np.log(shares)[:, None] + (count - number) * np.log1p(-shares)[:, None]
+        )
+    probabilities[shares == 1] = number == count
     if count > FARTHEST:
-        law[:, FARTHEST] += law[:, FARTHEST + 1 :].sum(axis=1)
-        law = law[:, : FARTHEST + 1]
-    return np.asarray(law / law.sum(axis=1, keepdims=True))
+        probabilities[:, FARTHEST] += probabilities[:, FARTHEST + 1 :].sum(axis=1)
+        probabilities = probabilities[:, : FARTHEST + 1]
+    return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
 
 
 def _compute_poisson(means: FloatArray) -> FloatArray:
     max_events = int(min(FARTHEST, means.max() + 12 * np.sqrt(means.max()) + 20))
     steps = np.arange(1, max_events + 1)
     logs = np.append(0, np.cumsum(np.log(steps)))
-    law = np.exp(np.arange(max_events + 1) * np.log(means)[:, None] - means[:, None] - logs)
-    law[:, -1] += np.maximum(0, 1 - law.sum(axis=1))
-    return np.asarray(law)
+    probabilities = np.exp(np.arange(max_events + 1) * np.log(means)[:, None] - means[:, None] - logs)
+    probabilities[:, -1] += np.maximum(0, 1 - probabilities.sum(axis=1))
+    return np.asarray(probabilities)
 
 
 def locate_on_grids(gaps: FloatArray, *, pace: tuple[float, float], stream_share: float = 1.0) -> FloatArray:
