@@ -1,7 +1,7 @@
 """Stories of what once broke, each from beginning to end, as people met it: those of the library.
 
 The others are in `tests/spark/test_stories.py`, and beside what they are about: a line of 50 MB in
-`test_large_events.py`, sinks that are full, read-only or gone in `test_troubles.py`, forks in `test_forks.py`.
+`test_large_events.py`, sinks that are full, read-only or gone in `test_failures.py`, forks in `test_forks.py`.
 """
 
 import pyarrow as pa

@@ -23,8 +23,8 @@ from tidings.errors import TidingsError
 from tidings.spark.demo import summary
 from tidings.spark.demo.demo_world import DemoWorld, publish, publish_changes
 from tidings.spark.pipeline.config.load import load
+from tidings.spark.pipeline.run.failures import SPARK_ERRORS
 from tidings.spark.pipeline.run.runner import run
-from tidings.spark.pipeline.run.trouble import SPARK_ERRORS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

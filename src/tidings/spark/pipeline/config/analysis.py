@@ -21,8 +21,8 @@ from tidings.spark.pipeline.config.checks import RESERVED
 from tidings.spark.pipeline.config.environment import ExpandedText, mask
 from tidings.spark.pipeline.config.reading import FileMistake, TomlPath
 from tidings.spark.pipeline.config.settings import FOLDERS
+from tidings.spark.pipeline.run.failures import extract_message
 from tidings.spark.pipeline.run.match_batches import TIME, resolve_column
-from tidings.spark.pipeline.run.trouble import extract_message
 from tidings.spark.pipeline.sources.sources import HIDDEN, add_derived_columns, build_columns
 from tidings.spark.schema import schema_of
 from tidings.spark.session import get_query_logger

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import tidings as td
 from tidings.engine.persist.mapped_arrays import write_atomically
 from tidings.errors import CheckpointError
-from tidings.spark.pipeline.run.trouble import diagnose_folder
+from tidings.spark.pipeline.run.failures import diagnose_folder
 from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 
 if TYPE_CHECKING:

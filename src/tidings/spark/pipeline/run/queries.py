@@ -20,7 +20,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from tidings.spark.pipeline.monitor.batch_report import compute_lag, count_duplicates
-from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, FailureReport
+from tidings.spark.pipeline.run.failures import SPARK_ERRORS, FailureReport
 from tidings.spark.pipeline.sinks.sinks import Sink
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def persist_frame(frame: DataFrame, stack: ExitStack) -> DataFrame:
 
 
 def follow_queries(
-    running: Sequence[PipelineQuery], monitor: Monitor, stopping: StopSignal, trouble: FailureReport
+    running: Sequence[PipelineQuery], monitor: Monitor, stopping: StopSignal, failure_report: FailureReport
 ) -> None:
     """Pass on reports until all queries end; stop them after their batches when one fails or a stop is requested."""
     # One query may have read everything before another, but none may have failed.
@@ -189,7 +189,7 @@ def follow_queries(
         query.report(monitor, last=True)
     problem = problem or _find_first(query.failure for query in running)
     if problem is not None:
-        raise trouble.explain(problem)
+        raise failure_report.explain(problem)
 
 
 def _find_first(problems: Iterable[BaseException | None]) -> BaseException | None:

@@ -26,11 +26,11 @@ from tidings.spark.pipeline.monitor.batch_report import Monitor
 from tidings.spark.pipeline.monitor.listeners import open_monitor
 from tidings.spark.pipeline.run.checkpoint import Checkpoint
 from tidings.spark.pipeline.run.detect_batches import DETECTION, KEY, DetectBatches, detect_stream
+from tidings.spark.pipeline.run.failures import SPARK_ERRORS, FailureReport, redirect_spark_log
 from tidings.spark.pipeline.run.match_batches import ARRIVED, REFUSED, MatchBatches, resolve_column
 from tidings.spark.pipeline.run.queries import BatchSinks, follow_queries
 from tidings.spark.pipeline.run.stopping import StopSignal
 from tidings.spark.pipeline.run.subscription_follower import build_query_context, open_live
-from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, FailureReport, redirect_spark_log
 from tidings.spark.pipeline.sinks.sinks import SinkContext, open_sink
 from tidings.spark.pipeline.sources.sources import stream_events
 from tidings.spark.schema import to_column
@@ -78,7 +78,7 @@ def run(
         stack.callback(monitor.close)
         log = stack.enter_context(redirect_spark_log(checkpoint.folder))
         monitor.show_status("starting Spark" if log is None else f"starting Spark; its own words go to {log}")
-        trouble = stack.enter_context(_translate_errors(FailureReport(checkpoint.folder, log)))
+        failure_report = stack.enter_context(_translate_errors(FailureReport(checkpoint.folder, log)))
         session = _open_session(pipeline, log)
         stopping.install_handlers()  # Spark has just installed its own handler
         if started is not None:
@@ -92,7 +92,7 @@ def run(
             for events, query in running:
                 query.start(events)
                 stack.callback(query.stop)
-        follow_queries([query for _, query in running], monitor, stopping, trouble)
+        follow_queries([query for _, query in running], monitor, stopping, failure_report)
         totals = sum((query.totals for _, query in queries), Counter())
         if refused := totals["refused_subscriptions"]:
             monitor.show_status(f"{refused:,} changes of subscriptions were refused: {checkpoint.refusals}")
@@ -185,8 +185,8 @@ def _drop_duplicates(events: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 
 @contextmanager
-def _translate_errors(trouble: FailureReport) -> Iterator[FailureReport]:
+def _translate_errors(failure_report: FailureReport) -> Iterator[FailureReport]:
     try:
-        yield trouble
+        yield failure_report
     except (*SPARK_ERRORS, OSError) as problem:
-        raise trouble.explain(problem) from problem
+        raise failure_report.explain(problem) from problem

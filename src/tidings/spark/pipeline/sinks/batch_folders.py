@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 import tidings as td
 from tidings.errors import BadFrame, SinkError
-from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, diagnose_folder, summarize_error
+from tidings.spark.pipeline.run.failures import SPARK_ERRORS, diagnose_folder, summarize_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,8 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 from pyspark.errors import PySparkException
 
 from tidings.errors import PipelineFailed, SinkError
-from tidings.spark.pipeline.run import trouble
-from tidings.spark.pipeline.run.trouble import FailureReport, diagnose_folder
+from tidings.spark.pipeline.run import failures
+from tidings.spark.pipeline.run.failures import FailureReport, diagnose_folder
 from tidings.spark.pipeline.sinks.batch_folders import LocalFolder
 
 
@@ -40,7 +40,7 @@ def test_a_file_in_place_of_a_folder_and_a_folder_that_is_gone(tmp_path):
 
 
 def test_a_disk_that_was_full_a_moment_ago_is_told_of(tmp_path, monkeypatch):
-    monkeypatch.setattr(trouble, "is_nearly_full", lambda _: True)
+    monkeypatch.setattr(failures, "is_nearly_full", lambda _: True)
     assert diagnose_folder(tmp_path, "FSError: No space left on device") == "its disk is full; make room there"
     assert diagnose_folder(tmp_path, "something else") is None
 
@@ -66,6 +66,6 @@ def test_spark_tells_of_tasks_at_length_and_we_come_to_the_point(tmp_path):
         "SparkException: Job aborted due to stage failure: Task 0 in stage 4.0 failed 4 times, most recent failure: "
     )
     message += "Lost task 0.3 in stage 4.0 (TID 9) (10.0.0.1 executor driver): java.lang.Bad: no"
-    assert trouble.strip_task(message) == "java.lang.Bad: no"
+    assert failures.strip_task(message) == "java.lang.Bad: no"
     assert "has more" not in str(FailureReport(tmp_path, None).explain(KeyError("x")))
     assert str(FailureReport(tmp_path, None).explain(KeyError("x"))).endswith("start it again to go on")
