@@ -303,7 +303,7 @@ def leave_front(pool: IntArray, cells: IntArray, cell: Int, before: Int, row: In
         pool[before, PREV] = pool[row, PREV]
 
 
-@jit_lean_inline
+@jit_lean  # called only where there are guards: inlined, it would lengthen the loop that every event takes
 def kill_rows(graph: GraphArrays, state: RunArrays, batch: EventArrays, guard: Int, cell: Int, turn: Turn) -> None:
     """End the wait of the rows of a cell that a guard's event concerns.
 
