@@ -105,12 +105,7 @@ class Tracker:
     names: tuple[str, ...]
     width: int
     map: TrackedMap
-    nodes: IntArray
-    order: IntArray
-    edges: IntArray
-    lists: IntArray
-    minterms: IntArray
-    settings: IntArray
+    tables: tracking.TrackedTables
 
     def make_state(self) -> IntArray:
         """Return the state of a key before its first event."""
@@ -128,13 +123,14 @@ class Tracker:
         rows, starts, masks, times = (
             np.ascontiguousarray(numbers, np.int64) for numbers in (rows, starts, masks, times)
         )
-        tables = (self.nodes, self.order, self.edges, self.lists, self.minterms, self.settings)
-        tracking.walk(tables, states, (starts, rows), masks, times, np.ascontiguousarray(hits, np.bool_), out)
+        hits = np.ascontiguousarray(hits, np.bool_)
+        # A plain tuple: Numba looks up the class of a named one at every call from Python.
+        tracking.walk(tuple(self.tables), states, (starts, rows), masks, times, hits, out)
         return out
 
     def find_cell(self, state: IntArray, now: int) -> int:
         """Return the cell of a key at a moment when no event came; rows that have expired by then do not count."""
-        return int(tracking.find_cell(self.nodes, self.lists, self.settings, state, now))
+        return int(tracking.find_cell(self.tables.nodes, self.tables.lists, self.tables.settings, state, now))
 
     def guess_prior(self, filter_rates: Mapping[str, float]) -> FloatArray:
         """Guess, before anything was counted, where an event leads from each cell of the chain, or to a match (last).

@@ -241,7 +241,7 @@ def _build_tracker(
     order = sorted(range(len(nodes)), key=lambda rank: places[rank].distance[1])
     arrays = [np.array(rows, np.int64) for rows in (nodes, order, edges, lists, symbols, settings)]
     arrays[2] = arrays[2].reshape(len(edges), tracking.EDGE_SIZE)
-    return Tracker(names, starts[-1] + 1, tracked_map, *arrays)
+    return Tracker(names, starts[-1] + 1, tracked_map, tracking.TrackedTables(*arrays))
 
 
 def _list_edge(

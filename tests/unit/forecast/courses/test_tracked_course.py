@@ -181,7 +181,7 @@ def test_a_walk_goes_where_the_slow_twin_goes(world, context):
     pattern, mode, masks, times, hits = world
     course = build_tracked_course(pattern, mode, context=context)
     tracker, state = course.tracker, course.tracker.make_state()[None]
-    twin = Twin(pattern, mode, course.depth, tracker.minterms.tolist())
+    twin = Twin(pattern, mode, course.depth, tracker.tables.minterms.tolist())
     first = {place.number: cell for place, cell in zip(tracker.map.places, tracker.map.first, strict=True)}
     cells = tracker.walk(state, np.array([0]), np.array([0, len(masks)]), masks, times, hits)
     later = int(times[-1]) + 3 * S if len(times) else 0
@@ -278,9 +278,8 @@ def test_every_process_numbers_cells_alike():
         "from tidings import lang\n"
         "from tidings.model.patterns import Mode\n"
         "from tidings.forecast.courses.tracked_course import build_tracked_course\n"
-        "told = build_tracked_course(lang.parse_pattern(sys.stdin.read()), Mode.RESTART, context=2)\n"
-        "arrays = [getattr(told.tracker, one).tolist() for one in ('nodes', 'order', 'edges', 'lists', 'minterms')]\n"
-        "print(told.states, arrays, told.tracker.names)\n"
+        "course = build_tracked_course(lang.parse_pattern(sys.stdin.read()), Mode.RESTART, context=2)\n"
+        "print(course.states, [table.tolist() for table in course.tracker.tables], course.tracker.names)\n"
     )
     filters = "".join(f"{name} = kind = '{name}'\n" for name in NAMES)
     output = {
