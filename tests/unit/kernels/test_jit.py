@@ -1,6 +1,8 @@
 """Kernels keep their compiled code wherever they are installed, and run without a compiler too."""
 
+import importlib
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tidings import kernels
 from tidings.kernels import jit
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -137,3 +140,11 @@ def test_every_kernel_runs_as_plain_python():
     done = subprocess.run(command, env=around, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:]
     assert " passed" in done.stdout
+
+
+@pytest.mark.skipif(without_jit(), reason="no kernel is compiled")
+def test_no_kernel_inherits_its_caller_s_inlining():
+    for module in pkgutil.walk_packages(kernels.__path__, kernels.__name__ + "."):
+        for name, kernel in vars(importlib.import_module(module.name)).items():
+            options = getattr(kernel, "targetoptions", {"inline": "always"})
+            assert options.get("inline") == "always" or "forceinline" in options, f"{module.name}.{name}"

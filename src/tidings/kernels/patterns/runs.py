@@ -75,18 +75,16 @@ if TYPE_CHECKING:
 
 
 @jit_lean
-def run_batch(graph: tuple[IntArray, ...], state: tuple[IntArray, ...], batch: tuple[IntArray, ...], until: Int) -> Int:
+def run_batch(
+    graph_arrays: tuple[IntArray, ...], run_arrays: tuple[IntArray, ...], event_arrays: tuple[IntArray, ...], until: Int
+) -> Int:
     """Take the events from where the registers say, then let time pass to `until`; return why it stopped.
 
     The groups come as plain tuples, in the order of `GraphArrays`, `RunArrays` and `EventArrays`, and get their names
     here: Numba looks up the class of a named tuple at every call from Python, which took 5 us instead of 1. A pool that
     fills up every few hundred events is called that often.
     """
-    return _run_events(GraphArrays(*graph), RunArrays(*state), EventArrays(*batch), until)
-
-
-@jit_lean_inline
-def _run_events(graph: GraphArrays, state: RunArrays, batch: EventArrays, until: Int) -> Int:
+    graph, state, batch = GraphArrays(*graph_arrays), RunArrays(*run_arrays), EventArrays(*event_arrays)
     registers, fresh, stamps = state.registers, state.fresh, state.stamps
     times, starts, symbols, keys = batch.times, batch.symbol_starts, batch.symbol_numbers, batch.keys
     turns, variables_at = keys.shape[1], MOMENTS + graph.uses.shape[1]
