@@ -58,8 +58,8 @@ class AttributeValues:
     def tally_mismatches(self, key: TypedAttribute, mismatches: MismatchCounts) -> None:
         """Count the values, and by their sort those that could not be read as the attribute's kind."""
         values = self.values
-        places = self.count if self.owners is None else len(self.owners)
-        mismatches.values[key] += places if values.present is None else int(np.count_nonzero(values.present))
+        value_count = self.count if self.owners is None else len(self.owners)
+        mismatches.values[key] += value_count if values.present is None else int(np.count_nonzero(values.present))
         if values.index is not None:
             if any(isinstance(value, Mismatch) for value in values.distinct):
                 counts = np.bincount(values.index[values.index >= 0], minlength=len(values.distinct)).tolist()
@@ -114,16 +114,16 @@ class SourceColumn:
 
     @classmethod
     def from_attribute(cls, attribute: AttributeValues, words: SharedDictionary) -> SourceColumn:
-        """Return the places of a column that have a readable value."""
+        """Return the values of a column that can be read, each with the event that it belongs to."""
         values, present = attribute.values, attribute.values.present
         owners = np.arange(attribute.count) if attribute.owners is None else attribute.owners
-        places = np.ones(len(owners), dtype=bool) if present is None else present.copy()
+        is_readable = np.ones(len(owners), dtype=bool) if present is None else present.copy()
         if values.unreadable is not None:
-            places &= ~values.unreadable
-        kept = values.select(places)
+            is_readable &= ~values.unreadable
+        kept = values.select(is_readable)
         if kept.index is not None:
             kept = ArrayValues(index=words.number(kept.index, kept.distinct))
-        return cls(attribute, owners[places], kept)
+        return cls(attribute, owners[is_readable], kept)
 
 
 def merge_columns(pieces: Sequence[SourceColumn], *, several: bool, words: SharedDictionary) -> AttributeValues:

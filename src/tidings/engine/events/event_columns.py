@@ -129,26 +129,26 @@ def _replace_unread(code: ViewedValue | None) -> ViewedValue:
 
 def _scatter_column(column: EventColumn, events: list[int], count: int) -> EventColumn:
     """Return a column of some events as one of all `count` events; the others have no value."""
-    places = np.array(events, dtype=np.int64)
+    indexes = np.array(events, dtype=np.int64)
     if column.starts is not None:
         counts = np.zeros(count, dtype=np.int64)
-        counts[places] = np.diff(column.starts)
+        counts[indexes] = np.diff(column.starts)
         return EventColumn(column.low, column.high, column.open, compute_starts(counts))
-    low = _scatter_values(column.low, places, count)
-    high = None if column.high is None else _scatter_values(column.high, places, count)
-    return EventColumn(low, high, None if column.open is None else _scatter_array(column.open, places, count, 0))
+    low = _scatter_values(column.low, indexes, count)
+    high = None if column.high is None else _scatter_values(column.high, indexes, count)
+    return EventColumn(low, high, None if column.open is None else _scatter_array(column.open, indexes, count, 0))
 
 
-def _scatter_values(points: Any, places: IntArray, count: int) -> Any:
+def _scatter_values(points: Any, indexes: IntArray, count: int) -> Any:
     if isinstance(points, Texts):
-        return Texts(_scatter_array(points.index, places, count, -1), points.distinct)
-    rest = None if points.rest is None else _scatter_array(points.rest, places, count, 0)
-    return Numbers(_scatter_array(points.near, places, count, np.nan), rest)
+        return Texts(_scatter_array(points.index, indexes, count, -1), points.distinct)
+    rest = None if points.rest is None else _scatter_array(points.rest, indexes, count, 0)
+    return Numbers(_scatter_array(points.near, indexes, count, np.nan), rest)
 
 
-def _scatter_array(values: NDArray[Any], places: IntArray, count: int, empty: float) -> NDArray[Any]:
+def _scatter_array(values: NDArray[Any], indexes: IntArray, count: int, empty: float) -> NDArray[Any]:
     whole = np.full(count, empty, values.dtype)
-    whole[places] = values
+    whole[indexes] = values
     return whole
 
 
@@ -172,9 +172,9 @@ def pack_numbers(values: list[Any]) -> Numbers:
 
 def pack_texts(values: list[Any]) -> Texts:
     """Return byte strings, each distinct one once; None stands for no value."""
-    places: dict[bytes, int] = {}
-    index = [places.setdefault(value, len(places)) if type(value) is bytes else _NO_TEXT[value] for value in values]
-    return Texts(np.array(index, dtype=np.int32), list(places))
+    indexes: dict[bytes, int] = {}
+    index = [indexes.setdefault(value, len(indexes)) if type(value) is bytes else _NO_TEXT[value] for value in values]
+    return Texts(np.array(index, dtype=np.int32), list(indexes))
 
 
 _NO_TEXT = {None: -1, UNREADABLE: UNREADABLE_TEXT}
@@ -187,13 +187,13 @@ def build_flags(flags: Any) -> EventColumn | None:
 
 
 def _encode_patterns(column: Column, value_lists: list[tuple[Any, ...]], automata: FinderLookup) -> EventColumn | None:
-    places: dict[Any, int] = {}
+    indexes: dict[Any, int] = {}
     events = [event for event, values in enumerate(value_lists) for _ in values]
     if not events:
         return None
     texts = [value if isinstance(value, str) else None for values in value_lists for value in values]
-    index = [-1 if text is None else places.setdefault(text, len(places)) for text in texts]
-    return build_pattern_column(len(value_lists), np.array(events), np.array(index), list(places), automata(column))
+    index = [-1 if text is None else indexes.setdefault(text, len(indexes)) for text in texts]
+    return build_pattern_column(len(value_lists), np.array(events), np.array(index), list(indexes), automata(column))
 
 
 def build_pattern_column(

@@ -207,9 +207,10 @@ def follow_patterns(
 
 @jit_lean_inline
 def interpolate_chance(chances: FloatArray, at: Int, grid: Int, places: FloatArray, entry: Int, offset: Float) -> Float:
-    """Return a probability from its row of `grid` columns, interpolated linearly between two of them.
+    """Return the probability of an entry, interpolated linearly between two of the `grid` numbers from `chances[at]`.
 
-    The entry's place is on the grid of shares or (with an offset, which is never 0) on that of spans of time.
+    The position is `places[0]` where the grid is one of shares of the horizon (`offset` is 0), else `places[1]`, which
+    is that of the key's gap, shifted by `offset` to that of the horizon's span in gaps.
     """
     if grid == 1:
         return chances[at]

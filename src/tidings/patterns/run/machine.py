@@ -128,15 +128,15 @@ def map_filters(all_numbers: Mapping[Filter, int], own_numbers: Mapping[Filter, 
 def build_machines(watched: Sequence[CompiledPattern], filters: Mapping[Filter, int]) -> list[Machine]:
     """Return one machine for each way of dividing the stream; `filters` has the number of each filter."""
     groups: dict[Partitioning, list[int]] = defaultdict(list)
-    for place, compiled in enumerate(watched):
-        groups[find_partitioning(compiled.pattern)].append(place)
+    for index, compiled in enumerate(watched):
+        groups[find_partitioning(compiled.pattern)].append(index)
     machines = []
-    for (ways, timed), places in groups.items():
+    for (ways, timed), indexes in groups.items():
         merged = MergedGraph(ways={way: number for number, way in enumerate(ways)})
-        for place in places:
-            merged.add(watched[place])
+        for index in indexes:
+            merged.add(watched[index])
         variables = [(c.pattern.key_variables(), tuple(number_other_variables(c.pattern))) for c in merged.patterns]
-        layout = ReportLayout(np.array(places, np.int64), tuple(variables))
+        layout = ReportLayout(np.array(indexes, np.int64), tuple(variables))
         symbols = map_filters(filters, merged.symbols)
         machines.append(Machine(merged, build_graph_arrays(merged), ways, timed, symbols, layout))
     return machines
