@@ -23,13 +23,18 @@ if TYPE_CHECKING:
     from tidings.kernels.array_types import CodeArray, IntArray
 
 
+_NO_STARTS, _NO_CODES = np.zeros(1, np.int64), np.zeros(0, np.uint32)
+
+
 def encode_events(
     batch: EventColumns, numbers: Mapping[Column, int], spaces: Sequence[CodeSpace], events: int
 ) -> EventCells:
     """Return the codes of all events; `numbers` are those of columns, and columns not in `batch` are absent."""
     cell = np.full((events, len(spaces)), ABSENT, np.uint32)
     plain = np.ones(events, np.uint8)
-    sizes, lows, highs = [np.zeros(0, np.int64)], [np.zeros(0, np.uint32)], [np.zeros(0, np.uint32)]
+    sizes: list[IntArray] = []
+    lows: list[CodeArray] = []
+    highs: list[CodeArray] = []
     for column, values in batch.items():
         number = numbers.get(column)
         if number is None:
@@ -46,8 +51,9 @@ def encode_events(
         sizes.append(counts)
         lows.append(low)
         highs.append(high)
-    starts = compute_starts(np.concatenate(sizes))
-    return EventCells(cell, plain, starts, np.concatenate(lows), np.concatenate(highs))
+    if not sizes:  # nearly always, and 4 us of 63 for one event
+        return EventCells(cell, plain, _NO_STARTS, _NO_CODES, _NO_CODES)
+    return EventCells(cell, plain, compute_starts(np.concatenate(sizes)), np.concatenate(lows), np.concatenate(highs))
 
 
 def _encode_lists(
