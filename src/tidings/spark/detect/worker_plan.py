@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType, TimestampType
@@ -23,12 +23,12 @@ from tidings.forecast.tuning import ForecastTuning
 from tidings.patterns.run.portions import Portion, split_patterns
 from tidings.patterns.state.graph_bytes import unpack_state
 from tidings.patterns.state.run_bytes import load_patterns
-from tidings.spark.open_cache import OpenCache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidings.forecast import Detector
+
 KEYS = 1 << 14
 """Keys without a partial match that the state of a bucket keeps; of more, those with most events."""
 
@@ -96,17 +96,20 @@ class OpenPatterns:
 
 @dataclass(frozen=True, slots=True)
 class DetectPlan:
-    """A pattern set as bytes inside a job, its numbers of buckets and shards, reported columns and forecasts."""
+    """A pattern set as bytes inside a job, its numbers of buckets and shards, reported columns and forecasts.
 
-    state: bytes
+    The digest stands for the bytes and the forecasts where plans are compared.
+    """
+
+    state: bytes = field(compare=False)
     digest: str
     buckets: int
     shards: int
     time: str
     event_id: str | None
     keep: tuple[str, ...]
-    model: bytes | None = None
-    forecasts: Mapping[str, ForecastPlan] = field(default_factory=dict)
+    model: bytes | None = field(default=None, compare=False)
+    forecasts: Mapping[str, ForecastPlan] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(
@@ -128,7 +131,7 @@ class DetectPlan:
 
     def open(self) -> OpenPatterns:
         """Return the patterns, decoded once in this process."""
-        return PATTERNS.get((self.digest, self.buckets, self.shards), lambda: OpenPatterns(self))
+        return _open_patterns(self)
 
     @property
     def reported_columns(self) -> tuple[str, ...]:
@@ -136,8 +139,9 @@ class DetectPlan:
         return self.keep if self.event_id is None else (self.event_id, *self.keep)
 
 
-PATTERNS: OpenCache[OpenPatterns] = OpenCache(6)
-"""The pattern sets that this worker has open."""
+@lru_cache(maxsize=6)
+def _open_patterns(plan: DetectPlan) -> OpenPatterns:
+    return OpenPatterns(plan)
 
 
 def build_output_schema(frame: StructType, plan: DetectPlan) -> StructType:

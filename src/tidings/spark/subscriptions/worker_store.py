@@ -2,7 +2,7 @@
 
 A job carries a path, never the subscriptions: the workers of a host share the pages of one file. Only where the workers
 cannot see the driver's files (a cluster without a shared folder) do the arrays travel as bytes. A worker keeps the
-matchers it opened, by their content and not by their path.
+matchers it opened by their content, a checksum, so that none goes stale.
 
 Every store has the attribute `shards` and the method `resolve`, which returns the store of the current micro-batch;
 the `open` of that one returns the matcher of a shard.
@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Self, TypeAlias
 
@@ -24,11 +26,7 @@ from tidings.matcher.live.feeds import Feed
 from tidings.matcher.live.versions import load_version, read_version
 from tidings.matcher.snapshot.snapshot_folder import read_manifest
 from tidings.model import Schema
-from tidings.spark.open_cache import OpenCache
 from tidings.spark.subscriptions.refusals import remove_refused, warn_refused
-
-OPEN_MATCHERS: OpenCache[Matcher] = OpenCache(12)
-"""The matchers that this worker has open: several shards, and a few queries that share its process."""
 
 BATCH_ID, QUERY_ID = "streaming.sql.batchId", "sql.streaming.queryId"
 """The task properties in which Spark passes the number of the micro-batch and the id of the query."""
@@ -36,7 +34,7 @@ BATCH_ID, QUERY_ID = "streaming.sql.batchId", "sql.streaming.queryId"
 _live: dict[str, Live] = {}
 
 
-class _FixedStore:
+class _FixedStore(ABC):
     """A store that does not depend on the micro-batch."""
 
     __slots__ = ()
@@ -44,6 +42,20 @@ class _FixedStore:
     def resolve(self) -> Self:
         """Return itself."""
         return self
+
+    def open(self, shard: int) -> Matcher:
+        """Return the subscriptions of a shard, opened once in this process."""
+        return open_matcher(self, shard)
+
+    @abstractmethod
+    def load(self, shard: int) -> Matcher:
+        """Open the subscriptions of a shard."""
+
+
+@lru_cache(maxsize=12)  # several shards, and a few queries that share a worker's process
+def open_matcher(store: _FixedStore, shard: int) -> Matcher:
+    """Return the subscriptions of a store's shard; the most recently used few stay open."""
+    return store.load(shard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +71,8 @@ class SnapshotStore(_FixedStore):
         """Return the store of the snapshot that the folder holds now."""
         return cls(str(Path(folder).resolve()), _read_checksum(folder))
 
-    def open(self, shard: int) -> Matcher:  # noqa: ARG002 - one shard
-        """Return the subscriptions."""
-        return OPEN_MATCHERS.get((self.folder, self.checksum), self._open_snapshot)
-
-    def _open_snapshot(self) -> Matcher:
+    def load(self, shard: int) -> Matcher:  # noqa: ARG002 - one shard
+        """Open the snapshot, unless another one has taken its place."""
         matcher = Matcher.open(self.folder)
         # Compared after opening: a snapshot that is replaced meanwhile is noticed.
         if _read_checksum(self.folder) != self.checksum:
@@ -96,13 +105,8 @@ class VersionStore(_FixedStore):
         version = read_version(folder, number)
         return cls(str(Path(folder).resolve()), version.number, len(version.shards), version.checksum, frame)
 
-    def open(self, shard: int) -> Matcher:
-        """Return the subscriptions of a shard."""
-        columns = None if self.frame is None else str(sorted(self.frame.to_dict().items()))
-        key = (self.folder, self.number, self.checksum, shard, columns)
-        return OPEN_MATCHERS.get(key, lambda: self._open_shard(shard))
-
-    def _open_shard(self, shard: int) -> Matcher:
+    def load(self, shard: int) -> Matcher:
+        """Open a shard without its refused subscriptions."""
         version = read_version(self.folder, self.number)
         matcher = Matcher(content=load_version(self.folder, version, shard))
         if self.frame is not None:
@@ -148,7 +152,7 @@ class PackedStore(_FixedStore):
     """A matcher as bytes inside the job, for clusters without a shared folder."""
 
     digest: str
-    payload: bytes
+    payload: bytes = field(compare=False)
     shards: int = 1
 
     @classmethod
@@ -157,9 +161,10 @@ class PackedStore(_FixedStore):
         payload = pickle.dumps(matcher, protocol=pickle.HIGHEST_PROTOCOL)
         return cls(hashlib.blake2b(payload, digest_size=16).hexdigest(), payload)
 
-    def open(self, shard: int) -> Matcher:  # noqa: ARG002 - one shard
-        """Return the matcher, unpacked once in this process."""
-        return OPEN_MATCHERS.get(self.digest, lambda: pickle.loads(self.payload))  # noqa: S301 - bytes of our own driver
+    def load(self, shard: int) -> Matcher:  # noqa: ARG002 - one shard
+        """Unpack the matcher."""
+        matcher: Matcher = pickle.loads(self.payload)  # noqa: S301 - bytes of our own driver
+        return matcher
 
 
 WorkerStore: TypeAlias = SnapshotStore | VersionStore | LiveStore | PackedStore

@@ -22,7 +22,7 @@ def searches(*filters):
 @pytest.fixture
 def fresh_worker(monkeypatch):
     """A process that has opened nothing yet."""
-    worker_store.OPEN_MATCHERS.clear()
+    worker_store.open_matcher.cache_clear()
     monkeypatch.setattr(checksums, "compared_files", checksums.ComparedFiles())
 
 
@@ -54,7 +54,7 @@ def test_a_worker_refuses_a_damaged_file_and_reads_a_whole_one_once(made, tmp_pa
         assert sum(len(place.open(shard)) for shard in range(place.shards)) == 50
     assert len(read) == place.shards
     damage(tmp_path / "kept")
-    worker_store.OPEN_MATCHERS.clear()
+    worker_store.open_matcher.cache_clear()
     with pytest.raises(SnapshotError, match="its checksum is another"):
         place.open(0)
 
@@ -73,8 +73,8 @@ def test_packed_bytes_do_not_follow_later_changes():
 
 
 def test_a_worker_keeps_a_few_matchers_and_forgets_the_longest_unused():
-    worker_store.OPEN_MATCHERS.clear()
-    packed = [PackedStore.of(searches(f"a = {n}")) for n in range(worker_store.OPEN_MATCHERS.size + 1)]
+    worker_store.open_matcher.cache_clear()
+    packed = [PackedStore.of(searches(f"a = {n}")) for n in range(worker_store.open_matcher.cache_info().maxsize + 1)]
     opened = [packed_matcher.open(0) for packed_matcher in packed]
     assert packed[1].open(0) is opened[1]
     assert packed[0].open(0) is not opened[0]
