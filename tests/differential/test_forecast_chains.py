@@ -35,7 +35,7 @@ from tidings.forecast.learning.counts import Traffic
 from tidings.forecast.predicting.estimates import Estimates
 from tidings.forecast.predicting.probability_table import build_table
 from tidings.kernels.forecast.forecasts import sum_first_passages
-from tidings.model.patterns import Both, Either, Mode, Pattern
+from tidings.model.patterns import Conjunction, Disjunction, Mode, Pattern
 from tidings.testing.strategies.patterns import patterns, streams
 
 PLAIN = {"conditions": False, "absence": False}
@@ -263,8 +263,8 @@ def test_or_and_and_add_up_to_the_sum_of_their_parts(left, right, word, mode):
     by_name = {
         "one": left,
         "other": right,
-        "or": join_patterns(Either, left, right),
-        "and": join_patterns(Both, left, right),
+        "or": join_patterns(Disjunction, left, right),
+        "and": join_patterns(Conjunction, left, right),
     }
     for name, pattern in by_name.items():
         watch.add(name, pattern, mode=mode)
@@ -286,7 +286,7 @@ def test_or_and_and_are_those_of_all_words(left, right, weights):
     """The same by enumeration: words of four events over five symbols of unequal weight."""
     law = {kind: Fraction(weight, sum(weights)) for kind, weight in zip("abcde", weights, strict=True)}
     traffic = Traffic(sum(weights), {f"kind = '{kind}'": float(weights["abcde".index(kind)]) for kind in "abcd"})
-    for kind in (Either, Both):
+    for kind in (Disjunction, Conjunction):
         pattern = join_patterns(kind, left, right)
         model = td.Model(estimator="chain", smoothing=0)
         model.traffic = traffic

@@ -106,8 +106,8 @@ class Sequence:
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
-    """`and`: every operand, each on events of its own, in any order and interleaved."""
+class Conjunction:
+    """`and`: all of two or more operands, each on events of its own, in any order and interleaved."""
 
     parts: tuple[Node, ...]
 
@@ -116,8 +116,8 @@ class Both:
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
-    """`or`: one of the operands."""
+class Disjunction:
+    """`or`: one of two or more operands."""
 
     parts: tuple[Node, ...]
 
@@ -183,7 +183,7 @@ class Absence:
         _refuse_if(self.span <= 0, "an absence lasts longer than nothing")
 
 
-Node: TypeAlias = Step | Repeat | Sequence | Both | Either | Timed
+Node: TypeAlias = Step | Repeat | Sequence | Conjunction | Disjunction | Timed
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class Pattern:
 def list_children(node: Node) -> tuple[Node, ...]:
     """Return the parts of a node, in order."""
     match node:
-        case Sequence(parts, _) | Both(parts) | Either(parts):
+        case Sequence(parts, _) | Conjunction(parts) | Disjunction(parts):
             return parts
         case Repeat(step, _, _):
             return (step,)

@@ -241,10 +241,10 @@ class _Substream:
                 yield from self.place_repeat(node, after)
             case patterns.Sequence():
                 yield from self.place_sequence(node, after)
-            case patterns.Both(parts):
+            case patterns.Conjunction(parts):
                 together = product(*(list(self.place(part, after)) for part in parts))
                 yield from (_join_placements(placements) for placements in together if _are_disjoint(placements))
-            case patterns.Either(parts):
+            case patterns.Disjunction(parts):
                 yield from (placement for part in parts for placement in self.place(part, after))
             case patterns.Timed(part, conditions, within):
                 for placement in self.place(part, after):

@@ -37,7 +37,7 @@ def test_answers_that_differ_are_not_timed():
 
 
 def test_the_plain_loop_refuses_what_is_not_a_sequence():
-    with pytest.raises(Unsupported, match="`Both`"):
+    with pytest.raises(Unsupported, match="`Conjunction`"):
         PlainPatternLoop([parse_pattern("a = x = 1\nb = x = 2\na and b")], mode="restart")
 
 

@@ -15,8 +15,8 @@ from tidings.errors import BadEvent, PatternError
 from tidings.model.filters import TRUE
 from tidings.model.patterns import (
     Absence,
-    Both,
-    Either,
+    Conjunction,
+    Disjunction,
     Elapsed,
     Gap,
     Joint,
@@ -156,7 +156,7 @@ def test_table_1_holds_one_intrusion_within_five_minutes(minutes, wanted):
 def test_table_1_holds_a_compromise(minutes, wanted):
     s1, s2, s3, s4, s5, s6 = (Step(f"s{i}") for i in range(1, 7))
     third = Timed(s3, (apart("s3", "s1", high=minutes * MIN, high_open=True),))
-    root = then(s1, Either((then(s2, third), then(s4, NEXT, s5))), s6)
+    root = then(s1, Disjunction((then(s2, third), then(s4, NEXT, s5))), s6)
     statuses = dict(zip(("s1", "s2", "s3", "s4"), ("denied", "denied", "success", "success"), strict=True))
     pattern = logins(root, **statuses, s5="passwd", s6="logoff")
     assert events(pattern, judge_events(pattern, TABLE_1)) == wanted
@@ -214,14 +214,14 @@ def test_conditions_mean_both_sides_of_their_bounds(bounds, wanted):
 
 
 def test_conditions_may_ask_for_a_negative_difference():
-    pattern = over(Timed(Both((A, B)), (apart("b", "a", low=-2 * S, high=0, high_open=True),)))
+    pattern = over(Timed(Conjunction((A, B)), (apart("b", "a", low=-2 * S, high=0, high_open=True),)))
     assert events(pattern, word("b b a b", [0, 1, 3, 4])) == [(2, 1)]
 
 
 @pytest.mark.parametrize(("high_open", "wanted"), [(True, [(2, 1), (2, 3)]), (False, [(2, 0), (2, 1), (2, 3), (2, 4)])])
 def test_an_absolute_difference_looks_both_ways(high_open, wanted):
     near = apart("a", "b", high=3 * S, high_open=high_open, absolute=True)
-    pattern = over(Timed(Both((A, B)), (near,)))
+    pattern = over(Timed(Conjunction((A, B)), (near,)))
     assert sorted(events(pattern, word("b b a b b", [0, 1, 3, 5, 6]))) == wanted
 
 
@@ -231,7 +231,7 @@ def test_within_bounds_its_part_and_includes_its_end():
     assert events(over(Timed(then(A, B, C), within=20 * S - 1)), stream) == []
     assert events(over(then(A, Timed(then(B, C), within=10 * S))), stream) == [(0, 1, 2)]
     assert events(over(then(A, Timed(then(B, C), within=10 * S - 1))), stream) == []
-    assert events(over(Timed(Both((C, A)), within=20 * S)), stream) == [(2, 0)]
+    assert events(over(Timed(Conjunction((C, A)), within=20 * S)), stream) == [(2, 0)]
 
 
 # --- and, or ----------------------------------------------------------------------------------------
@@ -240,16 +240,16 @@ def test_within_bounds_its_part_and_includes_its_end():
 @pytest.mark.parametrize(
     ("root", "text", "wanted"),
     [
-        (Both((A, B)), "b a", [(1, 0)]),
-        (Both((A, A)), "a a", [(0, 1), (1, 0)]),
-        (Both((A, B)), "ab", []),
-        (Both((A, B)), "ab ab", [(0, 1), (1, 0)]),
-        (Both((then(A, B), then(C, D))), "a c b d", [(0, 2, 1, 3)]),
-        (Both((then(A, NEXT, B), C)), "a c b", []),
-        (Both((then(A, NEXT, B), C)), "a b c", [(0, 1, 2)]),
-        (Either((A, B)), "a b", [(0,), (1,)]),
-        (Either((A, then(B, C))), "b c", [(0, 1)]),
-        (Either((A, B)), "ab", [(0,), (0,)]),
+        (Conjunction((A, B)), "b a", [(1, 0)]),
+        (Conjunction((A, A)), "a a", [(0, 1), (1, 0)]),
+        (Conjunction((A, B)), "ab", []),
+        (Conjunction((A, B)), "ab ab", [(0, 1), (1, 0)]),
+        (Conjunction((then(A, B), then(C, D))), "a c b d", [(0, 2, 1, 3)]),
+        (Conjunction((then(A, NEXT, B), C)), "a c b", []),
+        (Conjunction((then(A, NEXT, B), C)), "a b c", [(0, 1, 2)]),
+        (Disjunction((A, B)), "a b", [(0,), (1,)]),
+        (Disjunction((A, then(B, C))), "b c", [(0, 1)]),
+        (Disjunction((A, B)), "ab", [(0,), (0,)]),
     ],
 )
 def test_and_takes_all_of_its_parts_and_or_takes_one(root, text, wanted):
@@ -261,24 +261,24 @@ def test_and_takes_all_of_its_parts_and_or_takes_one(root, text, wanted):
     [("d c b a", [(0, 2, 1, 3)]), ("d e b c a", []), ("d b e c a", [(0, 1, 3, 4)]), ("d b c e a", []), ("b d c a", [])],
 )
 def test_a_comma_counts_to_the_first_event_of_an_and_and_from_its_last(text, wanted):
-    root = then(D, NEXT, Both((B, C)), NEXT, A)
+    root = then(D, NEXT, Conjunction((B, C)), NEXT, A)
     assert events(over(root), word(text)) == wanted
 
 
 @pytest.mark.parametrize(("text", "wanted"), [("d c a", [(0, 1, 2)]), ("d e c a", []), ("d b a", [(0, 1, 2)])])
 def test_a_comma_before_an_or_counts_to_the_branch_taken(text, wanted):
-    assert events(over(then(D, NEXT, Either((B, C)), NEXT, A)), word(text)) == wanted
+    assert events(over(then(D, NEXT, Disjunction((B, C)), NEXT, A)), word(text)) == wanted
 
 
 def test_a_condition_on_a_branch_not_taken_is_false():
-    root = then(Either((A, B)), Timed(C, (apart("c", "a", high=9 * S),)))
+    root = then(Disjunction((A, B)), Timed(C, (apart("c", "a", high=9 * S),)))
     assert events(over(root), word("a b c")) == [(0, 2)]
-    inside = then(Either((Timed(A, (apart("c", "a", high=1 * S),)), B)), C)
+    inside = then(Disjunction((Timed(A, (apart("c", "a", high=1 * S),)), B)), C)
     assert events(over(inside), word("a b c")) == [(1, 2)]  # the other branch does not bind its condition
 
 
 def test_a_condition_may_reach_across_the_parts_of_an_and():
-    root = Both((then(A, B), then(C, Timed(D, (apart("d", "a", high=1 * S),)))))
+    root = Conjunction((then(A, B), then(C, Timed(D, (apart("d", "a", high=1 * S),)))))
     assert events(over(root), word("c a d b d")) == [(1, 3, 0, 2)]
 
 
@@ -312,7 +312,7 @@ def test_not_does_not_see_the_events_beside_it():
 
 
 def test_not_counts_to_the_first_event_of_an_and_and_from_its_last():
-    ahead, behind = then(A, without("d"), Both((B, C))), then(Both((B, C)), without("d"), A)
+    ahead, behind = then(A, without("d"), Conjunction((B, C))), then(Conjunction((B, C)), without("d"), A)
     assert events(over(ahead), word("a c d b")) == [(0, 3, 1)]
     assert events(over(ahead), word("a d c b")) == []
     assert events(over(behind), word("c d b a")) == [(2, 0, 3)]
@@ -320,8 +320,8 @@ def test_not_counts_to_the_first_event_of_an_and_and_from_its_last():
 
 
 def test_not_forbids_an_event_that_serves_another_part():
-    assert events(over(Both((then(A, without("b"), C), B))), word("a b c b")) == []
-    assert events(over(Both((then(A, without("b"), C), B))), word("b a c")) == [(1, 2, 0)]
+    assert events(over(Conjunction((then(A, without("b"), C), B))), word("a b c b")) == []
+    assert events(over(Conjunction((then(A, without("b"), C), B))), word("b a c")) == [(1, 2, 0)]
 
 
 @pytest.mark.parametrize(
@@ -468,7 +468,7 @@ def test_a_key_may_stand_under_different_attributes():
 
 
 def test_one_event_may_belong_to_two_keys():
-    pattern = over(Either((A, B)), a=SRC, b=DST)
+    pattern = over(Disjunction((A, B)), a=SRC, b=DST)
     reports = list_reports(pattern, word("ab", values=[{"src": 1, "dst": 2}]), "restart")
     assert [(report.key, report.choices) for report in reports] == [((1,), {(0,)}), ((2,), {(0,)})]
 
@@ -524,7 +524,7 @@ def test_a_join_of_some_steps_sees_the_whole_stream():
 
 
 def test_each_branch_of_an_or_binds_its_own_variables():
-    pattern = over(then(Either((A, B)), C), a=(("ip", "x"),), b=(("ip", "y"),), c=(("ip", "x"),))
+    pattern = over(then(Disjunction((A, B)), C), a=(("ip", "x"),), b=(("ip", "y"),), c=(("ip", "x"),))
     embeddings = list_embeddings(pattern, word("a b c", values=of("ip", 1, 2, 3)))
     assert [(embedding.events, embedding.bindings) for embedding in embeddings] == [((1, 2), (("x", 3), ("y", 2)))]
 
@@ -598,16 +598,16 @@ EXPRESSIONS = [
     (then(A, NEXT, B, LATER, C), "ab.*c"),
     (then(A, B, NEXT, A), "a.*ba"),
     (then(A, A, NEXT, A), "a.*aa"),
-    (Either((then(A, NEXT, B), then(C, A))), "ab|c.*a"),
-    (then(A, NEXT, Either((B, then(C, C)))), "a(b|c.*c)"),
-    (then(A, NEXT, Both((B, C)), NEXT, A), "a(b.*c|c.*b)a"),
-    (Both((then(A, NEXT, B), C)), "ab.*c|c.*ab"),
-    (Both((A, A)), "a.*a"),
+    (Disjunction((then(A, NEXT, B), then(C, A))), "ab|c.*a"),
+    (then(A, NEXT, Disjunction((B, then(C, C)))), "a(b|c.*c)"),
+    (then(A, NEXT, Conjunction((B, C)), NEXT, A), "a(b.*c|c.*b)a"),
+    (Conjunction((then(A, NEXT, B), C)), "ab.*c|c.*ab"),
+    (Conjunction((A, A)), "a.*a"),
     (then(A, without("b"), C), "a[^b]*c"),
     (then(A, without("b", "c"), A, NEXT, B), "aa*ab"),
     (then(Repeat(A, 2, None), NEXT, B), "a(.*a)+b"),
     (then(C, NEXT, Repeat(A, 1, 2), without("a"), B), "ca(.*a)?[^a]*b"),
-    (Both((then(A, without("b"), C), B)), "b.*a[^b]*c|a[^b]*c.*b"),
+    (Conjunction((then(A, without("b"), C), B)), "b.*a[^b]*c|a[^b]*c.*b"),
 ]
 
 
@@ -624,10 +624,10 @@ def test_overlap_reports_where_a_regular_expression_ends(root, expression):
 WORDS = st.lists(st.tuples(st.sampled_from(["a", "b", "c", "ab"]), st.integers(0, 2)), max_size=7)
 SHAPES = [
     over(then(A, NEXT, B, LATER, C)),
-    over(Timed(then(A, Both((B, C))), (apart("c", "a", high=3 * S),))),
+    over(Timed(then(A, Conjunction((B, C))), (apart("c", "a", high=3 * S),))),
     over(then(A, without("b"), Repeat(C, 1, 2))),
     over(then(A, C), absence=Absence(("b",), 2 * S)),
-    over(then(A, Either((B, C))), absence=Absence(("a",), 2 * S)),
+    over(then(A, Disjunction((B, C))), absence=Absence(("a",), 2 * S)),
 ]
 
 

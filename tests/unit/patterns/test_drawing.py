@@ -14,7 +14,7 @@ from tidings import Schema, lang
 from tidings.concepts import Vocabulary
 from tidings.model.patterns import (
     Absence,
-    Both,
+    Conjunction,
     Elapsed,
     Gap,
     Joint,
@@ -249,7 +249,9 @@ def test_a_repetition_has_a_first_moment():
 
 def test_and_shows_its_operands_in_every_order_and_no_arrow_that_nothing_satisfies():
     guarded = Sequence((Step("a"), Step("b")), (Joint(Gap.LATER, ("c",)),))
-    arrows = list_arrows(Pattern((name_filter("a"), name_filter("b"), name_filter("c")), Both((guarded, Step("c")))))
+    arrows = list_arrows(
+        Pattern((name_filter("a"), name_filter("b"), name_filter("c")), Conjunction((guarded, Step("c"))))
+    )
     served = [label for _, label, _ in arrows if not label.startswith("*")]
     assert sorted(served) == ["a", "a", "b", "b", "c", "c"]
 

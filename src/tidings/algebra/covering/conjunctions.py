@@ -255,7 +255,7 @@ def is_satisfiable(tree: Filter, facts: AttributeFacts) -> bool:
 
 
 @dataclass(slots=True)
-class Conjunction:
+class GroupedConjunction:
     """Literals that some event may satisfy together, grouped by attribute.
 
     `required_names` are the attributes that every such event has values for.
@@ -280,7 +280,7 @@ class Conjunction:
         return both | (ABSENT_STATE if (left | right) & (ABSENT_STATE | NULL) else 0)
 
 
-def build_conjunction(literals: Iterable[Literal], facts: AttributeFacts) -> Conjunction | None:
+def build_conjunction(literals: Iterable[Literal], facts: AttributeFacts) -> GroupedConjunction | None:
     """Group literals by attribute; `None` if no event can satisfy them all."""
     by_name: dict[Name, list[Literal]] = {}
     kept = tuple(literals)
@@ -291,7 +291,7 @@ def build_conjunction(literals: Iterable[Literal], facts: AttributeFacts) -> Con
         if any(literal.states == PRESENT for literal in by_name[name]):
             for attribute in name:
                 by_name.setdefault(attribute, []).append(Literal(attribute, PRESENT))
-    result = Conjunction(kept, has_pairs=bool(pairs))
+    result = GroupedConjunction(kept, has_pairs=bool(pairs))
     attributes: list[Name] = [name for name in by_name if isinstance(name, str)]
     for name_of_group in attributes + pairs:  # attributes before their comparisons
         group = AttributeGroup(name_of_group, tuple(by_name[name_of_group]), facts.is_single(name_of_group))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidings.algebra.covering.attribute_literals import ABSENT_STATE, NULL, PRESENT
-from tidings.algebra.covering.conjunctions import Conjunction, build_conjunction, can_hold
+from tidings.algebra.covering.conjunctions import GroupedConjunction, build_conjunction, can_hold
 from tidings.algebra.covering.spans import includes, intersect
 from tidings.algebra.covering.value_sets import EVERYTHING
 from tidings.model import And, Filter, Or
@@ -41,7 +41,7 @@ class PreparedFilter:
 
     source: Filter
     tree: Filter
-    rows: tuple[Conjunction, ...] | None
+    rows: tuple[GroupedConjunction, ...] | None
 
 
 def _contain_all(outer_sets: tuple[ValueSet, ...], inner_sets: tuple[ValueSet, ...]) -> bool:
@@ -86,7 +86,7 @@ class Comparer:
         rows = right.rows
         return any(self._meets(first, second) for first in left.rows for second in rows)
 
-    def _is_covered(self, row: Conjunction, outers: tuple[Conjunction, ...]) -> bool:
+    def _is_covered(self, row: GroupedConjunction, outers: tuple[GroupedConjunction, ...]) -> bool:
         # Plain loops: this is where routing tables spend their time.
         for outer in outers:
             if not outer.required_names <= row.groups.keys():
@@ -104,7 +104,7 @@ class Comparer:
         ]
         return not self._escapes(row, sorted(failures, key=len))
 
-    def _follows(self, row: Conjunction, outer: AttributeGroup) -> bool:
+    def _follows(self, row: GroupedConjunction, outer: AttributeGroup) -> bool:
         """Tell whether the row's literals imply all of the group's."""
         inner = row.groups.get(outer.name)
         states = inner.states if inner is not None else row.find_states(outer.name)
@@ -134,7 +134,7 @@ class Comparer:
             and (outer.accepts_unreadable or not inner.accepts_unreadable)
         )
 
-    def _implies(self, row: Conjunction, literal: Literal) -> bool:
+    def _implies(self, row: GroupedConjunction, literal: Literal) -> bool:
         states = row.find_states(literal.name)
         if states & ~literal.states:
             return False
@@ -143,7 +143,7 @@ class Comparer:
         group = row.groups.get(literal.name)
         return group is not None and not can_hold(group, (*group.conditional, literal.negate()), self._facts)
 
-    def _escapes(self, row: Conjunction, failures: list[list[Literal]]) -> bool:
+    def _escapes(self, row: GroupedConjunction, failures: list[list[Literal]]) -> bool:
         """Tell whether an event of the row may fail every conjunction, each by one of its negated literals."""
         if not failures:
             return True
@@ -155,7 +155,7 @@ class Comparer:
                 return True
         return False
 
-    def _meets(self, left: Conjunction, right: Conjunction) -> bool:
+    def _meets(self, left: GroupedConjunction, right: GroupedConjunction) -> bool:
         if left.has_pairs or right.has_pairs:
             return build_conjunction((*left.literals, *right.literals), self._facts) is not None
         others = right.groups

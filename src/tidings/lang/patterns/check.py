@@ -145,7 +145,7 @@ def find_bound_variables(node: patterns.Node, variables: Mapping[str, set[str]])
             return find_bound_variables(step, variables)
         case patterns.Timed(part, _, _):
             return find_bound_variables(part, variables)
-        case patterns.Sequence(parts, _) | patterns.Both(parts):
+        case patterns.Sequence(parts, _) | patterns.Conjunction(parts):
             return set[str]().union(*(find_bound_variables(part, variables) for part in parts))
-        case patterns.Either(parts):
+        case patterns.Disjunction(parts):
             return set.intersection(*(find_bound_variables(part, variables) for part in parts))

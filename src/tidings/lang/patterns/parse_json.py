@@ -105,7 +105,7 @@ class _PatternJsonReader:
 
     def _read_connective(self, node: Any, path: str, depth: int, word: str) -> patterns.Node:
         parts = self._read_parts(self._read_fields(node, path, f"`{word}`", (word,))[word], f"{path}.{word}", depth)
-        kind = patterns.Both if word == "and" else patterns.Either
+        kind = patterns.Conjunction if word == "and" else patterns.Disjunction
         return self._build(lambda: kind(parts), f"{path}.{word}") or patterns.Step(HOLE)
 
     def _read_parts(self, node: Any, path: str, depth: int) -> tuple[patterns.Node, ...]:

@@ -15,7 +15,7 @@ from tidings.lang.patterns.durations import read_duration
 from tidings.lang.patterns.time_conditions import read_conditions
 from tidings.lang.patterns.tokens import PatternReadError, TokenCursor, TokenKind
 from tidings.lang.source_map import SourceSpan
-from tidings.model.patterns import Absence, Both, Either, Gap, Joint, Repeat, Sequence, Step, Timed
+from tidings.model.patterns import Absence, Conjunction, Disjunction, Gap, Joint, Repeat, Sequence, Step, Timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +67,7 @@ class ExpressionParser:
             token = self._cursor.tokens[self._levels.index(MAX_LEVELS + 1)]
             self._source_map.refuse(TOO_DEEP, token.span)
             return None, None
-        node = self._parse_either()
+        node = self._parse_disjunction()
         try:
             node = self._parse_final_within(node)
             if self._cursor.peek().kind is not TokenKind.END:
@@ -91,8 +91,10 @@ class ExpressionParser:
 
     # Connectives ------------------------------------------------------------------------------------
 
-    def _parse_either(self) -> Node:
-        return self._parse_connective("or", lambda: self._parse_connective("and", self._parse_sequence, Both), Either)
+    def _parse_disjunction(self) -> Node:
+        return self._parse_connective(
+            "or", lambda: self._parse_connective("and", self._parse_sequence, Conjunction), Disjunction
+        )
 
     def _parse_connective(self, word: str, part: Callable[[], Node], make: Callable[[tuple[Node, ...]], Node]) -> Node:
         parts, before = [part()], self._absence_token
@@ -210,7 +212,7 @@ class ExpressionParser:
 
     def _parse_group(self) -> Node:
         parenthesis = self._cursor.take()
-        node = self._parse_either()
+        node = self._parse_disjunction()
         if not self._cursor.take_if(")"):
             if self._cursor.peek().kind is TokenKind.END:
                 raise PatternReadError(parenthesis.span, "this parenthesis is not closed")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.lang.filters.render_json import to_object as filter_object
 from tidings.lang.patterns.durations import format_duration
-from tidings.model.patterns import Both, Either, Repeat, Sequence, Step, Timed, Which
+from tidings.model.patterns import Conjunction, Disjunction, Repeat, Sequence, Step, Timed, Which
 
 if TYPE_CHECKING:
     from tidings.model.patterns import Elapsed, Moment, Node, Pattern
@@ -40,9 +40,9 @@ def _to_part(node: Node) -> dict[str, Any]:
         case Sequence(parts, joints):
             gaps = [{"not": [*joint.without]} if joint.without else joint.gap.value for joint in joints]
             return {"sequence": [_to_part(part) for part in parts], "joints": gaps}
-        case Both(parts):
+        case Conjunction(parts):
             return {"and": [_to_part(part) for part in parts]}
-        case Either(parts):
+        case Disjunction(parts):
             return {"or": [_to_part(part) for part in parts]}
         case Timed(part, conditions, within):
             fields: dict[str, Any] = {"timed": _to_part(part)}

@@ -11,7 +11,7 @@ from tidings.lang.patterns.durations import format_duration
 from tidings.lang.patterns.time_conditions import render_condition, render_label
 from tidings.lang.patterns.tokens import find_step_attributes, tokenize_filters
 from tidings.model import TRUE, Or
-from tidings.model.patterns import Both, Either, Repeat, Sequence, Step, Timed, walk_steps
+from tidings.model.patterns import Conjunction, Disjunction, Repeat, Sequence, Step, Timed, walk_steps
 
 if TYPE_CHECKING:
     from tidings.model.patterns import NamedFilter, Node, Pattern
@@ -46,12 +46,12 @@ def _render_root(pattern: Pattern) -> str:
         # At the end of the text a `within` bounds the whole pattern, unless it is inside parentheses.
         return f"({_render_node(root)})" if _has_final_within(root) else _render_node(root)
     guards = " ; ".join(f"not {render_label(name)}" for name in pattern.absence.without)
-    first = _render_grouped(root, Both, Either)
+    first = _render_grouped(root, Conjunction, Disjunction)
     return f"{first} ; {guards} for {format_duration(pattern.absence.span)}"
 
 
 def _has_final_within(node: Node) -> bool:
-    if not isinstance(node, Sequence | Both | Either):
+    if not isinstance(node, Sequence | Conjunction | Disjunction):
         return False
     last = node.parts[-1]
     return (isinstance(last, Timed) and last.within is not None) or _has_final_within(last)
@@ -65,15 +65,15 @@ def _render_node(node: Node) -> str:
             upper = "," if most is None else f",{most}" if most > least else ""
             return f"{_render_node(step)}{{{least}{upper}}}"
         case Sequence(parts, joints):
-            text = _render_grouped(parts[0], Sequence, Both, Either)
+            text = _render_grouped(parts[0], Sequence, Conjunction, Disjunction)
             for joint, part in zip(joints, parts[1:], strict=True):
                 guards = "".join(f"not {render_label(name)} ; " for name in joint.without)
-                text += f" {joint.gap.value} {guards}{_render_grouped(part, Sequence, Both, Either)}"
+                text += f" {joint.gap.value} {guards}{_render_grouped(part, Sequence, Conjunction, Disjunction)}"
             return text
-        case Both(parts):
-            return " and ".join(_render_grouped(part, Both, Either) for part in parts)
-        case Either(parts):
-            return " or ".join(_render_grouped(part, Either) for part in parts)
+        case Conjunction(parts):
+            return " and ".join(_render_grouped(part, Conjunction, Disjunction) for part in parts)
+        case Disjunction(parts):
+            return " or ".join(_render_grouped(part, Disjunction) for part in parts)
         case Timed():
             return _render_timed(node)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from tidings.model.patterns import Both, Either, Elapsed, Gap, Moment, Pattern, Sequence, Step, Timed
+from tidings.model.patterns import Conjunction, Disjunction, Elapsed, Gap, Moment, Pattern, Sequence, Step, Timed
 from tidings.papers.p_topss.step_layout import Path, PlacedCondition, StepLayout
 
 if TYPE_CHECKING:
@@ -159,13 +159,13 @@ class GraphBuilder:
         """Build the Boolean machine of a node, with the state machines below it."""
         path = self._strip_timed(path)
         node = self._layout.nodes[path]
-        if not isinstance(node, Both | Either):
+        if not isinstance(node, Conjunction | Disjunction):
             root = PaperState()
             self._build_chain(root, path).final = True
             return root
         parts = tuple(self._build_tree((*path, number)) for number in range(len(node.parts)))
         pairs = tuple(self._build_pair(placed) for placed in self._list_conditions(path))
-        return BooleanBranch(isinstance(node, Both), parts, pairs)
+        return BooleanBranch(isinstance(node, Conjunction), parts, pairs)
 
     def _split_sequence(self, path: Path) -> tuple[list[Path], list[Gap]]:
         """Return the operands of a sequence and the gaps between them; a sequence inside a sequence is flattened."""

@@ -14,7 +14,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tidings.errors import PatternError, Unsupported
-from tidings.model.patterns import Both, Either, Elapsed, Node, Pattern, Repeat, Sequence, Step, Timed, list_children
+from tidings.model.patterns import (
+    Conjunction,
+    Disjunction,
+    Elapsed,
+    Node,
+    Pattern,
+    Repeat,
+    Sequence,
+    Step,
+    Timed,
+    list_children,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +73,7 @@ class StepLayout:
         """Return the outermost `and` around a condition's dependent step that its reference is not in, or the step."""
         paths = [placed.dependent[:end] for end in range(len(placed.dependent))]
         apart = [path for path in paths if placed.reference[: len(path)] != path]
-        return next((path for path in apart if isinstance(self.nodes[path], Both)), placed.dependent)
+        return next((path for path in apart if isinstance(self.nodes[path], Conjunction)), placed.dependent)
 
     def _find_step(self, label: str) -> Path:
         paths = [path for path, node in self.nodes.items() if isinstance(node, Step) and node.name == label]
@@ -100,11 +111,13 @@ class StepLayout:
     def _find_machine(self, path: Path) -> Path:
         """Return the path of the state machine that holds a step: the nearest part of `and` or `or`, or the root."""
         ends = range(len(path), 0, -1)
-        return next((path[:end] for end in ends if isinstance(self.nodes[path[: end - 1]], Both | Either)), ())
+        return next(
+            (path[:end] for end in ends if isinstance(self.nodes[path[: end - 1]], Conjunction | Disjunction)), ()
+        )
 
     def _list_branches(self, path: Path) -> list[Path]:
         """Return the branches of `or` that a node lies in."""
-        return [path[: end + 1] for end in range(len(path)) if isinstance(self.nodes[path[:end]], Either)]
+        return [path[: end + 1] for end in range(len(path)) if isinstance(self.nodes[path[:end]], Disjunction)]
 
 
 def refuse(feature: str, part: str) -> NoReturn:

@@ -165,9 +165,9 @@ class _Derivation:
             case patterns.Sequence(operands, joints):
                 head, *rest = [self._build_term(part, steps, parts) for part in operands]
                 return terms.SequenceTerm(head, tuple(zip(joints, rest, strict=True)))
-            case patterns.Both(operands):
+            case patterns.Conjunction(operands):
                 return terms.AllTerm(tuple(self._build_term(part, steps, parts) for part in operands))
-            case patterns.Either(operands):
+            case patterns.Disjunction(operands):
                 return terms.ChoiceTerm(tuple(self._build_term(part, steps, parts) for part in operands))
             case patterns.Timed(part, conditions, within):
                 number = next(parts)

@@ -165,9 +165,9 @@ class _Grower:
             case "sequence":
                 return self._grow_sequence(shares, before)
             case "and":
-                return nodes.Both(tuple(self._grow(share, before) for share in shares))
+                return nodes.Conjunction(tuple(self._grow(share, before) for share in shares))
             case _:
-                return nodes.Either(tuple(self._grow(share, before) for share in shares))
+                return nodes.Disjunction(tuple(self._grow(share, before) for share in shares))
 
     def _split(self, count: int) -> list[int]:
         """Split the number of steps into two shares or more."""
@@ -221,10 +221,10 @@ class _Grower:
         match node:
             case nodes.Sequence(parts, joints):
                 node = nodes.Sequence(tuple(self._add_times(part) for part in parts), joints)
-            case nodes.Both(parts):
-                node = nodes.Both(tuple(self._add_times(part) for part in parts))
-            case nodes.Either(parts):
-                node = nodes.Either(tuple(self._add_times(part) for part in parts))
+            case nodes.Conjunction(parts):
+                node = nodes.Conjunction(tuple(self._add_times(part) for part in parts))
+            case nodes.Disjunction(parts):
+                node = nodes.Disjunction(tuple(self._add_times(part) for part in parts))
         if self.draw(st.integers(0, 3)) < 3:
             return node
         conditions = self._draw_conditions()

@@ -18,7 +18,7 @@ from tidings.forecast.courses import course
 from tidings.forecast.courses import tracked_course as tracked
 from tidings.forecast.courses.tracked_course import build_tracked_course
 from tidings.model import Is, Test
-from tidings.model.patterns import Both, Gap, Joint, Mode, NamedFilter, Pattern, Repeat, Sequence, Step, Timed
+from tidings.model.patterns import Conjunction, Gap, Joint, Mode, NamedFilter, Pattern, Repeat, Sequence, Step, Timed
 from tidings.patterns.compile.derivatives import derive_configurations
 from tidings.testing.strategies.patterns import patterns, streams
 
@@ -444,7 +444,7 @@ def test_the_prior_takes_each_edge_as_often_as_its_filter_is_satisfied():
 def test_many_configurations_share_the_cells_of_those_as_far_as_they():
     steps = tuple(Step(f"n{place}") for place in range(7))
     filters = tuple(NamedFilter(step.filter, Test("kind", Is(step.filter))) for step in steps)
-    course = build_tracked_course(Pattern(filters, Timed(Both(steps), within=9 * S)), Mode.RESTART, context=1)
+    course = build_tracked_course(Pattern(filters, Timed(Conjunction(steps), within=9 * S)), Mode.RESTART, context=1)
     assert course.states == ("start", *(f"{left} to go age {age}/4" for left in range(6, 0, -1) for age in range(1, 5)))
     assert follow_word(course, [(["n3"], 0), (["n3"], 1), (["n5"], 2), (["n1"], 10)])[1:] == [
         "6 to go age 1/4",

@@ -10,8 +10,8 @@ from tidings.lang.patterns.check import MAX_LEVELS
 from tidings.model import TRUE
 from tidings.model.patterns import (
     Absence,
-    Both,
-    Either,
+    Conjunction,
+    Disjunction,
     Elapsed,
     Gap,
     Joint,
@@ -48,11 +48,11 @@ TREES = [
     ("a , b ; c", Sequence((A, B, C), (NEXT, LATER))),
     ("a,b;c", Sequence((A, B, C), (NEXT, LATER))),
     ("a ; (b ; c)", sequence(A, sequence(B, C))),
-    ("a ; b and c ; d", Both((sequence(A, B), sequence(C, D)))),
-    ("a ; b AND c ; d", Both((sequence(A, B), sequence(C, D)))),
-    ("a and b or c and d", Either((Both((A, B)), Both((C, D))))),
-    ("a and (b or c) and d", Both((A, Either((B, C)), D))),
-    ("a ; (b and c) , d", Sequence((A, Both((B, C)), D), (LATER, NEXT))),
+    ("a ; b and c ; d", Conjunction((sequence(A, B), sequence(C, D)))),
+    ("a ; b AND c ; d", Conjunction((sequence(A, B), sequence(C, D)))),
+    ("a and b or c and d", Disjunction((Conjunction((A, B)), Conjunction((C, D))))),
+    ("a and (b or c) and d", Conjunction((A, Disjunction((B, C)), D))),
+    ("a ; (b and c) , d", Sequence((A, Conjunction((B, C)), D), (LATER, NEXT))),
     ("x:a ; y:a", sequence(Step("a", "x"), Step("a", "y"))),
     ("a{3,} ; b{2,5} ; c{3}", sequence(Repeat(A, 3), Repeat(B, 2, 5), Repeat(C, 3, 3))),
     ("f:a{ 2 , }", Repeat(Step("a", "f"), 2)),
@@ -62,7 +62,7 @@ TREES = [
     ("(a ; b) within 10 min", Timed(sequence(A, B), within=10 * MINUTE)),
     ("(a ; b) within 10 min ; c", sequence(Timed(sequence(A, B), within=10 * MINUTE), C)),
     ("c ; ((a ; b) within 10 min)", sequence(C, Timed(sequence(A, B), within=10 * MINUTE))),
-    ("a and b within 0 s", Timed(Both((A, B)), within=0)),
+    ("a and b within 0 s", Timed(Conjunction((A, B)), within=0)),
     ("a ; (b{2,}) within 1 s ; c", sequence(A, Timed(Repeat(B, 2), within=SECOND), C)),
     ("a # first\n; b -- then\n", sequence(A, B)),
     ("a ;\nb\n;c", sequence(A, B, C)),
@@ -143,7 +143,7 @@ def test_an_absence_is_the_end_of_the_pattern():
     assert pattern.root == A
     assert pattern.absence == Absence(("b",), 5 * MINUTE)
     assert parse_expression("a ; d ; not b ; not c for 1 s").absence == Absence(("b", "c"), SECOND)
-    assert parse_expression("(a and d) ; not b for 1 s").root == Both((A, D))
+    assert parse_expression("(a and d) ; not b for 1 s").root == Conjunction((A, D))
     assert parse_expression("(a ; d) within 5 s ; not b for 1 s").root == Timed(sequence(A, D), within=5 * SECOND)
 
 
@@ -242,7 +242,7 @@ def test_the_compromise_of_the_paper_is_written_nearly_as_printed():
     pattern = lang.parse_pattern(COMPROMISED)
     s1, s2, s3, s4, s5, s6 = (Step(f"s{i}") for i in range(1, 7))
     soon = Elapsed(Moment("s3"), Moment("s1"), high=5 * MINUTE, high_open=True)
-    either = Either((sequence(s2, Timed(s3, (soon,))), Sequence((s4, s5), (NEXT,))))
+    either = Disjunction((sequence(s2, Timed(s3, (soon,))), Sequence((s4, s5), (NEXT,))))
     assert pattern.root == sequence(s1, either, s6)
     assert pattern.key_variables() == ("x",)
     assert lang.parse_pattern(lang.render_pattern(pattern)) == pattern

@@ -10,8 +10,8 @@ from tidings.errors import PatternError, Unsupported
 from tidings.model import Is, Test
 from tidings.model.patterns import (
     Absence,
-    Both,
-    Either,
+    Conjunction,
+    Disjunction,
     Elapsed,
     Gap,
     Joint,
@@ -35,7 +35,7 @@ def pattern(root, *, variables=()):
 
 
 def seq(*parts):
-    """Alternate operands and joints: seq("a", ",", "b", ";", Both(...))."""
+    """Alternate operands and joints: seq("a", ",", "b", ";", Conjunction(...))."""
     operands = tuple(Step(part) if isinstance(part, str) else part for part in parts[::2])
     return Sequence(operands, tuple(Joint(Gap(joint)) for joint in parts[1::2]))
 
@@ -176,8 +176,8 @@ def table_3(late, early):
     def step(name):
         return at(name, less(late, early, 5)) if name == late else Step(name)
 
-    both = Both((seq(step("s2"), ";", step("s3")), seq(step("s4"), ",", step("s5"))))
-    return seq(step("s1"), ";", both, ";", step("s6"), ";", Either((step("s7"), step("s8"))))
+    both = Conjunction((seq(step("s2"), ";", step("s3")), seq(step("s4"), ",", step("s5"))))
+    return seq(step("s1"), ";", both, ";", step("s6"), ";", Disjunction((step("s7"), step("s8"))))
 
 
 @pytest.mark.parametrize("case", TABLE_3)
@@ -195,7 +195,7 @@ def test_each_case_of_table_3_lets_a_near_pair_pass_and_stops_a_far_one(case):
 
 
 def test_children_stay_active_after_their_first_match():
-    root = seq("a", ";", Both((Step("b"), Step("c"))), ";", at("d", less("d", "b", 2)))
+    root = seq("a", ";", Conjunction((Step("b"), Step("c"))), ";", at("d", less("d", "b", 2)))
     assert list_completions(root, [({"a"}, 0), ({"b"}, 1), ({"c"}, 2), ({"b"}, 8), ({"d"}, 9)]) == ({4}, {4})
 
 
@@ -205,10 +205,10 @@ UNTIMED = [
     seq("a", ",", "b", ";", "c"),
     seq("a", ";", "a", ",", "b"),
     seq("a", ",", "a", ";", "b", ",", "a"),
-    seq("a", ";", Either((Step("b"), Step("c"))), ",", "a"),
-    seq("a", ",", Either((Step("b"), Step("c")))),
-    seq("a", ";", Both((Step("b"), Step("c")))),
-    Both((seq("a", ",", "b"), Step("c"))),
+    seq("a", ";", Disjunction((Step("b"), Step("c"))), ",", "a"),
+    seq("a", ",", Disjunction((Step("b"), Step("c")))),
+    seq("a", ";", Conjunction((Step("b"), Step("c")))),
+    Conjunction((seq("a", ",", "b"), Step("c"))),
 ]
 
 
@@ -233,10 +233,10 @@ def with_conditions(node, conditions):
             return Timed(node, mine) if mine else node
         case Sequence(parts, joints):
             return Sequence(tuple(with_conditions(part, conditions) for part in parts), joints)
-        case Both(parts):
-            return Both(tuple(with_conditions(part, conditions) for part in parts))
-        case Either(parts):
-            return Either(tuple(with_conditions(part, conditions) for part in parts))
+        case Conjunction(parts):
+            return Conjunction(tuple(with_conditions(part, conditions) for part in parts))
+        case Disjunction(parts):
+            return Disjunction(tuple(with_conditions(part, conditions) for part in parts))
 
 
 def draw_timed_word(rng, names):
@@ -252,13 +252,13 @@ def draw_timed_word(rng, names):
 SHAPES = [
     seq("a", ";", "b", ";", "c"),
     seq("a", ",", "b", ",", "c"),
-    seq("a", ";", Both((seq("b", ";", "c"), seq("d", ",", "e"))), ";", "f"),
-    seq("a", ";", Both((Step("b"), Step("c"))), ";", "f"),
-    seq("a", ";", Either((seq("b", ";", "c"), seq("d", ",", "e"))), ";", "f"),
-    seq(Both((Step("a"), Step("b"))), ";", Either((Step("c"), Step("d")))),
-    seq(Both((Step("a"), Step("b"))), ";", Both((Step("c"), Step("d")))),
-    seq("a", ";", Both((Either((Step("b"), Step("c"))), Step("d"))), ";", "f"),
-    seq("a", ";", Both((Step("b"), seq("c", ";", Either((Step("d"), Step("e")))))), ";", "f"),
+    seq("a", ";", Conjunction((seq("b", ";", "c"), seq("d", ",", "e"))), ";", "f"),
+    seq("a", ";", Conjunction((Step("b"), Step("c"))), ";", "f"),
+    seq("a", ";", Disjunction((seq("b", ";", "c"), seq("d", ",", "e"))), ";", "f"),
+    seq(Conjunction((Step("a"), Step("b"))), ";", Disjunction((Step("c"), Step("d")))),
+    seq(Conjunction((Step("a"), Step("b"))), ";", Conjunction((Step("c"), Step("d")))),
+    seq("a", ";", Conjunction((Disjunction((Step("b"), Step("c"))), Step("d"))), ";", "f"),
+    seq("a", ";", Conjunction((Step("b"), seq("c", ";", Disjunction((Step("d"), Step("e")))))), ";", "f"),
 ]
 
 
@@ -289,7 +289,7 @@ def test_case_4_with_a_closed_absolute_bound_equals_the_definition():
     rng, mattered = random.Random(5), 0
     for _ in range(600):
         condition = apart("c", "b", high=rng.randint(0, 3), absolute=True)
-        plain = seq("a", ";", Both((seq("b", ";", "d"), Step("c"))))
+        plain = seq("a", ";", Conjunction((seq("b", ";", "d"), Step("c"))))
         root = with_conditions(plain, [condition])
         events = draw_timed_word(rng, ["a", "b", "c", "d"])
         ours, theirs = list_completions(root, events)
@@ -356,22 +356,22 @@ def test_known_difference_a_secondary_link_renews_a_time_without_the_steps_befor
 
 
 def test_known_difference_one_event_serves_two_children_of_and():
-    assert list_completions(Both((Step("a"), Step("a", "again"))), word("a")) == ({0}, set())
-    assert list_completions(Both((Step("a"), Step("b"))), [({"a", "b"}, 0)]) == ({0}, set())
+    assert list_completions(Conjunction((Step("a"), Step("a", "again"))), word("a")) == ({0}, set())
+    assert list_completions(Conjunction((Step("a"), Step("b"))), [({"a", "b"}, 0)]) == ({0}, set())
 
 
 def test_known_difference_an_operand_of_several_events_right_after_a_comma_never_matches():
-    assert list_completions(seq("x", ",", Both((Step("b"), Step("c")))), word("x b c")) == (set(), {2})
-    assert list_completions(seq("x", ",", Either((seq("b", ",", "c"), Step("d")))), word("x b c")) == (set(), {2})
+    assert list_completions(seq("x", ",", Conjunction((Step("b"), Step("c")))), word("x b c")) == (set(), {2})
+    assert list_completions(seq("x", ",", Disjunction((seq("b", ",", "c"), Step("d")))), word("x b c")) == (set(), {2})
 
 
 def test_known_difference_case_4_takes_a_signed_condition_for_an_absolute_one():
-    root = Both((Step("a"), at("b", less("b", "a", 3))))
+    root = Conjunction((Step("a"), at("b", less("b", "a", 3))))
     assert list_completions(root, [({"b"}, 0), ({"a"}, 9)]) == (set(), {1})
 
 
 def test_known_difference_case_4_includes_its_lower_end():
-    root = Both((Step("a"), at("b", apart("b", "a", high=3, high_open=True, absolute=True))))
+    root = Conjunction((Step("a"), at("b", apart("b", "a", high=3, high_open=True, absolute=True))))
     assert list_completions(root, [({"a"}, 0), ({"b"}, 3)]) == ({1}, set())
     assert list_completions(root, [({"b"}, 0), ({"a"}, 3)]) == (set(), set())
 
@@ -390,8 +390,8 @@ BEYOND = {
     "not": Sequence((Step("a"), Step("c")), (Joint(Gap.LATER, ("a",)),)),
     "repetition": Repeat(Step("a"), 3),
     "within": Timed(seq("a", ";", "b"), within=5),
-    "a condition outside its branch": Timed(seq("a", ";", Either((Step("b"), Step("c")))), (less("b", "a", 5),)),
-    "a lower bound without an order": Both((Step("a"), at("b", more("b", "a", 5)))),
+    "a condition outside its branch": Timed(seq("a", ";", Disjunction((Step("b"), Step("c")))), (less("b", "a", 5),)),
+    "a lower bound without an order": Conjunction((Step("a"), at("b", more("b", "a", 5)))),
 }
 
 

@@ -17,8 +17,8 @@ from tidings.concepts import Vocabulary
 from tidings.errors import TooLarge
 from tidings.model.patterns import (
     Absence,
-    Both,
-    Either,
+    Conjunction,
+    Disjunction,
     Elapsed,
     Gap,
     Joint,
@@ -84,12 +84,12 @@ ROOTS = {
     "a,b;a,b": chain(A, B, Step("a", "again"), Step("b", "more"), gaps=",;,"),
     "a;not b;c": without("b", A, C),
     "a;not a;b": without("a", A, B),
-    "a and b": Both((A, B)),
-    "(a,b) and c": Both((chain(A, B, gaps=","), C)),
-    "((a;not c;b) and c),a": chain(Both((without("c", A, B), C)), Step("a", "again"), gaps=","),
-    "a,(b and c)": chain(A, Both((B, C)), gaps=","),
-    "a or (b;c)": Either((A, chain(B, C))),
-    "(a or b);not c;(a and b)": without("c", Either((A, B)), Both((Step("a", "more"), Step("b", "again")))),
+    "a and b": Conjunction((A, B)),
+    "(a,b) and c": Conjunction((chain(A, B, gaps=","), C)),
+    "((a;not c;b) and c),a": chain(Conjunction((without("c", A, B), C)), Step("a", "again"), gaps=","),
+    "a,(b and c)": chain(A, Conjunction((B, C)), gaps=","),
+    "a or (b;c)": Disjunction((A, chain(B, C))),
+    "(a or b);not c;(a and b)": without("c", Disjunction((A, B)), Conjunction((Step("a", "more"), Step("b", "again")))),
     "a{2,3}": Repeat(A, 2, 3),
     "a{2,},b": chain(Repeat(A, 2), B, gaps=","),
     "a{1,2};not c;b": without("c", Repeat(A, 1, 2), B),
@@ -225,7 +225,7 @@ def test_modes_that_tell_beginnings_apart_have_no_automaton(mode):
 
 def test_a_pattern_over_the_budget_is_refused_with_its_reason():
     several = [f"e{number}" for number in range(11)]
-    wide = pattern(Both(tuple(Step(name) for name in several[:7])), several)
+    wide = pattern(Conjunction(tuple(Step(name) for name in several[:7])), several)
     assert determinise(wide, vocabulary=Vocabulary(ONE_KIND), budget=100).reason.startswith(
         "the pattern has more than 100 configurations"
     )
