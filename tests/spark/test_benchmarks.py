@@ -101,7 +101,7 @@ def test_the_pipeline_that_is_measured_has_no_mistakes(tmp_path, servers):
     text = latency.render_pipeline(snapshot, sink="json", trigger="as soon as possible", servers=servers)
     (tmp_path / "pipeline.toml").write_text(text if servers is None else text.replace("jars = ", "# jars = "))
     draft = read(tmp_path / "pipeline.toml")
-    assert draft.pipeline is not None, draft.mistakes
+    assert draft.pipeline is not None, draft.reading.mistakes
 
 
 # Kafka ---------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def _check_by_spark(draft: PipelineDraft) -> list[FileMistake]:
     try:
         return check_locally(draft.events)
     except SparkUnavailable as problem:
-        if not draft.mistakes:
+        if draft.pipeline is not None:
             raise
         return [FileMistake((), f"columns and SQL were not checked: {problem}")]
 

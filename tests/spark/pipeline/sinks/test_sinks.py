@@ -21,7 +21,7 @@ from rich.console import Console
 from tidings.errors import BadFrame, SinkError
 from tidings.spark.pipeline.config.settings import SinkSettings
 from tidings.spark.pipeline.sinks import batch_folders
-from tidings.spark.pipeline.sinks.sinks import SinkContext, open_sink, to_json_array
+from tidings.spark.pipeline.sinks.sinks import open_sink, to_json_array
 
 FORMATS = ("json", "parquet")
 KEY = ("subscription", "event")
@@ -65,7 +65,7 @@ def sink(tmp_path):
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_batches_are_read_back_with_their_numbers_as_integers(spark, tmp_path, sink, kind):
-    output = open_sink(sink(kind), SinkContext(key=KEY))
+    output = open_sink(sink(kind), key=KEY)
     output.write(pairs(spark, 5), 2)
     output.write(pairs(spark, 3, first=5), 12)
     assert files(tmp_path / "out") == ["batch=00000002", "batch=00000012"]
@@ -76,9 +76,9 @@ def test_batches_are_read_back_with_their_numbers_as_integers(spark, tmp_path, s
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_batch_that_is_tried_again_is_not_written_again(spark, tmp_path, sink, kind):
-    open_sink(sink(kind), SinkContext(key=KEY)).write(pairs(spark, 5), 0)
+    open_sink(sink(kind), key=KEY).write(pairs(spark, 5), 0)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
-    again = open_sink(sink(kind), SinkContext(key=KEY))
+    again = open_sink(sink(kind), key=KEY)
     again.write(pairs(spark, 5), 0)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
 
@@ -86,7 +86,7 @@ def test_a_batch_that_is_tried_again_is_not_written_again(spark, tmp_path, sink,
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_batch_without_rows_leaves_nothing(spark, tmp_path, sink, kind, compression):
-    output = open_sink(sink(kind, options={"compression": compression}), SinkContext(key=KEY))
+    output = open_sink(sink(kind, options={"compression": compression}), key=KEY)
     output.write(pairs(spark, 4).where("event > 10"), 0)
     assert list((tmp_path / "out").iterdir()) == []
     output.write(pairs(spark, 4).where("event = 3"), 1)
@@ -99,16 +99,16 @@ from pathlib import Path
 from tidings import spark as ts
 from tidings.spark.pipeline.config.settings import SinkSettings
 from tidings.spark.pipeline.sinks import batch_folders
-from tidings.spark.pipeline.sinks.sinks import SinkContext, open_sink
+from tidings.spark.pipeline.sinks.sinks import open_sink
 
 batch_folders.publish = lambda staging, final: os.kill(os.getpid(), 9)
 session = ts.session("dies", master="local[1]")
-open_sink(SinkSettings(kind="json", path=sys.argv[1]), SinkContext(key=())).write(session.range(100).toDF("event"), 0)
+open_sink(SinkSettings(kind="json", path=sys.argv[1]), key=()).write(session.range(100).toDF("event"), 0)
 """
 
 
 def test_a_process_that_dies_before_the_rename_leaves_no_batch_and_the_next_one_writes_it(spark, tmp_path, sink):
-    open_sink(sink("json"), SinkContext(key=()))
+    open_sink(sink("json"), key=())
     died = subprocess.run([sys.executable, "-c", DIES, str(tmp_path / "out")], check=False, timeout=120)
     assert died.returncode == -signal.SIGKILL
     (left,) = (tmp_path / "out").iterdir()
@@ -117,7 +117,7 @@ def test_a_process_that_dies_before_the_rename_leaves_no_batch_and_the_next_one_
     schema = "event BIGINT, batch INT"
     assert spark.read.schema(schema).json(str(tmp_path / "out")).count() == 0
 
-    output = open_sink(sink("json"), SinkContext(key=()))
+    output = open_sink(sink("json"), key=())
     assert list((tmp_path / "out").iterdir()) == []
     output.write(spark.range(100).toDF("event"), 0)
     assert rows(spark.read.schema(schema).json(str(tmp_path / "out"))) == [(n, 0) for n in range(100)]
@@ -127,14 +127,14 @@ def test_opening_removes_what_is_ours_alone(spark, tmp_path, sink):
     out = tmp_path / "out"
     for name in ("_staging-3-abc", "_other", "staging-3", "batch=00000001"):
         (out / name).mkdir(parents=True)
-    open_sink(sink("parquet"), SinkContext(key=KEY))
+    open_sink(sink("parquet"), key=KEY)
     assert sorted(path.name for path in out.iterdir()) == ["_other", "batch=00000001", "staging-3"]
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_write_that_fails_leaves_no_trace(spark, tmp_path, sink, kind):
     broken = pairs(spark, 50).withColumn("x", F.when(F.col("event") == 49, F.raise_error(F.lit("no"))).otherwise(1))
-    output = open_sink(sink(kind), SinkContext(key=KEY))
+    output = open_sink(sink(kind), key=KEY)
     with pytest.raises(Exception, match="USER_RAISED_EXCEPTION"):
         output.write(broken, 0)
     assert list((tmp_path / "out").iterdir()) == []
@@ -145,7 +145,7 @@ def test_a_write_that_fails_leaves_no_trace(spark, tmp_path, sink, kind):
 def test_a_reader_sees_whole_batches_only(spark, tmp_path, sink, monkeypatch):
     """Look at the folder at the moments that matter: before the rename, after it, and all the while from a thread."""
     out, size, seen = tmp_path / "out", 60, []
-    output = open_sink(sink("parquet"), SinkContext(key=KEY))
+    output = open_sink(sink("parquet"), key=KEY)
     output.write(pairs(spark, size), 0)
     published = batch_folders.publish
 
@@ -186,37 +186,37 @@ def test_a_write_is_one_job(spark, sink):
     try:
         for kind in FORMATS:
             before = len(tracker.getJobIdsForGroup(group))
-            open_sink(sink(kind, kind), SinkContext(key=KEY)).write(pairs(spark, 40), 0)
+            open_sink(sink(kind, kind), key=KEY).write(pairs(spark, 40), 0)
             assert len(tracker.getJobIdsForGroup(group)) == before + 1
     finally:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
 
 
 def test_batches_of_another_checkpoint_are_refused_and_not_taken_for_written_ones(spark, tmp_path, sink):
-    first = open_sink(sink("json"), SinkContext(key=KEY, owner="checkpoint 1"))
-    open_sink(sink("json"), SinkContext(key=KEY, owner="checkpoint 2"))  # nothing there yet, so anybody's
-    open_sink(sink("json"), SinkContext(key=KEY, owner="checkpoint 1"))
+    first = open_sink(sink("json"), key=KEY, owner="checkpoint 1")
+    open_sink(sink("json"), key=KEY, owner="checkpoint 2")  # nothing there yet, so anybody's
+    open_sink(sink("json"), key=KEY, owner="checkpoint 1")
     first.write(pairs(spark, 3), 0)
-    open_sink(sink("json"), SinkContext(key=KEY, owner="checkpoint 1")).write(pairs(spark, 3), 0)
+    open_sink(sink("json"), key=KEY, owner="checkpoint 1").write(pairs(spark, 3), 0)
     with pytest.raises(SinkError, match="holds batches of another checkpoint"):
-        open_sink(sink("json"), SinkContext(key=KEY, owner="checkpoint 2"))
+        open_sink(sink("json"), key=KEY, owner="checkpoint 2")
     (tmp_path / "out" / batch_folders.OWNER).unlink()
     with pytest.raises(SinkError, match="give the sink an empty folder"):
-        open_sink(sink("json"), SinkContext(key=KEY, owner="checkpoint 1"))
+        open_sink(sink("json"), key=KEY, owner="checkpoint 1")
     (tmp_path / "out" / batch_folders.OWNER).write_text("not json")
     with pytest.raises(SinkError, match="not what Tidings wrote"):
-        open_sink(sink("json"), SinkContext(key=KEY, owner="checkpoint 1"))
+        open_sink(sink("json"), key=KEY, owner="checkpoint 1")
 
 
 def test_a_column_that_the_folders_hide_is_refused(spark, sink):
     frame = pairs(spark, 3).withColumn("Batch", F.lit(1))
     with pytest.raises(BadFrame, match=r"column `Batch`.*another name"):
-        open_sink(sink("json"), SinkContext(key=KEY)).write(frame, 0)
+        open_sink(sink("json"), key=KEY).write(frame, 0)
 
 
 def test_odd_names_and_file_addresses_are_local_paths(spark, tmp_path, sink):
     odd = tmp_path / "a b%20c {x}"
-    open_sink(SinkSettings(kind="json", path=f"file://{odd}"), SinkContext(key=KEY)).write(pairs(spark, 3), 0)
+    open_sink(SinkSettings(kind="json", path=f"file://{odd}"), key=KEY).write(pairs(spark, 3), 0)
     assert files(odd) == ["batch=00000000"]
     assert batch_folders.to_local_path("hdfs://host/x") is None
     assert (
@@ -233,7 +233,7 @@ def test_a_remote_folder_is_written_over(spark, tmp_path):
     output.write(pairs(spark, 5), 3)
     assert rows(spark.read.parquet(str(tmp_path / "out")).select("event", "batch")) == [(n, 3) for n in range(5)]
     assert isinstance(
-        open_sink(SinkSettings(kind="json", path="s3a://bucket/out"), SinkContext(key=KEY)), batch_folders.RemoteFolder
+        open_sink(SinkSettings(kind="json", path="s3a://bucket/out"), key=KEY), batch_folders.RemoteFolder
     )
 
 
@@ -295,7 +295,7 @@ def test_generated_rows_of_every_type_are_read_back_equal(spark, tmp_path_factor
     frame = spark.createDataFrame(generated_rows, SCHEMA)
     expected = sorted((plain(tuple(row)) for row in frame.collect()), key=repr)
     for kind in FORMATS:
-        open_sink(SinkSettings(kind=kind, path=str(out / kind)), SinkContext(key=KEY)).write(frame, 4)
+        open_sink(SinkSettings(kind=kind, path=str(out / kind)), key=KEY).write(frame, 4)
         read = spark.read.schema(frame.schema).format(kind).load(str(out / kind)).drop("batch")
         assert sorted((plain(tuple(row)) for row in read.collect()), key=repr) == expected, kind
 
@@ -304,7 +304,7 @@ def test_grouped_rows_and_dead_letters_are_rows_like_any_other(spark, tmp_path, 
     grouped = spark.createDataFrame([(1, ["s1", "s2"])], "event BIGINT, subscriptions ARRAY<STRING>")
     letters = spark.createDataFrame([(2, "why", '{"a":1}')], "event BIGINT, reason STRING, row STRING")
     for frame, name in ((grouped, "grouped"), (letters, "letters")):
-        open_sink(sink("json", name), SinkContext(key=("event",))).write(frame, 0)
+        open_sink(sink("json", name), key=("event",)).write(frame, 0)
         assert spark.read.schema(frame.schema).json(str(tmp_path / name)).drop("batch").collect() == frame.collect()
 
 
@@ -323,7 +323,7 @@ def test_a_kafka_key_keeps_each_columns_type(spark):
 def print_rows(frame, limit):
     text = io.StringIO()
     console = Console(file=text, width=60, highlight=False)
-    open_sink(SinkSettings(kind="console", rows=limit), SinkContext(key=KEY, console=console)).write(frame, 12)
+    open_sink(SinkSettings(kind="console", rows=limit), key=KEY, console=console).write(frame, 12)
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
@@ -347,21 +347,17 @@ def test_the_console_prints_what_strangers_wrote_as_text(spark):
 
 def test_a_function_is_called_with_the_frame_and_the_number(spark, monkeypatch):
     monkeypatch.setitem(sys.modules, "a_users_module", sys.modules[__name__])
-    open_sink(SinkSettings(kind="python", function="a_users_module:takes"), SinkContext(key=KEY)).write(
-        pairs(spark, 9), 5
-    )
+    open_sink(SinkSettings(kind="python", function="a_users_module:takes"), key=KEY).write(pairs(spark, 9), 5)
     assert called == [(9, 5)]
     with pytest.raises(SinkError, match=r"`a_users_module:fails` failed in batch 6: OSError: no room for batch 6"):
-        open_sink(SinkSettings(kind="python", function="a_users_module:fails"), SinkContext(key=KEY)).write(
-            pairs(spark, 1), 6
-        )
+        open_sink(SinkSettings(kind="python", function="a_users_module:fails"), key=KEY).write(pairs(spark, 1), 6)
 
 
 def test_a_batch_in_kafka_that_is_tried_again_has_the_same_keys(spark, kafka):
     topic = kafka.topic("matches", partitions=2)
     at = datetime(2024, 7, 1, 12, 0, 0, 123456, tzinfo=UTC)
     frame = pairs(spark, 40).withColumn("at", F.lit(at)).withColumn("none", F.lit(None).cast("string"))
-    output = open_sink(SinkSettings(kind="kafka", servers=kafka.servers, topic=topic), SinkContext(key=KEY))
+    output = open_sink(SinkSettings(kind="kafka", servers=kafka.servers, topic=topic), key=KEY)
     output.write(frame, 0)
     once = kafka.records(topic)
     output.write(frame, 0)  # as after a crash
@@ -376,23 +372,21 @@ def test_a_batch_in_kafka_that_is_tried_again_has_the_same_keys(spark, kafka):
 
 def test_rows_without_key_columns_are_records_without_a_key(spark, kafka):
     topic = kafka.topic("letters")
-    open_sink(SinkSettings(kind="kafka", servers=kafka.servers, topic=topic), SinkContext(key=())).write(
-        pairs(spark, 2), 0
-    )
+    open_sink(SinkSettings(kind="kafka", servers=kafka.servers, topic=topic), key=()).write(pairs(spark, 2), 0)
     assert [record.key for record in kafka.records(topic)] == [None, None]
 
 
 def test_options_reach_kafka_and_no_message_says_the_password(spark, kafka):
     topic = kafka.topic("locked")
     right = {name: value for name, value in kafka.sasl_options().items() if name != "kafka.bootstrap.servers"}
-    open_sink(
-        SinkSettings(kind="kafka", servers=kafka.sasl_servers, topic=topic, options=right), SinkContext(key=KEY)
-    ).write(pairs(spark, 3), 0)
+    open_sink(SinkSettings(kind="kafka", servers=kafka.sasl_servers, topic=topic, options=right), key=KEY).write(
+        pairs(spark, 3), 0
+    )
     assert len(kafka.records(topic)) == 3
     wrong = {**right, **{name: kafka.sasl_options(password="not-this-one")[name] for name in right}}
     quick = {"kafka.max.block.ms": "5000", "kafka.delivery.timeout.ms": "5000", "kafka.request.timeout.ms": "2000"}
     output = open_sink(
-        SinkSettings(kind="kafka", servers=kafka.sasl_servers, topic=topic, options=wrong | quick), SinkContext(key=KEY)
+        SinkSettings(kind="kafka", servers=kafka.sasl_servers, topic=topic, options=wrong | quick), key=KEY
     )
     with pytest.raises(Exception, match="Authentication failed") as refused:
         output.write(pairs(spark, 1), 1)

@@ -32,28 +32,24 @@ class PipelineDraft:
     """A file that was read: its mistakes, and the pipeline where there are none.
 
     `events` is the part about which Spark can be asked. It is there as soon as the tables it depends on are good, so
-    that Spark's mistakes can be reported together with the others.
+    that Spark's mistakes can be reported together with the others. `variables` are those that the file names.
     """
 
     path: Path
-    mistakes: tuple[str, ...]
+    reading: FileReading
+    variables: Variables
     pipeline: Pipeline | None
     events: PipelineFile | None
-    reading: FileReading | None
 
     def refuse(self, *mistakes: FileMistake) -> BadPipeline:
         """Return the error with all mistakes: those of the file, and further ones."""
-        variables = self.variables
-        further = [FileMistake(mistake.path, variables.hide(mistake.text)) for mistake in mistakes]
-        texts = (*self.mistakes, *(self.reading.render(further) if self.reading else map(str, further)))
-        count = "a mistake" if len(texts) == 1 else f"{len(texts)} mistakes"
-        listing = "\n".join(texts)
-        return BadPipeline(f"`{self.path.name}` has {count}:\n{listing}", mistakes=texts)
+        further = [FileMistake(mistake.path, self.variables.hide(mistake.text)) for mistake in mistakes]
+        return _build_error(self.path, self.reading.render([*self.reading.mistakes, *further]))
 
-    @property
-    def variables(self) -> Variables:
-        """The variables that the file names."""
-        return self.reading.context.variables if self.reading else Variables({})
+
+def _build_error(path: Path, mistakes: tuple[str, ...]) -> BadPipeline:
+    count = "a mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+    return BadPipeline("\n".join((f"`{path.name}` has {count}:", *mistakes)), mistakes=mistakes)
 
 
 def load(path: str | Path, *, environ: Mapping[str, str] = os.environ) -> Pipeline:
@@ -65,18 +61,21 @@ def load(path: str | Path, *, environ: Mapping[str, str] = os.environ) -> Pipeli
 
 
 def read(path: str | Path, *, environ: Mapping[str, str] = os.environ) -> PipelineDraft:
-    """Read a pipeline's file with all its mistakes; one that cannot be opened is a `FileError`."""
-    path = Path(path).absolute()
+    """Read a pipeline's file with all its mistakes.
+
+    A file that cannot be opened is a `FileError`, one that is not TOML a `BadPipeline`.
+    """
+    path, variables = Path(path).absolute(), Variables(environ)
     text = read_text(path)
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        return PipelineDraft(path, (f"it is not TOML: {problem}",), None, None, None)
-    reading = FileReading(raw, text, FileContext(path.parent, Variables(environ)))
+        raise _build_error(path, (f"it is not TOML: {problem}",)) from None
+    reading = FileReading(raw, text, FileContext(path.parent, variables))
     file = reading.validate()
     check_tables(reading, file)
-    reading.sort_mistakes()
+    reading.mistakes.sort(key=reading.find_line)
     pipeline = None if reading.mistakes else Pipeline.from_file(file, path)
     analysed = file if reading.is_usable("patterns") else replace(file, patterns=None)
     events = analysed if all(map(reading.is_usable, _ANALYSED)) else None
-    return PipelineDraft(path, reading.render(reading.mistakes), pipeline, events, reading)
+    return PipelineDraft(path, reading, variables, pipeline, events)

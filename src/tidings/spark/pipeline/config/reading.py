@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import copy
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,7 +21,7 @@ from tidings.spark.pipeline.config.settings import SECTIONS, TOP_KEYS, PipelineF
 from tidings.spark.pipeline.config.value_kinds import FileContext, WrongTable, WrongValue, name_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pydantic_core import ErrorDetails
 
@@ -96,31 +98,34 @@ class FileReading:
 
     def render(self, mistakes: list[FileMistake]) -> tuple[str, ...]:
         """Return mistakes as texts, each after the line of its key or else of its table."""
-        lines = find_lines(self._text) if mistakes else {}
-        numbers = [_find_line(mistake.path, lines) for mistake in mistakes]
+        numbers = map(self.find_line, mistakes)
         return tuple(
             f"line {number}: {mistake}" if number else str(mistake)
             for number, mistake in zip(numbers, mistakes, strict=True)
         )
 
-    def sort_mistakes(self) -> None:
-        """Put the mistakes into the order of the file; those without a line come first."""
-        lines = find_lines(self._text) if self.mistakes else {}
-        self.mistakes.sort(key=lambda mistake: _find_line(mistake.path, lines) or 0)
+    def find_line(self, mistake: FileMistake) -> int:
+        """Return the line of the key that a mistake is about, or else of its table; 0 where the file has neither."""
+        names = list(map(str, mistake.path))
+        lines = (self._lines.get(".".join(names[:end])) for end in range(len(names), 0, -1))
+        return next(filter(None, lines), 0)
+
+    @cached_property
+    def _lines(self) -> dict[str, int]:
+        return find_lines(self._text)
 
     # Validation ----------------------------------------------------------------------------------
 
     def validate(self) -> PipelineFile:
         """Return the settings of the file without its refused keys; `mistakes` has what was refused."""
-        rest, problems, is_first = self.raw, list[Any](), True
+        rest = copy.deepcopy(self.raw)
         while True:
             try:
                 return _ADAPTER.validate_python(rest, context=self.context)
             except ValidationError as error:
                 problems = error.errors(include_url=False, include_input=False)
-            if is_first:
+            if not self.mistakes:
                 self._add_problems(problems)
-                is_first, rest = False, copy.deepcopy(rest)
             for problem in problems:
                 _leave_out(rest, problem)
 
@@ -192,13 +197,6 @@ def _leave_out(raw: dict[str, Any], problem: ErrorDetails) -> None:
         del table[last]
 
 
-def _find_line(path: TomlPath, lines: Mapping[str, int]) -> int | None:
-    for end in range(len(path), 0, -1):
-        if (line := lines.get(".".join(map(str, path[:end])))) is not None:
-            return line
-    return None
-
-
 # Lines -------------------------------------------------------------------------------------------
 
 
@@ -215,13 +213,13 @@ def find_lines(text: str) -> dict[str, int]:
     lines: dict[str, int] = {}
     counts: dict[str, int] = {}  # tables of each array so far
     table = ""
-    for number, statement in _split_statements(text):
-        paths = list(_list_paths(tomllib.loads(statement)))
-        if not statement.lstrip().startswith("["):
+    for number, statement, content in _split_statements(text):
+        paths = list(_list_paths(content))
+        if not statement.startswith("["):
             for path in paths:
                 lines.setdefault(f"{table}.{path}" if table else path, number)
             continue
-        is_array = statement.lstrip().startswith("[[")
+        is_array = statement.startswith("[[")
         table = _enter_arrays(paths[-1].removesuffix(".0") if is_array else paths[-1], counts)
         lines.setdefault(table, number)
         if is_array:
@@ -231,19 +229,15 @@ def find_lines(text: str) -> dict[str, int]:
     return lines
 
 
-def _split_statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each statement with the number of its first line."""
+def _split_statements(text: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Yield the number of each statement's first line, its text and its content."""
     statement, first = "", 1
     for number, line in enumerate(text.split("\n"), start=1):
-        if not statement:
-            first = number
         statement += line + "\n"
-        try:
-            tomllib.loads(statement)
-        except tomllib.TOMLDecodeError:
-            continue
-        yield first, statement
-        statement = ""
+        with suppress(tomllib.TOMLDecodeError):
+            content = tomllib.loads(statement)
+            yield first, statement.lstrip(), content
+            statement, first = "", number + 1
 
 
 def _list_paths(value: object, path: str = "") -> Iterator[str]:

@@ -181,7 +181,7 @@ def follow_queries(
         for query in running:
             query.report(monitor)
     # Read before the others are stopped: stopping is an exception of theirs, but not the cause.
-    problem = None if stopping.requested.is_set() else _find_first(query.problem for query in running)
+    problem = None if stopping.requested else _find_first(query.problem for query in running)
     if any(query.is_active for query in running):
         monitor.show_status("stopping after this batch")
         _stop_all(running)

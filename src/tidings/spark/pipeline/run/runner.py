@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -31,7 +32,7 @@ from tidings.spark.pipeline.run.match_batches import ARRIVED, REFUSED, MatchBatc
 from tidings.spark.pipeline.run.queries import BatchSinks, follow_queries
 from tidings.spark.pipeline.run.stopping import StopSignal
 from tidings.spark.pipeline.run.subscription_follower import build_query_context, open_live
-from tidings.spark.pipeline.sinks.sinks import SinkContext, open_sink
+from tidings.spark.pipeline.sinks.sinks import open_sink
 from tidings.spark.pipeline.sources.sources import stream_events
 from tidings.spark.schema import to_column
 from tidings.spark.session import is_submitted
@@ -88,7 +89,7 @@ def run(
         # A query takes the session's settings when it starts, so later queries of the session are not concerned.
         with use_state_store(session, _choose_state_store(session, pipeline)):
             queries = _QueryBuilder(session, pipeline, checkpoint, monitor, console).build()
-            running = [] if stopping.requested.is_set() else queries
+            running = [] if stopping.requested else queries
             for events, query in running:
                 query.start(events)
                 stack.callback(query.stop)
@@ -97,7 +98,7 @@ def run(
         if refused := totals["refused_subscriptions"]:
             monitor.show_status(f"{refused:,} changes of subscriptions were refused: {checkpoint.refusals}")
         counts = {field.name: totals[field.name] for field in fields(RunTotals) if field.name != "stopped"}
-        return RunTotals(**counts, stopped=stopping.requested.is_set())
+        return RunTotals(**counts, stopped=stopping.requested)
 
 
 def _choose_state_store(session: SparkSession, pipeline: Pipeline) -> str:
@@ -167,9 +168,8 @@ class _QueryBuilder:
     def _open_sinks(
         self, sinks: Sequence[SinkSettings], key: Sequence[str], letters: SinkSettings, letters_key: Sequence[str]
     ) -> BatchSinks:
-        context = SinkContext(key=key, owner=self.checkpoint.id, console=self.console, folder=self.pipeline.folder)
-        opened = [open_sink(sink, context) for sink in sinks]
-        return BatchSinks(opened, open_sink(letters, replace(context, key=letters_key)))
+        open_one = partial(open_sink, owner=self.checkpoint.id, console=self.console, folder=self.pipeline.folder)
+        return BatchSinks([open_one(sink, key=key) for sink in sinks], open_one(letters, key=letters_key))
 
 
 def _drop_duplicates(events: DataFrame, pipeline: Pipeline) -> DataFrame:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -19,9 +20,8 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 """The signals of supervisors and of Ctrl-C."""
 
 
-# A handler runs in the main thread between any two instructions, so also while that thread holds the lock inside
-# `requested`: setting the event there could deadlock. A SimpleQueue may be filled from a handler, and a
-# thread of its own sets the event.
+# A handler runs in the main thread between any two instructions, so also while that thread holds a lock: setting an
+# `Event` there could deadlock. A SimpleQueue may be filled from a handler.
 class StopSignal:
     """While entered, SIGTERM and SIGINT set `requested` instead of ending the process.
 
@@ -36,15 +36,11 @@ class StopSignal:
     """
 
     def __init__(self) -> None:
-        self.requested = threading.Event()
-        self._is_requested = False
+        self.requested = False
         self._old_handlers: dict[signal.Signals, Any] = {}
-        self._requests: SimpleQueue[bool] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._requests: SimpleQueue[None] = SimpleQueue()  # wakes `wait`
 
     def __enter__(self) -> Self:
-        self._thread = threading.Thread(target=self._listen, name="tidings-stopping", daemon=True)
-        self._thread.start()
         self.install_handlers()
         return self
 
@@ -54,9 +50,6 @@ class StopSignal:
         for number, handler in self._old_handlers.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         self._old_handlers.clear()
-        self._requests.put(False)
-        if self._thread is not None:
-            self._thread.join()
 
     def install_handlers(self) -> None:
         """Install the handlers; those from before the first call are restored at the end."""
@@ -68,19 +61,17 @@ class StopSignal:
 
     def request(self) -> None:
         """Request a stop from within the program, as a first signal does."""
-        self._is_requested = True
-        self.requested.set()
+        self.requested = True
+        self._requests.put(None)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for a request, at most `timeout` seconds; return whether there is one."""
-        return self.requested.wait(timeout)
+        if not self.requested:
+            with suppress(Empty):
+                self._requests.get(timeout=timeout)
+        return self.requested
 
     def _handle(self, number: int, _: FrameType | None) -> None:
-        if self._is_requested:
+        if self.requested:
             os._exit(128 + number)
-        self._is_requested = True
-        self._requests.put(True)
-
-    def _listen(self) -> None:
-        while self._requests.get():
-            self.requested.set()
+        self.request()

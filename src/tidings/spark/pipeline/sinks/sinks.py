@@ -44,37 +44,33 @@ class Sink(Protocol):
         """Write the rows of a micro-batch; the same number means the same rows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkContext:
-    """What sinks need besides their settings.
+def open_sink(
+    sink: SinkSettings,
+    *,
+    key: Sequence[str],
+    owner: str | None = None,
+    console: Console | None = None,
+    folder: Path | None = None,
+) -> Sink:
+    """Open a sink.
 
     `key` names the columns that identify a row; they are the key of a Kafka record. `owner` is the id of the checkpoint
     that numbers the batches: a folder with batches of another one is refused. `console` is where a live view is
     drawn, so that tables are printed above it. `folder` is that of `pipeline.toml`, for modules beside it.
     """
-
-    key: Sequence[str]
-    owner: str | None = None
-    console: Console | None = None
-    folder: Path | None = None
-
-
-def open_sink(sink: SinkSettings, context: SinkContext) -> Sink:
-    """Open a sink."""
     match sink.kind:
         case "kafka":
-            servers, topic = _require(sink, "servers"), _require(sink, "topic")
-            return Topic(servers, topic, key=tuple(context.key), options=sink.options)
+            return Topic(_require(sink, "servers"), _require(sink, "topic"), key=tuple(key), options=sink.options)
         case "console":
-            return ConsoleTable(context.console or Console(highlight=False), sink.rows)
+            return ConsoleTable(console or Console(highlight=False), sink.rows)
         case "python":
             name = _require(sink, "function")
-            return FunctionCall(name, import_function(name, context.folder), context.folder)
+            return FunctionCall(name, import_function(name, folder), folder)
         case "json" | "parquet" as format:
             path = _require(sink, "path")
             if (local := to_local_path(path)) is None:
                 return RemoteFolder(path, format, sink.options)
-            return LocalFolder.open(local, format, options=sink.options, owner=context.owner)
+            return LocalFolder.open(local, format, options=sink.options, owner=owner)
 
 
 def _require(sink: SinkSettings, name: str) -> str:
