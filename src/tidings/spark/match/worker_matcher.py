@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,17 +28,14 @@ if TYPE_CHECKING:
 CHUNK = 1 << 16
 """Rows of one output batch, about: an event's list of ids is not cut."""
 
+FIRST_EVENTS = 128
+"""Events that are matched at once while it is not known how many matches an event has."""
+
+PAIRS = 1 << 22
+"""Matches that are wanted at once, about."""
+
 RowBuilder: TypeAlias = Callable[["Answer", pa.DataType], Iterator[pa.RecordBatch]]
 """Makes the output rows of an answer, with ids of the given type."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerTuning:
-    """Sizes that bound a worker's memory; they change no result."""
-
-    chunk: int = CHUNK
-    first_events: int = 128  # matched before it is known how many matches an event has
-    pairs: int = 1 << 22  # about so many matches are wanted at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +47,11 @@ class Answer:
 
     rows: pa.RecordBatch
     whole: pa.RecordBatch
-    index: IntArray
-    ids: pa.Array
-    letters: tuple[DeadLetter, ...]
+    index: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    ids: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    letters: tuple[DeadLetter, ...] = ()
     is_tally: bool = False  # its rows are a whole batch, to be counted
     mismatches: str | None = None  # values that filters could not read: `MismatchCounts.to_rows` and the shard, as JSON
-    chunk: int = CHUNK
 
     @property
     def letter_rows(self) -> pa.Array:
@@ -95,11 +91,10 @@ class MatchStep:
     id_type: pa.DataType
     limit: int | None = None
     judge: bool = False
-    tuning: WorkerTuning = field(default_factory=WorkerTuning)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the output of every batch."""
-        store, pace = None, Pace(self.tuning)
+        store, pace = None, Pace()
         for batch in batches:
             store = store or self.store.resolve()
             for shard, rows in self._split_by_shard(batch):
@@ -123,22 +118,22 @@ class MatchStep:
         """
         good, letters = self._split_refused(rows)
         if shard == 0:
-            yield replace(self._build_answer(rows, letters=letters), is_tally=True)
+            yield self._build_answer(rows, letters=letters, is_tally=True)
         for part in pace.cut(good):
             for first, matches in self._match_pieces(matcher, part):
                 pace.learn(matches)
                 yield self._apply_limit(part.slice(first, matches.events), matches, report=shard == 0)
         if mismatches := matcher.drain_mismatches():
-            yield replace(self._build_answer(rows.slice(0, 0)), mismatches=json.dumps([shard, mismatches]))
+            yield self._build_answer(rows.slice(0, 0), mismatches=json.dumps([shard, mismatches]))
 
-    def _split_refused(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, list[DeadLetter]]:
+    def _split_refused(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, tuple[DeadLetter, ...]]:
         """Return the rows that the source could read, and dead letters for the others."""
         refused = self.columns.refused
         if refused is None or rows.column(refused).null_count == len(rows):
-            return rows, []
+            return rows, ()
         reasons = rows.column(refused)
         bad = np.flatnonzero(np.asarray(reasons.is_valid()))
-        return rows.filter(reasons.is_null()), [DeadLetter(row, reasons[row].as_py()) for row in bad.tolist()]
+        return rows.filter(reasons.is_null()), tuple(DeadLetter(row, reasons[row].as_py()) for row in bad.tolist())
 
     def _match_pieces(self, matcher: Matcher, rows: pa.RecordBatch) -> Iterator[tuple[int, Matches]]:
         events, now = EventBatch.from_arrow(self._select_events(rows)), self.columns.now
@@ -159,13 +154,11 @@ class MatchStep:
                 letters.append(DeadLetter(row, f"{counts[row]:,}{describe_excess(self.limit)}"))
             is_within = counts[index] <= self.limit
             index, ids = index[is_within], ids.filter(pa.array(is_within))
-        return replace(self._build_answer(rows, letters=letters), index=index, ids=ids)
+        return self._build_answer(rows, index=index, ids=ids, letters=tuple(letters))
 
-    def _build_answer(self, rows: pa.RecordBatch, *, letters: list[DeadLetter] | None = None) -> Answer:
-        """Return an answer about these rows without a match."""
-        index, ids = np.zeros(0, np.int64), pa.array([], self.id_type)
-        kept, whole = rows.select(list(self.columns.kept)), self._select_events(rows)
-        return Answer(kept, whole, index, ids, tuple(letters or ()), chunk=self.tuning.chunk)
+    def _build_answer(self, rows: pa.RecordBatch, **contents: Any) -> Answer:
+        """Return an answer about these rows, with these fields of an `Answer`."""
+        return Answer(rows.select(list(self.columns.kept)), self._select_events(rows), **contents)
 
     def _select_events(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         return rows.select(list(self.columns.read)).rename_columns(list(self.columns.names))
@@ -177,8 +170,8 @@ class Pace:
     The engine's own bound is on what it can represent at all; the text ids of so many matches would take gigabytes.
     """
 
-    def __init__(self, tuning: WorkerTuning) -> None:
-        self._events, self._pairs = tuning.first_events, tuning.pairs
+    def __init__(self) -> None:
+        self._events = FIRST_EVENTS
 
     def cut(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the rows in slices whose size follows `learn`."""
@@ -190,7 +183,7 @@ class Pace:
 
     def learn(self, matches: Matches) -> None:
         """Adapt the size to the number of matches that so many events had."""
-        self._events = max(1, self._pairs * matches.events // max(1, len(matches)))
+        self._events = max(1, PAIRS * matches.events // max(1, len(matches)))
 
 
 def describe_excess(limit: int) -> str:
@@ -201,9 +194,9 @@ def describe_excess(limit: int) -> str:
 def build_pairs(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch]:
     """Yield a row for each match: the event's columns and the subscription's id."""
     ids = answer.ids.cast(id_type)
-    for start in range(0, len(answer.index), answer.chunk):
-        rows = answer.rows.take(pa.array(answer.index[start : start + answer.chunk]))
-        yield _add_column(rows, ids.slice(start, answer.chunk))
+    for start in range(0, len(answer.index), CHUNK):
+        rows = answer.rows.take(pa.array(answer.index[start : start + CHUNK]))
+        yield _to_batch(*rows.columns, ids.slice(start, CHUNK))
 
 
 def build_lists(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch]:
@@ -212,20 +205,20 @@ def build_lists(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch
     events, counts = np.unique(answer.index, return_counts=True)
     ids = answer.ids.cast(id_type).take(pa.array(order))
     first = 0
-    for part in _cut_lists(counts, answer.chunk):
+    for part in _cut_lists(counts):
         total = int(counts[part].sum())
         ends = np.concatenate(([0], np.cumsum(counts[part])))
         lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), ids.slice(first, total))
-        yield _add_column(answer.rows.take(pa.array(events[part])), lists)
+        yield _to_batch(*answer.rows.take(pa.array(events[part])).columns, lists)
         first += total
 
 
-def _cut_lists(counts: IntArray, chunk: int) -> Iterator[slice]:
-    """Yield slices of lists of these lengths, each of about `chunk` ids in all."""
+def _cut_lists(counts: IntArray) -> Iterator[slice]:
+    """Yield slices of lists of these lengths, each of about `CHUNK` ids in all."""
     start = 0
     while start < len(counts):
-        ends = np.cumsum(counts[start : start + chunk])
-        size = max(1, int(np.searchsorted(ends, chunk, "right")))
+        ends = np.cumsum(counts[start : start + CHUNK])
+        size = max(1, int(np.searchsorted(ends, CHUNK, "right")))
         yield slice(start, start + size)
         start += size
 
@@ -233,7 +226,7 @@ def _cut_lists(counts: IntArray, chunk: int) -> Iterator[slice]:
 def build_letters(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch]:  # noqa: ARG001 - a `RowBuilder`
     """Yield a row for each event that could not be read: its columns and the reason."""
     if answer.letters:
-        yield _add_column(answer.rows.take(answer.letter_rows), answer.letter_reasons)
+        yield _to_batch(*answer.rows.take(answer.letter_rows).columns, answer.letter_reasons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,16 +248,13 @@ class TaggedRows:
     def __call__(self, answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch]:
         """Yield the matches, then the dead letters, then the tally and the mismatches."""
         for matches in self.build(answer, id_type):
-            yield _add_tags(matches, {})
+            yield _add_tags(matches.columns, {})
         no_id = pa.list_(id_type) if self.build is build_lists else id_type
         if answer.letters:
-            rows = _add_column(answer.rows.take(answer.letter_rows), pa.nulls(len(answer.letters), no_id))
+            rows = [*answer.rows.take(answer.letter_rows).columns, pa.nulls(len(answer.letters), no_id)]
             events = [self._to_json(row) for row in answer.whole.take(answer.letter_rows).to_pylist()]
             yield _add_tags(rows, {"reason": answer.letter_reasons, "row": pa.array(events, pa.string())})
-        nulls = pa.RecordBatch.from_arrays(
-            [pa.nulls(1, column.type) for column in answer.rows], answer.rows.schema.names
-        )
-        nulls = _add_column(nulls, pa.nulls(1, no_id))
+        nulls = [pa.nulls(1, kind) for kind in (*answer.rows.schema.types, no_id)]
         if answer.is_tally:
             newest = None if self.time is None else pc.max(answer.whole.column(self.time))
             count = pa.array([answer.whole.num_rows], pa.int64())
@@ -290,11 +280,11 @@ TAG_TYPES = {
 """The columns that `TaggedRows` adds, in their order."""
 
 
-def _add_tags(rows: pa.RecordBatch, tags: dict[str, pa.Array]) -> pa.RecordBatch:
+def _add_tags(columns: list[pa.Array], tags: dict[str, pa.Array]) -> pa.RecordBatch:
     """Add all columns of `TAG_TYPES`, null where `tags` has no value."""
-    for name, tag_type in TAG_TYPES.items():
-        rows = _add_column(rows, tags.get(name, pa.nulls(rows.num_rows, tag_type)))
-    return rows
+    return _to_batch(
+        *columns, *(tags.get(name, pa.nulls(len(columns[-1]), tag_type)) for name, tag_type in TAG_TYPES.items())
+    )
 
 
 def _to_timestamp(newest: pa.Scalar | None) -> pa.Array:
@@ -311,7 +301,6 @@ def _to_json_value(value: object) -> str:
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 
-def _add_column(rows: pa.RecordBatch, column: pa.Array) -> pa.RecordBatch:
-    """Add a column; Spark reads columns by place, so names only have to differ."""
-    columns = [*rows.columns, column]
-    return pa.RecordBatch.from_arrays(columns, list(map(str, range(len(columns)))))
+def _to_batch(*columns: pa.Array) -> pa.RecordBatch:
+    """Return columns as a batch; Spark reads columns by place, so names only have to differ."""
+    return pa.RecordBatch.from_arrays(list(columns), list(map(str, range(len(columns)))))
