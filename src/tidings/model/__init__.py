@@ -13,8 +13,6 @@ from tidings.model.conditions import (
     IsNull,
     Near,
     SameText,
-    TextOp,
-    TextTest,
     Within,
     WithinRegion,
     one_of,
@@ -42,6 +40,7 @@ from tidings.model.filters import (
 )
 from tidings.model.matches import DeadLetter, Matches
 from tidings.model.schema import Attribute, Schema
+from tidings.model.text_tests import TextOp, TextTest
 from tidings.model.values import Address, Kind, Network, Ordered, Point, Quantity, Range, Scalar
 
 __all__ = [

@@ -56,7 +56,15 @@ class Area:
 
     def holds(self, point: Point) -> bool:
         """Tell whether the point lies inside or on the boundary."""
-        return holds_lon_lat(self, point.lon, point.lat)
+        import shapely
+
+        west, south, east, north = find_bounds(self)
+        if not south <= point.lat <= north:
+            return False
+        # An unrolled ring may lie beyond 180 degrees, so every longitude that means the same is tested. The bounding
+        # box comes first: it excludes most places without a call into GEOS.
+        turns = (point.lon, point.lon - FULL_TURN_DEG, point.lon + FULL_TURN_DEG)
+        return any(west <= lon <= east and shapely.intersects_xy(shape(self), lon, point.lat) for lon in turns)
 
     def to_geojson(self) -> dict[str, object]:
         """Return the GeoJSON geometry: a `Polygon`, or a `MultiPolygon` of several."""
@@ -64,20 +72,6 @@ class Area:
         if len(polygons) == 1:
             return {"type": "Polygon", "coordinates": polygons[0]}
         return {"type": "MultiPolygon", "coordinates": polygons}
-
-
-def holds_lon_lat(area: Area, lon: float, lat: float) -> bool:
-    """Tell whether the place lies inside, at this longitude or a turn away."""
-    import shapely
-
-    outline = shape(area)
-    west, south, east, north = find_bounds(area)
-    if not south <= lat <= north:
-        return False
-    # An unrolled ring may lie beyond 180 degrees, so every longitude that means the same is tested. The bounding box
-    # comes first: it excludes most places without a call into GEOS.
-    turns = (lon, lon - FULL_TURN_DEG, lon + FULL_TURN_DEG)
-    return any(west <= x <= east and shapely.intersects_xy(outline, x, lat) for x in turns)
 
 
 @lru_cache(maxsize=65536)

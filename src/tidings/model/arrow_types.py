@@ -80,23 +80,8 @@ def to_rows(table: pa.Table | pa.RecordBatch) -> list[dict[str, EventValue]]:
         table = pa.Table.from_batches([table])
     if not table.num_columns:
         return [{} for _ in range(table.num_rows)]
-    # Whole columns first: one value that Python cannot hold makes `to_pylist` fail for all of them, and only then is
-    # the table read row by row, which is many times slower.
-    try:
-        columns = [_to_list(column) for column in table.columns]
-    except (OverflowError, ValueError):
-        return [_to_row(table.slice(index, 1)) for index in range(table.num_rows)]
+    columns = [_to_list(column) for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _to_row(table: pa.Table) -> dict[str, EventValue]:
-    row: dict[str, EventValue] = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        try:
-            row[name] = _to_list(column)[0]
-        except (OverflowError, ValueError):
-            row[name] = _to_value(column[0])
-    return row
 
 
 def to_values(array: pa.Array | pa.ChunkedArray) -> list[EventValue]:
@@ -122,11 +107,16 @@ def _to_value(scalar: pa.Scalar) -> EventValue:
 
 
 def _to_list(column: pa.ChunkedArray) -> list[EventValue]:
-    # Unsafe, because dropping nanoseconds loses digits: times of events are compared in microseconds everywhere.
     kind = _limit_timestamps(column.type)
-    if kind != column.type:
-        column = column.cast(kind, safe=False)
-    values = column.to_pylist()
+    # The whole column first: one value that Python cannot hold makes `to_pylist` fail for all of them, and only then
+    # is the column read value by value, which is many times slower.
+    try:
+        # Unsafe, because dropping nanoseconds loses digits: times of events are compared in microseconds everywhere.
+        values = (column if kind == column.type else column.cast(kind, safe=False)).to_pylist()
+    except (OverflowError, ValueError):
+        if len(column) == 1:
+            return [_to_value(column[0])]
+        return [value for index in range(len(column)) for value in _to_list(column.slice(index, 1))]
     return [_to_dicts(value, column.type) for value in values] if _has_map(column.type) else values
 
 

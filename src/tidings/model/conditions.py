@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from tidings.model.areas import Area
-from tidings.model.text_expressions import compile_expression, normalize_expression
+from tidings.model.text_tests import TextTest
 from tidings.model.values import Kind, Network, Point, Range, Scalar, check_text, check_value, get_kind
 
 if TYPE_CHECKING:
@@ -32,16 +32,6 @@ def check_ends(ends: Range) -> None:
     if ends.low is None and ends.high is None:
         msg = "a range needs at least one end; `exists` accepts any value"
         raise ValueError(msg)
-
-
-class TextOp(StrEnum):
-    """The tests of text beyond comparison."""
-
-    STARTS_WITH = "starts with"
-    ENDS_WITH = "ends with"
-    CONTAINS = "contains"
-    LIKE = "like"
-    MATCHES = "matches"
 
 
 class Comparison(StrEnum):
@@ -109,22 +99,6 @@ class SameText:
             first.setdefault(check_text(value).casefold(), value)
         object.__setattr__(self, "values", tuple(first.values()))
         object.__setattr__(self, "folded", frozenset(first))
-
-
-@dataclass(frozen=True, slots=True)
-class TextTest:
-    """Text that starts with, ends with, contains, is like or matches a pattern."""
-
-    op: TextOp
-    pattern: str
-    ignoring_case: bool = False
-    kind: ClassVar = Kind.TEXT
-
-    def __post_init__(self) -> None:
-        check_text(self.pattern)
-        if self.op is TextOp.MATCHES:
-            object.__setattr__(self, "pattern", normalize_expression(self.pattern))
-            compile_expression(self.pattern, ignoring_case=self.ignoring_case)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,7 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tidings.errors import FilterError
-from tidings.model.conditions import (
-    Compare,
-    Exists,
-    In,
-    Is,
-    IsNull,
-    ValueCondition,
-    check_ends,
-    check_name,
-)
+from tidings.model.conditions import Compare, Exists, In, Is, IsNull, ValueCondition, check_ends, check_name
 from tidings.model.values import Kind, Range
 
 if TYPE_CHECKING:

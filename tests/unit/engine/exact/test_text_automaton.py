@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from tidings.engine.exact.text_automaton import TextAutomaton
 from tidings.engine.exact.text_automaton.program import compile_programs, is_folded_alike
-from tidings.model.conditions import TextOp, TextTest
-from tidings.model.text_tests import compile_text_test
+from tidings.model.text_tests import TextOp, TextTest, compile_text_test
 
 PLAIN = [
     "a",

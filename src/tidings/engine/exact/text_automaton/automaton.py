@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tidings.engine.arrays import freeze, list_owners, pack_bytes
 from tidings.engine.exact.text_automaton.program import TextProgram, compile_programs
 from tidings.kernels.match import text_automaton as kernel
-from tidings.model.conditions import TextOp, TextTest
+from tidings.model.text_tests import TextOp, TextTest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,7 +61,7 @@ KEPT_EXPRESSIONS = 16384
 class TextAutomaton:
     """All patterns at once; a test's id is its place among the tests. Immutable, safe for threads.
 
-    >>> from tidings.model.conditions import TextOp, TextTest
+    >>> from tidings.model.text_tests import TextOp, TextTest
     >>> tests = [TextTest(TextOp.CONTAINS, "ord"), TextTest(TextOp.LIKE, "f*d"), TextTest(TextOp.MATCHES, "[xyz]")]
     >>> TextAutomaton.build(tests).find("ford").tolist()
     [0, 1]

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 
 from tidings.kernels.match import text_automaton as kernel
-from tidings.model.conditions import TextOp, TextTest
+from tidings.model.text_tests import TextOp, TextTest
 
 ONE, MANY, GAP = bytes([kernel.ONE]), bytes([kernel.MANY]), b"\xfa"
 """Any character; any number of them; something that RE2 must decide."""
@@ -78,7 +78,7 @@ UNKNOWN = TextProgram(GAP, decides=False)
 def compile_programs(test: TextTest) -> list[TextProgram]:
     r"""Return the programs of which a text must fit one; several only for an expression with alternatives.
 
-    >>> from tidings.model.conditions import TextOp, TextTest
+    >>> from tidings.model.text_tests import TextOp, TextTest
     >>> [program.list_runs() for program in compile_programs(TextTest(TextOp.LIKE, "a*b"))]
     [[b'\xffa', b'b\xfe']]
     """
