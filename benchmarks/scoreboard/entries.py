@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from tidings.bench.harness.studies import Chart
+    from tidings.bench.harness.charts import Chart
 
 ENGINE = "engine"
 

@@ -1,6 +1,6 @@
 """`tidings bench run papers/KEY`: a checkout's study of a paper, its figures and claims printed, written and drawn.
 
-The study itself (`benchmarks/papers/KEY/run.py`) measures; `tidings.bench.harness.paper_claims` judges the claims.
+The study itself (`benchmarks/papers/KEY/run.py`) measures; `benchmarks.studies.paper_claims` judges the claims.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidings.bench import harness
-from tidings.bench.harness.charts import build_chart_rows, draw_charts, dump_chart
-from tidings.bench.harness.paper_claims import (
+from benchmarks.studies.chart_files import build_chart_rows, draw_charts, dump_chart
+from benchmarks.studies.paper_claims import (
     ClaimOutcome,
     build_claim_rows,
     format_tally,
@@ -22,30 +21,32 @@ from tidings.bench.harness.paper_claims import (
     list_reasons,
     read_claims,
 )
-from tidings.bench.harness.studies import PREFIX, Scale, find_study
+from benchmarks.studies.study import Scale, find_study
+from tidings.bench.harness import describe_run
 from tidings.cli import render
 from tidings.cli.bench.bench import make_folder, print_circumstances, print_rows, show_activity
+from tidings.cli.bench.commands import STUDY_PREFIX
 from tidings.cli.input_files import refuse_failure
 from tidings.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from tidings.bench.harness.paper_claims import JudgedClaim
-    from tidings.bench.harness.studies import Study
+    from benchmarks.studies.paper_claims import JudgedClaim
+    from benchmarks.studies.study import Study
 
 
-def run(key: str, scale: Scale, *, seed: int, out: Path | None, as_json: bool) -> None:
-    """Measure, print tables and claims, write `study.json` and a picture for each chart."""
-    location = find_study(key, Path.cwd())
+def run(root: Path, key: str, scale: Scale, *, seed: int, out: Path | None, as_json: bool) -> None:
+    """Run a study of the checkout `root`: print tables and claims, write `study.json` and a picture for each chart."""
+    location = find_study(root, key)
     claims = read_claims(location.claims)  # a mistake there is reported before an hour of measuring
     measure = location.load()
-    folder = location.root / "out" / "papers" / location.key if out is None else out
+    folder = root / "out" / "papers" / location.key if out is None else out
     make_folder(folder)
     with show_activity() as say:
         study = measure(scale, seed=seed, say=say)
     verdicts = judge_claims(claims, study.facts)
     command = shlex.join(["tidings", *sys.argv[1:]])
     results: dict[str, Any] = {
-        "study": f"{PREFIX}{location.key}",
+        "study": f"{STUDY_PREFIX}{location.key}",
         "paper": claims.paper,
         "title": study.title,
         "scale": str(scale),
@@ -53,7 +54,7 @@ def run(key: str, scale: Scale, *, seed: int, out: Path | None, as_json: bool) -
         "facts": {name: value if math.isfinite(value) else None for name, value in study.facts.items()},
         "claims": [verdict.to_dict() for verdict in verdicts],
         "notes": list(study.notes),
-        "run": harness.describe_run(command, seed=seed, scale=str(scale)),
+        "run": describe_run(command, seed=seed, scale=str(scale)),
     }
     if as_json:
         render.write_json(results)
@@ -91,6 +92,6 @@ def _write_study(study: Study, results: dict[str, Any], folder: Path) -> None:
         paths += draw_charts(study.charts, folder)
     except MissingExtra as problem:
         render.warn(str(problem))
-    root = Path.cwd()
-    names = [f"`{path.relative_to(root) if path.is_relative_to(root) else path}`" for path in paths]
+    current = Path.cwd()
+    names = [f"`{path.relative_to(current) if path.is_relative_to(current) else path}`" for path in paths]
     render.note(f"wrote {', '.join(names)}")

@@ -12,8 +12,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from tidings.bench.harness.paper_claims import read_claims
-from tidings.bench.harness.studies import Scale, Study, StudyFolder, list_studies
+from benchmarks.studies.paper_claims import read_claims
+from benchmarks.studies.study import Scale, Study, StudyFolder, list_studies
 
 ROOT = Path(__file__).parents[2]
 PLACES = list_studies(ROOT)

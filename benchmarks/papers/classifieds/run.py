@@ -11,7 +11,7 @@ from benchmarks.papers.classifieds.cluster import Cluster
 from benchmarks.papers.classifieds.small import build_chart, count_worst, fit_exponent, grow_matchers, with_polygons
 from benchmarks.papers.classifieds.stream import Able, StreamRun, feed_events, measure_capacity
 from benchmarks.papers.classifieds.workload import CARS, SIZES, ClassifiedsSizes, spread_arrivals
-from tidings.bench.harness.studies import Chart, Line, Scale, Study
+from benchmarks.studies import Chart, Line, Scale, Study
 from tidings.bench.harness.timing import Figure
 
 if TYPE_CHECKING:

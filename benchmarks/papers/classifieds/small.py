@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import tidings as td
 from benchmarks.papers.classifieds.workload import CARS, build_full_event, count_printed_calls, list_subsets, with_areas
+from benchmarks.studies import Chart, Line
 from tidings.algebra import Setting
-from tidings.bench.harness.studies import Chart, Line
 from tidings.bench.harness.timing import US, Clock, Figure, time_repeats, to_figure
 
 if TYPE_CHECKING:

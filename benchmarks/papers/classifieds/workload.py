@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.bench.harness.studies import Scale
+from benchmarks.studies import Scale
 from tidings.bench.workloads import workload
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from benchmarks.papers.ctps.measured import (
     measure_public,
 )
 from benchmarks.papers.ctps.workload import draw_rated
+from benchmarks.studies import Chart, Line, Scale, Study
 from tidings.bench.harness.process_memory import measure_matcher_memory
-from tidings.bench.harness.studies import Chart, Line, Scale, Study
 from tidings.bench.harness.timing import Figure
 from tidings.errors import TidingsError
 from tidings.matcher import Matcher

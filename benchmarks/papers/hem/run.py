@@ -19,7 +19,7 @@ from benchmarks.papers.hem.measured import (
     measure_plans,
 )
 from benchmarks.papers.hem.workload import draw_ranges, measure_swapped
-from tidings.bench.harness.studies import Chart, Line, Scale, Study
+from benchmarks.studies import Chart, Line, Scale, Study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -24,7 +24,7 @@ from benchmarks.papers.p_topss.predicting import (
     count_outcomes,
     sum_square_errors,
 )
-from tidings.bench.harness.studies import Chart, Line, Study
+from benchmarks.studies import Chart, Line, Study
 from tidings.bench.workloads.composites import IRRELEVANT, composites, name_of, publications
 from tidings.model import Schema
 from tidings.model.patterns import Mode

@@ -26,7 +26,7 @@ from benchmarks.papers.p_topss.folds import (
 )
 from benchmarks.papers.p_topss.ours import ENTRANTS, OURS, follow_cities
 from benchmarks.papers.p_topss.predicting import LOOKAHEADS, THRESHOLDS, build_threshold_lines, compute_skill
-from tidings.bench.harness.studies import Chart, Line, Study
+from benchmarks.studies import Chart, Line, Study
 from tidings.bench.harness.timing import Clock, Figure, measure_seconds
 
 if TYPE_CHECKING:

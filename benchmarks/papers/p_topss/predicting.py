@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.bench.harness.studies import Line
+from benchmarks.studies import Line
 from tidings.bench.harness.timing import Figure
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from benchmarks.papers.p_topss.measured import (
     measure_paper,
     stream_of,
 )
-from tidings.bench.harness.studies import Chart, Line, Scale, Study
+from benchmarks.studies import Chart, Line, Scale, Study
 from tidings.bench.harness.timing import Figure
 from tidings.bench.workloads.composites import Shape, composites
 from tidings.bench.workloads.real_data import data_folder

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.papers.poset import workload
+from benchmarks.studies import Chart, Line, Scale, Study
 from tidings.algebra import AttributeReader, Setting, collect_requirements
-from tidings.bench.harness.studies import Chart, Line, Scale, Study
 from tidings.bench.harness.timing import Figure, time_repeats, to_figure
 from tidings.concepts import Ontology, Vocabulary
 from tidings.matcher import Matcher

@@ -2,15 +2,18 @@
 
 import json
 import sys
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
+
+STUDIES = Path(__file__).parents[3] / "benchmarks" / "studies"
 
 RUN = '''
 """A study of nothing."""
 
 from benchmarks.papers.tiny.sizes import SIZES
-from tidings.bench.harness.studies import Chart, Line, Scale, Study
+from benchmarks.studies import Chart, Line, Scale, Study
 from tidings.bench.harness.timing import Figure
 
 TITLE = "Nothing, twice as fast"
@@ -28,7 +31,7 @@ def study(scale, *, seed, say):
 '''
 
 SIZES = """
-from tidings.bench.harness.studies import Scale
+from benchmarks.studies import Scale
 
 SIZES = {Scale.QUICK: (10, 100), Scale.USUAL: (10, 100, 1000), Scale.FULL: (10, 100, 1000, 10000)}
 """
@@ -80,6 +83,7 @@ def checkout(tidings, tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     for package in (folder, folder.parent, folder.parent.parent):
         (package / "__init__.py").write_text('"""A package."""\n')
+    (tmp_path / "benchmarks" / "studies").symlink_to(STUDIES)
     (folder / "run.py").write_text(RUN)
     (folder / "sizes.py").write_text(SIZES)
     (folder / "claims.toml").write_text(CLAIMS)

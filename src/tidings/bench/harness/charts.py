@@ -1,20 +1,21 @@
-"""Charts of studies and of results, as tables and as pictures: a PNG each, with the spread of the repeats as bars.
+"""Charts of results as pictures: a PNG each, with the spread of the repeats as bars.
 
-matplotlib (`pip install 'tidings[bench]'`) is loaded when something is drawn; tables need nothing.
+matplotlib (`pip install 'tidings[bench]'`) is loaded when something is drawn. The scoreboard and the studies of papers
+draw with the same functions.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from itertools import pairwise
 from math import log
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from tidings.bench.harness.result_tables import format_figure, format_number
+from tidings.bench.harness.result_tables import format_number
 from tidings.bench.harness.results import BATCH, Role
-from tidings.bench.harness.studies import Chart, Line
-from tidings.errors import FileError, MissingExtra
+from tidings.bench.harness.timing import Figure
+from tidings.errors import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from tidings.bench.harness.results import Result
-    from tidings.bench.harness.timing import Figure
 
 COLOURS = ("#1f6f5c", "#d08c3f", "#4a6fa5", "#a8433f", "#7a5c99", "#5f7a2e", "#b0568a", "#6b7280")
 """Colours that most readers can distinguish; beyond these, the marks and dashes differ."""
@@ -51,28 +51,26 @@ TENFOLD = 10
 """Values within this factor get a linear axis from zero: a logarithmic one would show a single power of ten."""
 
 
-def build_chart_rows(chart: Chart) -> list[list[str]]:
-    """Return a chart as a heading and rows of text: a row for each x, a column for each line.
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One curve: its name, and a figure for each x."""
 
-    A unit that all figures share is left out: the chart's `y` has it.
-    """
-    rows = [[chart.x, *(line.name for line in chart.lines)]]
-    columns = [dict(line.points) for line in chart.lines]
-    if len({figure.unit for points in columns for figure in points.values()}) == 1:
-        columns = [{x: replace(figure, unit="") for x, figure in points.items()} for points in columns]
-    xs = sorted({x for points in columns for x in points})
-    cells = ([format_figure(points[x]) if x in points else "" for points in columns] for x in xs)
-    return [*rows, *([format_number(x), *row] for x, row in zip(xs, cells, strict=True))]
+    name: str
+    points: tuple[tuple[float, Figure], ...]
 
 
-def dump_chart(chart: Chart) -> dict[str, object]:
-    """Return plain values, for JSON."""
-    lines = [
-        {"name": line.name, "points": [{"x": x, **figure.to_dict()} for x, figure in line.points]}
-        for line in chart.lines
-    ]
-    labels = {name: getattr(chart, name) for name in ("key", "title", "x", "y", "log_x", "log_y", "note")}
-    return {**labels, "lines": lines}
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Lines over a common x: `key` names the file (`figure-5`), `x` and `y` are the axes with their units."""
+
+    key: str
+    title: str
+    x: str
+    y: str
+    lines: tuple[Line, ...]
+    log_x: bool = False
+    log_y: bool = False
+    note: str = ""
 
 
 def build_size_chart(key: str, title: str, points: Iterable[tuple[str, int, Figure]], *, y: str) -> Chart:
@@ -84,19 +82,11 @@ def build_size_chart(key: str, title: str, points: Iterable[tuple[str, int, Figu
     return Chart(key, title, "subscriptions", y, chart_lines, log_x=True, log_y=True)
 
 
-def draw_charts(charts: Sequence[Chart], folder: Path) -> list[Path]:
-    """Draw each chart into a PNG named by its key, and return the files; without matplotlib: `MissingExtra`."""
-    return [save_figure(draw_chart(chart), folder / f"{chart.key}.png") for chart in charts]
-
-
 def _make_axes(width: float, height: float) -> tuple[Drawing, Axes]:
     """Return a new figure of matplotlib and its axes; without matplotlib: `MissingExtra`."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as problem:
-        msg = "plots need matplotlib; install it with `pip install 'tidings[bench]'`"
-        raise MissingExtra(msg) from problem
-    figure = Figure(figsize=(width, height), layout="constrained")  # no pyplot: no window, no state
+    from tidings.forecast.scoring.reliability import load_figure
+
+    figure: Drawing = load_figure()(figsize=(width, height), layout="constrained")  # no pyplot: no window, no state
     return figure, figure.subplots()
 
 

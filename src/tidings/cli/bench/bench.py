@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.bench import harness
 from tidings.bench.harness.result_tables import format_number
-from tidings.bench.harness.studies import PREFIX, list_studies
 from tidings.bench.workloads import WORKLOADS, workload
 from tidings.cli import render
+from tidings.cli.bench.commands import STUDY_PREFIX
+from tidings.cli.bench.studies import list_studies
 from tidings.cli.input_files import refuse_failure
 from tidings.errors import MissingExtra, TidingsError
 
@@ -34,20 +35,20 @@ SIZE, QUICK_SIZE = 1_000_000, 1_000
 def list_workloads(*, as_json: bool) -> None:
     """Print the workloads, each with its matches for an event at a million subscriptions, and a checkout's studies."""
     workloads = [workload(key) for key in WORKLOADS]
-    papers = list_studies(Path.cwd())
+    papers = list_studies()
     if as_json:
         for load in workloads:
             expected = load.expected(SIZE)
             render.write_json({"key": load.key, "description": load.description, "expected_at_1m": expected})
         for study in papers:
-            render.write_json({"key": f"{PREFIX}{study.key}", "description": study.title, "expected_at_1m": None})
+            render.write_json({"key": f"{STUDY_PREFIX}{study.key}", "description": study.title, "expected_at_1m": None})
         return
     rows = [["workload", "matches / event at 1M", "what it is"]]
     rows += [[load.key, format_number(load.expected(SIZE)), load.description] for load in workloads]
     print_rows(rows)
     if papers:
         render.write("")
-        print_rows([["study", "what it repeats"], *([f"{PREFIX}{study.key}", study.title] for study in papers)])
+        print_rows([["study", "what it repeats"], *([f"{STUDY_PREFIX}{study.key}", study.title] for study in papers)])
 
 
 def run(key: str, options: BenchOptions, *, out: Path | None, as_json: bool) -> None:

@@ -14,7 +14,7 @@ bench_app = typer.Typer(
     help="Measure matchers on seeded workloads, beside baselines and peers; repeat papers' figures; compare runs.",
 )
 
-STUDY = "papers/"
+STUDY_PREFIX = "papers/"
 """The prefix of the keys of studies of papers."""
 
 NOT_FOR_STUDIES = {
@@ -113,11 +113,10 @@ def bench_run(
     _check_options(context, key, quick=options.quick, full=full)
     if data is not None:
         os.environ["TIDINGS_DATA"] = str(data)  # the child that measures memory reads it too
-    if key.startswith(STUDY):
-        from tidings.bench.harness.studies import Scale
+    if key.startswith(STUDY_PREFIX):
         from tidings.cli.bench import studies
 
-        scale = Scale.QUICK if options.quick else Scale.FULL if full else Scale.USUAL
+        scale = "quick" if options.quick else "full" if full else "usual"
         studies.run(key, scale, seed=options.seed, out=out, as_json=as_json)
         return
     from tidings.cli.bench import bench as body
@@ -128,7 +127,7 @@ def bench_run(
 def _check_options(context: typer.Context, key: str, *, quick: bool, full: bool) -> None:
     """Refuse options that contradict each other, or the key."""
     o.refuse_when(quick and full, "--quick and --full exclude each other")
-    if not key.startswith(STUDY):
+    if not key.startswith(STUDY_PREFIX):
         no_study = f"--full is for studies of papers (papers/hem); `{key}` is a workload: say how many with -n"
         o.refuse_when(full, no_study)
         return

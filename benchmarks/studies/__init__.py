@@ -1,0 +1,9 @@
+"""Studies of papers: what a `run.py` of `benchmarks/papers` is made of, how its claims are judged, and how it is run.
+
+`tidings bench run papers/KEY` finds the checkout it is called in, and imports this package from there.
+"""
+
+from benchmarks.studies.study import Scale, Study
+from tidings.bench.harness.charts import Chart, Line
+
+__all__ = ["Chart", "Line", "Scale", "Study"]
