@@ -117,8 +117,7 @@ def test_settings_and_surroundings_come_back():
     detector = detector_of(schema=schema, **options)
     detector.add("all", "a = kind = 'a'\na ; s:a", mode="any", limit=3)
     other = td.Detector.resume(detector.snapshot())
-    for name in ("time", "event_id", "keep", "lateness", "partials"):
-        assert getattr(other, name) == getattr(detector, name)
+    assert other.settings == detector.settings
     assert [(pattern.name, pattern.mode, pattern.limit) for pattern in other.patterns] == [
         (pattern.name, pattern.mode, pattern.limit) for pattern in detector.patterns
     ]
