@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Vocabulary
     from tidings.engine.engine import Removal
     from tidings.matcher.algorithm import SubId
-    from tidings.matcher.backend import Intake
+    from tidings.matcher.backend import Backend
     from tidings.matcher.loading.subscription_input import Submission
 
 Refusals = list[tuple[Any, TidingsError]]
@@ -42,7 +42,7 @@ class Admission:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary, self.concepts = vocabulary, vocabulary.concepts
         self._keywords = vocabulary.to_keywords()
-        self._binder, self.needs = Binder(vocabulary), RequirementTracker(vocabulary)
+        self.binder, self.needs = Binder(vocabulary), RequirementTracker(vocabulary)
 
     def parse(self, source: Any, notation: str = "text", warnings: list[FilterWarning] | None = None) -> Filter:
         """Return the filter of a text or a decoded JSON tree; a filter is returned as it is.
@@ -61,13 +61,17 @@ class Admission:
         """Return a filter in force, or that of its text: no warning comes twice, and no rule changes its meaning."""
         return parse_stored(source, self.vocabulary) if isinstance(source, str) else source
 
+    def fold(self, tree: Filter) -> Filter:
+        """Return a filter with the canonical names of attributes in place of their synonyms."""
+        return fold_names(tree, self.concepts)
+
     def bind_filter(self, tree: Filter) -> Filter:
         """Return a filter with its names, units, concepts and regions resolved."""
-        return self._binder.bind_filter(fold_names(tree, self.concepts))
+        return self.binder.bind_filter(self.fold(tree))
 
     def release(self, tree: Filter) -> None:
         """Take back the demands of a filter."""
-        self.needs.discard(fold_names(tree, self.concepts))
+        self.needs.discard(self.fold(tree))
 
     def release_removed(self, removal: Removal) -> None:
         """Take back the demands of subscriptions that a backend removed."""
@@ -80,72 +84,81 @@ class Admission:
         """Return the attributes that filters in force ask for, each with the name of the first filter that does."""
         return {row[0]: row[4] for row in self.needs.to_dict()["demands"]}
 
-    def enter_rows(self, submissions: list[Submission], backend: Intake, *, keep_good: bool) -> RowRefusals:
+    def enter_rows(self, submissions: list[Submission], backend: Backend, *, keep_good: bool) -> RowRefusals:
         """Put subscriptions in force and return the refused rows; if there are any, none goes in unless `keep_good`."""
-        before, refusals, entry = self.needs.to_dict(), RowRefusals(), _Entry(self, submissions, backend)
+        before = self.needs.to_dict()
+        stager = RowStager(self, submissions, backend.stage(), backend, first=next(iter(backend), None))
         with pause_collector(len(submissions) >= COLLECTOR_PAUSE_MIN):
-            for row, submission in enumerate(submissions):
-                try:
-                    entry.stage_row(row, submission)
-                except TidingsError as problem:
-                    refusals.append((row, problem))
+            refusals = stager.stage_rows()
             if refusals and not keep_good:
                 self.needs.restore(before)
             else:
                 try:
-                    entry.doubts.issue()  # before the commit: where warnings are errors, nothing is added
-                    backend.commit(entry.stage)
+                    stager.doubts.issue()  # before the commit: where warnings are errors, nothing is added
+                    backend.commit(stager.stage)
                 except BaseException:
                     self.needs.restore(before)
                     raise
         return refusals
 
-    def replace_demands(self, id: SubId, tree: Filter, old: Filter | None) -> Filter:
-        """Count a filter's demands in place of the old one's and return it bound; a refusal changes no count."""
-        folded = fold_names(tree, self.concepts)
-        bound = self._binder.bind_filter(folded)
-        if old is not None:
-            self.release(old)
-        try:
-            self.needs.add(folded, f"subscription `{id}`")
-        except TidingsError:
-            self.count_again(id, old)
-            raise
-        return bound
 
-    def count_again(self, id: SubId, old: Filter | None) -> None:
-        """Count the demands of a filter that was to be replaced, if there was one, and stays."""
-        if old is not None:
-            self.needs.add(fold_names(old, self.concepts), f"subscription `{id}`")
+class RowStager:
+    """Judges rows one after the other and puts the good ones on a stage; warnings about them wait in `doubts`.
 
+    `first` is an id in force, which tells the type of all ids. Rows replace subscriptions of `backend` and earlier rows
+    with the same id; without a backend, earlier rows alone.
+    """
 
-class _Entry:
-    """One call of `enter_rows`: its stage, and what later rows must know of earlier ones."""
-
-    def __init__(self, admission: Admission, submissions: list[Submission], backend: Intake) -> None:
-        self._admission, self._submissions, self._backend = admission, submissions, backend
-        self.stage, self.doubts = backend.stage(), WarningCollector()
-        ids = [id for id, _, _ in submissions if is_id(id)] if len(backend) else []
-        self._existing = backend.find_existing(ids) if ids else set()
-        self._first = next(iter(backend), None)
+    def __init__(
+        self,
+        admission: Admission,
+        submissions: list[Submission],
+        stage: Any,
+        backend: Backend | None = None,
+        *,
+        first: SubId | None,
+    ) -> None:
+        self._admission, self._submissions, self.stage, self._backend = admission, submissions, stage, backend
+        self.doubts = WarningCollector()
+        ids = [id for id, _, _ in submissions if is_id(id)] if backend else []
+        self._existing = backend.find_existing(ids) if backend and ids else set()
+        self._first = first
         self._staged: dict[SubId, int] = {}
 
-    def stage_row(self, row: int, submission: Submission) -> None:
+    def stage_rows(self) -> RowRefusals:
+        """Stage all rows, and return those that are refused."""
+        refusals: RowRefusals = []
+        for row, submission in enumerate(self._submissions):
+            try:
+                self._stage_row(row, submission)
+            except TidingsError as problem:
+                refusals.append((row, problem))
+        return refusals
+
+    def _stage_row(self, row: int, submission: Submission) -> None:
         """Judge one subscription after all before it; a refusal leaves stage and demands as they were."""
         id, source, notation = submission
         _check_beside(id, id if self._first is None else self._first)
         self._first = id if self._first is None else self._first
         warnings: list[FilterWarning] = []
-        tree = self._admission.parse(source, notation, warnings)
+        admission, witness = self._admission, f"subscription `{id}`"
+        tree = admission.parse(source, notation, warnings)
         self.doubts.add(warnings, id)
-        old = self._find_replaced(id)
-        bound = self._admission.replace_demands(id, tree, old)
-        written = source if type(source) is str and notation == "text" else tree
+        old, folded = self._find_replaced(id), admission.fold(tree)
+        bound = admission.binder.bind_filter(folded)
+        if old is not None:
+            admission.release(old)
         try:
-            self.stage.add(id, bound, written, lossless=bound is tree)
-        except TidingsError:  # what the matcher cannot express must not be asked of events either
-            self._admission.release(tree)
-            self._admission.count_again(id, old)
+            admission.needs.add(folded, witness)
+            written = source if type(source) is str and notation == "text" else tree
+            try:
+                self.stage.add(id, bound, written, lossless=bound is tree)
+            except TidingsError:  # what the matcher cannot express must not be asked of events either
+                admission.needs.discard(folded)
+                raise
+        except TidingsError:
+            if old is not None:
+                admission.needs.add(admission.fold(old), witness)
             raise
         self._staged[id] = row
 
@@ -153,7 +166,7 @@ class _Entry:
         """Return the filter that this id has so far: an earlier row's, or the one in force."""
         if id in self._staged:
             return self._admission.parse(*self._submissions[self._staged[id]][1:], [])
-        return self._backend.get_filter(id) if id in self._existing else None
+        return self._backend.get_filter(id) if self._backend is not None and id in self._existing else None
 
 
 @contextmanager

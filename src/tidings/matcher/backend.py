@@ -37,14 +37,25 @@ class BackendState(Protocol):
         """Return the columns of events that matching reads."""
 
 
-class Intake(Protocol):
-    """What `Admission` needs of a backend: which ids exist, and a stage for those that are to come."""
+class Backend(Protocol):
+    """Subscriptions in force, and the search for those that events satisfy."""
+
+    @property
+    def state(self) -> BackendState:
+        """What is in force now."""
+
+    @property
+    def bulk_engine(self) -> Engine | None:
+        """The engine that whole compiled tables go into (`Engine.add_table`); None: filters come one by one."""
 
     def __len__(self) -> int:
         """Count the subscriptions."""
 
     def __iter__(self) -> Iterator[SubId]:
         """Yield the ids."""
+
+    def __contains__(self, id: object) -> bool:
+        """Tell whether there is a subscription with this id."""
 
     def find_existing(self, ids: Sequence[SubId]) -> set[SubId]:
         """Return the subset of `ids` that is subscribed."""
@@ -58,9 +69,19 @@ class Intake(Protocol):
     def commit(self, stage: Any) -> None:
         """Put a stage in force, replacing subscriptions with the same ids."""
 
+    def remove(self, ids: Sequence[SubId]) -> Removal:
+        """Remove subscriptions; where an id is missing, nothing is removed, and the result names it."""
 
-class Upkeep(Protocol):
-    """Indexing that a backend puts off; one that indexes at once does nothing here."""
+    def match(self, source: EventSource, state: Any = None) -> list[SegmentMatches]:
+        """Return pairs of event and subscription; `state` is the one whose columns the events were read for."""
+
+    def find_readers(self, keys: Collection[TypedAttribute]) -> list[SubId]:
+        """Return the ids of the subscriptions that read an attribute in one of these ways."""
+
+    def explain(self) -> dict[str, object]:
+        """Return how the backend matches, in plain values."""
+
+    # Indexing that a backend puts off; one that indexes at once does nothing here.
 
     def seal(self) -> BackendState:
         """Compile what waits, and return the state that is then in force."""
@@ -74,30 +95,3 @@ class Upkeep(Protocol):
     @property
     def is_merging(self) -> bool:
         """Whether a merge in the background is under way."""
-
-
-class Backend(Intake, Upkeep, Protocol):
-    """Subscriptions in force, and the search for those that events satisfy."""
-
-    @property
-    def state(self) -> BackendState:
-        """What is in force now."""
-
-    @property
-    def bulk_engine(self) -> Engine | None:
-        """The engine that whole compiled tables go into (`Engine.add_table`); None: filters come one by one."""
-
-    def __contains__(self, id: object) -> bool:
-        """Tell whether there is a subscription with this id."""
-
-    def remove(self, ids: Sequence[SubId]) -> Removal:
-        """Remove subscriptions; where an id is missing, nothing is removed, and the result names it."""
-
-    def match(self, source: EventSource, state: Any = None) -> list[SegmentMatches]:
-        """Return pairs of event and subscription; `state` is the one whose columns the events were read for."""
-
-    def find_readers(self, keys: Collection[TypedAttribute]) -> list[SubId]:
-        """Return the ids of the subscriptions that read an attribute in one of these ways."""
-
-    def explain(self) -> dict[str, object]:
-        """Return how the backend matches, in plain values."""

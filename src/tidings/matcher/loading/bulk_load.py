@@ -9,7 +9,7 @@ definition (`Admission.enter_rows`); columns give the same answers, refusals and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from tidings.engine.compile.source_text import FilterSources
 from tidings.engine.ids import Ids
 from tidings.engine.merge import merge_tables
 from tidings.errors import FilterWarning, KindConflict, TidingsError
-from tidings.matcher.algorithm import SubId
+from tidings.matcher.admission import COLLECTOR_PAUSE_MIN, RowStager, pause_collector
 from tidings.matcher.loading.parameter_columns import PlainColumns
 from tidings.matcher.loading.parameter_table import ParameterRows, check_types, find_kinds, parse_column_names
 from tidings.matcher.tuning import MATCHER_TUNING
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tidings.engine.engine import Engine
     from tidings.kernels.array_types import BoolArray, IntArray
     from tidings.matcher.admission import Admission, RowRefusals
+    from tidings.matcher.algorithm import SubId
     from tidings.matcher.backend import Backend
     from tidings.matcher.loading.subscription_input import Submission
     from tidings.model import Filter
@@ -171,9 +172,10 @@ class Load:
             first = self.table["id"][int(np.argmax(accepted))].as_py()
         submissions, draft = self._read_rows(rows), engine.draft()
         row_of = {id(source): row for (_, source, _), row in zip(submissions, rows.tolist(), strict=True)}
-        intake = _DraftIntake([] if first is None else [first], draft, row_of)
-        refused = self._admission.enter_rows(submissions, intake, keep_good=True)
-        refusals = [(int(rows[index]), problem) for index, problem in refused]
+        stager = RowStager(self._admission, submissions, _DraftStage(draft, row_of), first=first)
+        with pause_collector(len(rows) >= COLLECTOR_PAUSE_MIN):
+            refusals = [(int(rows[index]), problem) for index, problem in stager.stage_rows()]
+        stager.doubts.issue()
         if any(isinstance(problem, KindConflict) for _, problem in refusals):
             raise _RowByRow
         accepted[rows] = True
@@ -238,32 +240,12 @@ def _mask_rows(test: PredicateColumn, plain: BoolArray, *, whole: bool) -> Predi
             return replace(test, mask=mask * rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _DraftIntake:
-    """Takes the place of a backend and its stage for odd rows: filters go to a draft whose slots are the rows."""
+class _DraftStage(NamedTuple):
+    """Takes the place of a backend's stage for odd rows: filters go to a draft whose slots are the rows."""
 
-    existing: list[SubId]
     draft: FilterDraft
     row_of: dict[int, int]  # by the `id()` of the filter as it was submitted
-
-    def stage(self) -> _DraftIntake:
-        return self
 
     def add(self, _: SubId, bound: Filter, source: object, *, lossless: bool) -> None:
         del lossless
         self.draft.add(self.row_of[id(source)], bound)
-
-    def commit(self, stage: object) -> None:
-        pass
-
-    def find_existing(self, _: Sequence[SubId]) -> set[SubId]:
-        return set()
-
-    def get_filter(self, _: SubId) -> None:
-        return None
-
-    def __len__(self) -> int:
-        return len(self.existing)
-
-    def __iter__(self) -> Iterator[SubId]:
-        return iter(self.existing)
