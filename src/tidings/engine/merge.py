@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tidings.engine.segment import Segment
     from tidings.engine.state import LiveSegment
     from tidings.kernels.array_types import CodeArray, IntArray
-    from tidings.model import Filter, Kind, TextTest
+    from tidings.model import Filter, TextTest
 
 EMPTY_LOW_16 = 0xFFFF
 """The low end of an interval that accepts nothing, in codes of 16 bits."""
@@ -135,7 +135,6 @@ def extract_table(segment: Segment, new_slot: IntArray) -> RowTable:
     start, literals = _extract_literals(rows, live_rows)
     return RowTable(
         columns=segment.columns,
-        kinds=segment.kinds,
         spaces=segment.spaces,
         start=start,
         literals=literals,
@@ -177,7 +176,6 @@ def merge_tables(tables: Sequence[RowTable], tuning: EngineTuning = DEFAULT_TUNI
     rows = [table.item_row + base for table, base in zip(tables, bases[:-1], strict=True)]
     return RowTable(
         columns=columns,
-        kinds=_merge_kinds(tables, columns),
         spaces=spaces,
         start=_concatenate_starts([table.start for table in tables]),
         literals=_concatenate_literals([table.literals for table in moved]),
@@ -254,15 +252,6 @@ def _move_table(
         trees=trees,
         candidate_trees=candidate_trees,
     )
-
-
-def _merge_kinds(tables: Sequence[RowTable], columns: Sequence[Column]) -> tuple[Kind, ...]:
-    """Return the kind of each column; where tables differ, that of one whose rows test the column."""
-    kinds = {column: kind for table in tables for column, kind in zip(table.columns, table.kinds, strict=True)}
-    for table in tables:
-        for number in np.unique(table.literals.head >> OP_BITS).tolist():
-            kinds[table.columns[number]] = table.kinds[number]
-    return tuple(kinds[column] for column in columns)
 
 
 def _concatenate_literals(parts: list[Literals]) -> Literals:

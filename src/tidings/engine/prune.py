@@ -80,7 +80,6 @@ def _drop_columns(table: RowTable) -> RowTable:
     return replace(
         table,
         columns=columns,
-        kinds=tuple(table.kinds[number] for number in kept),
         spaces=tuple(table.spaces[number] for number in kept),
         patterns={name: tests for name, tests in table.patterns.items() if name in named},
         literals=literals._replace(head=head),

@@ -40,7 +40,6 @@ from tidings.kernels.match.layout import OP_BITS, EventCells, LeafArrays
 from tidings.kernels.match.row_codes import drop_duplicates
 from tidings.kernels.match.trees import decide_leaves
 from tidings.kernels.match.vector_words import EVENTS, WORDS
-from tidings.model import Filter, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidings.engine.events.event_source import EventSource
+    from tidings.model import Filter
 
     Pairs = tuple[IntArray, CodeArray]
     """Events and slots."""
@@ -109,7 +109,6 @@ class Segment:
     """
 
     columns: tuple[Column, ...]
-    kinds: tuple[Kind, ...]
     spaces: tuple[CodeSpace, ...]
     index: SegmentIndex
     exact_checks: ExactChecks
@@ -157,7 +156,6 @@ class Segment:
         index, plan = build_index(table, statistics or EventStatistics(), tuning.index)
         return cls(
             columns=table.columns,
-            kinds=table.kinds,
             spaces=table.spaces,
             index=replace(index, origin=index.origin[:0]),  # of use only on the next line
             exact_checks=ExactChecks.build(table.items, *_reorder_items(table, index)),
@@ -195,8 +193,8 @@ class Segment:
         counts = np.bincount(self.index.rows.literal[3 * literals] >> OP_BITS, minlength=len(self.columns))
         demands: Counter[tuple[str, Demand]] = Counter()
         for number in np.flatnonzero(counts).tolist():
-            column, kind = self.columns[number], self.kinds[number]
-            demanded = None if column.view in (View.EXISTS, View.NULL) else kind
+            column = self.columns[number]
+            demanded = None if column.view in (View.EXISTS, View.NULL) else column.value_kind
             demands[column.attribute, Demand(demanded, column.unit)] += int(counts[number])
         return demands
 
@@ -325,14 +323,17 @@ def _reorder_items(table: RowTable, index: SegmentIndex) -> tuple[CodeArray, Cod
 
 
 def _build_trees(table: RowTable, trees: TreeTable | None) -> FilterTrees | None:
-    """Sort the leaves of trees by column and compile the trees."""
+    """Sort the leaves of trees by column, keeping equal ones once, and compile the trees."""
     if trees is None:
         return None
-    literals = trees.leaves
-    order = np.argsort(literals.head >> OP_BITS, kind="stable")
-    items = range(len(order), len(order) + len(trees.items))
-    numbers = [*invert(order, len(order)).tolist(), *items]
-    leaves = Literals(literals.head[order], literals.low[order], literals.high[order], *literals[3:])
+    head, low, high, *unions = trees.leaves
+    order = np.lexsort((head, low, high, head >> OP_BITS))
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = np.any([part[order[1:]] != part[order[:-1]] for part in (head, low, high)], axis=0)
+    place = (np.cumsum(is_new) - 1)[invert(order, len(order))]
+    distinct = order[is_new]
+    leaves = Literals(head[distinct], low[distinct], high[distinct], *unions)
+    numbers = [*place.tolist(), *range(len(distinct), len(distinct) + len(trees.items))]
     column_start = find_starts(leaves.head >> OP_BITS, len(table.columns))
     nodes = [(slot, renumber_leaves(node, numbers)) for slot, node in trees.trees]
     return FilterTrees(leaves, column_start, trees.items, TreeForest.build(nodes, leaves=len(numbers)))

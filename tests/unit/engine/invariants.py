@@ -67,7 +67,7 @@ def _assert_ascending(array: Any, last: int) -> None:
 
 
 def _check_spaces(segment: Segment) -> None:
-    assert len(segment.columns) == len(segment.kinds) == len(segment.spaces) == len(set(segment.columns))
+    assert len(segment.columns) == len(segment.spaces) == len(set(segment.columns))
     for space in segment.spaces:
         ends: list[Any] = []
         if isinstance(space, RankedSpace):

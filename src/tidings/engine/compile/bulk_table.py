@@ -26,7 +26,7 @@ from tidings.kernels.array_types import ByteArray, CodeArray, IntArray
 from tidings.kernels.match import column_literals as kernel
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import ANY
-from tidings.model import Kind, Within
+from tidings.model import Within
 
 LOOKUP_WIDTH = 1 << 22
 """Integers that lie within so many of each other are looked up; beyond that, when they are dense enough."""
@@ -101,7 +101,6 @@ class _ColumnBuild:
     """
 
     number: int
-    kind: Kind
     ends: list[EndColumn] = field(default_factory=list)
     space: CodeSpace = field(default_factory=lambda: RankedSpace(np.zeros(0)))
     base: int = 0
@@ -127,7 +126,7 @@ def build_bulk_table(
     boxed = [part for test in tests for part in (_build_box_ranges(test) if isinstance(test, AreaColumn) else (test,))]
     builds: dict[Column, _ColumnBuild] = {}
     for test in boxed:
-        build = builds.setdefault(test.column, _ColumnBuild(len(builds), test.column.kind or Kind.PLACE))
+        build = builds.setdefault(test.column, _ColumnBuild(len(builds)))
         build.ends += [test.low, test.high] if isinstance(test, RangeColumn) else [test.ends]
     for column, build in builds.items():
         if column in texts:
@@ -138,7 +137,6 @@ def build_bulk_table(
     items, item_row, item_number = _collect_items(tests, rows)
     return RowTable(
         columns=tuple(builds),
-        kinds=tuple(build.kind for build in builds.values()),
         spaces=tuple(build.space for build in builds.values()),
         start=start,
         literals=literals,

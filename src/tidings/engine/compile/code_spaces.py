@@ -190,25 +190,18 @@ def merge_spaces(
     """Return one space for all, and for each space the new ranks of its end points."""
     if len(spaces) == 1:
         return spaces[0], [np.arange(len(spaces[0]))]
-    texts = [space.to_values().distinct for space in spaces if isinstance(space, ByteSpace)]
+    values = [space.to_values() for space in spaces]
+    numbers = [part for part in values if isinstance(part, Numbers)]
     lines = [space for space in spaces if isinstance(space, LinearSpace)]
+    base = min((line.base for line in lines), default=0)
+    width = max((line.base + line.count for line in lines), default=0) - base
     joint: CodeSpace
-    if texts:
-        joint = ByteSpace.from_sorted(sorted(set().union(*texts)))
-    elif len(lines) == len(spaces):
-        base = min(line.base for line in lines)
-        last = max(line.base + line.count for line in lines)
-        dense = last - base < 2 * sum(map(len, spaces))
-        joint = LinearSpace(base, last - base) if dense else build_space(_concatenate_ends(spaces), tuning)
+    if len(lines) == len(spaces) and width < 2 * sum(map(len, spaces)):
+        joint = LinearSpace(base, width)
+    elif numbers:
+        rests = [np.zeros(len(part), np.int16) if part.rest is None else part.rest for part in numbers]
+        joint = build_space(Numbers(np.concatenate([part.near for part in numbers]), np.concatenate(rests)), tuning)
     else:
-        joint = build_space(_concatenate_ends(spaces), tuning)
-    return joint, [joint.encode(space.to_values()).astype(np.int64) >> 1 for space in spaces]
-
-
-def _concatenate_ends(spaces: Sequence[CodeSpace]) -> Numbers:
-    parts = [space.to_values() for space in spaces if not isinstance(space, ByteSpace)]
-    near = np.concatenate([part.near for part in parts])
-    if all(part.rest is None for part in parts):
-        return Numbers(near)
-    rests = [np.zeros(len(part), np.int16) if part.rest is None else part.rest for part in parts]
-    return Numbers(near, np.concatenate(rests))
+        texts = [part.distinct for part in values if isinstance(part, Texts)]
+        joint = ByteSpace.from_sorted(sorted(set().union(*texts)))
+    return joint, [joint.encode(part).astype(np.int64) >> 1 for part in values]

@@ -75,18 +75,30 @@ class Column(NamedTuple):
         name = self.attribute if plain else f"{self.attribute} ({self.view})"
         return f"{name} in {self.unit}" if self.unit else name
 
+    @property
+    def value_kind(self) -> Kind:
+        """The kind of the column's values; most views have but one."""
+        return _VIEW_KINDS.get(self.view) or self.kind or Kind.TEXT
 
-_READ_AS = {View.LONGITUDE: "place", View.LATITUDE: "place", View.AGE: "time", View.EXISTS: "", View.NULL: ""}
-"""The kind that a view reads an attribute as; views that are not here read text, or the column's kind."""
+
+_VIEW_KINDS = {
+    View.PATTERNS: Kind.TEXT,
+    View.CONCEPT: Kind.CONCEPT,
+    View.LONGITUDE: Kind.PLACE,
+    View.LATITUDE: Kind.PLACE,
+    View.AGE: Kind.TIME,
+    View.EXISTS: Kind.OPAQUE,
+    View.NULL: Kind.OPAQUE,
+}
+"""The kinds of views that do not depend on the column."""
 
 
 @lru_cache(maxsize=1 << 16)
 def to_typed_attribute(column: Column) -> TypedAttribute:
     """Return the attribute with the kind and unit that a column reads it as."""
-    kind = _READ_AS.get(column.view)
-    if kind is None:
-        kind = "text" if column.kind in (None, Kind.CONCEPT) else column.kind.value
-    return TypedAttribute(column.attribute, kind, column.unit or "", column.unit is None)
+    kind = column.value_kind.value
+    name = {"opaque": "", "concept": "text"}.get(kind, kind)
+    return TypedAttribute(column.attribute, name, column.unit or "", column.unit is None)
 
 
 @dataclass(frozen=True, slots=True)

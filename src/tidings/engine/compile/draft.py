@@ -13,16 +13,15 @@ from array import array
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidings import model
-from tidings.algebra.normal_form import expand_rows, push_negations
+from tidings.algebra.normal_form import push_negations
 from tidings.engine.compile.columns import EXACT, Column, View, split_number
 from tidings.engine.compile.encoders import EncodedPredicate, encode_boxes, encode_condition, make_point
-from tidings.engine.exact.exact_checks import ExactItem, LawItem, PlaceItem
+from tidings.engine.exact.exact_checks import QUANTIFIERS, ExactItem, LawItem, PlaceItem
 from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
-from tidings.errors import TooLarge
-from tidings.kernels.match.literals import ALL, ANY, NONE, NOT_ALL, NOT_ANY
+from tidings.kernels.match.literals import ALL, ANY, NOT_ALL, NOT_ANY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tidings.concepts import Ontology
 
@@ -31,8 +30,6 @@ CACHED_TESTS = 200_000
 
 MIN_UNREAD_TESTS = 200
 """A conjunction of so many tests is not read back from its row, which would be slow."""
-
-OPS = {model.Quantifier.ANY: ANY, model.Quantifier.ALL: ALL, model.Quantifier.NONE: NONE}
 
 
 class DraftLiteral(NamedTuple):
@@ -58,8 +55,7 @@ class CompiledTest(NamedTuple):
 class EndLists:
     """The intervals of one column: low ends, high ends, flags."""
 
-    def __init__(self, column: Column, kind: model.Kind) -> None:
-        self.kind = kind
+    def __init__(self, column: Column) -> None:
         self.is_bytewise = column.view.is_bytewise
         self.low = array("i" if self.is_bytewise else "d")
         self.high = array("i" if self.is_bytewise else "d")
@@ -123,13 +119,9 @@ class FilterDraft:
         return lossless and len(parts) < MIN_UNREAD_TESTS
 
     def _add_compound(self, slot: int, tree: model.Filter) -> None:
-        rows: Iterable[Iterable[model.Filter]] | None = _expand_rows(tree, self.tuning.row_limit)
+        rows = _expand_rows(tree, self.tuning.row_limit)
         if rows is None:
-            flat = push_negations(tree)
-            try:
-                rows = expand_rows(flat, limit=self.tuning.row_limit)
-            except TooLarge:
-                rows = None
+            rows = _expand_rows(push_negations(tree), self.tuning.row_limit)
         if rows is None or not all(any(map(_is_selective, row)) for row in rows):
             flat = push_negations(tree)
             relaxed = self._find_key_literals(flat)
@@ -201,7 +193,7 @@ class FilterDraft:
         return compiled
 
     def _compile_test(self, test: model.Test, negated: bool) -> CompiledTest:
-        op = OPS[test.quantifier] + (NOT_ANY if negated else ANY)
+        op = QUANTIFIERS.index(test.quantifier) + (NOT_ANY if negated else ANY)
         condition, attribute = test.condition, test.attribute
         if isinstance(condition, model.Within | model.Near):
             item = self._number_item(PlaceItem(attribute, op, condition))
@@ -213,7 +205,7 @@ class FilterDraft:
         if encoded is None and isinstance(condition, model.TextTest) and op not in (ALL, NOT_ALL):
             numbers = self.patterns.setdefault(attribute, {})
             number = numbers.setdefault(condition, len(numbers))
-            encoded = EncodedPredicate(Column(attribute, View.PATTERNS), (make_point(number),), model.Kind.TEXT)
+            encoded = EncodedPredicate(Column(attribute, View.PATTERNS), (make_point(number),))
         if encoded is not None:
             return CompiledTest((self._append_literal(encoded, op),), (), _is_lossless(condition))
         return CompiledTest((), (self._number_item(LawItem(model.Not(test) if negated else test)),), False)
@@ -225,7 +217,7 @@ class FilterDraft:
         column = self.columns.get(encoded.column)
         if column is None:
             column = self.columns[encoded.column] = len(self.ends)
-            self.ends.append(EndLists(encoded.column, encoded.kind))
+            self.ends.append(EndLists(encoded.column))
         ends = self.ends[column]
         first = len(ends.flags)
         for span in encoded.spans:
@@ -266,7 +258,8 @@ def _iterate_leaves(flat: model.Filter) -> Iterator[model.Filter]:
 def _expand_rows(tree: model.Filter, limit: int) -> list[tuple[model.Filter, ...]] | None:
     """Return the conjunctions of a filter if they are few and no `not` has to be pushed down; else None.
 
-    Most `or`s have two or three alternatives, and to multiply them out is ten times as fast as `algebra.normal_form`.
+    Most `or`s have two or three alternatives, and to multiply them out is ten times as fast as `algebra.normal_form`,
+    which also drops what another conjunction makes needless.
     """
     kind = type(tree)
     if kind is model.Test or (kind is model.Not and type(tree.part) is model.Test):  # type: ignore[union-attr]

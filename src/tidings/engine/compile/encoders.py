@@ -46,16 +46,15 @@ class EncodedPredicate:
 
     column: Column
     spans: tuple[Span, ...]
-    kind: Kind
 
 
 def encode_condition(attribute: str, condition: model.Condition, ontology: Ontology) -> EncodedPredicate | None:
     """Return a condition as intervals of one column, or None where it is not an interval."""
     match condition:
         case model.Exists():
-            return EncodedPredicate(Column(attribute, View.EXISTS), (make_point(0),), Kind.OPAQUE)
+            return EncodedPredicate(Column(attribute, View.EXISTS), (make_point(0),))
         case model.IsNull():
-            return EncodedPredicate(Column(attribute, View.NULL), (make_point(0),), Kind.OPAQUE)
+            return EncodedPredicate(Column(attribute, View.NULL), (make_point(0),))
         case model.IsA():
             return encode_concept(attribute, condition, ontology)
     kind = condition.kind
@@ -87,21 +86,21 @@ def encode_number(attribute: str, condition: model.Condition) -> EncodedPredicat
     """Return the intervals of a condition on numbers."""
     unit = resolve_attribute(attribute, condition).unit or None
     column = Column(attribute, View.NUMBER, kind=Kind.NUMBER, unit=unit)
-    return EncodedPredicate(column, to_spans(strip_unit(condition) if unit else condition), Kind.NUMBER)
+    return EncodedPredicate(column, to_spans(strip_unit(condition) if unit else condition))
 
 
 def encode_boolean(attribute: str, condition: model.Condition) -> EncodedPredicate:
     """Return truth values as the points 0 and 1."""
     points = tuple(make_point(int(value)) for value in model.list_scalars(condition))
-    return EncodedPredicate(Column(attribute, View.NUMBER, kind=Kind.BOOL), points, Kind.BOOL)
+    return EncodedPredicate(Column(attribute, View.NUMBER, kind=Kind.BOOL), points)
 
 
 def encode_time(attribute: str, condition: model.Condition) -> EncodedPredicate:
     """Return the intervals of a condition on times, or of an age: seconds before now, computed once for a batch."""
     if isinstance(condition, model.Age):
-        return EncodedPredicate(Column(attribute, View.AGE, kind=Kind.TIME), to_spans(condition.seconds), Kind.TIME)
+        return EncodedPredicate(Column(attribute, View.AGE, kind=Kind.TIME), to_spans(condition.seconds))
     whole = tuple((to_microseconds(low), to_microseconds(high), flags) for low, high, flags in to_spans(condition))
-    return EncodedPredicate(Column(attribute, View.NUMBER, kind=Kind.TIME), whole, Kind.TIME)
+    return EncodedPredicate(Column(attribute, View.NUMBER, kind=Kind.TIME), whole)
 
 
 def encode_text(attribute: str, condition: model.Condition) -> EncodedPredicate | None:
@@ -123,7 +122,7 @@ def encode_text(attribute: str, condition: model.Condition) -> EncodedPredicate 
         case _:
             view = View.TEXT
             spans = [(low.encode(), high.encode(), flags) for low, high, flags in to_spans(condition)]
-    return EncodedPredicate(Column(attribute, view, kind=Kind.TEXT), tuple(spans), Kind.TEXT)
+    return EncodedPredicate(Column(attribute, view, kind=Kind.TEXT), tuple(spans))
 
 
 def _make_prefix_span(text: str) -> Span:
@@ -141,7 +140,7 @@ def encode_address(attribute: str, condition: model.Condition) -> EncodedPredica
     versions = [[net for net in condition.networks if net.version == version] for version in (4, 6)]
     blocks: list[Any] = [block for nets in versions for block in collapse_addresses(nets)]  # type: ignore[type-var]
     spans = tuple((pack_address(block.network_address), pack_address(block.broadcast_address), 0) for block in blocks)
-    return EncodedPredicate(Column(attribute, View.TEXT, kind=Kind.IP), spans, Kind.IP)
+    return EncodedPredicate(Column(attribute, View.TEXT, kind=Kind.IP), spans)
 
 
 def pack_address(address: model.Address) -> bytes:
@@ -159,15 +158,15 @@ def encode_concept(attribute: str, condition: model.IsA, ontology: Ontology) -> 
     except TidingsError:
         return None
     column = Column(attribute, View.CONCEPT, labels[0])
-    return EncodedPredicate(column, tuple((low, high, 0) for low, high in ranges), Kind.CONCEPT)
+    return EncodedPredicate(column, tuple((low, high, 0) for low, high in ranges))
 
 
 def encode_boxes(attribute: str, condition: model.Within | model.Near) -> tuple[EncodedPredicate, ...]:
     """Return intervals of longitude and latitude outside which no value can satisfy the condition."""
     west, south, east, north = PlaceTable.compute_box(condition)
-    intervals = [EncodedPredicate(Column(attribute, View.LATITUDE), ((south, north, 0),), Kind.PLACE)]
+    intervals = [EncodedPredicate(Column(attribute, View.LATITUDE), ((south, north, 0),))]
     if (west, east) != ALL_LONGITUDES:
-        intervals.insert(0, EncodedPredicate(Column(attribute, View.LONGITUDE), ((west, east, 0),), Kind.PLACE))
+        intervals.insert(0, EncodedPredicate(Column(attribute, View.LONGITUDE), ((west, east, 0),)))
     return tuple(intervals)
 
 

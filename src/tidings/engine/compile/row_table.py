@@ -23,7 +23,7 @@ from tidings.kernels.match import row_codes as kernel
 from tidings.kernels.match.index_build import gather_rows
 from tidings.kernels.match.layout import OP_BITS, RowLiterals
 from tidings.kernels.match.literals import UNION
-from tidings.model import Kind, TextTest
+from tidings.model import TextTest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,7 +79,6 @@ class RowTable:
     """
 
     columns: tuple[Column, ...]
-    kinds: tuple[Kind, ...]
     spaces: tuple[CodeSpace, ...]
     start: CodeArray
     literals: Literals
@@ -105,14 +104,13 @@ class RowTable:
         literals = (draft.lit_column, draft.lit_op, draft.lit_span, draft.lit_count)
         return cls(
             columns=tuple(draft.columns),
-            kinds=tuple(ends.kind for ends in draft.ends),
             spaces=tuple(space for space, _, _ in columns),
-            start=compute_starts(_to_numpy(draft.row_size), np.uint32),
-            literals=intervals.build_literals(*map(_to_numpy, literals)),
+            start=compute_starts(draft.row_size, np.uint32),
+            literals=intervals.build_literals(*map(np.asarray, literals)),
             entry=np.arange(len(draft.row_slot) + 1, dtype=np.uint32),
-            slot=_to_numpy(draft.row_slot).astype(np.uint32),
-            item_row=_to_numpy(draft.item_row).astype(np.uint32),
-            item_number=_to_numpy(draft.item_number).astype(np.uint32),
+            slot=np.array(draft.row_slot, np.uint32),
+            item_row=np.array(draft.item_row, np.uint32),
+            item_number=np.array(draft.item_number, np.uint32),
             items=list(draft.items),
             patterns={attribute: list(numbers) for attribute, numbers in draft.patterns.items()},
             trees=_number_leaves(draft.leaves, draft.trees, intervals),
@@ -156,13 +154,9 @@ def mask_multi_row(entry: NDArray[Any], slot: NDArray[Any]) -> BoolArray:
     return result
 
 
-def _to_numpy(values: Any) -> NDArray[Any]:
-    return np.frombuffer(values, dtype=values.typecode) if len(values) else np.zeros(0, values.typecode)
-
-
 def _encode_ends(ends: EndLists, tuning: EngineTuning) -> tuple[CodeSpace, IntArray, IntArray]:
     """Return the space of a column's ends, and the low and high codes of its intervals."""
-    low, high, flags = (_to_numpy(part) for part in (ends.low, ends.high, ends.flags))
+    low, high, flags = map(np.asarray, (ends.low, ends.high, ends.flags))
     if ends.is_bytewise:
         texts = list(ends.text_numbers)
         points: ColumnValues = Texts(np.arange(len(texts), dtype=np.int32), texts)
@@ -217,28 +211,15 @@ class _Intervals(NamedTuple):
 
 
 def _number_leaves(numbers: dict[Any, int], trees: list[tuple[int, Any]], intervals: _Intervals) -> TreeTable | None:
-    """Number the leaves: literals first, equal ones once, then items."""
+    """Number the leaves: literals first, then items."""
     if not trees:
         return None
     literals = [key for key in numbers if isinstance(key, tuple)]
     items = [key for key in numbers if not isinstance(key, tuple)]
-    leaves, place = _deduplicate(intervals.build_literals(*np.array(literals, np.int64).reshape(-1, 4).T))
-    places = [*place.tolist(), *range(len(leaves.head), len(leaves.head) + len(items))]
-    number = dict(zip([*literals, *items], places, strict=True))
+    number = {key: place for place, key in enumerate([*literals, *items])}
     new = [number[key] for key in numbers]
+    leaves = intervals.build_literals(*np.array(literals, np.int64).reshape(-1, 4).T)
     return TreeTable(leaves, np.array(items, np.uint32), [(slot, renumber_leaves(node, new)) for slot, node in trees])
-
-
-def _deduplicate(literals: Literals) -> tuple[Literals, IntArray]:
-    """Return the distinct literals, and the number of each given one among them; unions are all distinct."""
-    parts = literals[:3]
-    order = np.lexsort(parts)
-    new = np.ones(len(order), bool)
-    new[1:] = np.any([part[order[1:]] != part[order[:-1]] for part in parts], axis=0)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.cumsum(new) - 1
-    head, low, high = (part[order[new]] for part in parts)
-    return Literals(head, low, high, *literals[3:]), place
 
 
 def renumber_leaves(node: Any, new: list[int]) -> Any:

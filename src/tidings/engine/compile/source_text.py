@@ -128,7 +128,7 @@ def _decode_condition(segment: Segment, number: int, low: int, high: int, *, uni
 def _decode_values(segment: Segment, number: int, codes: list[int]) -> list[Any]:
     """Return the end points of odd codes as values of the column's kind."""
     values = segment.spaces[number].decode(np.array(codes, np.int64) >> 1)
-    match segment.kinds[number]:
+    match segment.columns[number].value_kind:
         case model.Kind.TIME:
             return [to_datetime(value) for value in values]
         case model.Kind.BOOL:

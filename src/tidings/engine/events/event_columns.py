@@ -7,8 +7,7 @@ single event with plain numbers costs about a microsecond a column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -29,28 +28,24 @@ from tidings.engine.compile.columns import (
 from tidings.engine.events.views import ENCODERS, ViewedValue, select_encoder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from numpy.typing import NDArray
 
     from tidings.algebra import Reading, Setting
     from tidings.algebra.law.typed_attribute import TypedAttribute
+    from tidings.engine.exact.text_automaton import TextAutomaton
     from tidings.kernels.array_types import FloatArray, IntArray
 
 NO_PATTERN = -1
 """Stands in a `PATTERNS` column for text that satisfies no pattern."""
 
 
-class TextFinder(Protocol):
-    """Finds which patterns texts satisfy; `exact.text_automaton.TextAutomaton` does."""
-
-    def find_many(self, texts: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the ids of the patterns that text `i` satisfies: those from `starts[i]` to `starts[i + 1]`."""
+FinderLookup: TypeAlias = "Callable[[Column], TextAutomaton]"
+"""Returns the automaton of a `PATTERNS` column."""
 
 
-FinderLookup: TypeAlias = Callable[[Column], TextFinder]
-"""Returns the finder of a `PATTERNS` column."""
-
-
-def refuse_patterns(column: Column) -> TextFinder:
+def refuse_patterns(column: Column) -> TextAutomaton:
     """Stand for the lookup where no `PATTERNS` column is wanted: each segment finds its text patterns by itself."""
     raise LookupError(column)
 
@@ -197,14 +192,14 @@ def _encode_patterns(column: Column, value_lists: list[tuple[Any, ...]], automat
 
 
 def build_pattern_column(
-    count: int, events: IntArray, index: IntArray, texts: Sequence[str], finder: TextFinder
+    count: int, events: IntArray, index: IntArray, texts: Sequence[str], automaton: TextAutomaton
 ) -> EventColumn:
     """Return the `PATTERNS` column of `count` events, where event `events[i]` holds `texts[index[i]]` (-1: no text).
 
     An event has the ids of the patterns that its texts satisfy, each once and ascending: so the column decides what
     some text satisfies or none does, not what all of them do.
     """
-    starts, ids = (np.asarray(array, dtype=np.int64) for array in finder.find_many(texts))
+    starts, ids = (np.asarray(array, dtype=np.int64) for array in automaton.find_many(texts))
     starts = np.append(starts, starts[-1])  # a value that is no text has the last place, and no ids
     counts = np.diff(starts)[index]
     owners, ids = np.repeat(events, counts), ids[expand_ranges(starts[index], counts)]

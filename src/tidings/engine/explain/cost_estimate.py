@@ -65,10 +65,9 @@ class AccessPath:
 
 @dataclass(frozen=True, slots=True)
 class SegmentEstimate:
-    """The paths of a segment in the order of its rows, where each begins, and the events that were followed."""
+    """The paths of a segment in the order of its rows, and the events that were followed."""
 
     paths: tuple[AccessPath, ...]
-    row_start: IntArray
     codes: CodeArray
 
 
@@ -87,21 +86,14 @@ def estimate_segment(segment: Segment, sample: EventSample | None) -> SegmentEst
             access_paths.append(_estimate_keyed_path(segment, codes, group, clusters, visited_clusters))
         else:
             access_paths.append(_estimate_packed_path(segment, codes, group, clusters))
-    return SegmentEstimate(tuple(access_paths), paths.cluster_start[starts[:-1]].astype(np.int64), codes)
+    return SegmentEstimate(tuple(access_paths), codes)
 
 
 def find_unselective(segment: Segment, estimate: SegmentEstimate) -> IntArray:
     """Return the rows that most events see, because none of their literals rejects half of the events."""
-    rows = segment.index.rows
-    ends = np.append(estimate.row_start[1:], len(rows.start) - 1)[: len(estimate.row_start)]  # without rows, none
-    row_ranges = [
-        np.arange(first, last)
-        for path, first, last in zip(estimate.paths, estimate.row_start, ends, strict=True)
-        if path.candidates > SELECTIVE * path.rows
-    ]
-    if not row_ranges:
-        return np.zeros(0, np.int64)
-    wanted = np.concatenate(row_ranges)
+    paths = estimate.paths
+    are_seen = np.array([path.candidates > SELECTIVE * path.rows for path in paths], bool)
+    wanted = np.flatnonzero(np.repeat(are_seen, np.array([path.rows for path in paths], np.int64)))
     return wanted[reduce_rates(np.minimum, segment, wanted, estimate.codes) > SELECTIVE]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections import Counter
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,16 +98,8 @@ def _describe_path(path: AccessPath, columns: list[str]) -> dict[str, Any]:
         reason = "nothing selective, or too few to part"
     elif path.kind.startswith("key"):
         reason = f"equality on {names}: {share}"
-    return {
-        "columns": columns,
-        "kind": path.kind,
-        "rows": path.rows,
-        "clusters": path.clusters,
-        "tiles": path.tiles,
-        "candidates": round(path.candidates, 1),
-        "nanoseconds": round(path.nanoseconds),
-        "reason": reason,
-    }
+    rounded = {"candidates": round(path.candidates, 1), "nanoseconds": round(path.nanoseconds)}
+    return {**asdict(path), "columns": columns, **rounded, "reason": reason}
 
 
 def _describe_trees(segment: Segment) -> dict[str, Any] | None:

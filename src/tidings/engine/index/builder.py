@@ -56,13 +56,10 @@ class _FiledRows:
     kinds: IntArray  # of each group
     columns: IntArray  # of shape (groups, 2): the one or two of each group; -1: none
 
-
-@dataclass(frozen=True, slots=True)
-class _Clusters:
-    """Where clusters begin, with one more at the end, and the group of each."""
-
-    start: CodeArray
-    group: IntArray
+    @property
+    def is_keyed(self) -> BoolArray:
+        """Which groups have keys."""
+        return self.kinds >= kernel.KEYED
 
 
 def build_index(table: RowTable, statistics: EventStatistics, tuning: IndexTuning) -> tuple[SegmentIndex, AccessPlan]:
@@ -71,12 +68,11 @@ def build_index(table: RowTable, statistics: EventStatistics, tuning: IndexTunin
     filed = _file_rows(table, plan, tuning.tile_rows)
     start, head, low, high = index_build.gather_rows(filed.owner, table.start, *table.literals[:3])
     rows = RowLiterals(start, head, low, high, *table.literals[3:])
-    clusters = _find_clusters(filed)
-    keyed = filed.kinds[clusters.group] >= kernel.KEYED
-    tiled_of, tiled_start, cuts = _cut_tiles(clusters, keyed, tuning)
-    group = clusters.group[cuts.cluster]
-    is_keyed = (filed.kinds[group] >= kernel.KEYED)[:, None]
-    group_columns = filed.columns[group]
+    cluster_start = _find_clusters(filed)
+    cluster_group = filed.group[cluster_start[:-1]]
+    tiled_of, tiled_start, cuts = _cut_tiles(cluster_start, filed.is_keyed[cluster_group], tuning)
+    group = cluster_group[cuts.cluster]
+    is_keyed, group_columns = filed.is_keyed[group][:, None], filed.columns[group]
     none = np.full_like(group_columns, -1)
     tiles = build_tiles(
         rows,
@@ -91,7 +87,19 @@ def build_index(table: RowTable, statistics: EventStatistics, tuning: IndexTunin
         _, where = np.unique(filed.owner, return_index=True)
         copy = np.ones(len(filed.owner), np.uint8)
         copy[where] = 0
-    paths = _build_paths(table, filed, clusters, tuning.direct_up_to, tiled_of, tiled_start)
+    keyed = np.flatnonzero(filed.is_keyed)
+    by_column = keyed[np.argsort(filed.columns[keyed, 0], kind="stable")]
+    ranks = np.array([*map(len, table.spaces), 1], np.int64)
+    paths = IndexPaths(
+        by_column=by_column.astype(np.int32),
+        by_column_start=find_starts(filed.columns[by_column, 0], len(table.columns)),
+        first=filed.columns[:, 0].astype(np.int32),
+        second=filed.columns[:, 1].astype(np.int32),
+        **_build_key_tables(filed, cluster_start, ranks, tuning.direct_up_to),
+        cluster_start=cluster_start,
+        cluster_tiled=tiled_of,
+        tiled_start=tiled_start,
+    )
     return SegmentIndex(_finish_rows(table, filed.owner, rows), paths, tiles, filed.owner, copy), plan
 
 
@@ -160,25 +168,25 @@ def _reorder_entries(table: RowTable, owner: CodeArray) -> tuple[CodeArray, Code
     return compute_starts(sizes, np.uint32), table.slot[expand_ranges(table.entry[owner], sizes)]
 
 
-def _find_clusters(filed: _FiledRows) -> _Clusters:
-    count = len(filed.group)
-    keyed = filed.kinds[filed.group] >= kernel.KEYED
-    begins = np.ones(count, bool)
+def _find_clusters(filed: _FiledRows) -> CodeArray:
+    """Return where clusters begin, with the end of the last one behind."""
+    begins = np.ones(len(filed.group) + 1, bool)
     same_group = filed.group[1:] == filed.group[:-1]
     same_key = (filed.first[1:] == filed.first[:-1]) & (filed.second[1:] == filed.second[:-1])
-    begins[1:] = ~same_group | (keyed[1:] & ~same_key)
-    begin = np.flatnonzero(begins)
-    return _Clusters(np.append(begin, count).astype(np.uint32), filed.group[begin])
+    begins[1:-1] = ~same_group | (filed.is_keyed[filed.group[1:]] & ~same_key)
+    return np.flatnonzero(begins).astype(np.uint32)
 
 
-def _cut_tiles(clusters: _Clusters, keyed: BoolArray, tuning: IndexTuning) -> tuple[Int32Array, Int32Array, TileCuts]:
+def _cut_tiles(start: CodeArray, keyed: BoolArray, tuning: IndexTuning) -> tuple[Int32Array, Int32Array, TileCuts]:
     """Cut the clusters without a key, and the large ones with a key, into tiles of nearly equal size.
+
+    `start` has where each cluster begins, `keyed` marks those that have a key.
 
     Return the number of each cluster among the tiled ones (-1: it is scanned), where the tiles of each of these begin,
     and the tiles.
     """
-    begin = clusters.start.astype(np.int64)
-    sizes = begin[1:] - begin[:-1]
+    begin = start.astype(np.int64)
+    sizes = np.diff(begin)
     tiled = np.flatnonzero((sizes >= tuning.tiled_from) | ~keyed)
     tiled_of = invert(tiled, len(sizes), missing=-1).astype(np.int32)
     counts = -(-sizes[tiled] // tuning.tile_rows)
@@ -186,52 +194,27 @@ def _cut_tiles(clusters: _Clusters, keyed: BoolArray, tuning: IndexTuning) -> tu
     cluster = np.repeat(tiled, counts)
     within = np.arange(len(cluster)) - np.repeat(tiled_start[:-1], counts)
     even = sizes[cluster] * within // np.maximum(1, np.repeat(counts, counts))
-    row = clusters.start[cluster].astype(np.int64) + even
-    end = np.append(row[1:], 0) if len(row) else row
+    row = begin[cluster] + even
     is_last = within == np.repeat(counts, counts) - 1
-    end = np.where(is_last, clusters.start[cluster + 1].astype(np.int64), end)
+    end = np.where(is_last, begin[cluster + 1], np.append(row, 0)[1:])
     loose = tiled_of[np.flatnonzero(~keyed)].astype(np.int32)
     return tiled_of, tiled_start, TileCuts(row.astype(np.uint32), end.astype(np.uint32), cluster, loose)
 
 
-def _build_paths(
-    table: RowTable,
-    filed: _FiledRows,
-    clusters: _Clusters,
-    direct_up_to: int,
-    tiled_of: Int32Array,
-    tiled_start: Int32Array,
-) -> IndexPaths:
-    """Return the ways from keys to clusters, and from clusters to tiles."""
-    columns = filed.columns
-    keyed = np.flatnonzero(filed.kinds >= kernel.KEYED)
-    by_column = keyed[np.argsort(columns[keyed, 0], kind="stable")]
-    return IndexPaths(
-        by_column=by_column.astype(np.int32),
-        by_column_start=find_starts(columns[by_column, 0], len(table.columns)),
-        first=columns[:, 0].astype(np.int32),
-        second=columns[:, 1].astype(np.int32),
-        **_build_key_tables(filed, clusters, np.array([*map(len, table.spaces), 1], np.int64), direct_up_to),
-        cluster_start=clusters.start,
-        cluster_tiled=tiled_of,
-        tiled_start=tiled_start,
-    )
-
-
 def _build_key_tables(
-    filed: _FiledRows, clusters: _Clusters, ranks: IntArray, direct_up_to: int
+    filed: _FiledRows, cluster_start: CodeArray, ranks: IntArray, direct_up_to: int
 ) -> dict[str, NDArray[Any]]:
     """Return the tables of keyed groups: one place for every pair of ranks, or a hash table.
 
     `ranks` is the number of end points of each column and, at its end, 1 for a second column that is none.
     """
-    groups, columns, begin = len(filed.kinds), filed.columns, clusters.start[:-1]
+    groups, columns, begin = len(filed.kinds), filed.columns, cluster_start[:-1]
     base, width, mask = (np.zeros(groups, np.int64) for _ in range(3))
     first, second = filed.first[begin], filed.second[begin]
-    bounds, row_counts = find_starts(clusters.group, groups), np.diff(find_starts(filed.group, groups))
+    bounds, row_counts = find_starts(filed.group[begin], groups), np.diff(find_starts(filed.group, groups))
     direct, hashed = [np.zeros(0, np.uint32)], [np.zeros((3, 0), np.uint32)]
     direct_size = hash_size = 0
-    for group in np.flatnonzero(filed.kinds >= kernel.KEYED).tolist():
+    for group in np.flatnonzero(filed.is_keyed).tolist():
         own = np.arange(bounds[group], bounds[group + 1])
         width[group] = ranks[columns[group, 1]]
         places = int(ranks[columns[group, 0]] * width[group])

@@ -84,15 +84,8 @@ def describe_segment(segment: Segment) -> dict[str, Any]:
     """Return what is not in the arrays, in plain values that JSON can hold."""
     return {
         "columns": [
-            [
-                column.attribute,
-                column.view.value,
-                column.tree,
-                column.kind and column.kind.value,
-                kind.value,
-                column.unit,
-            ]
-            for column, kind in zip(segment.columns, segment.kinds, strict=True)
+            [column.attribute, column.view, column.tree, column.kind, column.value_kind, column.unit]
+            for column in segment.columns
         ],
         "places": list(segment.exact_checks.names),
         "patterns": list(segment.automata),
@@ -111,13 +104,12 @@ def open_segment(
     `units` are those that filters read attributes in, for descriptions of an older version, which lack them.
     """
     parts = _group_arrays(arrays)
-    columns = [_parse_column(units, *words) for words in description["columns"]]
+    columns = tuple(_parse_column(units, *words) for words in description["columns"])
     names, places = tuple(description["places"]), PlaceTable.from_arrays(parts["places"])
     items = _LazyItems(names, parts, places, bind)
     index: dict[str, Any] = {**{name: group(**parts[name]) for name, group in GROUPS.items()}, **parts["index"]}
     segment = Segment(
-        columns=tuple(column for column, _ in columns),
-        kinds=tuple(kind for _, kind in columns),
+        columns=columns,
         spaces=tuple(open_space(parts[f"space.{number}"]) for number in range(len(columns))),
         index=SegmentIndex(**index),
         exact_checks=ExactChecks(items, places=places, names=names, **{name: parts["second"][name] for name in SECOND}),
@@ -135,11 +127,11 @@ def open_segment(
 
 
 def _parse_column(
-    units: Mapping[str, str], attribute: str, view: str, tree: str | None, own: str | None, kind: str, *unit: str | None
-) -> tuple[Column, Kind]:
+    units: Mapping[str, str], attribute: str, view: str, tree: str | None, kind: str | None, _: str, *unit: str | None
+) -> Column:
     """Parse the words of one column; an older version wrote no unit, and all filters read the attribute in the same."""
     column_unit = unit[0] if unit else units.get(attribute) if view == View.NUMBER else None
-    return Column(attribute, View(view), tree, None if own is None else Kind(own), column_unit), Kind(kind)
+    return Column(attribute, View(view), tree, None if kind is None else Kind(kind), column_unit)
 
 
 def _group_arrays(arrays: Arrays) -> dict[str, Arrays]:

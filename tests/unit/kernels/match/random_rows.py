@@ -10,7 +10,6 @@ from tidings.engine.compile.row_table import Literals, RowTable
 from tidings.kernels.match.layout import OP_BITS, EventCells, RowLiterals
 from tidings.kernels.match.literals import ABSENT, SEVERAL, UNION
 from tidings.kernels.match.row_codes import EMPTY_LOW
-from tidings.model import Kind
 
 OPS = (0, 0, 0, 0, 1, 2, 3, 4, 5)
 
@@ -59,7 +58,6 @@ def draw_table(seed, *, rows=40, columns=4, ends=6):
     arrays = [np.array(words, np.uint32) for words in (head, low, high, union_start, union_low, union_high)]
     return RowTable(
         columns=tuple(Column(f"c{number}", View.NUMBER) for number in range(columns)),
-        kinds=(Kind.NUMBER,) * columns,
         spaces=tuple(RankedSpace(np.arange(ends, dtype=np.float64)) for _ in range(columns)),
         start=np.array(start, np.uint32),
         literals=Literals(*arrays),
