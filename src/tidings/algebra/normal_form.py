@@ -20,7 +20,7 @@ from tidings.errors import TooLarge
 from tidings.model import FALSE, TRUE, And, Not, Or, Test, all_of, any_of, require_filter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tidings.model import Filter
 
@@ -63,7 +63,8 @@ def expand_rows(flat: Filter, *, limit: int) -> list[tuple[Filter, ...]]:
     _refuse_large(flat, limit)
     tests = sorted(set(_iterate_tests(flat)), key=make_filter_key)
     literals: list[Filter] = [literal for test in tests for literal in (test, Not(test))]
-    rows = _drop_weaker(_Expansion(tests).expand(flat))
+    bits = {test: 1 << 2 * index for index, test in enumerate(tests)}
+    rows = _drop_weaker(_expand(flat, bits, sum(bits.values())))
     numbers = sorted([index for index in range(row.bit_length()) if row >> index & 1] for row in rows)
     return [tuple(literals[index] for index in row) for row in numbers]
 
@@ -133,29 +134,23 @@ def _iterate_tests(tree: Filter) -> Iterator[Test]:
             yield from _iterate_tests(part)
 
 
-class _Expansion:
-    """Expands a tree into conjunctions as rows of bits: bit `2n` is test `n`, bit `2n + 1` its negation."""
-
-    def __init__(self, tests: list[Test]) -> None:
-        self._bits = {test: 1 << 2 * index for index, test in enumerate(tests)}
-        self._plain_bits = sum(self._bits.values())
-
-    def expand(self, tree: Filter) -> set[int]:
-        match tree:
-            case Or(parts):
-                return set().union(*map(self.expand, parts))
-            case And(parts):
-                rows = {0}
-                for part in parts:
-                    products = {left | right for left, right in product(rows, self.expand(part))}
-                    rows = {row for row in products if not row & row >> 1 & self._plain_bits}
-                return rows
-            case Not(Test() as test):
-                return {self._bits[test] << 1}
-            case Test():
-                return {self._bits[tree]}
-        msg = f"{tree!r} has a `not` that was not pushed down"
-        raise TypeError(msg)
+def _expand(tree: Filter, bits: Mapping[Test, int], all_bits: int) -> set[int]:
+    """Return the conjunctions as rows: the bit of each test, and the bit above it for its negation."""
+    match tree:
+        case Or(parts):
+            return set().union(*(_expand(part, bits, all_bits) for part in parts))
+        case And(parts):
+            rows = {0}
+            for part in parts:
+                products = {left | right for left, right in product(rows, _expand(part, bits, all_bits))}
+                rows = {row for row in products if not row & row >> 1 & all_bits}
+            return rows
+        case Not(Test() as test):
+            return {bits[test] << 1}
+        case Test():
+            return {bits[tree]}
+    msg = f"{tree!r} has a `not` that was not pushed down"
+    raise TypeError(msg)
 
 
 def _drop_weaker(rows: Iterable[int]) -> list[int]:

@@ -69,11 +69,8 @@ def _covers_area(outer: Area, inner: Area) -> bool:
     whole, part = shape(outer), shape(inner)
     if shapely.covers(whole, part):
         return True
-    return any(
-        shapely.covers(whole, _pad(_shift(part, turn)))
-        for turn in (-FULL_TURN_DEG, FULL_TURN_DEG)
-        if _is_near_one_turn(outer)
-    )
+    turns = (-FULL_TURN_DEG, FULL_TURN_DEG) if _is_near_one_turn(outer) else ()
+    return any(shapely.covers(whole, _pad(_shift(part, turn))) for turn in turns)
 
 
 def _is_near_one_turn(area: Area) -> bool:

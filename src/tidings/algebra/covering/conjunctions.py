@@ -169,9 +169,7 @@ def can_hold(group: AttributeGroup, literals: Sequence[Literal], facts: Attribut
     by_label: dict[Label, list[Literal]] = {}
     for literal in literals:
         by_label.setdefault(literal.label, []).append(literal)
-    if len(by_label) > 1:
-        return all(_can_hold_same_label(group, alike, facts) for alike in by_label.values())
-    return _can_hold_same_label(group, literals, facts)
+    return all(_can_hold_same_label(group, alike, facts) for alike in by_label.values())
 
 
 def _can_hold_same_label(group: AttributeGroup, literals: Sequence[Literal], facts: AttributeFacts) -> bool:

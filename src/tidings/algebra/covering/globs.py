@@ -60,21 +60,14 @@ def to_glob(test: TextTest) -> Glob | None:
     """Return a text test as a glob; a regular expression only if it is plain text, else `None`."""
     folded = test.ignoring_case
     pattern = test.pattern.casefold() if folded else test.pattern
-    plain = to_signs(pattern)
-    match test.op:
-        case TextOp.STARTS_WITH:
-            return _make_glob((*plain, STAR), folded=folded)
-        case TextOp.ENDS_WITH:
-            return _make_glob((STAR, *plain), folded=folded)
-        case TextOp.CONTAINS:
-            return _make_glob((STAR, *plain, STAR), folded=folded)
-        case TextOp.LIKE:
-            return _make_glob(split_like(pattern), folded=folded)
-        case TextOp.MATCHES:
-            # RE2 folds case differently from `casefold`, and special characters are not plain text.
-            if folded or not _RE2_SPECIAL.isdisjoint(pattern):
-                return None
-            return _make_glob((STAR, *plain, STAR), folded=False)
+    if test.op is TextOp.LIKE:
+        return _make_glob(split_like(pattern), folded=folded)
+    # RE2 folds case differently from `casefold`, and special characters are not plain text.
+    if test.op is TextOp.MATCHES and (folded or not _RE2_SPECIAL.isdisjoint(pattern)):
+        return None
+    before = () if test.op is TextOp.STARTS_WITH else (STAR,)
+    after = () if test.op is TextOp.ENDS_WITH else (STAR,)
+    return _make_glob((*before, *to_signs(pattern), *after), folded=folded)
 
 
 def to_signs(text: str) -> tuple[Sign, ...]:

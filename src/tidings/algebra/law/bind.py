@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import is_
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from tidings import model
 from tidings.algebra.law.requirements import RequirementTracker
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidings.concepts import Ontology, Vocabulary
-
-_End: TypeAlias = model.Ordered | None
 
 _SELF_CONTAINED = frozenset(
     (model.SameText, model.TextTest, model.Within, model.Near, model.InNetworks, model.Age, model.Exists, model.IsNull)
@@ -112,30 +110,30 @@ class Binder:
                     bound_values = [self._bind_scalar(name, value) for value in values]
                     _refuse_unlike_units(name, bound_values)
                     return condition if all(map(is_, bound_values, values)) else model.one_of(bound_values)
-                case model.Range(low, high):
-                    return self._bind_range(name, condition, low, high)
+                case model.Range():
+                    return self._bind_range(name, condition)
+                case model.Compare(op, other):
+                    demand = self._tracker.derive_comparison_demand(name, name.removesuffix(attribute) + other)
+                    return model.Compare(op, other, demand.kind, demand.unit) if demand.kind else condition
+                case model.IsA(concept):
+                    tree = self._look_up(name).tree
+                    own = model.IsA(self._ontology.require(concept, tree=tree), tree)
+                    return condition if own == condition else own
+                case model.WithinRegion(region):
+                    return model.Within(self._find_area(region))
+                case model.Has(inner):
+                    bound = self.bind_filter(inner, f"{name}.")
+                    return condition if bound is inner else model.Has(bound)
         except BadValue as problem:
             mistake = Mistake(f"`{name}`: {problem}")
             raise FilterError(mistake.message, mistakes=(mistake,), text=None) from problem
-        match condition:
-            case model.Compare(op, other):
-                demand = self._tracker.derive_comparison_demand(name, name.removesuffix(attribute) + other)
-                return model.Compare(op, other, demand.kind, demand.unit) if demand.kind else condition
-            case model.IsA(concept):
-                tree = self._look_up(name).tree
-                own = model.IsA(self._ontology.require(concept, tree=tree), tree)
-                return condition if own == condition else own
-            case model.WithinRegion(region):
-                return model.Within(self._find_area(region))
-            case model.Has(inner):
-                bound = self.bind_filter(inner, f"{name}.")
-                return condition if bound is inner else model.Has(bound)
         return condition
 
-    def _bind_range(self, name: str, condition: model.Range, low: _End, high: _End) -> model.Range:
-        if not isinstance(low, model.Quantity) and not isinstance(high, model.Quantity):
+    def _bind_range(self, name: str, condition: model.Range) -> model.Range:
+        ends = [condition.low, condition.high]
+        if not any(isinstance(end, model.Quantity) for end in ends):
             return condition
-        ends = [self._bind_amount(name, end) if isinstance(end, model.Quantity) else end for end in (low, high)]
+        ends = [self._bind_amount(name, end) if isinstance(end, model.Quantity) else end for end in ends]
         _refuse_unlike_units(name, ends)
         resolved = replace(condition, low=ends[0], high=ends[1])
         strip_unit(resolved)  # raises if the ends are out of order once their units agree

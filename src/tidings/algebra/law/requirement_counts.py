@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from tidings.model import Condition, Filter
 
 
-DemandRow: TypeAlias = "list[Any]"
-"""One count in plain values: attribute, kind, unit, count, witness, and True where `bare`."""
+DemandTable: TypeAlias = "dict[str, list[list[Any]]]"
+"""Counts in plain values that JSON can hold: the form in manifests and reports.
 
-DemandTable: TypeAlias = "dict[str, list[DemandRow]]"
-"""All counts in plain values that JSON can hold, under the key `demands`: the form in manifests and reports."""
+The key `demands` has a row for each: attribute, kind, unit, count, witness, and True where `bare`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +124,14 @@ class DemandCounts:
 
     def to_dict(self) -> DemandTable:
         """Return the counts as plain values."""
-        counts = [count for demands in self.demands.values() for count in demands.values()]
-        return {"demands": [_to_row(count) for count in counts]}
+        rows: list[list[Any]] = []
+        for name, demands in self.demands.items():
+            for demand, count in demands.items():
+                kind = None if demand.kind is None else demand.kind.value
+                rows.append([name, kind, demand.unit, count.count, count.witness, *([True] if demand.bare else [])])
+        return {"demands": rows}
 
-    def restore(self, counts: Mapping[str, Sequence[DemandRow]]) -> None:
+    def restore(self, counts: Mapping[str, Sequence[list[Any]]]) -> None:
         """Restore counts written by `to_dict`; malformed ones raise and change nothing."""
         try:
             demands = [_read_row(row) for row in counts["demands"]]
@@ -157,14 +161,7 @@ def _derive_token(condition: Condition) -> type:
     return kind
 
 
-def _to_row(count: DemandCount) -> DemandRow:
-    demand = count.demand
-    kind = None if demand.kind is None else demand.kind.value
-    row: DemandRow = [count.name, kind, demand.unit, count.count, count.witness]
-    return [*row, True] if demand.bare else row
-
-
-def _read_row(row: DemandRow) -> tuple[str, Demand, int, str]:
+def _read_row(row: list[Any]) -> tuple[str, Demand, int, str]:
     name, kind, unit, count, witness = row[:5]
     if count < 1:
         msg = f"a count of {count}"
