@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tidings.concepts import Vocabulary
 from tidings.errors import FilterError
 from tidings.lang.diagnostics import build_error, check_notation
+from tidings.lang.filters.ambiguities import find_ambiguous_words, issue_warnings
+from tidings.lang.filters.check import FilterChecker
 from tidings.lang.filters.fast_text import BARE_WORD, parse_fast
+from tidings.lang.filters.parse_json import parse_json
+from tidings.lang.filters.render_json import render_json
 from tidings.lang.filters.render_text import render_text
+from tidings.lang.filters.url import parse_url, render_url
+from tidings.lang.source_map import SourceMap
 from tidings.model import Test, Within, change_parts, require_filter
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from tidings.concepts import Ontology, Regions, Vocabulary
+    from tidings.concepts import Ontology, Regions
     from tidings.errors import FilterWarning
-    from tidings.lang.source_map import SourceMap
     from tidings.model import Filter, Schema
 
 NOTATIONS = ("text", "json", "url")
@@ -61,8 +67,6 @@ def parse(
     checker = None if no_vocabulary else _find_fast_checker(schema, ontology, regions)
     tree, filter_warnings = _parse(source, notation, checker, stored=False)
     if filter_warnings:
-        from tidings.lang.filters.ambiguities import issue_warnings
-
         issue_warnings(filter_warnings, warnings)
     return tree
 
@@ -94,8 +98,6 @@ def _parse(
     built, source_map = _read_notation(source, notation, schema, stored=stored)
     tree, mistakes = built, list(source_map.mistakes)
     if vocabulary is not None:
-        from tidings.lang.filters.check import FilterChecker
-
         checks = FilterChecker(vocabulary)
         tree = checks.check(built, source_map)
         mistakes += [mistake for mistake in checks.mistakes if not any(map(mistake.meets, source_map.mistakes))]
@@ -103,13 +105,7 @@ def _parse(
         raise build_error(FilterError, mistakes, source if isinstance(source, str) else None)
     if stored or not source_map.bare_words:
         return tree, []
-    from tidings.lang.filters.ambiguities import find_ambiguous_words
-
     return tree, find_ambiguous_words(built, source_map, source, vocabulary)
-
-
-class _Refused(Exception):
-    """A test has a mistake."""
 
 
 class _FastChecker:
@@ -121,19 +117,15 @@ class _FastChecker:
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        from tidings.lang.filters.check import FilterChecker
-        from tidings.lang.source_map import SourceMap
-
         self.vocabulary = vocabulary
-        self._checker, self._no_positions = FilterChecker(vocabulary), SourceMap()
-        self._accepted: dict[int, tuple[Test, Test]] = {}
+        self._accepted: dict[int, tuple[Test, Filter]] = {}
 
     def parse(self, source: str) -> Filter | None:
         """Return the checked filter, or nothing when the grammar must read it."""
         built = parse_fast(source)
         try:
             return None if built is None else self._check_filter(built)
-        except _Refused:
+        except FilterError:
             return None
 
     def _check_filter(self, tree: Filter) -> Filter:
@@ -142,14 +134,12 @@ class _FastChecker:
         accepted = self._accepted.get(id(tree))
         return self._check_test(tree) if accepted is None else accepted[1]
 
-    def _check_test(self, test: Test) -> Test:
-        checker = self._checker
-        checked = checker.check(test, self._no_positions)
+    def _check_test(self, test: Test) -> Filter:
+        checker = FilterChecker(self.vocabulary)
+        checked = checker.check(test, SourceMap())
         if checker.mistakes:
-            self._checker = type(checker)(self.vocabulary)
-            raise _Refused
+            raise FilterError(mistakes=tuple(checker.mistakes), text=None)
         accepted = test if checked == test else checked
-        assert isinstance(accepted, Test)
         if not isinstance(test.condition, Within):  # as in the fast parser: large, and seldom repeated
             if len(self._accepted) >= _MAX_ACCEPTED:
                 self._accepted = {}
@@ -168,8 +158,6 @@ def _find_fast_checker(schema: Schema | None, ontology: Ontology | None, regions
         # Compared one by one: making a `Vocabulary` of them takes a quarter of the time of a plain filter.
         if last.schema is schema and last.ontology is ontology and last.regions is regions:
             return checker
-    from tidings.concepts import Vocabulary
-
     checker = _FastChecker(Vocabulary.of(schema, ontology, regions))
     _last_checker[:] = [checker]
     return checker
@@ -177,14 +165,10 @@ def _find_fast_checker(schema: Schema | None, ontology: Ontology | None, regions
 
 def _read_notation(source: Any, notation: str, schema: Schema | None, *, stored: bool) -> tuple[Filter, SourceMap]:
     if notation == "json":
-        from tidings.lang.filters.parse_json import parse_json
-
         return parse_json(source)
     if notation == "url":
-        from tidings.lang.filters.url import parse_url
-
         return parse_url(source, schema)
-    from tidings.lang.filters.parse_text import parse_text
+    from tidings.lang.filters.parse_text import parse_text  # late: it loads Lark, which typical filters never need
 
     return parse_text(source, stored=stored)
 
@@ -198,11 +182,7 @@ def render(tree: Filter, *, notation: str = "text", schema: Schema | None = None
     check_notation(notation, NOTATIONS)
     require_filter(tree)
     if notation == "json":
-        from tidings.lang.filters.render_json import render_json
-
         return render_json(tree)
     if notation == "url":
-        from tidings.lang.filters.url import render_url
-
         return render_url(tree, schema)
     return render_text(tree)

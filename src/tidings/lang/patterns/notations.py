@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tidings.concepts import Vocabulary
 from tidings.errors import PatternError
 from tidings.lang.diagnostics import build_error, check_notation
+from tidings.lang.filters.ambiguities import issue_warnings
+from tidings.lang.patterns.check import find_mistakes
+from tidings.lang.patterns.parse_json import read_json_draft
+from tidings.lang.patterns.parse_text import read_text_draft
+from tidings.lang.patterns.render_json import render_pattern_json
+from tidings.lang.patterns.render_text import render_pattern_text
 from tidings.model.patterns import Pattern
 
 if TYPE_CHECKING:
@@ -41,33 +48,19 @@ def parse_pattern(
     and their literals take the attributes' kinds. A file of patterns is for `read_patterns`. A list given as
     `warnings` takes each `FilterWarning` about the filters, which are issued otherwise.
     """
-    from tidings.concepts import Vocabulary
-
     check_notation(notation, NOTATIONS, " of patterns")
     if notation == "text" and not isinstance(source, str):
         msg = f"a pattern in text notation is text, not {type(source).__name__}"
         raise PatternError(msg)
     vocabulary = Vocabulary.of(schema, ontology, regions)
-    if notation == "json":
-        from tidings.lang.patterns.parse_json import read_json_draft
-
-        draft = read_json_draft(source, vocabulary)
-    else:
-        from tidings.lang.patterns.parse_text import read_text_draft
-
-        draft = read_text_draft(source, vocabulary)
+    draft = (read_json_draft if notation == "json" else read_text_draft)(source, vocabulary)
     pattern = build_pattern(draft, source)
-    if draft.source_map.filter_warnings:
-        from tidings.lang.filters.ambiguities import issue_warnings
-
-        issue_warnings(draft.source_map.filter_warnings, warnings)
+    issue_warnings(draft.source_map.filter_warnings, warnings)
     return pattern
 
 
 def build_pattern(draft: PatternDraft, source: Any) -> Pattern:
     """Return the pattern of a draft; `PatternError` reports the mistakes of reading and of checking together."""
-    from tidings.lang.patterns.check import find_mistakes
-
     mistakes = draft.source_map.mistakes
     others = [mistake for mistake in find_mistakes(draft) if not any(map(mistake.meets, mistakes))]
     if mistakes or others:
@@ -88,10 +81,4 @@ def render_pattern(pattern: Pattern, notation: str = "text") -> str:
     if not isinstance(pattern, Pattern):
         msg = f"{type(pattern).__name__} is not a pattern; `parse_pattern` makes one of text or JSON"
         raise PatternError(msg)
-    if notation == "json":
-        from tidings.lang.patterns.render_json import render_pattern_json
-
-        return render_pattern_json(pattern)
-    from tidings.lang.patterns.render_text import render_pattern_text
-
-    return render_pattern_text(pattern)
+    return render_pattern_json(pattern) if notation == "json" else render_pattern_text(pattern)
