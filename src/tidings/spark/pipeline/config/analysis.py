@@ -6,7 +6,6 @@ runs. A mistake is our sentence, then Spark's own without its plan.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -44,16 +43,12 @@ _COMPOSED = (types.ArrayType, MapType, StructType, types.BinaryType, types.Varia
 
 def check_on_spark(session: SparkSession, file: PipelineFile) -> list[FileMistake]:
     """Return what is wrong with the columns, the SQL and the names of a pipeline."""
-    check = _SparkCheck(file)
-    with _silence_query_log():
-        frame = check.read_source(session)
-        if frame is not None:
-            derived = check.derive(frame)
-            columns = derived.schema
-            check.check_id_and_time(columns)
-            check.check_kept(("matching", "keep"), file.matching.keep or (), columns)
-            check.check_hidden(columns)
-            check.check_patterns(derived)
+    check, logger = _SparkCheck(file), get_query_logger()
+    was_disabled, logger.disabled = logger.disabled, True  # it logs each refusal with the plan and the values in it
+    try:
+        check.check(session)
+    finally:
+        logger.disabled = was_disabled
     return check.mistakes
 
 
@@ -93,6 +88,16 @@ class _SparkCheck:
         if self._has_variables:
             reason = "; a variable is part of it, so the reason is not shown"
         self.mistakes.append(FileMistake(path, f"[{path[0]}] `{path[1]}` {text}{reason}"))
+
+    def check(self, session: SparkSession) -> None:
+        """Make all checks that the columns of the source allow."""
+        frame = self.read_source(session)
+        if frame is not None:
+            derived = self.derive(frame)
+            self.check_id_and_time(derived.schema)
+            self.check_kept(("matching", "keep"), self._file.matching.keep or (), derived.schema)
+            self.check_hidden(derived.schema)
+            self.check_patterns(derived)
 
     def read_source(self, session: SparkSession) -> DataFrame | None:
         """Return an empty frame with the columns of the source, if they are valid."""
@@ -218,14 +223,3 @@ def _find_type(columns: StructType, name: str) -> tuple[DataType | None, str]:
             return None, did_you_mean(name, candidates) or listing
         kind = kind[part].dataType
     return kind, ""
-
-
-@contextmanager
-def _silence_query_log() -> Iterator[None]:
-    """Keep PySpark from writing each refusal to standard error, with the plan and the values in it."""
-    logger = get_query_logger()
-    before, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = before

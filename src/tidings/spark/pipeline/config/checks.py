@@ -6,6 +6,7 @@ A single wrong value was reported and left out by `reading`; the checks here loo
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tidings.spark.pipeline.config.reading import FileReading, TomlPath
-    from tidings.spark.pipeline.config.settings import Pipeline, PipelineFile, SinkSettings
+    from tidings.spark.pipeline.config.settings import PatternSettings, Pipeline, PipelineFile, SinkSettings
+    from tidings.spark.query_context import QueryContext
 
 RESERVED = ("_refused", "_raw", "_text", "_broken", "_file", "_went_well", "_first", "_again", "_whole")
 """Columns of our own that travel with the events, or that sources use on the way."""
@@ -45,6 +47,14 @@ NEED_SUBSCRIPTIONS = {
 }
 """Tables that mean nothing without subscriptions, and the way out."""
 
+NEED_COLUMNS = (
+    ("duplicates", "id", "it says what comes twice"),
+    ("late", "time", "it says how old an event is"),
+    ("patterns", "id", "detections name their events by it"),
+    ("patterns", "time", "it says when an event happened"),
+)
+"""Tables that need a column of events, the key of the source that names it, and the reason."""
+
 
 def check_tables(reading: FileReading, file: PipelineFile) -> None:
     """Add all mistakes that concern more than one key."""
@@ -52,18 +62,14 @@ def check_tables(reading: FileReading, file: PipelineFile) -> None:
     check_kinds(reading, file, sinks)
     check_presence(reading, file)
     check_source(reading, file)
-    check_patterns(reading, file)
     check_needs(reading, file)
-    for name in dict.fromkeys(name for name in file.matching.keep or () if name in MATCH_COLUMNS):
-        text = f"names `{name}`, a column of the matches; call it otherwise in [derived]"
-        reading.refuse_key(("matching", "keep"), text)
-    check_doubles(reading, "matching", file.matching.keep)
-    check_doubles(reading, "patterns", file.patterns.keep if file.patterns else None)
+    check_kept(reading, "matching", file.matching.keep, MATCH_COLUMNS, "a column of the matches")
     check_paths(reading, file, sinks)
-    for path, sink in sinks:
-        check_topic(reading, file, path, sink)
-        check_function(reading, path, sink)
-    check_pattern_files(reading, file)
+    check_sinks(reading, file, sinks)
+    if file.patterns is not None:
+        check_kept(reading, "patterns", file.patterns.keep, (ID,), "which is what the ids are called")
+        check_forecasts(reading)
+        check_pattern_files(reading, file.patterns, file.query_context)
 
 
 def _list_sinks(file: PipelineFile) -> Iterator[tuple[TomlPath, SinkSettings]]:
@@ -140,44 +146,38 @@ def check_source(reading: FileReading, file: PipelineFile) -> None:
 
 
 def check_needs(reading: FileReading, file: PipelineFile) -> None:
-    """Require the id and the time of events where something depends on them."""
+    """Require the id and the time of events where something depends on them, and a source that queries can share."""
+    for table, key, reason in NEED_COLUMNS:
+        if getattr(file, table) is not None and reading.lacks(("source", key)):
+            reading.refuse_table((table,), f"needs `{key}` in [source]: {reason}")
     if reading.lacks(("source", "id")):
         if file.matching.per == "event":
             reading.refuse_key(("matching", "per"), 'cannot be "event" without `id` in [source]')
-        if file.duplicates is not None:
-            reading.refuse_table(("duplicates",), "needs `id` in [source]: it says what comes twice")
         for number, sink in enumerate(file.sinks):
             if sink.kind == "kafka":
                 text = 'cannot be "kafka" without `id` in [source]: the key of a record has it'
                 reading.refuse_key(("sink", number, "kind"), text)
-    if reading.lacks(("source", "time")) and file.late is not None:
-        reading.refuse_table(("late",), "needs `time` in [source]: it says how old an event is")
+    if file.patterns is not None and file.subscriptions is not None and file.source.kind == "socket":
+        text = 'cannot be "socket" with [subscriptions] and [patterns]: it can be read once'
+        reading.refuse_key(("source", "kind"), text)
 
 
-def check_doubles(reading: FileReading, table: str, names: tuple[str, ...] | None) -> None:
-    """Refuse columns that `keep` names twice."""
-    names = names or ()
-    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-        reading.refuse_key((table, "keep"), f"names `{mask(name)}` twice")
+def check_kept(
+    reading: FileReading, table: str, names: tuple[str, ...] | None, reserved: tuple[str, ...], owner: str
+) -> None:
+    """Refuse columns that `keep` names twice, or that something else is called by."""
+    for name, count in Counter(names).items():
+        if name in reserved:
+            reading.refuse_key((table, "keep"), f"names `{name}`, {owner}; call it otherwise in [derived]")
+        if count > 1:
+            reading.refuse_key((table, "keep"), f"names `{mask(name)}` twice")
 
 
 # Patterns ----------------------------------------------------------------------------------------
 
 
-def check_patterns(reading: FileReading, file: PipelineFile) -> None:
-    """Require what patterns need: an id, a time, a source that two queries can read, and a model for forecasts."""
-    if file.patterns is None:
-        return
-    if reading.lacks(("source", "id")):
-        reading.refuse_table(("patterns",), "needs `id` in [source]: detections name their events by it")
-    if reading.lacks(("source", "time")):
-        reading.refuse_table(("patterns",), "needs `time` in [source]: it says when an event happened")
-    if file.subscriptions is not None and file.source.kind == "socket":
-        text = 'cannot be "socket" with [subscriptions] and [patterns]: it can be read once'
-        reading.refuse_key(("source", "kind"), text)
-    if ID in (file.patterns.keep or ()):
-        text = f"names `{ID}`, which is what the ids are called; call it otherwise in [derived]"
-        reading.refuse_key(("patterns", "keep"), text)
+def check_forecasts(reading: FileReading) -> None:
+    """Require a model where a key is about forecasts, and a horizon where there is a model."""
     if reading.lacks(("patterns", "model")):
         for name in ("horizon", "threshold", "tell", "step"):
             if not reading.lacks(("patterns", name)):
@@ -187,19 +187,15 @@ def check_patterns(reading: FileReading, file: PipelineFile) -> None:
         reading.refuse_table(("patterns", "model"), text, label="[patterns]")
 
 
-def check_pattern_files(reading: FileReading, file: PipelineFile) -> None:
+def check_pattern_files(reading: FileReading, patterns: PatternSettings, context: QueryContext) -> None:
     """Read the files of patterns and their model, to find what is wrong with them."""
-    patterns, context = file.patterns, file.query_context
-    if patterns is None:
-        return
     loads: dict[str, Callable[[], object]] = {"file": lambda: patterns.parse(context), "model": patterns.load_model}
     for key, load in loads.items():
         if getattr(patterns, key) is not None:
             try:
                 load_or_reject(load, reading.context)
             except WrongValue as wrong:
-                for _, text in wrong.mistakes:
-                    reading.refuse_key(("patterns", key), text)
+                reading.refuse_key(("patterns", key), str(wrong))
 
 
 # Places that are read and written ----------------------------------------------------------------
@@ -237,23 +233,19 @@ def _list_folders(
             yield table, f"{label} of patterns" if is_beside else label, sink.path
 
 
-def check_topic(reading: FileReading, file: PipelineFile, path: TomlPath, sink: SinkSettings) -> None:
-    """Refuse a topic that is read and written: its rows would come in as events for ever."""
+def check_sinks(reading: FileReading, file: PipelineFile, sinks: list[tuple[TomlPath, SinkSettings]]) -> None:
+    """Refuse a topic that is read and written, and a function that cannot be imported."""
     topics = {topic.strip() for topic in (file.source.topic or "").split(",")}
-    if sink.topic in topics and sink.servers == file.source.servers:
-        text = f"`{mask(sink.topic or '')}` is the source's, so its rows would come in as events"
-        reading.refuse_key((*path, "topic"), text)
-
-
-def check_function(reading: FileReading, path: TomlPath, sink: SinkSettings) -> None:
-    """Import the function of a `python` sink, whose module may lie beside the file."""
-    if sink.function is None:
-        return
-    try:
-        import_function(sink.function, reading.context.folder)
-    except TidingsError as problem:
-        text = reading.context.variables.hide(str(problem))
-        reading.refuse_key((*path, "function"), f"cannot be used: {text}")
+    for path, sink in sinks:
+        if sink.topic in topics and sink.servers == file.source.servers:
+            text = f"`{mask(sink.topic or '')}` is the source's, so its rows would come in as events"
+            reading.refuse_key((*path, "topic"), text)
+        if sink.function is not None:
+            try:
+                import_function(sink.function, reading.context.folder)
+            except TidingsError as problem:
+                text = reading.context.variables.hide(str(problem))
+                reading.refuse_key((*path, "function"), f"cannot be used: {text}")
 
 
 def _is_inside(path: str, folder: str | None) -> bool:

@@ -12,7 +12,7 @@ from tidings.lang.filters.value_text import format_seconds
 from tidings.spark.pipeline.config.environment import mask
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import timedelta
 
     from tidings.spark.pipeline.config import settings
@@ -24,38 +24,35 @@ _FORMS = {"json": "JSON", "csv": "CSV", "parquet": "Parquet"}
 
 def describe_pipeline(pipeline: Pipeline) -> dict[str, str]:
     """Return what each part will do, in the order of the file."""
-    return dict(_describe_parts(pipeline))
-
-
-def _describe_parts(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    yield "name", mask(pipeline.name)
-    yield "source", _describe_source(pipeline.source)
+    parts = {"name": mask(pipeline.name), "source": _describe_source(pipeline.source)}
     if pipeline.derived:
-        yield "derived", _list_names(pipeline.derived)
+        parts["derived"] = _list_names(pipeline.derived)
     if pipeline.subscriptions is not None:
-        yield "subscriptions", _describe_subscriptions(pipeline.subscriptions)
-    yield from _describe_vocabulary(pipeline)
+        parts["subscriptions"] = _describe_subscriptions(pipeline.subscriptions)
+    if pipeline.schema is not None:
+        parts["schema"] = f"{len(pipeline.schema):,} attributes"
+    if pipeline.ontology is not None:
+        parts["ontology"] = "given"
+    if pipeline.regions is not None:
+        parts["regions"] = f"{len(pipeline.regions):,} areas"
     if pipeline.subscriptions is not None:
-        yield "matching", _describe_matching(pipeline)
+        parts["matching"] = _describe_matching(pipeline)
     if pipeline.late is not None:
-        yield "late", f"dead letters when {_format_duration(pipeline.late.after)} older than the newest event before"
+        age = _format_duration(pipeline.late.after)
+        parts["late"] = f"dead letters when {age} older than the newest event before"
     if pipeline.duplicates is not None:
         effect = "left out of matching" if pipeline.patterns is not None else "left out"
-        yield "duplicates", f"{effect} when the id came within {_format_duration(pipeline.duplicates.within)}"
-    for number, sink in enumerate(pipeline.sinks, start=1):
-        yield ("sink" if len(pipeline.sinks) == 1 else f"sink {number}"), _describe_sink(sink)
+        parts["duplicates"] = f"{effect} when the id came within {_format_duration(pipeline.duplicates.within)}"
+    parts |= _describe_sinks("sink", pipeline.sinks)
     if pipeline.patterns is not None:
-        yield "patterns", _describe_patterns(pipeline.patterns)
-    for number, sink in enumerate(pipeline.detections, start=1):
-        yield ("detections" if len(pipeline.detections) == 1 else f"detections {number}"), _describe_sink(sink)
+        parts["patterns"] = _describe_patterns(pipeline.patterns)
+    parts |= _describe_sinks("detections", pipeline.detections)
     if pipeline.subscriptions is not None:
-        yield "dead letters", _describe_sink(pipeline.dead_letters)
+        parts["dead letters"] = _describe_sink(pipeline.dead_letters)
     if pipeline.patterns is not None:
-        yield "letters of patterns", _describe_sink(pipeline.dead_letters.derive_pattern_letters())
-    yield "checkpoint", _show(pipeline.checkpoint)
-    yield "trigger", _describe_trigger(pipeline.trigger)
-    yield "shown", _describe_monitor(pipeline.shown)
-    yield "spark", _describe_spark(pipeline)
+        parts["letters of patterns"] = _describe_sink(pipeline.dead_letters.derive_pattern_letters())
+    parts |= {"checkpoint": _show(pipeline.checkpoint), "trigger": _describe_trigger(pipeline.trigger)}
+    return parts | {"shown": _describe_monitor(pipeline.shown), "spark": _describe_spark(pipeline)}
 
 
 def _describe_source(source: settings.SourceSettings) -> str:
@@ -90,15 +87,6 @@ def _describe_subscriptions(feed: settings.SubscriptionSettings) -> str:
     return where + notation + shards + _describe_options(feed.options)
 
 
-def _describe_vocabulary(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    if pipeline.schema is not None:
-        yield "schema", f"{len(pipeline.schema):,} attributes"
-    if pipeline.ontology is not None:
-        yield "ontology", "given"
-    if pipeline.regions is not None:
-        yield "regions", f"{len(pipeline.regions):,} areas"
-
-
 def _describe_matching(pipeline: Pipeline) -> str:
     matching = pipeline.matching
     unit = "subscriptions" if matching.per == "event" else "subscription"
@@ -119,6 +107,12 @@ def _describe_patterns(patterns: settings.PatternSettings) -> str:
     kept = f"; detections carry {', '.join(f'`{_show(name)}`' for name in patterns.keep)}" if patterns.keep else ""
     wait = f"events wait {_format_duration(patterns.lateness)} to be put in order"
     return f"file {_show(patterns.file)}; {wait}{key}{kept}"
+
+
+def _describe_sinks(name: str, sinks: Sequence[settings.SinkSettings]) -> dict[str, str]:
+    """Return a part for each sink, numbered where there are several."""
+    labels = [name] if len(sinks) == 1 else [f"{name} {number + 1}" for number in range(len(sinks))]
+    return dict(zip(labels, map(_describe_sink, sinks), strict=True))
 
 
 def _describe_sink(sink: settings.SinkSettings) -> str:

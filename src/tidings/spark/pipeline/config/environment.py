@@ -64,22 +64,20 @@ class Variables:
     def expand(self, text: str) -> tuple[str, list[str]]:
         """Return the text with its variables replaced, and what is wrong with them; `$${` stands for `${`."""
         mistakes: list[str] = []
-        replaced = False
+        names: list[str] = []
 
         def replace(reference: re.Match[str]) -> str:
-            nonlocal replaced
             if reference[0] == "$${":
                 return "${"
-            mistake = self._find_mistake(reference[1])
-            if mistake is not None:
+            if (mistake := self._find_mistake(reference[1])) is not None:
                 mistakes.append(f"{mistake}; `$${{` stands for a plain `${{`")
                 return ""
-            replaced = True
-            self._names[self._environ[reference[1]]] = reference[1]
+            names.append(reference[1])
             return self._environ[reference[1]]
 
         value = _REFERENCE.sub(replace, text)
-        return (ExpandedText(value, text) if replaced else value), mistakes
+        self._names.update((self._environ[name], name) for name in names)
+        return (ExpandedText(value, text) if names else value), mistakes
 
     def hide(self, text: str) -> str:
         """Return a text that others wrote, with every value of a variable shown as `${NAME}`."""

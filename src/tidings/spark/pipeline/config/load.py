@@ -76,6 +76,6 @@ def read(path: str | Path, *, environ: Mapping[str, str] = os.environ) -> Pipeli
     check_tables(reading, file)
     reading.mistakes.sort(key=reading.find_line)
     pipeline = None if reading.mistakes else Pipeline.from_file(file, path)
-    analysed = file if reading.is_usable("patterns") else replace(file, patterns=None)
-    events = analysed if all(map(reading.is_usable, _ANALYSED)) else None
+    analysed = replace(file, patterns=None) if "patterns" in reading.unusable else file
+    events = analysed if reading.unusable.isdisjoint(_ANALYSED) else None
     return PipelineDraft(path, reading, variables, pipeline, events)

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tidings.concepts import did_you_mean, find_nearest
 from tidings.spark.pipeline.config.settings import SECTIONS, TOP_KEYS, PipelineFile, list_keys, summarize_key
-from tidings.spark.pipeline.config.value_kinds import FileContext, WrongTable, WrongValue, name_type
+from tidings.spark.pipeline.config.value_kinds import FileContext, WrongValue, name_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ class FileReading:
         self.raw, self.context = raw, context
         self.mistakes: list[FileMistake] = []
         self._text = text
-        self._unusable: set[str | int] = set()  # tables with a key or value that was refused
+        self.unusable: set[str | int] = set()  # tables with a key or value that was refused
         self._intended: set[TomlPath] = set()  # keys that a misspelled one probably means
 
     # What the file has ---------------------------------------------------------------------------
@@ -73,10 +73,6 @@ class FileReading:
         """Tell whether the file has the key, and nothing was said against it."""
         return self.get(path) is not None and not any(mistake.path == path for mistake in self.mistakes)
 
-    def is_usable(self, table: str) -> bool:
-        """Tell whether no key of the table was refused."""
-        return table not in self._unusable
-
     # Mistakes ------------------------------------------------------------------------------------
 
     def label_table(self, path: TomlPath) -> str:
@@ -89,7 +85,7 @@ class FileReading:
     def refuse_key(self, path: TomlPath, text: str, *, table: str | None = None) -> None:
         """Add a mistake about a key; `table` replaces the usual name of its table."""
         label = self.label_table(path[:-1]) if table is None else table
-        self._unusable.add(path[0])
+        self.unusable.add(path[0])
         self.mistakes.append(FileMistake(path, f"{label} `{path[-1]}` {text}".lstrip()))
 
     def refuse_table(self, path: TomlPath, text: str, *, label: str | None = None) -> None:
@@ -133,24 +129,33 @@ class FileReading:
         # Unknown keys first: one of them may be meant for a key that is missing.
         for problem in sorted(problems, key=lambda problem: problem["type"] != "unexpected_keyword_argument"):
             path: TomlPath = problem["loc"]
+            self.unusable.add(path[0])
             match problem["type"]:
                 case "unexpected_keyword_argument":
                     self._add_unknown(path)
                 case "missing" if path not in self._intended:
-                    self._add_missing(path)
-                case "dataclass_type":
-                    self._unusable.add(path[0])
+                    key = list_keys(path[0] if len(path) > 1 else None)[str(path[-1])]
+                    refuse = self.refuse_table if path == ("source",) else self.refuse_key
+                    refuse(path, f"is missing: {summarize_key(key)}")
+                case "dataclass_type" | "dict_type":
                     self.refuse_table(path, f"must be a table, not {name_type(self.get(path))}")
                 case "tuple_type":
                     name, value = path[0], self.get(path)
-                    text = f"written [[{name}]], since there may be several" if _is_table(value) else name_type(value)
+                    text = (
+                        f"written [[{name}]], since there may be several"
+                        if isinstance(value, dict)
+                        else name_type(value)
+                    )
                     self.refuse_table(path, f"is {text}")
                 case "value_error":
-                    self._add_wrong_value(path, problem["ctx"]["error"])
+                    wrong: WrongValue = problem["ctx"]["error"]
+                    for setting, text in wrong.mistakes:
+                        self.refuse_key((*path, setting) if setting else path, text)
 
     def _add_unknown(self, path: TomlPath) -> None:
         name, value = str(path[-1]), self.get(path)
-        if len(path) == 1 and (isinstance(value, dict) or (isinstance(value, list) and any(map(_is_table, value)))):
+        items = value if isinstance(value, list) else [value]
+        if len(path) == 1 and any(isinstance(item, dict) for item in items):
             hint = did_you_mean(name, SECTIONS) or f"; the tables are {', '.join(SECTIONS)}"
             self.refuse_table(path, f"is not a table of a pipeline{hint}")
             return
@@ -160,27 +165,6 @@ class FileReading:
             hint = " of this table; it stands at the top of the file, before the first table"
         self.refuse_key(path, f"is not a key{hint}")
         self._intended.add((*path[:-1], find_nearest(name, keys) or name))
-
-    def _add_missing(self, path: TomlPath) -> None:
-        keys = list_keys(path[0] if len(path) > 1 else None)
-        text = f"is missing: {summarize_key(keys[str(path[-1])])}"
-        if path[-1] in SECTIONS and len(path) == 1:
-            self._unusable.add(path[0])
-            self.refuse_table(path, text)
-        else:
-            self.refuse_key(path, text)
-
-    def _add_wrong_value(self, path: TomlPath, wrong: WrongValue) -> None:
-        for name, text in wrong.mistakes:
-            if isinstance(wrong, WrongTable):
-                self._unusable.add(path[0])
-                self.refuse_table(path, text)
-            else:
-                self.refuse_key((*path, name) if name else path, text)
-
-
-def _is_table(value: object) -> bool:
-    return isinstance(value, dict)
 
 
 def _leave_out(raw: dict[str, Any], problem: ErrorDetails) -> None:

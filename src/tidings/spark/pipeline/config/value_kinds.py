@@ -19,7 +19,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from pydantic_core import core_schema
+from pydantic_core import PydanticKnownError, core_schema
 
 from tidings.concepts import did_you_mean
 from tidings.errors import TidingsError
@@ -56,10 +56,6 @@ class WrongValue(ValueError):
     def __init__(self, *texts: str, settings: tuple[tuple[str, str], ...] = ()) -> None:
         super().__init__(*texts)
         self.mistakes = (*(("", text) for text in texts), *settings)
-
-
-class WrongTable(WrongValue):
-    """A value that should be a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +211,7 @@ def parse_size(text: str) -> int:
     (1500000, 200000)
     """
     measure = _MEASURE.fullmatch(text)
-    factor = next((UNITS[unit] for unit in UNITS if measure and unit.lower() == measure[2].lower()), None)
+    factor = {unit.lower(): factor for unit, factor in UNITS.items()}.get(measure[2].lower()) if measure else None
     if measure is None or factor is None:
         msg = f"must be {SIZE.words}, not `{mask(text)}`; the units are {', '.join(UNITS)}"
         raise WrongValue(msg)
@@ -320,8 +316,8 @@ def _make_table_kind(
 
     def convert_table(table: object, context: FileContext) -> dict[str, str]:
         if not isinstance(table, dict):
-            msg = f"must be a table, not {name_type(table)}"
-            raise WrongTable(msg)
+            error = "dict_type"
+            raise PydanticKnownError(error)
         values: dict[str, str] = {}
         mistakes: list[tuple[str, str]] = []
         for name, value in unfold(table).items():
