@@ -124,38 +124,25 @@ def compare_skill(p: ArrayLike, q: ArrayLike, y: ArrayLike) -> float:
 class AlarmTimes:
     """How a stream's matches were announced: for each, how many events before it the alarm was on; alarms in vain.
 
-    `leads` has None for a match without warning. `alarms` counts the events at which the probability rose above the
-    threshold; `false` those of them after which no match came within the horizon; `undecided` those without a match
-    so far, less than a horizon before the end. `judged` is how many events lie a whole horizon before the end. The
-    sum of two is that of both streams.
+    `leads` are of the `matches` that had a warning. `judged` is how many events lie a whole horizon before the end;
+    `false` at how many of these the probability rose above the threshold and no match came within the horizon. The sum
+    of two is that of both streams.
     """
 
-    leads: tuple[int | None, ...]
-    alarms: int
+    leads: tuple[int, ...]
+    matches: int
     false: int
-    undecided: int
     judged: int
-
-    @property
-    def matches(self) -> int:
-        """How many events completed the pattern."""
-        return len(self.leads)
-
-    @property
-    def warned_count(self) -> int:
-        """How many of them had the alarm on before."""
-        return sum(lead is not None for lead in self.leads)
 
     @property
     def share(self) -> float:
         """The share of matches with a warning; nan without matches."""
-        return _divide(self.warned_count, self.matches)
+        return _divide(len(self.leads), self.matches)
 
     @property
     def lead(self) -> float:
         """The median lead of those with a warning, in events; nan without one."""
-        leads = [lead for lead in self.leads if lead is not None]
-        return float(median(leads)) if leads else nan
+        return float(median(self.leads)) if self.leads else nan
 
     @property
     def false_per_1000(self) -> float:
@@ -204,14 +191,6 @@ def check_threshold(threshold: Any) -> float:
         msg = f"the threshold `{threshold}` is not a probability; give a number from 0 to 1"
         raise BadValue(msg)
     return float(threshold)
-
-
-def check_whole(value: Any, name: str) -> int:
-    """Return a whole number of 1 or more, or refuse it."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        msg = f"`{name}` is `{value}`; give a whole number of 1 or more"
-        raise BadValue(msg)
-    return int(value)
 
 
 _NAMES = tuple(field.name for field in fields(Score))

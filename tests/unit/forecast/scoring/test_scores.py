@@ -255,20 +255,20 @@ def test_skill_against_names_the_forecast_that_does_not_fit():
 
 
 def test_leads_and_false_alarms_of_a_small_stream_are_those_worked_by_hand():
-    warnings = AlarmTimes((2, 3, None), alarms=3, false=1, undecided=1, judged=7)
-    assert (warnings.matches, warnings.warned_count, warnings.lead) == (3, 2, 2.5)
+    warnings = AlarmTimes((2, 3), matches=3, false=1, judged=7)
+    assert warnings.lead == 2.5
     assert warnings.share == pytest.approx(2 / 3)
     assert warnings.false_per_1000 == pytest.approx(1000 / 7)
 
 
 def test_warnings_of_two_streams_add_up():
-    first = AlarmTimes((1,), alarms=1, false=0, undecided=0, judged=2)
-    second = AlarmTimes((), alarms=1, false=1, undecided=0, judged=2)
-    assert first + second == AlarmTimes((1,), alarms=2, false=1, undecided=0, judged=4)
+    first = AlarmTimes((1,), matches=2, false=0, judged=2)
+    second = AlarmTimes((), matches=0, false=1, judged=2)
+    assert first + second == AlarmTimes((1,), matches=2, false=1, judged=4)
 
 
 def test_warnings_without_matches_or_events_are_not_defined():
-    warnings = AlarmTimes((), 0, 0, 0, 0)
+    warnings = AlarmTimes((), 0, 0, 0)
     assert [warnings.share, warnings.lead, warnings.false_per_1000] == [UNDEFINED] * 3
 
 
@@ -277,75 +277,26 @@ def test_warnings_without_matches_or_events_are_not_defined():
 
 @given(FORECASTS, st.integers(1, 12))
 def test_bins_of_equal_width_are_those_of_a_loop(forecasts: list[tuple[float, bool]], bins: int):
-    reliability = measure_reliability(*parts(forecasts), bins)
+    measured = measure_reliability(*parts(forecasts), bins)
     limits = [at / bins for at in range(bins + 1)]
     expected = []
     for at in range(bins):
         last = at == bins - 1
         inside = [(q, y) for p, y in forecasts if limits[at] <= (q := clip(p)) and (last or q < limits[at + 1])]
         if inside:
-            expected.append(
-                (limits[at], len(inside), mean([q for q, _ in inside]), mean([float(y) for _, y in inside]))
-            )
-    assert len(reliability.bins) == len(expected)
-    for bucket, (low, count, mean_of_bin, was) in zip(reliability.bins, expected, strict=True):
-        assert (bucket.low, bucket.count) == (low, count)
+            expected.append((len(inside), mean([q for q, _ in inside]), mean([float(y) for _, y in inside])))
+    assert len(measured) == len(expected)
+    for bucket, (count, mean_of_bin, was) in zip(measured, expected, strict=True):
+        assert bucket.count == count
         assert same(bucket.mean, mean_of_bin)
         assert same(bucket.observed, was)
-
-
-@given(FORECASTS, st.integers(1, 12), st.sampled_from(["width", "count"]))
-def test_the_parts_make_up_the_brier_score(forecasts: list[tuple[float, bool]], bins: int, by: str):
-    p, y = parts(forecasts)
-    reliability = measure_reliability(p, y, bins, by=by)
-    assert sum(bucket.count for bucket in reliability.bins) == reliability.n == len(p)
-    assert same(reliability.brier, score(p, y).brier)
-    if p:
-        means = [mean([bucket.mean for bucket in reliability.bins if bucket.low <= clip(q)][-1:]) for q in p]
-        inside = [(clip(q) - s) * (clip(q) + s - 2 * o) for q, s, o in zip(p, means, y, strict=True)]
-        assert same(reliability.remainder, mean(inside))  # what bins hide: 0 where all forecasts of a bin are equal
-        assert reliability.reliability >= 0
-        assert reliability.resolution <= reliability.uncertainty + 1e-12
-
-
-@given(FORECASTS, st.integers(1, 12))
-def test_bins_of_equal_count_keep_equal_forecasts_together(forecasts: list[tuple[float, bool]], bins: int):
-    p, y = parts(forecasts)
-    reliability = measure_reliability(p, y, bins, by="count")
-    assert len(reliability.bins) <= bins
-    assert all(first.high <= second.low for first, second in zip(reliability.bins, reliability.bins[1:], strict=False))
-    for bucket in reliability.bins:
-        inside = [
-            clip(q) for q in p if bucket.low <= clip(q) and (clip(q) < bucket.high or bucket is reliability.bins[-1])
-        ]
-        assert bucket.count == len(inside)
-        assert bucket.low <= bucket.mean + 1e-12
-        assert bucket.mean <= bucket.high + 1e-12
-
-
-def test_bins_of_equal_count_share_different_forecasts_evenly():
-    p = np.linspace(0, 0.2, 100) ** 2
-    assert [bucket.count for bucket in measure_reliability(p, p > 1, 4, by="count").bins] == [25, 25, 25, 25]
-
-
-def off(bucket) -> float:
-    """Return how many standard errors an observed share lies from the diagonal; above it is positive."""
-    gap = bucket.observed - bucket.mean
-    return gap / bucket.error if bucket.error else math.copysign(math.inf, gap) if gap else 0.0
+        assert (bucket.lower, bucket.upper) == compute_wilson_interval(round(was * count), count)
 
 
 def test_reliability_of_a_small_example_is_that_worked_by_hand():
-    reliability = measure_reliability([0.2, 0.2, 0.2, 0.2, 0.8, 0.8], [0, 0, 0, 1, 1, 1], bins=5)
-    low, high = reliability.bins
-    assert (low.count, low.mean, low.observed, low.low) == (4, pytest.approx(0.2), 0.25, 0.2)
-    assert (high.count, high.mean, high.observed, high.high) == (2, pytest.approx(0.8), 1.0, 1.0)
-    assert low.error == pytest.approx(math.sqrt(0.2 * 0.8 / 4))
-    assert off(low) == pytest.approx(0.05 / low.error)
-    assert reliability.reliability == pytest.approx((4 * 0.05**2 + 2 * 0.2**2) / 6)
-    assert reliability.resolution == pytest.approx((4 * 0.25**2 + 2 * 0.5**2) / 6)
-    assert reliability.uncertainty == 0.25
-    assert reliability.remainder == pytest.approx(0, abs=1e-15)
-    assert reliability.gap == pytest.approx((4 * 0.05 + 2 * 0.2) / 6)
+    low, high = measure_reliability([0.2, 0.2, 0.2, 0.2, 0.8, 0.8], [0, 0, 0, 1, 1, 1], bins=5)
+    assert (low.count, low.mean, low.observed) == (4, pytest.approx(0.2), 0.25)
+    assert (high.count, high.mean, high.observed) == (2, pytest.approx(0.8), 1.0)
 
 
 @given(st.integers(1, 10_000), st.data())
@@ -362,40 +313,20 @@ def test_the_interval_of_one_in_ten_is_the_published_one():
     assert compute_wilson_interval(1, 10) == pytest.approx((0.0179, 0.4042), abs=1e-4)
 
 
+def off(bucket) -> float:
+    """Return how many standard errors an observed share lies from the diagonal, were each forecast the bin's mean."""
+    return abs(bucket.observed - bucket.mean) / math.sqrt(bucket.mean * (1 - bucket.mean) / bucket.count)
+
+
 def test_a_source_of_known_law_lies_on_the_diagonal_within_its_error():
     rng = np.random.default_rng(8)
     p = rng.random(20_000)
-    reliability = measure_reliability(p, rng.random(20_000) < p)
-    assert max(abs(off(bucket)) for bucket in reliability.bins) < 4
-    assert max(abs(off(bucket)) for bucket in measure_reliability(np.sqrt(p), rng.random(20_000) < p).bins) > 10
-
-
-def test_sure_forecasts_have_no_error_to_measure_by():
-    right, wrong = measure_reliability([0.0], [0]).bins[0], measure_reliability([0.0], [1]).bins[0]
-    assert (off(right), off(wrong)) == (0, math.inf)
+    assert max(map(off, measure_reliability(p, rng.random(20_000) < p))) < 4
+    assert max(map(off, measure_reliability(np.sqrt(p), rng.random(20_000) < p))) > 10
 
 
 def test_reliability_without_forecasts_has_no_bins():
-    for by in ("width", "count"):
-        reliability = measure_reliability([], [], by=by)
-        assert (reliability.bins, reliability.n) == ((), 0)
-        assert [reliability.brier, reliability.reliability, reliability.remainder, reliability.gap] == [UNDEFINED] * 4
-        assert json.loads(json.dumps(reliability.to_dict(), allow_nan=False))["gap"] is None
-
-
-def test_reliability_reads_as_a_table():
-    lines = str(measure_reliability([0.1, 0.9], [0, 1])).splitlines()
-    assert lines[0].split() == ["bin", "forecasts", "said", "was", "95", "%"]
-    assert lines[1].split()[:4] == ["0.100-0.200", "1", "0.100", "0.000"]
-
-
-@pytest.mark.parametrize(
-    ("asked", "message"), [({"bins": 0}, "`bins` is `0`"), ({"by": "depth"}, "`width` or `count`")]
-)
-def test_bins_that_cannot_be_made_are_refused(asked: dict[str, object], message: str):
-    with pytest.raises(BadValue) as refused:
-        measure_reliability([0.5], [1], **asked)
-    assert message in str(refused.value)
+    assert measure_reliability([], []) == ()
 
 
 # --- pictures -------------------------------------------------------------------------------------
