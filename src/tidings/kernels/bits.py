@@ -1,4 +1,4 @@
-"""Bits of 64-bit words: the place of the lowest one that is set, and how many are."""
+"""Bits of 64-bit words: the place of the lowest one that is set, how many are, and bits of many words by number."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
-from tidings.kernels.jit import jit_inline
+from tidings.kernels.jit import jit, jit_inline
 
 if TYPE_CHECKING:
-    from tidings.kernels.array_types import Int
+    from tidings.kernels.array_types import Int, Int32Array, IntArray, WordArray
 
 
 @intrinsic
@@ -46,3 +46,24 @@ def count_bits(word: np.uint64) -> Int:
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@jit_inline
+def set_bit(words: WordArray, number: np.uint64, on: bool) -> None:
+    """Set the bit of this number, 64 to a word, where `on` is true; without a branch."""
+    words[number >> np.uint64(6)] |= np.uint64(on) << (number & np.uint64(63))
+
+
+@jit
+def set_bits(words: WordArray, numbers: IntArray | Int32Array) -> None:
+    """Set the bits of these numbers, 64 to a word."""
+    for at in range(len(numbers)):
+        set_bit(words, np.uint64(numbers[at]), True)
+
+
+@jit
+def clear_bits(words: WordArray, numbers: IntArray | Int32Array) -> None:
+    """Clear the bits of these numbers, 64 to a word."""
+    for at in range(len(numbers)):
+        number = np.uint64(numbers[at])
+        words[number >> np.uint64(6)] &= ~(np.uint64(1) << (number & np.uint64(63)))

@@ -61,33 +61,35 @@ def push(lists: BucketLists, number: Int, item: Int) -> Int:
 
 @jit
 def push_all(lists: BucketLists, numbers: Int32Array, items: Int32Array, places: Int32Array, begin: Int) -> Int:
-    """Append items to the lists of their numbers from `begin` on; `places[item]` is where each went.
+    """Append each item to one list for each line of `numbers`, and write its place there to the same line of `places`.
 
-    Return the index of the first item that did not fit, or their number. A negative number means no list.
+    Item `items[i]` goes to list `numbers[line, i]`, or to none where that is negative. Begin with number `begin`,
+    counted line after line, and return the first whose item did not fit, or how many numbers there are.
     """
-    for at in range(begin, len(items)):
-        if numbers[at] < 0:
-            continue
-        place = push(lists, numbers[at], items[at])
-        if place < 0:
-            return at
-        places[items[at]] = place
-    return len(items)
+    for line in range(len(numbers)):
+        for at in range(max(begin - line * len(items), 0), len(items)):
+            if numbers[line, at] >= 0:
+                place = push(lists, numbers[line, at], items[at])
+                if place < 0:
+                    return line * len(items) + at
+                places[line, items[at]] = place
+    return numbers.size
 
 
 @jit
 def take_all(lists: BucketLists, numbers: Int32Array, items: Int32Array, places: Int32Array) -> None:
-    """Remove items from the lists of their numbers; the last item of a list moves into the gap."""
-    for at in range(len(items)):
-        number = numbers[at]
-        if number < 0:
-            continue
-        last = lists.size[number] - 1
-        place = places[items[at]]
-        moved = lists.pool[lists.start[number] + last]
-        lists.pool[lists.start[number] + place] = moved
-        places[moved] = place
-        lists.size[number] = last
+    """Undo `push_all`: remove each item from its lists; the last item of a list moves into the gap."""
+    for line in range(len(numbers)):
+        for at in range(len(items)):
+            number = numbers[line, at]
+            if number < 0:
+                continue
+            last = lists.size[number] - 1
+            place = places[line, items[at]]
+            moved = lists.pool[lists.start[number] + last]
+            lists.pool[lists.start[number] + place] = moved
+            places[line, moved] = place
+            lists.size[number] = last
 
 
 @jit

@@ -21,32 +21,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tidings.kernels.bits import count_bits, find_lowest_bit
+from tidings.kernels.bits import count_bits, find_lowest_bit, set_bit
 from tidings.kernels.jit import jit
 from tidings.kernels.papers.domain_cells import DomainScale, find_cell
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import FloatArray, Int, Int32Array, IntArray, WordArray
 
-ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-SIX, ONE, LOW, ZERO = np.uint64(6), np.uint64(1), np.uint64(63), np.uint64(0)
-
-
-@jit
-def set_bits(line: WordArray, ids: IntArray) -> None:
-    """Set the bits of some ids."""
-    for at in range(len(ids)):
-        id = np.uint64(ids[at])
-        line[id >> SIX] |= ONE << (id & LOW)
-
-
-@jit
-def clear_bits(line: WordArray, ids: IntArray) -> None:
-    """Clear the bits of some ids."""
-    for at in range(len(ids)):
-        id = np.uint64(ids[at])
-        line[id >> SIX] &= ~(ONE << (id & LOW))
-
+ALL_BITS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+ONE, ZERO = np.uint64(1), np.uint64(0)
 
 TieArray: TypeAlias = npt.NDArray[np.int16]
 """Beside the end of an interval: what a float misses of an integer, and a step for an end that is open."""
@@ -116,8 +99,7 @@ def read_operand(code: Int32Array, at: Int, bits: WordArray, into: WordArray, wo
     ids = code[at]
     at += 1
     for single in range(at, at + ids):
-        id = np.uint64(code[single])
-        into[id >> SIX] |= ONE << (id & LOW)
+        set_bit(into, np.uint64(code[single]), True)
     return at + ids
 
 
@@ -158,7 +140,7 @@ def match_grid(
                     left &= left - ONE
                     reaches = low[id] < span[1] or (low[id] == span[1] and low_tie[id] <= tie[1])
                     if reaches and (high[id] > span[0] or (high[id] == span[0] and high_tie[id] >= tie[0])):
-                        into[word] |= ONE << (np.uint64(id) & LOW)
+                        set_bit(into, np.uint64(id), True)
 
 
 @jit
@@ -189,7 +171,7 @@ def match(
                 else:
                     at += 1
                     for word in range(words):
-                        names[word] = ALL
+                        names[word] = ALL_BITS
                 at = read_operand(code, at, bits, values, words)
                 queries = code[at]
                 at += 1

@@ -23,7 +23,15 @@ import numpy as np
 
 from tidings.kernels.jit import jit
 from tidings.kernels.papers.buckets import BucketLists
-from tidings.kernels.papers.domain_cells import WANTED, DomainScale, RangeEnds, close_high, close_low, find_cell
+from tidings.kernels.papers.domain_cells import (
+    WANTED,
+    DomainScale,
+    RangeEnds,
+    RowBatch,
+    close_high,
+    close_low,
+    find_cell,
+)
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import ByteArray, Float, FloatArray, Int, Int32Array, IntArray
@@ -86,26 +94,19 @@ class CandidateSet(NamedTuple):
 
 
 @jit
-def find_cells(ends: RangeEnds, rows: Int32Array, domain: DomainScale, column: Int, cells: Int32Array) -> None:
-    """Write the cell of each row on one attribute, or -1 where the row does not constrain it."""
-    for at in range(len(rows)):
-        row = rows[at]
-        cells[at] = -1
-        if ends.mark[column, row] & WANTED:
-            low = find_cell(domain, column, ends.low[column, row], UNITS)
-            high = find_cell(domain, column, ends.high[column, row], UNITS)
-            cells[at] = (column * TAU + ((high - low) >> SIDE_BITS)) * 2 * TAU + ((high + low) >> SIDE_BITS)
-
-
-@jit
-def count_ends(ends: RangeEnds, rows: Int32Array, domain: DomainScale, column: Int, by: Int, counts: EndCounts) -> None:
-    """Add `by` to the counts of both ends of each row that constrains the attribute."""
-    for at in range(len(rows)):
-        row = rows[at]
-        if ends.mark[column, row] & WANTED:
-            counts.low[column, find_cell(domain, column, ends.low[column, row], UNITS) >> (SIDE_BITS - 1)] += by
-            counts.high[column, find_cell(domain, column, ends.high[column, row], UNITS) >> (SIDE_BITS - 1)] += by
-            counts.constrained[column] += by
+def locate_rows(batch: RowBatch, by: Int, counts: EndCounts, cells: Int32Array) -> None:
+    """Write the cell of each row on each attribute, or -1, and add `by` to the counts of its ends."""
+    for column in range(batch.columns):
+        for at in range(len(batch.rows)):
+            row = batch.rows[at]
+            cells[column, at] = -1
+            if batch.ends.mark[column, row] & WANTED:
+                low = find_cell(batch.domain, column, batch.ends.low[column, row], UNITS)
+                high = find_cell(batch.domain, column, batch.ends.high[column, row], UNITS)
+                cells[column, at] = (column * TAU + ((high - low) >> SIDE_BITS)) * 2 * TAU + ((high + low) >> SIDE_BITS)
+                counts.low[column, low >> (SIDE_BITS - 1)] += by
+                counts.high[column, high >> (SIDE_BITS - 1)] += by
+                counts.constrained[column] += by
 
 
 @jit
@@ -194,16 +195,17 @@ def plan_optimal(theta: FloatArray, order: IntArray, methods: IntArray) -> Float
 
 
 @jit
-def close_ends(ends: RangeEnds, rows: Int32Array, column: Int, closed: FloatArray) -> None:
+def close_ends(ends: RangeEnds, rows: Int32Array, closed: FloatArray) -> None:
     """Write both ends of rows side by side, open ones as the next float inside; infinite ones where nothing is wanted.
 
     Values are floats, so `x < 5` and `x <= the float below 5` are the same; and comparing a row reads one cache line
     instead of three.
     """
-    for at in range(len(rows)):
-        row = rows[at]
-        closed[column, 2 * row] = close_low(ends, column, row)
-        closed[column, 2 * row + 1] = close_high(ends, column, row)
+    for column in range(len(closed)):
+        for at in range(len(rows)):
+            row = rows[at]
+            closed[column, 2 * row] = close_low(ends, column, row)
+            closed[column, 2 * row + 1] = close_high(ends, column, row)
 
 
 @jit

@@ -53,17 +53,20 @@ class RowLists:
         )
 
     def push(self, numbers: Int32Array, items: Int32Array, places: Int32Array) -> None:
-        """Append each item to the list of its number (to none, where that is negative); write its place by item."""
-        if len(items) > len(self.pool) // 8:  # many: count first, so that no list moves twice
+        """Append each item to the list that each line of `numbers` has for it (to none, where that is negative).
+
+        Its place in that list goes into the same line of `places`, at the item.
+        """
+        if numbers.size > len(self.pool) // 8:  # many: count first, so that no list moves twice
             counts = np.zeros(len(self.starts), np.int32)
-            kernels.tally(numbers, counts)
+            kernels.tally(numbers.ravel(), counts)
             self.repack(counts)
         begin = 0
-        while (begin := kernels.push_all(self.arrays, numbers, items, places, begin)) < len(items):
+        while (begin := kernels.push_all(self.arrays, numbers, items, places, begin)) < numbers.size:
             self.repack(np.maximum(self.sizes // 4, (self.sizes > 0) * np.int32(kernels.LEAST)))
 
     def remove(self, numbers: Int32Array, items: Int32Array, places: Int32Array) -> None:
-        """Remove each item from the list of its number, at the place that `push` wrote."""
+        """Remove each item from the lists that `push` put it in, given the same numbers and places."""
         kernels.take_all(self.arrays, numbers, items, places)
 
     def repack(self, extra: Int32Array) -> None:

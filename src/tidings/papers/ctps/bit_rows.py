@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.kernels.papers.ctps import clear_bits, set_bits
+from tidings.kernels.bits import clear_bits, set_bits
 from tidings.papers.common.growable_arrays import grow
 from tidings.papers.ctps.concept_terms import MEASURED, TermCompiler, to_value_spans
 

@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.kernels.papers.ctps import clear_bits, match, set_bits
+from tidings.kernels.bits import clear_bits, set_bits
+from tidings.kernels.papers.ctps import match
 from tidings.papers.common.slots import RowOwners, Slots
 from tidings.papers.ctps.bit_rows import BitNode, BitRows, PendingBits, RootIndex, encode_operand
 from tidings.papers.ctps.concept_terms import Term, TermCompiler, TermKind, TermRow, TermRows, group_pairs

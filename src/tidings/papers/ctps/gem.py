@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.kernels.papers.ctps import GridArrays, clear_bits, find_cells, set_bits
+from tidings.kernels.bits import clear_bits, set_bits
+from tidings.kernels.papers.ctps import GridArrays, find_cells
 from tidings.kernels.papers.domain_cells import DomainScale
 from tidings.papers.common.growable_arrays import grow
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tidings.kernels.papers import hem as kernels
-from tidings.kernels.papers.domain_cells import WANTED
 from tidings.papers.common.growable_arrays import grow
 from tidings.papers.common.row_lists import RowLists
 from tidings.papers.hem.range_table import Domains, RangeTable
@@ -62,41 +61,29 @@ class Hem:
     def insert(self, table: RangeTable, rows: Int32Array) -> None:
         """Index rows: a cell on each attribute, the counts of their ends, and a link in the list of all."""
         self._grow(table)
+        indexed = rows
         if self.domains.observe(table, rows):
-            self.lists = RowLists(len(self.lists.starts))
+            self.lists, indexed = RowLists(len(self.lists.starts)), table.list_rows()
             for counts in self._counts:
                 counts[:] = 0
-            self._index(table, table.list_rows())
-        else:
-            self._index(table, rows)
+        kernels.close_ends(table.arrays, rows, self.closed_ends)
+        self.lists.push(self._locate(table, indexed, by=1), indexed, self._places)
         kernels.link(rows, len(self._candidates.member), self._candidates.after, self._before)
         self._candidates.member[rows] = 1
         self._rows += len(rows)
 
     def delete(self, table: RangeTable, rows: Int32Array) -> None:
         """Take rows out of their cells, the counts and the list."""
-        # Not `table.columns`: a filter that replaces these may have brought attributes that are not indexed yet.
-        for m in range(len(self._counts.constrained)):
-            mine = rows[(table.ends[m, rows] & WANTED) != 0]
-            if len(mine):
-                self.lists.remove(self._find_cells(table, m, mine), mine, self._places[m])
-                kernels.count_ends(table.arrays, mine, self.domains.domain, m, -1, self._counts)
+        self.lists.remove(self._locate(table, rows, by=-1), rows, self._places)
         kernels.unlink(rows, self._candidates.after, self._before)
         self._candidates.member[rows] = 0
         self._rows -= len(rows)
         self.domains.shrink(self._rows)
 
-    def _index(self, table: RangeTable, rows: Int32Array) -> None:
-        for m in range(len(table.columns)):
-            kernels.close_ends(table.arrays, rows, m, self.closed_ends)
-            mine = rows[(table.ends[m, rows] & WANTED) != 0]
-            if len(mine):
-                self.lists.push(self._find_cells(table, m, mine), mine, self._places[m])
-                kernels.count_ends(table.arrays, mine, self.domains.domain, m, 1, self._counts)
-
-    def _find_cells(self, table: RangeTable, m: int, rows: Int32Array) -> Int32Array:
-        cells = np.empty(len(rows), np.int32)
-        kernels.find_cells(table.arrays, rows, self.domains.domain, m, cells)
+    def _locate(self, table: RangeTable, rows: Int32Array, *, by: int) -> Int32Array:
+        """Return the cells of rows, a line for each attribute; add `by` to the counts of their ends."""
+        cells = np.empty((self.domains.count, len(rows)), np.int32)
+        kernels.locate_rows(self.domains.select(table, rows, kernels.UNITS), by, self._counts, cells)
         return cells
 
     def _grow(self, table: RangeTable) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tidings.algebra.law.typed_attribute import TypedAttribute
 from tidings.errors import TidingsError
-from tidings.kernels.papers.domain_cells import WANTED, DomainScale, RangeEnds, widen
+from tidings.kernels.papers.domain_cells import WANTED, DomainScale, RangeEnds, RowBatch, widen
 from tidings.papers.common.growable_arrays import grow
 from tidings.papers.common.intervals import INFINITY, Box
 
@@ -181,6 +181,10 @@ class Domains:
             self.settle(table)
             return True
         return False
+
+    def select(self, table: RangeTable, rows: Int32Array, cells: int) -> RowBatch:
+        """Return rows that enter or leave an index whose attributes have so many cells."""
+        return RowBatch(table.arrays, self.domain, cells, self.count, rows)
 
     def has_doubled(self, table: RangeTable) -> bool:
         """Tell whether there are twice the rows of when the domains were settled."""

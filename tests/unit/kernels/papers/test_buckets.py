@@ -23,7 +23,7 @@ def check(lists, twin, places):
     for number, items in enumerate(twin):
         assert sorted(lists.get(number).tolist()) == sorted(items)
         for item in items:
-            assert lists.get(number)[places[item]] == item
+            assert lists.get(number)[places[0, item]] == item
     blocks = sorted((int(s), int(s + r)) for s, r in zip(lists.starts, lists.capacities, strict=True) if r)
     assert all(end <= begin for (_, end), (begin, _) in pairwise(blocks))
     assert all(end <= lists.used[0] <= len(lists.pool) for _, end in blocks)
@@ -33,7 +33,7 @@ def check(lists, twin, places):
 @examples(60)
 @given(STEPS)
 def test_lists_hold_what_was_pushed_and_not_taken(steps):
-    lists, twin, places = RowLists(3), [[] for _ in range(6)], np.zeros(ROWS, np.int32)
+    lists, twin, places = RowLists(3), [[] for _ in range(6)], np.zeros((1, ROWS), np.int32)
     lists.extend(6)
     where = {}
     for adding, pairs in steps:
@@ -42,10 +42,10 @@ def test_lists_hold_what_was_pushed_and_not_taken(steps):
         items = np.array(list(pairs), np.int32)
         numbers = np.array([pairs[item] if adding else where[item] for item in pairs], np.int32)
         if adding:
-            lists.push(numbers, items, places)
+            lists.push(numbers[None], items, places)
             where.update(pairs)
         else:
-            lists.remove(numbers, items, places)
+            lists.remove(numbers[None], items, places)
         for item, number in zip(items.tolist(), numbers.tolist(), strict=True):
             if not adding:
                 del where[item]
@@ -72,8 +72,8 @@ def test_a_pool_that_is_too_small_is_left_as_it_was():
 
 
 def test_repacking_keeps_the_items_and_gives_each_list_its_room():
-    lists, places = RowLists(3), np.zeros(9, np.int32)
-    lists.push(np.array([0, 2, 0, 2, 2], np.int32), np.arange(5, dtype=np.int32), places)
+    lists, places = RowLists(3), np.zeros((1, 9), np.int32)
+    lists.push(np.array([[0, 2, 0, 2, 2]], np.int32), np.arange(5, dtype=np.int32), places)
     larger = np.full(20, -1, np.int32)
     extra = np.array([1, 2, 3], np.int32)
     free = repack(lists.arrays, extra, larger)
@@ -90,9 +90,9 @@ def test_a_tally_counts_what_has_a_list(numbers):
 
 
 def test_pushing_one_at_a_time_moves_lists_now_and_then():
-    lists, places = RowLists(2), np.zeros(5_000, np.int32)
+    lists, places = RowLists(2), np.zeros((1, 5_000), np.int32)
     for item in range(5_000):
-        lists.push(np.array([item % 2], np.int32), np.array([item], np.int32), places)
+        lists.push(np.array([[item % 2]], np.int32), np.array([item], np.int32), places)
     assert lists.get(0).tolist() == list(range(0, 5_000, 2))
-    assert lists.get(1)[places[4_999]] == 4_999
+    assert lists.get(1)[places[0, 4_999]] == 4_999
     assert len(lists.pool) < 4 * 5_000
