@@ -32,9 +32,6 @@ COUNT_FIELDS = {
 }
 """The fields of a report that are summed over its batches, and what they count."""
 
-SHARED_FIELDS = ("events",)
-"""Counts that both queries of a pipeline make of the same events."""
-
 
 def get_utc_now() -> datetime:
     """Return the time, with its zone."""
@@ -46,7 +43,7 @@ class BatchReport:
     """A finished micro-batch. Counts are of this batch alone; subscriptions and lag are as of its end.
 
     A pipeline with subscriptions and patterns has two queries that read the same events. Reports of the patterns
-    are then `beside` those of matching, and sums leave out what matching counts as well: see `count_for_total`.
+    are then `beside` those of matching, and sums leave out their events: see `count_for_total`.
     """
 
     pipeline: str
@@ -69,24 +66,13 @@ class BatchReport:
     beside: bool = False
     patterns: int = 0
     detections: int = 0
-    mismatches: tuple[
-        Mapping[str, Any], ...
-    ] = ()  # values that filters could not read, since the start, with the subscriptions
-
-    @property
-    def events_per_second(self) -> float:
-        """Events of this batch per second."""
-        return self.events / self.seconds if self.seconds > 0 else 0.0
-
-    @property
-    def matches_per_second(self) -> float:
-        """Matches of this batch per second."""
-        return self.matches / self.seconds if self.seconds > 0 else 0.0
+    # Values that filters could not read, since the start, with the subscriptions.
+    mismatches: tuple[Mapping[str, Any], ...] = ()
 
     def count_for_total(self, name: str) -> int:
         """Return a count as it enters sums over all reports of the pipeline."""
         count: int = getattr(self, name)
-        return 0 if self.beside and name in SHARED_FIELDS else count
+        return 0 if self.beside and name == "events" else count
 
     @property
     def finished_at(self) -> datetime:
@@ -94,8 +80,11 @@ class BatchReport:
         return self.started + timedelta(seconds=self.seconds)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields and both rates as JSON values."""
-        rates = {"events_per_second": self.events_per_second, "matches_per_second": self.matches_per_second}
+        """Return the fields and the rates of events and matches as JSON values."""
+        rates = {
+            f"{name}_per_second": getattr(self, name) / self.seconds if self.seconds > 0 else 0.0
+            for name in ("events", "matches")
+        }
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         fields["mismatches"] = [dict(mismatch) for mismatch in self.mismatches]
         return {**fields, "started": self.started.isoformat(), "lag": dict(self.lag), **rates}

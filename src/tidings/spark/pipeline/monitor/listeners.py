@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline.config.settings import MonitorSettings
     from tidings.spark.pipeline.monitor.batch_report import BatchReport, Monitor
 
-STANDARD_OUTPUT = "-"
-"""The value of `lines` for JSON lines on standard output."""
-
 
 class MonitorGroup:
     """Calls all monitors; the failure of one is reported once, and never stops the pipeline."""
@@ -87,7 +84,7 @@ def open_monitor(settings: MonitorSettings, *, name: str, console: Console) -> M
     try:
         if settings.lines is not None:
             monitors.append(JsonLines(settings.lines))
-        if settings.lines == STANDARD_OUTPUT and not console.stderr:
+        if settings.lines == "-" and not console.stderr:
             console = Console(stderr=True, highlight=False)
         monitors.append(_open_view(settings, name, console))
     except BaseException:

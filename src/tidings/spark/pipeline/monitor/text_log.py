@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 INTERVAL_SECONDS = 5.0
 """Seconds between two lines about batches; those that end in between share a line."""
 
+PROBLEMS = {
+    "dead_letters": "dead letters",
+    "late": "late",
+    "duplicates": "duplicates",
+    "over_limit": "over the limit",
+    "refused_subscriptions": "subscriptions refused",
+}
+"""Counts of a report that are in a line where they are not zero, in words."""
+
 
 class PlainText:
     """Prints a line about the batches since the last line, warnings at once."""
@@ -88,11 +97,5 @@ def _describe_results(reports: list[BatchReport]) -> tuple[str, str]:
 
 def _list_problems(reports: list[BatchReport]) -> list[str]:
     """Return the counts of dropped and refused events and subscriptions that are not zero."""
-    counts = {
-        "dead letters": sum(report.dead_letters for report in reports),
-        "late": sum(report.late for report in reports),
-        "duplicates": sum(report.duplicates for report in reports),
-        "over the limit": sum(report.over_limit for report in reports),
-        "subscriptions refused": sum(report.refused_subscriptions for report in reports),
-    }
-    return [f"{count:,} {problem}" for problem, count in counts.items() if count]
+    counts = ((sum(getattr(report, name) for report in reports), words) for name, words in PROBLEMS.items())
+    return [f"{count:,} {words}" for count, words in counts if count]

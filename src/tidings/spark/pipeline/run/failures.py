@@ -16,10 +16,10 @@ import errno
 import logging
 import os
 import re
-import uuid
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
@@ -112,25 +112,17 @@ _AGAIN = "what is done is kept, start it again to go on"
 
 def diagnose_folder(folder: Path, message: str) -> str | None:
     """Return what is wrong with a folder and the way out, or None; `message` is that of the failure."""
-    number = _probe(folder)
-    if number is None and FULL in message and is_nearly_full(folder):
-        number = errno.ENOSPC
-    return None if number is None else WAYS_OUT.get(number, f"{os.strerror(number)}; see to it")
-
-
-def _probe(folder: Path) -> int | None:
-    """Write a file to the folder and remove it; return the errno of a failure."""
-    path = folder / f"_probe-{uuid.uuid4().hex}"
+    number = None
     try:
-        try:
-            with path.open("wb") as file:
-                file.write(bytes(PROBE_BYTES))
-                os.fsync(file.fileno())
-        finally:
-            path.unlink(missing_ok=True)
+        with NamedTemporaryFile(dir=folder, prefix="_probe-") as file:
+            file.write(bytes(PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        if FULL in message and is_nearly_full(folder):
+            number = errno.ENOSPC
     except OSError as problem:
-        return problem.errno
-    return None
+        number = problem.errno
+    return None if number is None else WAYS_OUT.get(number, f"{os.strerror(number)}; see to it")
 
 
 def is_nearly_full(folder: Path) -> bool:

@@ -11,12 +11,11 @@ import json
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from tidings.spark.pipeline.monitor.batch_report import compute_lag, count_duplicates
@@ -74,8 +73,7 @@ class PipelineQuery(ABC):
         self._pipeline, self._checkpoint, self._sinks = pipeline, checkpoint, sinks
         self._lock, self._closed = threading.Lock(), False  # locked during a batch
         self._last_batch: int | None = None
-        self._reports: SimpleQueue[BatchReport] = SimpleQueue()  # of batches, from Spark's thread to that of `report`
-        self._waiting: list[tuple[float, BatchReport]] = []
+        self._waiting: deque[tuple[float, BatchReport]] = deque()  # from Spark's thread to that of `report`
         self.failure: BaseException | None = None
         self.totals: Counter[str] = Counter()
 
@@ -105,7 +103,8 @@ class PipelineQuery(ABC):
             if report is not None:
                 self.totals["batches"] += 1
                 self.totals.update({name: report.count_for_total(name) for name in SUMMED_FIELDS})
-                self._reports.put(replace(report, seconds=time.monotonic() - start))
+                now = time.monotonic()
+                self._waiting.append((now, replace(report, seconds=now - start)))
 
     def close(self) -> None:
         """Wait for the current batch; none begins after that.
@@ -138,16 +137,13 @@ class PipelineQuery(ABC):
 
     def report(self, monitor: Monitor, *, last: bool = False) -> None:
         """Pass on reports, each once Spark's own report of the batch is there, which has the lag, or takes too long."""
-        with suppress(Empty):
-            while True:
-                self._waiting.append((time.monotonic(), self._reports.get_nowait()))
         progress = self._read_progress() if self._waiting else {}
         while self._waiting:
             since, report = self._waiting[0]
             is_complete = report.batch <= max(progress, default=-1)
             if not (last or is_complete or time.monotonic() - since > PROGRESS_SECONDS):
                 break
-            self._waiting.pop(0)
+            self._waiting.popleft()
             if (spark := progress.get(report.batch)) is not None:
                 report = replace(report, lag=compute_lag(spark), duplicates=count_duplicates(spark))
             monitor.report(report)

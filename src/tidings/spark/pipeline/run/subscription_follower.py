@@ -41,13 +41,13 @@ def open_live(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint)
         return _open_snapshot(settings.snapshot, checkpoint)
     context = build_query_context(session, pipeline)
     folder = checkpoint.locate_subscriptions(context, _identify_feed(settings))
-    if settings.table is not None:
-        seconds = settings.refresh.total_seconds() if settings.refresh is not None else 0.0
-        feed = TableFeed(session, settings.table, folder / "table", seconds, settings.notation)
-        if find_newest(folder) is None:
-            return _compile_table(feed, folder, context, settings.shards)
-        return Live(folder, follow=feed)
-    return _open_versions(folder, context, settings.shards, _open_feed(session, settings))
+    feed = _open_feed(session, settings, folder)
+    if isinstance(feed, TableFeed) and find_newest(folder) is None:
+        live = _compile_table(feed, folder, context, settings.shards)
+        if live is not None:
+            return live
+    keywords = context.vocabulary.to_keywords() if find_newest(folder) is None else {}
+    return Live(folder, shards=settings.shards, follow=feed, **keywords)
 
 
 def _identify_feed(settings: SubscriptionSettings) -> dict[str, object]:
@@ -61,19 +61,16 @@ def _identify_feed(settings: SubscriptionSettings) -> dict[str, object]:
     return {"kind": kind, "where": where, "notation": settings.notation, "shards": settings.shards}
 
 
-def _open_feed(session: SparkSession, settings: SubscriptionSettings) -> FileFeed | FolderFeed | TopicFeed:
+def _open_feed(session: SparkSession, settings: SubscriptionSettings, folder: Path) -> Feed:
+    if settings.table is not None:
+        seconds = settings.refresh.total_seconds() if settings.refresh is not None else 0.0
+        return TableFeed(session, settings.table, folder / "table", seconds, settings.notation)
     if settings.file is not None:
         return FileFeed(settings.file, settings.notation)
     if settings.directory is not None:
         return FolderFeed(settings.directory, settings.notation)
     assert settings.topic is not None
     return TopicFeed(session, settings.topic, settings.servers or "", settings.notation, settings.options)
-
-
-def _open_versions(folder: Path, context: QueryContext, shards: int, feed: Feed) -> Live:
-    if find_newest(folder) is not None:
-        return Live(folder, shards=shards, follow=feed)
-    return Live(folder, shards=shards, follow=feed, **context.vocabulary.to_keywords())
 
 
 def build_query_context(session: SparkSession, pipeline: Pipeline) -> QueryContext:
@@ -88,10 +85,10 @@ def build_query_context(session: SparkSession, pipeline: Pipeline) -> QueryConte
     return context.with_columns(schema_of(events.schema))
 
 
-def _compile_table(feed: TableFeed, folder: Path, context: QueryContext, shards: int) -> Live:
-    """Compile a table on the executors, and follow it from there.
+def _compile_table(feed: TableFeed, folder: Path, context: QueryContext, shards: int) -> Live | None:
+    """Compile a table on the executors, and follow it from there; None if a row is bad.
 
-    If a row is bad, the driver adds the rows one by one, as it does with changes, and refuses the bad ones.
+    Then the driver adds the rows one by one, as it does with changes, and refuses the bad ones.
     """
     shutil.rmtree(folder, ignore_errors=True)  # without a version, it is what a crash left half compiled
     files, rows = feed.fingerprint(), feed.read_table().persist()
@@ -101,7 +98,7 @@ def _compile_table(feed: TableFeed, folder: Path, context: QueryContext, shards:
         live.change(position={"table": {"files": files, "state": feed.save_state(rows)}})
     except (BadSubscriptions, BadFrame):
         shutil.rmtree(folder, ignore_errors=True)
-        return _open_versions(folder, context, shards, feed)
+        return None
     finally:
         rows.unpersist()
     return live
