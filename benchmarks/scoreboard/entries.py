@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.scoreboard.forked_process import Ending
-from tidings.bench.harness.charts import build_size_chart
+from benchmarks.studies.charts import build_size_chart
 from tidings.bench.harness.result_tables import format_figure, format_number, format_ratio
 from tidings.bench.harness.results import Role
 from tidings.bench.harness.timing import Figure
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from tidings.bench.harness.charts import Chart
+    from benchmarks.studies.charts import Chart
 
 ENGINE = "engine"
 

@@ -18,7 +18,7 @@ from benchmarks.scoreboard.entries import (
     format_size,
 )
 from benchmarks.scoreboard.forked_process import Ending
-from benchmarks.studies.chart_files import draw_charts
+from benchmarks.studies.charts import draw_charts
 from tidings.bench.harness.result_tables import format_number
 from tidings.bench.workloads import workload
 from tidings.errors import FileError, MissingExtra, TidingsError

@@ -3,7 +3,7 @@
 `tidings bench run papers/KEY` finds the checkout it is called in, and imports this package from there.
 """
 
+from benchmarks.studies.charts import Chart, Line
 from benchmarks.studies.study import Scale, Study
-from tidings.bench.harness.charts import Chart, Line
 
 __all__ = ["Chart", "Line", "Scale", "Study"]

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.studies.chart_files import build_chart_rows, draw_charts, dump_chart
+from benchmarks.studies.charts import build_chart_rows, draw_charts, dump_chart
 from benchmarks.studies.paper_claims import (
     ClaimOutcome,
     build_claim_rows,

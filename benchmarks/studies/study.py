@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from tidings.bench.harness.charts import Chart
+from benchmarks.studies.charts import Chart
 from tidings.cli.bench.commands import STUDY_PREFIX
 from tidings.concepts.spelling import did_you_mean
 from tidings.errors import FileError, TidingsError

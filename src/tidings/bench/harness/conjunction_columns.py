@@ -19,7 +19,7 @@ import pyarrow.types as t
 import shapely
 from numpy.typing import NDArray
 
-from tidings.bench.workloads.workload_columns import group_by_attribute, normalize_lists, to_floats
+from tidings.bench.workloads.workload_columns import SIGNS, group_by_attribute, normalize_lists, to_floats
 from tidings.kernels.array_types import FloatArray, Int32Array, IntArray
 from tidings.model.arrow_types import is_text_type
 
@@ -95,7 +95,7 @@ def encode_conjunctions(table: pa.Table) -> Conjunctions:
         if "is" in operators:
             literals.append(_encode_equality(len(names), name, table.column(operators["is"]), vocabularies))
             names.append(name)
-        if any(end in operators for end in ("from", "to", "above", "below")):
+        if SIGNS.keys() & operators.keys():
             place = names.index(name) if name in names else len(names)
             literals.append(_encode_ranges(place, table, operators))
             names += [name] if place == len(names) else []
@@ -153,19 +153,15 @@ def _encode_equality(
 
 
 def _encode_ranges(place: int, table: pa.Table, operators: dict[str, str]) -> _Literals:
-    n = table.num_rows
-    lows, highs = np.full(n, -np.inf), np.full(n, np.inf)
-    has_range = np.zeros(n, np.bool_)
-    for end, column in operators.items():
-        if end in ("is", "within"):
-            continue
-        values = to_floats(table.column(column))
-        valid = ~np.isnan(values)
-        has_range |= valid
-        if end in ("from", "above"):
-            lows[valid] = np.nextafter(values[valid], np.inf) if end == "above" else values[valid]
+    lows, highs = np.full(table.num_rows, -np.inf), np.full(table.num_rows, np.inf)
+    has_range = np.zeros(table.num_rows, np.bool_)
+    for end in SIGNS.keys() & operators.keys():
+        values = to_floats(table.column(operators[end]))
+        has_range |= ~np.isnan(values)
+        if end in ("from", "above"):  # `fmax` and `fmin` pass over NaN, which is a row without this end
+            lows = np.fmax(lows, np.nextafter(values, np.inf) if end == "above" else values)
         else:
-            highs[valid] = np.nextafter(values[valid], -np.inf) if end == "below" else values[valid]
+            highs = np.fmin(highs, np.nextafter(values, -np.inf) if end == "below" else values)
     rows = np.flatnonzero(has_range)
     return _Literals(place, rows, np.ones(len(rows), np.int64), lows[rows], highs[rows])
 
