@@ -8,8 +8,8 @@ Choosing a decorator: `jit` by default; `jit_inline` for helpers of a few lines;
 arrays, allocate none and are called or call others often; `jit_lean_inline` for their helpers, hidden from Python.
 
 `forceinline` is always written out: a function that does not say inherits it from the one that it is first called by,
-and then every rare branch of a kernel lands in its hottest loop: half as much code again in `patterns.runs`, and some
-processes a third slower than others.
+and then every rare branch of a kernel lands in its hottest loop: half as much code again in the runs of patterns, and
+some processes a third slower than others.
 """
 
 from __future__ import annotations

@@ -5,13 +5,14 @@ the file its name, is compared only where the entry is of an older version that 
 
 A file that was compared is recognized by its inode, its length and its times, so that opening another version of a
 folder reads only what is new. As a write within one tick of the clock leaves the times as they were, a file is
-recognized only once it is older than `RACY_NS`.
+recognized only once it is older than `racy_ns`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import xxhash
@@ -27,14 +28,27 @@ FAST, NAMING = "xxh3", "sha256"
 BLOCK = 1 << 20
 
 
-RACY_NS = 1_000_000_000
-"""Time after a change of a file within which another change may not show in its times."""
+@dataclass(slots=True)
+class ComparedFiles:
+    """The files that were compared in this process, by what recognizes them."""
 
-MOST_COMPARED = 4096
-"""Files that are remembered; then all are forgotten, and compared again when they are mapped again."""
+    racy_ns: int = 1_000_000_000
+    """Time after a change of a file within which another change may not show in its times."""
 
-compared_files: set[tuple[Any, ...]] = set()
-"""The files that were compared in this process, by what recognizes them."""
+    most: int = 4096
+    """Files that are remembered; then all are forgotten, and compared again when they are mapped again."""
+
+    keys: set[tuple[Any, ...]] = field(default_factory=set)
+
+    def add(self, key: tuple[Any, ...], changed_ns: int) -> None:
+        """Remember a file that was last changed at this time, unless that is too short a while ago."""
+        if time.time_ns() - changed_ns > self.racy_ns:
+            if len(self.keys) >= self.most:
+                self.keys.clear()
+            self.keys.add(key)
+
+
+compared_files = ComparedFiles()
 
 
 def compute_checksums(chunks: Iterable[Any]) -> dict[str, str]:
@@ -50,14 +64,11 @@ def is_intact(whole: mmap.mmap, entry: Mapping[str, Any], status: os.stat_result
     """Tell whether a mapped file has the checksum of its entry; `status` is the file's, from before it was mapped."""
     name = FAST if FAST in entry else NAMING
     key = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, entry[name]
-    if key in compared_files:
+    if key in compared_files.keys:
         return True
     if compute_checksum(whole, name) != entry[name]:
         return False
-    if time.time_ns() - status.st_ctime_ns > RACY_NS:
-        if len(compared_files) >= MOST_COMPARED:
-            compared_files.clear()
-        compared_files.add(key)
+    compared_files.add(key, status.st_ctime_ns)
     return True
 
 

@@ -158,8 +158,8 @@ def test_a_snapshot_with_the_old_checksums_alone_is_compared_with_those_and_save
 
 
 def test_a_file_is_compared_once_in_a_process_and_again_when_it_has_changed(snapshot_dir, monkeypatch):
-    monkeypatch.setattr(checksums, "compared_files", set())
-    monkeypatch.setattr(checksums, "RACY_NS", -1)
+    compared = checksums.ComparedFiles(racy_ns=-1)
+    monkeypatch.setattr(checksums, "compared_files", compared)
     read, real = [], checksums.compute_checksum
     monkeypatch.setattr(checksums, "compute_checksum", lambda whole, name: read.append(name) or real(whole, name))
     for _ in range(3):
@@ -169,10 +169,10 @@ def test_a_file_is_compared_once_in_a_process_and_again_when_it_has_changed(snap
     os.utime(_file(snapshot_dir), ns=(0, 0))  # another time, however coarse the clock
     with pytest.raises(SnapshotError):
         td.Matcher.open(snapshot_dir)
-    monkeypatch.setattr(checksums, "MOST_COMPARED", 1)
+    compared.most = 1
     _flip(_file(snapshot_dir), 70)
     td.Matcher.open(snapshot_dir)
-    assert len(checksums.compared_files) <= 2
+    assert len(compared.keys) <= 2
 
 
 def test_a_missing_file_is_named(snapshot_dir):

@@ -15,12 +15,12 @@ import tidings as td
 from tidings.bench.workloads import NOW
 from tidings.matcher.live.sharded_store import compute_shard
 from tidings.model import DeadLetter
-from tidings.spark.match import worker_matcher
 from tidings.spark.match.worker_matcher import (
     Answer,
     MatchStep,
     StepColumns,
     TaggedRows,
+    WorkerTuning,
     build_letters,
     build_lists,
     build_pairs,
@@ -95,9 +95,8 @@ def test_values_that_filters_could_not_read_come_in_a_row_of_their_own():
     assert all(column == [None] for column in made[:-1])
 
 
-def test_what_comes_out_is_cut_into_chunks(monkeypatch):
-    monkeypatch.setattr(worker_matcher, "CHUNK", 2)
-    answer = build_answer([0, 0, 0, 1, 2], [1, 2, 3, 4, 5])
+def test_what_comes_out_is_cut_into_chunks():
+    answer = replace(build_answer([0, 0, 0, 1, 2], [1, 2, 3, 4, 5]), chunk=2)
     assert [batch.num_rows for batch in build_pairs(answer, pa.int64())] == [2, 2, 1]
     assert [batch.num_rows for batch in build_lists(answer, pa.int64())] == [1, 2]
     assert columns(build_lists(answer, pa.int64()))[2] == [[1, 2, 3], [4], [5]]
@@ -161,21 +160,21 @@ def test_copies_for_several_shards_go_to_their_shards(tmp_path):
     assert {(s, n) for s, n in zip(shard, ids, strict=True)} == {(compute_shard(n, 3), n) for n in range(30)}
 
 
-def test_however_events_are_cut_for_their_matches_the_answers_are_the_same(monkeypatch):
+def test_however_events_are_cut_for_their_matches_the_answers_are_the_same():
     matcher = td.Matcher()
     matcher.add_many([(n, f"price < {n}") for n in range(20)])
     prices = [str(n % 23) if n % 7 else "dear" for n in range(90)]
     batch = pa.record_batch({"id": list(range(90)), "price": prices})
 
-    def list_answers(build):
+    def list_answers(build, tuning=None):
         columns = StepColumns(read=(1,), names=("price",), kept=(0,), now=NOW)
-        step = MatchStep(PackedStore.of(matcher), build, columns, pa.int64(), limit=15)
+        sizes = tuning or WorkerTuning()
+        step = MatchStep(PackedStore.of(matcher), build, columns, pa.int64(), limit=15, tuning=sizes)
         return sorted(str(row) for out in step(iter([batch, batch])) for row in out.to_pylist())
 
     whole = [list_answers(build) for build in (build_pairs, build_lists, build_letters)]
-    monkeypatch.setattr(worker_matcher, "FIRST_EVENTS", 3)
-    monkeypatch.setattr(worker_matcher, "PAIRS", 10)
-    assert [list_answers(build) for build in (build_pairs, build_lists, build_letters)] == whole
+    small = WorkerTuning(first_events=3, pairs=10)
+    assert [list_answers(build, small) for build in (build_pairs, build_lists, build_letters)] == whole
     assert all(whole)
 
 
