@@ -13,7 +13,7 @@ from tidings.algebra.law.raw_values import iterate_leaves
 from tidings.cli import render
 from tidings.errors import BadEvent, FileError
 from tidings.matcher.loading.row_files import RowFile
-from tidings.matcher.loading.row_readers import Row
+from tidings.matcher.loading.row_readers import Row, refuse_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,19 +34,6 @@ def read_text(path: str, name: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         msg = f"cannot read {name}: it is not UTF-8 text (byte {problem.start})"
-        raise FileError(msg) from problem
-
-
-@contextmanager
-def refuse_failure(action: str, way_out: str = "") -> Iterator[None]:
-    """Turn a failure of the file system inside the block into a `FileError`: what failed, why, and the way out."""
-    try:
-        yield
-    except FileError:
-        raise
-    except (OSError, ValueError) as problem:  # a `ValueError` is a name that no file can have
-        reason = (problem.strerror if isinstance(problem, OSError) else None) or problem
-        msg = f"cannot {action}: {reason}{way_out}"
         raise FileError(msg) from problem
 
 

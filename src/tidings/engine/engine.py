@@ -194,9 +194,9 @@ class Engine:
 
     def _merge(self, parts: Sequence[LiveSegment]) -> tuple[LiveSegment, list[IntArray]]:
         """Return one segment with the live subscriptions of all, and the new slots of each part's (-1: deleted)."""
-        merged = merge_parts(parts, self._bind_filter, self.draft())
+        table, ids, sources, new_slots = merge_parts(parts, self._bind_filter, self.draft())
         self.merges += 1
-        return LiveSegment(self._build_segment(merged.table, merged.ids, merged.sources)), merged.new_slots
+        return LiveSegment(self._build_segment(table, ids, sources)), new_slots
 
     def _schedule_merge(self) -> None:
         if not self.tuning.merges_in_background or not choose_work(self.state.parts, self.tuning):

@@ -11,7 +11,7 @@ parsed or compiled again but the filters that are kept as trees, whose code cann
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,15 +44,6 @@ EMPTY_LOW_16 = 0xFFFF
 """The low end of an interval that accepts nothing, in codes of 16 bits."""
 
 
-class MergedRows(NamedTuple):
-    """The live rows of several segments; `new_slots` maps each segment's slots to those of the whole, or to -1."""
-
-    table: RowTable
-    ids: Ids
-    sources: FilterSources
-    new_slots: list[IntArray]
-
-
 def sort_by_size(parts: Sequence[LiveSegment]) -> tuple[LiveSegment, ...]:
     """Return the segments, the largest first."""
     return tuple(sorted(parts, key=len, reverse=True))
@@ -81,8 +72,8 @@ def choose_work(parts: Sequence[LiveSegment], tuning: EngineTuning) -> list[Live
 
 def merge_parts(
     parts: Sequence[LiveSegment], bound_filter: Callable[[Segment, int], Filter], draft: FilterDraft
-) -> MergedRows:
-    """Return the live rows of some segments.
+) -> tuple[RowTable, Ids, FilterSources, list[IntArray]]:
+    """Return the live rows of some segments as one table, and for each segment the new slot of each slot, or -1.
 
     Filters that are kept as trees are compiled again into `draft`, which is empty: their code cannot be taken apart.
     `bound_filter` returns the bound filter of a slot.
@@ -106,12 +97,8 @@ def merge_parts(
         live_slots.append(live)
     if draft.trees or len(draft.row_slot):
         tables.append(RowTable.from_draft(draft))
-    return MergedRows(
-        merge_tables(tables, draft.tuning),
-        Ids.concatenate([part.segment.ids for part in parts], live_slots),
-        FilterSources.from_slots(dict(sorted(sources.items()))),
-        new_slots,
-    )
+    ids = Ids.concatenate([part.segment.ids for part in parts], live_slots)
+    return merge_tables(tables, draft.tuning), ids, FilterSources.from_slots(dict(sorted(sources.items()))), new_slots
 
 
 def extract_table(segment: Segment, new_slot: IntArray) -> RowTable:
@@ -166,7 +153,11 @@ def merge_tables(tables: Sequence[RowTable], tuning: EngineTuning = DEFAULT_TUNI
     At most one of the tables has trees: those of merged segments are compiled again, all together.
     """
     columns = tuple(dict.fromkeys(column for table in tables for column in table.columns))
-    patterns = _merge_patterns(tables)
+    merged_tests: dict[str, dict[TextTest, None]] = {}
+    for table in tables:
+        for name, tests in table.patterns.items():
+            merged_tests.setdefault(name, {}).update(dict.fromkeys(tests))
+    patterns = {name: list(tests) for name, tests in merged_tests.items()}
     spaces, ranks = _merge_code_spaces(tables, columns, patterns, tuning)
     sizes = {column: len(space) for column, space in zip(columns, spaces, strict=True)}
     items: dict[ExactItem, int] = {}
@@ -188,14 +179,6 @@ def merge_tables(tables: Sequence[RowTable], tuning: EngineTuning = DEFAULT_TUNI
         trees=next((table.trees for table in moved if table.trees is not None), None),
         candidate_trees=next((table.candidate_trees for table in moved if table.candidate_trees is not None), None),
     )
-
-
-def _merge_patterns(tables: Sequence[RowTable]) -> dict[str, list[TextTest]]:
-    merged: dict[str, dict[TextTest, None]] = {}
-    for table in tables:
-        for name, tests in table.patterns.items():
-            merged.setdefault(name, {}).update(dict.fromkeys(tests))
-    return {name: list(tests) for name, tests in merged.items()}
 
 
 def _merge_code_spaces(

@@ -333,7 +333,8 @@ def _build_trees(table: RowTable, trees: TreeTable | None) -> FilterTrees | None
     place = (np.cumsum(is_new) - 1)[invert(order, len(order))]
     distinct = order[is_new]
     leaves = Literals(head[distinct], low[distinct], high[distinct], *unions)
-    numbers = [*place.tolist(), *range(len(distinct), len(distinct) + len(trees.items))]
+    count = len(distinct) + len(trees.items)
+    numbers = [*place.tolist(), *range(len(distinct), count)]
     column_start = find_starts(leaves.head >> OP_BITS, len(table.columns))
     nodes = [(slot, renumber_leaves(node, numbers)) for slot, node in trees.trees]
-    return FilterTrees(leaves, column_start, trees.items, TreeForest.build(nodes, leaves=len(numbers)))
+    return FilterTrees(leaves, column_start, trees.items, TreeForest.build(nodes, leaves=count))

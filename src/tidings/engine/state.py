@@ -14,7 +14,7 @@ import numpy as np
 from tidings.engine.compile.draft import FilterDraft
 from tidings.engine.compile.row_table import RowTable
 from tidings.engine.compile.source_text import FilterSource, FilterSources
-from tidings.engine.ids import Ids, to_arrow_ids
+from tidings.engine.ids import CHUNK, Ids, to_arrow_ids
 from tidings.engine.segment import Segment
 from tidings.kernels.array_types import BoolArray, IntArray
 
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from tidings.engine.compile.columns import Column
     from tidings.engine.tuning import EngineTuning
     from tidings.model import Filter
-
-
-CHUNK = 4096
-"""Ids that are read at a time: whoever wants the first must not wait for a million."""
 
 
 @dataclass(frozen=True, slots=True)

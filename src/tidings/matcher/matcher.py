@@ -31,7 +31,7 @@ from tidings.matcher.match_results import build_matches, concatenate_matches, li
 from tidings.matcher.mismatch_report import MismatchReport, describe_mismatches
 from tidings.matcher.plan import Plan
 from tidings.matcher.registry import ENGINE
-from tidings.matcher.snapshot.snapshot import PackedMatcher, pack, save, unpack
+from tidings.matcher.snapshot.snapshot import pack, save, unpack
 from tidings.matcher.tuning import MATCHER_TUNING, MatcherTuning
 from tidings.matcher.why import Explanation, explain_match
 from tidings.model import DeadLetter, EventBatch, EventLike, Filter, Matches, Schema
@@ -351,16 +351,16 @@ class Matcher:
             filters = [(id, self[id]) for id in self] if parts is None else ()
         return CapturedContent(self.kind, self.now, self.admission.vocabulary, demands, parts, filters)
 
-    def __reduce__(self) -> tuple[Callable[[PackedMatcher], Matcher], tuple[PackedMatcher]]:
+    def __reduce__(self) -> tuple[Callable[..., Matcher], tuple[Any, ...]]:
         """Pickle segments as their arrays; of backends without segments the filters, to be added again."""
-        return _unpack_matcher, (pack(self.capture()),)
+        return _unpack_matcher, pack(self.capture())
 
     def __repr__(self) -> str:
         return f"<Matcher {self.kind}: {len(self):,} subscriptions>"
 
 
-def _unpack_matcher(packed: PackedMatcher) -> Matcher:
-    return Matcher(content=unpack(packed))
+def _unpack_matcher(*packed: Any) -> Matcher:
+    return Matcher(content=unpack(*packed))
 
 
 def _build_unknown(ids: Sequence[SubId]) -> UnknownSubscription:

@@ -19,8 +19,8 @@ from tidings.bench.workloads import WORKLOADS, workload
 from tidings.cli import render
 from tidings.cli.bench.commands import STUDY_PREFIX
 from tidings.cli.bench.studies import list_studies
-from tidings.cli.input_files import refuse_failure
 from tidings.errors import MissingExtra, TidingsError
+from tidings.matcher.loading.row_readers import refuse_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -170,7 +170,7 @@ def show_activity() -> Iterator[Callable[[str], None]]:
 
 def make_folder(folder: Path) -> None:
     """Make the folder for the results: called before an hour of measuring, not after it."""
-    with refuse_failure(f"make the folder `{folder}` for the results", "; choose another with --out"):
+    with refuse_failure(f"make the folder `{folder}` for the results", way_out="; choose another with --out"):
         folder.mkdir(parents=True, exist_ok=True)
 
 

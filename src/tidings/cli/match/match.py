@@ -7,7 +7,6 @@ flow. A bad event never stops the rest: it is a dead letter, counted and reporte
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,48 +19,9 @@ from tidings.matcher import Matcher
 from tidings.matcher.unknown_names import find_asking, refuse_unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tidings.cli.match.subscription_origin import SubscriptionOrigin
     from tidings.matcher.loading.row_files import RowFile
     from tidings.matcher.loading.row_readers import Row
-
-
-@dataclass(slots=True)
-class MatchStream:
-    """Takes batches of rows and writes their matches; `matched` counts the events with at least one."""
-
-    matcher: Matcher
-    event_id: str | None
-    dead: Rejections
-    writer: RowWriter[str]
-    events: int = 0
-    matched: int = 0
-
-    def take(self, batch: list[Row]) -> None:
-        """Write the matches of a batch, and record the events that could not be read."""
-        dead: list[RejectedRow] = []
-        good: list[tuple[object, Row]] = []
-        for row in batch:
-            try:
-                good.append((read_event_id(row, self.event_id), row))
-            except BadEvent as problem:
-                dead.append(RejectedRow(row.number, str(problem), row))
-        matches = self.matcher.match_many([row.values for _, row in good], on_error="collect")
-        dead += [
-            RejectedRow(good[letter.index][0], letter.reason, good[letter.index][1]) for letter in matches.dead_letters
-        ]
-        # Formatted here: ids are the only values, and a call of its own for each pair would be felt.
-        self.writer.write_rows(
-            [f'{{"event": {_to_json(good[index][0])}, "subscription": {_to_json(id)}}}' for index, id in matches]
-        )
-        self.events += len(batch)
-        self.matched += len(set(matches.event_index.tolist()))
-        self.dead.record(dead)
-
-
-def _to_json(value: object) -> str:
-    return str(value) if type(value) is int else render.to_json(value)
 
 
 def run(
@@ -80,25 +40,44 @@ def run(
         if unknown is Unknown.error:
             _refuse_unknown(matcher, file, skip=origin.skip_bad)
         dead = Rejections("could not be read and were not matched", letters)
-        stream = MatchStream(matcher, event_id, dead, RowWriter())
+        writer, total, matched = RowWriter[str](), 0, 0
         with render.show_progress(file, "events", beside_output=True) as batches:
             for batch in batches:
-                stream.take(batch)
-    warn_of_mismatches(matcher.mismatches())
-    dead.warn(stream.events, describe_kept(dead_letters))
+                total += len(batch)
+                matched += _match_batch(batch, matcher, event_id, writer, dead)
+    if mismatches := matcher.mismatches():
+        more = f"\nand {len(mismatches) - MAX_SHOWN:,} attributes more" if len(mismatches) > MAX_SHOWN else ""
+        render.warn("\n".join(map(str, mismatches[:MAX_SHOWN])) + more)
+    dead.warn(total, describe_kept(dead_letters))
     if not quiet:
-        counts = f"{stream.events:,} events, {len(matcher):,} subscriptions: {stream.writer.count:,} matches"
+        counts = f"{total:,} events, {len(matcher):,} subscriptions: {writer.count:,} matches"
         seconds = time.perf_counter() - started
-        render.note(f"{counts}, {stream.matched:,} events with a match, {dead.count:,} dead letters ({seconds:.1f} s)")
+        render.note(f"{counts}, {matched:,} events with a match, {dead.count:,} dead letters ({seconds:.1f} s)")
 
 
-def warn_of_mismatches(mismatches: Sequence[object]) -> None:
-    """Warn of values that could not be read as the kinds that filters require."""
-    lines = [str(mismatch) for mismatch in mismatches[:MAX_SHOWN]]
-    if len(mismatches) > MAX_SHOWN:
-        lines.append(f"and {len(mismatches) - MAX_SHOWN:,} attributes more")
-    if lines:
-        render.warn("\n".join(lines))
+def _match_batch(
+    batch: list[Row], matcher: Matcher, event_id: str | None, writer: RowWriter[str], dead: Rejections
+) -> int:
+    """Write the matches of a batch, record the events that cannot be read, and count those with a match."""
+    bad: list[RejectedRow] = []
+    good: list[tuple[object, Row]] = []
+    for row in batch:
+        try:
+            good.append((read_event_id(row, event_id), row))
+        except BadEvent as problem:
+            bad.append(RejectedRow(row.number, str(problem), row))
+    matches = matcher.match_many([row.values for _, row in good], on_error="collect")
+    bad += [RejectedRow(good[letter.index][0], letter.reason, good[letter.index][1]) for letter in matches.dead_letters]
+    # Formatted here: ids are the only values, and a call of its own for each pair would be felt.
+    writer.write_rows(
+        [f'{{"event": {_to_json(good[index][0])}, "subscription": {_to_json(id)}}}' for index, id in matches]
+    )
+    dead.record(bad)
+    return len(set(matches.event_index.tolist()))
+
+
+def _to_json(value: object) -> str:
+    return str(value) if type(value) is int else render.to_json(value)
 
 
 def _refuse_unknown(matcher: Matcher, file: RowFile, *, skip: bool) -> None:

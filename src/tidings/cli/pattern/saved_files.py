@@ -10,12 +10,12 @@ import os
 from typing import TYPE_CHECKING
 
 from tidings.cli import render
-from tidings.cli.input_files import refuse_failure
 from tidings.engine.persist.mapped_arrays import write_atomically
 from tidings.errors import FileError, StateError
 from tidings.forecast import Model
 from tidings.forecast.model import make_pattern_key
 from tidings.forecast.model_file import MAGIC as MODEL_MAGIC
+from tidings.matcher.loading.row_readers import refuse_failure
 from tidings.patterns.state.graph_bytes import MAGIC as STATE_MAGIC
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ MAX_NAMED = 5
 
 def read_state(path: Path) -> bytes:
     """Return the bytes of a state."""
-    with refuse_failure(f"read the state `{path}`", "; `tidings pattern compile -o STATE` writes a first one"):
+    way_out = "; `tidings pattern compile -o STATE` writes a first one"
+    with refuse_failure(f"read the state `{path}`", way_out=way_out):
         return path.read_bytes()
 
 

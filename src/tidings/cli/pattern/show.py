@@ -9,10 +9,10 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from tidings.cli import render
-from tidings.cli.input_files import refuse_failure
 from tidings.cli.pattern.options import Look
 from tidings.concepts import did_you_mean
 from tidings.errors import PatternError, TidingsError, UnknownPattern
+from tidings.matcher.loading.row_readers import refuse_failure
 from tidings.patterns.compile.derivatives import derive_configurations
 from tidings.patterns.compile.pattern_automaton import NotDeterministic, determinise
 from tidings.patterns.drawing import to_dot, to_svg, to_text

@@ -99,8 +99,7 @@ class LinearSpace:
 
     def decode(self, ranks: IntArray) -> list[Any]:
         """Return end points by rank."""
-        integers: list[Any] = (ranks + self.base).tolist()
-        return integers
+        return list((ranks + self.base).tolist())
 
     def to_values(self) -> Numbers:
         """Return all end points, in order."""
@@ -121,11 +120,6 @@ class ByteSpace:
     def __post_init__(self) -> None:
         object.__setattr__(self, "blob", freeze(self.blob))
         object.__setattr__(self, "start", freeze(self.start))
-
-    @classmethod
-    def from_sorted(cls, ends: Sequence[bytes]) -> ByteSpace:
-        """Build from byte strings that are sorted and distinct."""
-        return cls(*pack_bytes(ends))
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -160,7 +154,7 @@ def build_space(points: ColumnValues, tuning: EngineTuning = DEFAULT_TUNING) -> 
     """Return the space of these end points, which may be in any order and repeated, but not missing."""
     if isinstance(points, Texts):
         used = np.unique(points.index)
-        return ByteSpace.from_sorted(sorted(points.distinct[number] for number in used.tolist()))
+        return ByteSpace(*pack_bytes(sorted(points.distinct[number] for number in used.tolist())))
     ends = points.near
     if points.rest is not None and points.rest.any():
         pairs = np.unique(np.stack([ends, points.rest.astype(np.float64)], axis=1), axis=0)
@@ -203,5 +197,5 @@ def merge_spaces(
         joint = build_space(Numbers(np.concatenate([part.near for part in numbers]), np.concatenate(rests)), tuning)
     else:
         texts = [part.distinct for part in values if isinstance(part, Texts)]
-        joint = ByteSpace.from_sorted(sorted(set().union(*texts)))
+        joint = ByteSpace(*pack_bytes(sorted(set().union(*texts))))
     return joint, [joint.encode(part).astype(np.int64) >> 1 for part in values]

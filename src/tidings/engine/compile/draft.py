@@ -21,7 +21,7 @@ from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
 from tidings.kernels.match.literals import ALL, ANY, NOT_ALL, NOT_ANY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from tidings.concepts import Ontology
 
@@ -85,10 +85,7 @@ class FilterDraft:
         self.ends: list[EndLists] = []
         self.row_size = array("I")
         self.row_slot = array("I")
-        self.lit_column = array("I")
-        self.lit_op = array("B")
-        self.lit_span = array("I")
-        self.lit_count = array("I")
+        self.literals = array("I")  # the four numbers of each `DraftLiteral`
         self.items: dict[ExactItem, int] = {}
         self.item_row = array("I")
         self.item_number = array("I")
@@ -101,22 +98,16 @@ class FilterDraft:
 
     def add(self, slot: int, tree: model.Filter) -> bool:
         """Compile a bound filter; tell whether it can be read back from its one row as it is."""
-        parts = tree.parts if type(tree) is model.And else (tree,)
-        lossless = True
-        literals: list[DraftLiteral] = []
-        items: list[int] = []
-        for part in parts:
+        tests = []
+        for part in tree.parts if type(tree) is model.And else (tree,):
             negated = type(part) is model.Not
             test = part.part if negated else part  # type: ignore[union-attr]
             if type(test) is not model.Test:
                 self._add_compound(slot, tree)
                 return False
-            compiled = self._compile_cached(test, negated)
-            literals += compiled.literals
-            items += compiled.items
-            lossless &= compiled.lossless
-        self._append_row(slot, literals, items)
-        return lossless and len(parts) < MIN_UNREAD_TESTS
+            tests.append(self._compile_cached(test, negated))
+        self._append_row(slot, tests)
+        return len(tests) < MIN_UNREAD_TESTS and all(test.lossless for test in tests)
 
     def _add_compound(self, slot: int, tree: model.Filter) -> None:
         rows = _expand_rows(tree, self.tuning.row_limit)
@@ -124,35 +115,30 @@ class FilterDraft:
             rows = _expand_rows(push_negations(tree), self.tuning.row_limit)
         if rows is None or not all(any(map(_is_selective, row)) for row in rows):
             flat = push_negations(tree)
-            relaxed = self._find_key_literals(flat)
-            if relaxed is None:
+            required = self._find_required_tests(flat)
+            if required is None:
                 self.trees.append((slot, self._build_node(flat, self.leaves)))
             else:
-                self._append_row(slot, relaxed, ())
+                self._append_row(slot, required)
                 self.candidate_trees.append((slot, self._build_node(flat, self.candidate_leaves)))
             return
         for row in rows:
-            tests = [self._compile_literal(literal) for literal in row]
-            self._append_row(
-                slot,
-                [literal for test in tests for literal in test.literals],
-                [item for test in tests for item in test.items],
-            )
+            self._append_row(slot, map(self._compile_literal, row))
 
-    def _append_row(self, slot: int, literals: Sequence[DraftLiteral], items: Sequence[int]) -> None:
-        for column, op, span, count in literals:
-            self.lit_column.append(column)
-            self.lit_op.append(op)
-            self.lit_span.append(span)
-            self.lit_count.append(count)
-        for item in items:
-            self.item_row.append(len(self.row_slot))
-            self.item_number.append(item)
-        self.row_size.append(len(literals))
+    def _append_row(self, slot: int, tests: Iterable[CompiledTest]) -> None:
+        size = 0
+        for literals, items, _ in tests:
+            size += len(literals)
+            for literal in literals:
+                self.literals.extend(literal)
+            for item in items:
+                self.item_row.append(len(self.row_slot))
+                self.item_number.append(item)
+        self.row_size.append(size)
         self.row_slot.append(slot)
 
-    def _find_key_literals(self, flat: model.Filter) -> list[DraftLiteral] | None:
-        """Return the literals that a filter requires beside its `or`s, if one of them can be a key; else None.
+    def _find_required_tests(self, flat: model.Filter) -> list[CompiledTest] | None:
+        """Return the tests that a filter requires beside its `or`s, if one of them can be a key; else None.
 
         They are necessary, not sufficient. A tree with items is decided in blocks, where each item is decided once.
         """
@@ -160,7 +146,7 @@ class FilterDraft:
         finds_it = bool(direct) if self.tuning.any_literal_finds_trees else any(map(_is_key, direct))
         if not finds_it or any(self._compile_literal(leaf).items for leaf in _iterate_leaves(flat)):
             return None
-        return [literal for part in direct for literal in self._compile_literal(part).literals]
+        return list(map(self._compile_literal, direct))
 
     def _build_node(self, flat: model.Filter, numbers: dict[DraftLiteral | int, int]) -> Any:
         """Return a tree whose leaves are the numbers of literals and items, which are added to `numbers`."""
@@ -281,9 +267,8 @@ def _is_lossless(condition: Any) -> bool:
     """Tell whether a condition can be read back from its intervals exactly as it was written."""
     match condition:
         case model.Range(low, high):
-            return (
-                low != high and _has_one_spelling(low) and _has_one_spelling(high)
-            )  # `in [5 .. 5]` would come back as `= 5`
+            # `in [5 .. 5]` would come back as `= 5`.
+            return low != high and _has_one_spelling(low) and _has_one_spelling(high)
         case model.Is(value):
             return _has_one_spelling(value)
         case model.In(values):

@@ -67,18 +67,16 @@ def make_point(value: Any) -> Span:
     return value, value, 0
 
 
-def to_spans(condition: model.Condition) -> tuple[Span, ...]:
-    """Return intervals of plain values: of a range, of one value, of a set; a missing end is flagged."""
+def to_spans(condition: model.Condition, convert: Callable[[Any], Any] = lambda end: end) -> tuple[Span, ...]:
+    """Return intervals of converted values: of a range, of one value, of a set; a missing end is flagged."""
     match condition:
         case model.Range(low, high, low_open, high_open):
-            flags = low_open * LOW_OPEN | high_open * HIGH_OPEN
-            if low is None:
-                return ((high, high, flags | NO_LOW),)
-            return ((low, low, flags | NO_HIGH) if high is None else (low, high, flags),)
+            flags = low_open * LOW_OPEN | high_open * HIGH_OPEN | (low is None) * NO_LOW | (high is None) * NO_HIGH
+            return ((convert(high if low is None else low), convert(low if high is None else high), flags),)
         case model.Is(value):
-            return (make_point(value),)
+            return (make_point(convert(value)),)
         case model.In(values):
-            return tuple(map(make_point, values))
+            return tuple(make_point(convert(value)) for value in values)
     raise TypeError(condition)
 
 
@@ -91,16 +89,14 @@ def encode_number(attribute: str, condition: model.Condition) -> EncodedPredicat
 
 def encode_boolean(attribute: str, condition: model.Condition) -> EncodedPredicate:
     """Return truth values as the points 0 and 1."""
-    points = tuple(make_point(int(value)) for value in model.list_scalars(condition))
-    return EncodedPredicate(Column(attribute, View.NUMBER, kind=Kind.BOOL), points)
+    return EncodedPredicate(Column(attribute, View.NUMBER, kind=Kind.BOOL), to_spans(condition, int))
 
 
 def encode_time(attribute: str, condition: model.Condition) -> EncodedPredicate:
     """Return the intervals of a condition on times, or of an age: seconds before now, computed once for a batch."""
     if isinstance(condition, model.Age):
         return EncodedPredicate(Column(attribute, View.AGE, kind=Kind.TIME), to_spans(condition.seconds))
-    whole = tuple((to_microseconds(low), to_microseconds(high), flags) for low, high, flags in to_spans(condition))
-    return EncodedPredicate(Column(attribute, View.NUMBER, kind=Kind.TIME), whole)
+    return EncodedPredicate(Column(attribute, View.NUMBER, kind=Kind.TIME), to_spans(condition, to_microseconds))
 
 
 def encode_text(attribute: str, condition: model.Condition) -> EncodedPredicate | None:
@@ -111,18 +107,17 @@ def encode_text(attribute: str, condition: model.Condition) -> EncodedPredicate 
     match condition:
         case model.TextTest(model.TextOp.STARTS_WITH, pattern, ignoring_case):
             view = View.FOLDED if ignoring_case else View.TEXT
-            spans = [_make_prefix_span(pattern.casefold() if ignoring_case else pattern)]
+            spans: tuple[Span, ...] = (_make_prefix_span(pattern.casefold() if ignoring_case else pattern),)
         case model.TextTest(model.TextOp.ENDS_WITH, pattern, ignoring_case):
             view = View.FOLDED_REVERSED if ignoring_case else View.REVERSED
-            spans = [_make_prefix_span((pattern.casefold() if ignoring_case else pattern)[::-1])]
+            spans = (_make_prefix_span((pattern.casefold() if ignoring_case else pattern)[::-1]),)
         case model.TextTest():
             return None
         case model.SameText(folded=folded):
-            view, spans = View.FOLDED, [make_point(text.encode()) for text in sorted(folded)]
+            view, spans = View.FOLDED, tuple(make_point(text.encode()) for text in sorted(folded))
         case _:
-            view = View.TEXT
-            spans = [(low.encode(), high.encode(), flags) for low, high, flags in to_spans(condition)]
-    return EncodedPredicate(Column(attribute, view, kind=Kind.TEXT), tuple(spans))
+            view, spans = View.TEXT, to_spans(condition, str.encode)
+    return EncodedPredicate(Column(attribute, view, kind=Kind.TEXT), spans)
 
 
 def _make_prefix_span(text: str) -> Span:

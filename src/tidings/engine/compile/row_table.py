@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
     from tidings.engine.compile.draft import EndLists, FilterDraft
     from tidings.engine.tuning import EngineTuning
+
+Intervals: TypeAlias = tuple[IntArray, IntArray]
+"""The low codes and the high codes of intervals."""
 
 SHARING_PAYS_FROM = 50
 """Rows are shared when that saves at least one row in so many: the list of entries costs four bytes a row."""
@@ -95,18 +98,12 @@ class RowTable:
     def from_draft(cls, draft: FilterDraft) -> RowTable:
         """Give the end points of a draft their codes."""
         columns = [_encode_ends(ends, draft.tuning) for ends in draft.ends]
-        none = np.zeros(0, np.int64)
-        intervals = _Intervals(
-            compute_starts([len(low) for _, low, _ in columns]),
-            np.concatenate([none, *(low for _, low, _ in columns)]),
-            np.concatenate([none, *(high for _, _, high in columns)]),
-        )
-        literals = (draft.lit_column, draft.lit_op, draft.lit_span, draft.lit_count)
+        intervals = [codes for _, codes in columns]
         return cls(
             columns=tuple(draft.columns),
-            spaces=tuple(space for space, _, _ in columns),
+            spaces=tuple(space for space, _ in columns),
             start=compute_starts(draft.row_size, np.uint32),
-            literals=intervals.build_literals(*map(np.asarray, literals)),
+            literals=_build_literals(np.asarray(draft.literals), intervals),
             entry=np.arange(len(draft.row_slot) + 1, dtype=np.uint32),
             slot=np.array(draft.row_slot, np.uint32),
             item_row=np.array(draft.item_row, np.uint32),
@@ -154,21 +151,24 @@ def mask_multi_row(entry: NDArray[Any], slot: NDArray[Any]) -> BoolArray:
     return result
 
 
-def _encode_ends(ends: EndLists, tuning: EngineTuning) -> tuple[CodeSpace, IntArray, IntArray]:
-    """Return the space of a column's ends, and the low and high codes of its intervals."""
+def _encode_ends(ends: EndLists, tuning: EngineTuning) -> tuple[CodeSpace, Intervals]:
+    """Return the space of a column's ends, and the codes of its intervals."""
     low, high, flags = map(np.asarray, (ends.low, ends.high, ends.flags))
     if ends.is_bytewise:
         texts = list(ends.text_numbers)
         points: ColumnValues = Texts(np.arange(len(texts), dtype=np.int32), texts)
     else:
-        points = Numbers(np.concatenate([low, high]), _collect_rests(ends, len(low)))
+        rest = np.zeros((2, len(low)), np.int16)
+        for interval, rests in ends.rest.items():
+            rest[:, interval] = rests
+        points = Numbers(np.concatenate([low, high]), rest.ravel() if ends.rest else None)
         low, high = np.arange(len(low)), np.arange(len(low), 2 * len(low))
     space = build_space(points, tuning)
     ranks = space.encode(points).astype(np.int64) >> 1
-    return space, *encode_intervals(ranks[low], ranks[high], flags, len(space))
+    return space, encode_intervals(ranks[low], ranks[high], flags, len(space))
 
 
-def encode_intervals(low: IntArray, high: IntArray, flags: NDArray[Any], size: int) -> tuple[IntArray, IntArray]:
+def encode_intervals(low: IntArray, high: IntArray, flags: NDArray[Any], size: int) -> Intervals:
     """Return the codes of intervals from the ranks of their ends; an empty one accepts nothing."""
     first = np.where(flags & NO_LOW, 0, 2 * low + 1 + ((flags & LOW_OPEN) != 0))
     last = np.where(flags & NO_HIGH, 2 * size, 2 * high + 1 - ((flags & HIGH_OPEN) != 0))
@@ -176,41 +176,29 @@ def encode_intervals(low: IntArray, high: IntArray, flags: NDArray[Any], size: i
     return np.where(empty, kernel.EMPTY_LOW, first), np.where(empty, 0, last)
 
 
-def _collect_rests(ends: EndLists, count: int) -> NDArray[np.int16] | None:
-    if not ends.rest:
-        return None
-    rest = np.zeros(2 * count, np.int16)
-    for interval, (low, high) in ends.rest.items():
-        rest[interval], rest[count + interval] = low, high
-    return rest
+def _build_literals(numbers: NDArray[Any], intervals: Sequence[Intervals]) -> Literals:
+    """Return literals from the numbers of each `DraftLiteral`; one of several intervals becomes a union.
+
+    `intervals` are those of the columns.
+    """
+    column, op, span, count = numbers.reshape(-1, 4).T
+    several = np.flatnonzero(count != 1)
+    sizes = count[several].astype(np.int64)
+    head = (column.astype(np.int64) << OP_BITS | op).astype(np.uint32)
+    head[several] |= UNION
+    first = compute_starts([len(low) for low, _ in intervals])[column] + span
+    parts = expand_ranges(first[several], sizes)
+    # A literal without intervals may be the last one: it reads the 0 behind all intervals.
+    none = np.zeros(1, np.int64)
+    lows, highs = (np.concatenate([*(codes[end] for codes in intervals), none]).astype(np.uint32) for end in (0, 1))
+    low, high = lows[first], highs[first]
+    low[several], high[several] = np.arange(len(several)), 0
+    return Literals(head, low, high, compute_starts(sizes, np.uint32), lows[parts], highs[parts])
 
 
-class _Intervals(NamedTuple):
-    """The codes of all intervals of a draft, column after column; those of column `c` begin at `base[c]`."""
-
-    base: IntArray
-    low: IntArray
-    high: IntArray
-
-    def build_literals(
-        self, column: NDArray[Any], op: NDArray[Any], span: NDArray[Any], count: NDArray[Any]
-    ) -> Literals:
-        """Return literals of `count` intervals each, from `span` on in their column; several become a union."""
-        several = np.flatnonzero(count != 1)
-        head = (column.astype(np.int64) << OP_BITS | op).astype(np.uint32)
-        first = self.base[column] + span
-        safe = np.minimum(first, max(len(self.low) - 1, 0))  # a literal without intervals gets any
-        low, high = self.low[safe].astype(np.uint32), self.high[safe].astype(np.uint32)
-        head[several] |= UNION
-        low[several] = np.arange(len(several))
-        high[several] = 0
-        sizes = count[several].astype(np.int64)
-        parts = expand_ranges(first[several], sizes)
-        union_low, union_high = (ends[parts].astype(np.uint32) for ends in (self.low, self.high))
-        return Literals(head, low, high, compute_starts(sizes, np.uint32), union_low, union_high)
-
-
-def _number_leaves(numbers: dict[Any, int], trees: list[tuple[int, Any]], intervals: _Intervals) -> TreeTable | None:
+def _number_leaves(
+    numbers: dict[Any, int], trees: list[tuple[int, Any]], intervals: Sequence[Intervals]
+) -> TreeTable | None:
     """Number the leaves: literals first, then items."""
     if not trees:
         return None
@@ -218,7 +206,7 @@ def _number_leaves(numbers: dict[Any, int], trees: list[tuple[int, Any]], interv
     items = [key for key in numbers if not isinstance(key, tuple)]
     number = {key: place for place, key in enumerate([*literals, *items])}
     new = [number[key] for key in numbers]
-    leaves = intervals.build_literals(*np.array(literals, np.int64).reshape(-1, 4).T)
+    leaves = _build_literals(np.array(literals, np.uint32), intervals)
     return TreeTable(leaves, np.array(items, np.uint32), [(slot, renumber_leaves(node, new)) for slot, node in trees])
 
 

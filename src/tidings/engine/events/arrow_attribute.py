@@ -13,8 +13,7 @@ import numpy as np
 
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, describe_type
 from tidings.engine.arrays import compute_starts
-from tidings.engine.compile import columns
-from tidings.engine.compile.columns import EXACT, Column, ColumnValues, EventColumn, Numbers, View
+from tidings.engine.compile.columns import EXACT, Column, ColumnValues, EventColumn, Numbers, Texts, View
 from tidings.engine.events import event_columns
 from tidings.engine.events.arrow_values import ArrayValues, NotPlain
 from tidings.engine.events.views import select_encoder
@@ -160,8 +159,8 @@ def _concatenate_values(parts: Sequence[ArrayValues], words: SharedDictionary) -
     if all(part.times is not None for part in parts):
         return ArrayValues(times=np.concatenate([part.times for part in parts]))
     if all(part.points is not None for part in parts):
-        degrees = [np.concatenate([part.points[side] for part in parts]) for side in (0, 1)]  # type: ignore[index]
-        return ArrayValues(points=(degrees[0], degrees[1]))
+        lons, lats = (np.concatenate([part.points[side] for part in parts]) for side in (0, 1))  # type: ignore[index]
+        return ArrayValues(points=(lons, lats))
     if all(values is None for part in parts for values in (part.index, part.numbers, part.times, part.points)):
         return parts[0]  # no view can read these values: they only exist
     raise NotPlain
@@ -245,15 +244,12 @@ def _to_points(column: Column, values: ArrayValues, setting: Setting) -> ColumnV
 def _view_distinct(column: Column, index: IntArray, distinct: tuple[Any, ...], setting: Setting) -> ColumnValues | None:
     """Encode each distinct value once; -1 in `index` points to the last place, which stands for no value."""
     encode = select_encoder(column, setting)
-    codes: list[Any] = [None if value is None else encode(value) for value in distinct]
-    for number, value in enumerate(distinct):
-        if codes[number] is None and value is not None:
-            codes[number] = columns.UNREADABLE
+    codes = [None if value is None else event_columns.replace_unread(encode(value)) for value in distinct]
     if all(code is None for code in codes):
         return None
     if column.view.is_bytewise:
         words = event_columns.pack_texts([*codes, None])
-        return columns.Texts(words.index[index], words.distinct)
+        return Texts(words.index[index], words.distinct)
     numbers = event_columns.pack_numbers([*codes, None])
     return Numbers(numbers.near[index], None if numbers.rest is None else numbers.rest[index])
 

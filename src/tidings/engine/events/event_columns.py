@@ -103,9 +103,9 @@ def _encode_column(column: Column, value_lists: list[tuple[Any, ...]], setting: 
     if max(map(len, value_lists), default=0) <= 1:
         codes: list[ViewedValue | None] = [values[0] if values else None for values in value_lists]
         if column.view is not View.NUMBER or not set(map(type, codes)) <= _NUMERIC:
-            codes = [None if code is None else _replace_unread(encode(code)) for code in codes]
+            codes = [None if code is None else replace_unread(encode(code)) for code in codes]
     else:
-        parts = [dict.fromkeys(_replace_unread(encode(value)) for value in values) for values in value_lists]
+        parts = [dict.fromkeys(replace_unread(encode(value)) for value in values) for values in value_lists]
         starts = compute_starts([len(part) for part in parts])
         codes = [code for part in parts for code in part]
     if codes.count(None) == len(codes):
@@ -118,7 +118,8 @@ def _encode_column(column: Column, value_lists: list[tuple[Any, ...]], setting: 
 _NUMERIC = {int, float, bool, type(None)}
 
 
-def _replace_unread(code: ViewedValue | None) -> ViewedValue:
+def replace_unread(code: ViewedValue | None) -> ViewedValue:
+    """Return the code of a value, `UNREADABLE` where the view cannot read it."""
     return UNREADABLE if code is None else code
 
 

@@ -104,14 +104,9 @@ class TreeForest:
         return ForestCode(self.code, self.starts, self.negated)
 
     @property
-    def shared_count(self) -> int:
-        """How many sub-trees have a row of their own."""
-        return len(self.starts) - 1 - len(self.slots)
-
-    @property
     def rows(self) -> int:
-        """How many rows a table of truths, and a memo of `run_for_event`, must have."""
-        return self.leaves + self.shared_count
+        """How many rows a table of truths, and a memo of `run_for_event`, must have: leaves, and shared sub-trees."""
+        return self.leaves + len(self.starts) - 1 - len(self.slots)
 
     def make_truth_table(self) -> WordArray:
         """Return an empty table of truths: `decide_leaves` fills it for a block, `match_block` reads it and adds to it.
@@ -147,7 +142,8 @@ class TreeForest:
         is_named = np.zeros(self.rows + 1, bool)
         is_named[rows[kinds != tree_code.POP]] = True
         used = int(is_named[: self.leaves].sum())
-        return {"trees": len(self), "leaves": used, "shared": self.shared_count, "instructions": len(self.code)}
+        shared = self.rows - self.leaves
+        return {"trees": len(self), "leaves": used, "shared": shared, "instructions": len(self.code)}
 
 
 def _write_tokens(trees: Iterable[tuple[int, TreeNode]]) -> tuple[CodeArray, Int32Array, IntArray]:

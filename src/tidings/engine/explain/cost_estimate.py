@@ -17,17 +17,19 @@ from tidings.engine.arrays import expand_ranges, find_starts
 from tidings.engine.events.event_codes import encode_events
 from tidings.engine.index.planner import estimate_bitmap_ns
 from tidings.engine.tuning import IndexTuning
-from tidings.kernels.array_types import CodeArray, FloatArray, IntArray
 from tidings.kernels.match.keys import find_hits_of_plain
 from tidings.kernels.match.layout import OP_BITS, IndexPaths, IndexRows
 from tidings.kernels.match.literals import ABSENT, ANY, SEVERAL, UNION
 from tidings.kernels.match.selectivity import estimate_rates
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from tidings.engine.compile.columns import EventSample
     from tidings.engine.segment import Segment
+    from tidings.kernels.array_types import CodeArray, FloatArray, IntArray
 
 COSTS = IndexTuning()
 """The costs that the planner compares by."""
@@ -63,16 +65,8 @@ class AccessPath:
         return self.rows / max(self.candidates, 1 / EVENTS)
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentEstimate:
-    """The paths of a segment in the order of its rows, and the events that were followed."""
-
-    paths: tuple[AccessPath, ...]
-    codes: CodeArray
-
-
-def estimate_segment(segment: Segment, sample: EventSample | None) -> SegmentEstimate:
-    """Return what matching the sample's events would read on each access path of the segment."""
+def estimate_segment(segment: Segment, sample: EventSample | None) -> tuple[list[AccessPath], CodeArray]:
+    """Return what events read on each access path, in the order of its rows, and the codes of these events."""
     codes = _choose_codes(segment, sample)
     paths = segment.index.paths
     starts = np.append(_find_first_clusters(paths), len(paths.cluster_start) - 1)
@@ -86,15 +80,14 @@ def estimate_segment(segment: Segment, sample: EventSample | None) -> SegmentEst
             access_paths.append(_estimate_keyed_path(segment, codes, group, clusters, visited_clusters))
         else:
             access_paths.append(_estimate_packed_path(segment, codes, group, clusters))
-    return SegmentEstimate(tuple(access_paths), codes)
+    return access_paths, codes
 
 
-def find_unselective(segment: Segment, estimate: SegmentEstimate) -> IntArray:
+def find_unselective(segment: Segment, paths: Sequence[AccessPath], codes: CodeArray) -> IntArray:
     """Return the rows that most events see, because none of their literals rejects half of the events."""
-    paths = estimate.paths
     are_seen = np.array([path.candidates > SELECTIVE * path.rows for path in paths], bool)
     wanted = np.flatnonzero(np.repeat(are_seen, np.array([path.rows for path in paths], np.int64)))
-    return wanted[reduce_rates(np.minimum, segment, wanted, estimate.codes) > SELECTIVE]
+    return wanted[reduce_rates(np.minimum, segment, wanted, codes) > SELECTIVE]
 
 
 def reduce_rates(by: np.ufunc, segment: Segment, wanted: IntArray, codes: CodeArray) -> FloatArray:

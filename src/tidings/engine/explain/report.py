@@ -16,14 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.engine.compile.source_text import FilterSource, PackedSources
-from tidings.engine.exact.exact_checks import LawItem, PlaceItem
-from tidings.engine.explain.cost_estimate import (
-    AccessPath,
-    SegmentEstimate,
-    estimate_segment,
-    find_unselective,
-    reduce_rates,
-)
+from tidings.engine.exact.exact_checks import LawItem
+from tidings.engine.explain.cost_estimate import AccessPath, estimate_segment, find_unselective, reduce_rates
 from tidings.model import Compare, Has, walk_tests
 
 if TYPE_CHECKING:
@@ -34,10 +28,14 @@ if TYPE_CHECKING:
     from tidings.engine.compile.columns import EventSample
     from tidings.engine.segment import Segment
     from tidings.engine.state import EngineState, LiveSegment
+    from tidings.kernels.array_types import CodeArray
 
 TREE_NS, CANDIDATE_NS, LAW_NS, AREA_NS, TEXT_NS, LOOSE_NS = 0.03, 600.0, 8000.0, 1000.0, 10_000.0, 100.0
 """Nanoseconds for one instruction of a tree and one of 512 events, for a whole tree and one event, for a test that
 `algebra.holds` decides, for an area, for scanning a text, and for an expression without a literal and one text."""
+
+LAW_TESTS = {Compare: "comparison of attributes", Has: "has"}
+"""What the report calls tests that are decided by the law, besides patterns."""
 
 MANY_SEGMENTS = 4
 """From so many segments on, the report counts them among what is slow."""
@@ -62,13 +60,12 @@ def describe_state(state: EngineState, sample: EventSample | None) -> dict[str, 
 
 def _describe_segment(part: LiveSegment, sample: EventSample | None) -> dict[str, Any]:
     segment = part.segment
-    estimate = estimate_segment(segment, sample)
-    paths = sorted(estimate.paths, key=lambda path: -path.nanoseconds)
+    paths, codes = estimate_segment(segment, sample)
     parts = {
         "trees": _describe_trees(segment),
         "text": _describe_text(segment),
-        "second phase": _describe_checks(part, estimate),
-        "found trees": _describe_candidate_trees(part, estimate),
+        "second phase": _describe_checks(part, codes),
+        "found trees": _describe_candidate_trees(part, codes),
     }
     size = measure_segment(segment)
     tiles = segment.index.tiles
@@ -83,14 +80,15 @@ def _describe_segment(part: LiveSegment, sample: EventSample | None) -> dict[str
         "bytes": size,
         "bytes a subscription": round(size / max(1, len(segment)), 1),
         "nanoseconds": round(sum(costs)),
-        "paths": [_describe_path(path, [str(segment.columns[number]) for number in path.columns]) for path in paths],
+        "paths": [_describe_path(path, segment) for path in sorted(paths, key=lambda path: -path.nanoseconds)],
         "bitmaps": {"decide": exact, "need a check": len(tiles.row) - exact},
         **{name: description for name, description in parts.items() if description},
-        "unselective": _count_live(part, find_unselective(segment, estimate)),
+        "unselective": _count_live(part, find_unselective(segment, paths, codes)),
     }
 
 
-def _describe_path(path: AccessPath, columns: list[str]) -> dict[str, Any]:
+def _describe_path(path: AccessPath, segment: Segment) -> dict[str, Any]:
+    columns = [str(segment.columns[number]) for number in path.columns]
     names, one_of = " and ".join(columns), path.rows_per_candidate
     share = "all" if one_of < 1.5 else f"1 of {one_of:,.0f}"
     reason = f"ranges of {names} lie together: {share}"
@@ -112,14 +110,14 @@ def _describe_trees(segment: Segment) -> dict[str, Any] | None:
     return {**summary, "areas": len(items) - law, "by the law": law, "nanoseconds": round(cost)}
 
 
-def _describe_candidate_trees(part: LiveSegment, estimate: SegmentEstimate) -> dict[str, Any] | None:
+def _describe_candidate_trees(part: LiveSegment, codes: CodeArray) -> dict[str, Any] | None:
     """Describe the trees that rows find: each is decided for the events that pass its row."""
     segment = part.segment
     if segment.candidate_trees is None:
         return None
     forest = segment.candidate_trees.forest
     summary, slots = forest.summarize(), forest.slots
-    survivors = float(reduce_rates(np.multiply, segment, segment.row_of[slots], estimate.codes).sum())
+    survivors = float(reduce_rates(np.multiply, segment, segment.row_of[slots], codes).sum())
     return {
         "trees": len(slots) if part.deleted is None else int(np.count_nonzero(~part.deleted[slots])),
         "leaves": summary["leaves"],
@@ -138,20 +136,20 @@ def _describe_text(segment: Segment) -> dict[str, Any] | None:
     return {"attributes": sorted(segment.automata), **counts, "nanoseconds": round(cost)}
 
 
-def _describe_checks(part: LiveSegment, estimate: SegmentEstimate) -> dict[str, Any] | None:
+def _describe_checks(part: LiveSegment, codes: CodeArray) -> dict[str, Any] | None:
     """Describe the exact checks: each item is decided once for an event that passes some row which needs it."""
     checks = part.segment.exact_checks
     if not len(checks.row):
         return None
     by_law = np.array([isinstance(item, LawItem) for item in checks.items], bool)
     law = by_law[checks.item]
-    share = reduce_rates(np.multiply, part.segment, checks.row.astype(np.int64), estimate.codes)
+    share = reduce_rates(np.multiply, part.segment, checks.row.astype(np.int64), codes)
     decided = np.minimum(1, np.bincount(checks.item, weights=share, minlength=len(by_law)))
     cost = float(decided @ np.where(by_law, LAW_NS, AREA_NS))
     return {
-        "areas": sum(isinstance(item, PlaceItem) for item in checks.items),
+        "areas": int(np.count_nonzero(~by_law)),
         "filters with areas": _count_live(part, checks.row[~law]),
-        "tests by the law": sum(isinstance(item, LawItem) for item in checks.items),
+        "tests by the law": int(np.count_nonzero(by_law)),
         "filters by the law": _count_live(part, checks.row[law]),
         "nanoseconds": round(cost),
     }
@@ -180,7 +178,7 @@ def _list_slow_parts(state: EngineState, segments: list[dict[str, Any]]) -> list
         subjects = [pluralize(count, "filter is", "filters are")] if count else []
         subjects += [pluralize(whole, "leaf of trees is", "leaves of trees are")] if whole else []
         first_tests = (next(walk_tests(filter))[1] for filter in law)  # a law item has one, or the `has` around others
-        kinds = sorted({_name_condition(test.condition) for test in first_tests})
+        kinds = sorted({LAW_TESTS.get(type(test.condition), "patterns on all values") for test in first_tests})
         sentences += [f"{subject} decided by the law ({', '.join(kinds)})" for subject in subjects]
     if len(segments) >= MANY_SEGMENTS:
         sentences.append(f"{len(segments)} segments are asked one after the other until they are merged")
@@ -193,15 +191,6 @@ def _list_slow_parts(state: EngineState, segments: list[dict[str, Any]]) -> list
 def pluralize(count: int, singular: str, plural: str = "") -> str:
     """Return how many there are of what; without a plural, it is the singular and an s."""
     return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
-
-
-def _name_condition(condition: object) -> str:
-    match condition:
-        case Compare():
-            return "comparison of attributes"
-        case Has():
-            return "has"
-    return "patterns on all values"
 
 
 def measure_segment(segment: Segment) -> int:

@@ -156,16 +156,11 @@ def _finish_rows(table: RowTable, owner: CodeArray, rows: RowLiterals) -> IndexR
     special[table.item_row] = 1
     if table.candidate_trees is not None:
         special[list_owners(table.entry)[np.isin(table.slot, [slot for slot, _ in table.candidate_trees.trees])]] = 1
-    entry, slot = _reorder_entries(table, owner)
+    entry, slot = np.zeros(0, np.uint32), table.slot[owner]  # every row has one slot
+    if len(table.slot) != len(table.start) - 1:
+        sizes = np.diff(table.entry)[owner].astype(np.int64)
+        entry, slot = compute_starts(sizes, np.uint32), table.slot[expand_ranges(table.entry[owner], sizes)]
     return IndexRows(rows.start, literal.ravel(), rows.union_start, low, high, entry, slot, special[owner])
-
-
-def _reorder_entries(table: RowTable, owner: CodeArray) -> tuple[CodeArray, CodeArray]:
-    """Return the slots of rows in their new order, and where each row's begin (nothing: each row has one)."""
-    if len(table.slot) == len(table.start) - 1:
-        return np.zeros(0, np.uint32), table.slot[owner]
-    sizes = np.diff(table.entry)[owner].astype(np.int64)
-    return compute_starts(sizes, np.uint32), table.slot[expand_ranges(table.entry[owner], sizes)]
 
 
 def _find_clusters(filed: _FiledRows) -> CodeArray:

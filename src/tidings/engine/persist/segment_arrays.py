@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 GROUPS: dict[str, Any] = {"rows": IndexRows, "paths": IndexPaths, "tiles": IndexTiles}
 """The fields of an index that are named groups of arrays; the others are arrays."""
 
-NO_UNITS: Mapping[str, str] = MappingProxyType({})
-
 # Names that files have had since their format began, and that are called otherwise in the code.
 SECOND = ("row", "item", "place_of", "name_of", "op_of")  # of the exact checks: the group `second`
 TREES = ("column_start", "items")
@@ -84,7 +82,14 @@ def describe_segment(segment: Segment) -> dict[str, Any]:
     """Return what is not in the arrays, in plain values that JSON can hold."""
     return {
         "columns": [
-            [column.attribute, column.view, column.tree, column.kind, column.value_kind, column.unit]
+            [
+                column.attribute,
+                column.view.value,
+                column.tree,
+                column.kind and column.kind.value,
+                column.value_kind.value,
+                column.unit,
+            ]
             for column in segment.columns
         ],
         "places": list(segment.exact_checks.names),
@@ -97,7 +102,7 @@ def open_segment(
     description: Mapping[str, Any],
     arrays: Arrays,
     bind: Callable[[Filter], Filter],
-    units: Mapping[str, str] = NO_UNITS,
+    units: Mapping[str, str] = MappingProxyType({}),
 ) -> Segment:
     """Return the segment of a description and arrays; `bind` resolves the names of a filter.
 

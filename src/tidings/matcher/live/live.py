@@ -13,10 +13,10 @@ files, say.
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from tidings import forks
 from tidings.concepts import Ontology, Regions, parse_now
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from tidings.engine.state import LiveSegment
     from tidings.matcher.algorithm import SubId
     from tidings.matcher.live.versions import Version
+    from tidings.matcher.snapshot.snapshot_folder import Manifest
     from tidings.model import Filter, Schema
 
 
@@ -51,14 +51,6 @@ class Change:
     added: int = 0
     removed: int = 0
     refused: list[tuple[Any, TidingsError]] = field(default_factory=list)
-
-
-class _OpenVersion(NamedTuple):
-    """A version that a writer goes on from: its subscriptions as one matcher, and the store that has them by shard."""
-
-    version: Version
-    matcher: Matcher
-    store: ShardedStore
 
 
 class Live:
@@ -84,7 +76,8 @@ class Live:
         self.folder, self.verify, self.tuning = Path(folder), verify, tuning
         self.follow = open_feed(follow) if isinstance(follow, str | Path) else follow
         self._lock, self._depth = threading.RLock(), 0
-        self._opened: _OpenVersion | None = None
+        # What a writer goes on from: a version, its subscriptions as one matcher, and the store that has them by shard.
+        self._opened: tuple[Version, Matcher, ShardedStore] | None = None
         forks.listen(self)
         keywords = {"schema": schema, "ontology": ontology, "regions": regions, "now": parse_now(now)}
         if versions.find_newest(self.folder) is None:
@@ -196,9 +189,7 @@ class Live:
             if len(latest.shards) > 1:
                 msg = f"`{self.folder}` has {len(latest.shards)} shards; a snapshot is of one"
                 raise SnapshotError(msg)
-            parts = matcher.capture().parts
-            assert parts is not None
-            version = self._publish(latest, matcher, [parts], position)
+            version = self._publish(latest, matcher, [versions.write_shard(self.folder, matcher)], position)
             self._opened = None  # the matcher stays the caller's
             return Change(version.number, added=version.count)
 
@@ -211,9 +202,9 @@ class Live:
                 raise build_refusal(change.refused, sum(not step.removes for step in steps))
             if not change.added and not change.removed and (position is None or position == latest.position):
                 return replace(change, version=latest.number)
-            shards = [engine.seal().parts for engine in store.engines]
+            shards = [write_parts(self.folder, engine.seal().parts) for engine in store.engines]
             version = self._publish(latest, matcher, shards, position)
-            self._opened = _OpenVersion(version, matcher, store)
+            self._opened = version, matcher, store
         except BaseException:
             self._opened = None  # the matcher is half changed, or changed and not written
             raise
@@ -223,16 +214,15 @@ class Live:
         self,
         latest: Version,
         matcher: Matcher,
-        shards: Sequence[Sequence[LiveSegment]],
+        shards: Sequence[Manifest],
         position: Mapping[str, Any] | None,
     ) -> Version:
-        """Write the segments that have no file yet, and the version after the latest; remove old versions."""
-        entries = [write_parts(self.folder, parts) for parts in shards]
+        """Write the version after the latest, which consists of these shards; remove old versions."""
         first = next(iter(matcher), None)
         version = versions.write_version(
             self.folder,
             latest.number + 1,
-            entries,
+            shards,
             matcher=matcher,
             position=latest.position if position is None else position,
             ids=latest.ids if first is None else "integer" if isinstance(first, int) else "text",
@@ -241,10 +231,10 @@ class Live:
         versions.remove_old(self.folder, claimed, keep=self.tuning.versions_kept)
         return version
 
-    def _open_latest(self) -> _OpenVersion:
+    def _open_latest(self) -> tuple[Version, Matcher, ShardedStore]:
         """Return the newest version, open to be changed; what this process wrote last is open already."""
         latest = self.version
-        if self._opened is None or self._opened.version.checksum != latest.checksum:
+        if self._opened is None or self._opened[0].checksum != latest.checksum:
             # Unlike a reader's, every shard has an engine of its own; the demands are those of all shards.
             content = versions.prepare_content(self.folder, latest)
             engines = [
@@ -252,7 +242,7 @@ class Live:
                 for shard in latest.shards
             ]
             store = ShardedStore(engines)
-            self._opened = _OpenVersion(latest, Matcher(content=content._replace(backend=store)), store)
+            self._opened = latest, Matcher(content=content._replace(backend=store)), store
         return self._opened
 
     @contextmanager
@@ -263,9 +253,7 @@ class Live:
         except OSError as problem:
             msg = f"cannot write to the folder `{self.folder}`: {problem}"
             raise SnapshotError(msg) from problem
-        with self._lock, ExitStack() as stack:
-            if not self._depth:
-                stack.enter_context(lock_folder(self.folder))
+        with self._lock, nullcontext() if self._depth else lock_folder(self.folder):
             self._depth += 1
             try:
                 yield

@@ -184,7 +184,7 @@ def write_version(
     ids: str | None,
 ) -> Version:
     """Put a version in place; `matcher` has the vocabulary, the time and the demands of all shards."""
-    table = {
+    unsigned = {
         "format": FORMAT,
         "tidings": __version__,
         "number": number,
@@ -196,10 +196,10 @@ def write_version(
         "files": write_vocabulary(folder, matcher.admission.vocabulary),
         "shards": list(shards),
     }
-    path = _get_path(folder, number)
+    table, path = sign(unsigned), _get_path(folder, number)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, iter([render_json(sign(table)).encode()]))
-    return _parse_version(sign(table), path)
+    write_atomically(path, iter([render_json(table).encode()]))
+    return _parse_version(table, path)
 
 
 def remove_old(folder: Path, claimed: Iterable[int], *, keep: int) -> list[int]:

@@ -7,11 +7,11 @@ do not give back what was written: `5.0` would come back as `5`, `[5 .. 5]` as `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.engine.arrays import view_buffer
+from tidings.engine.arrays import compute_starts, view_buffer
 from tidings.engine.compile.bulk_table import AreaColumn, EndColumn, EqualityColumn, RangeColumn, SetColumn
 from tidings.engine.compile.code_spaces import ByteSpace
 from tidings.engine.compile.columns import EXACT, Column, View
@@ -34,14 +34,6 @@ if TYPE_CHECKING:
 
 VIEWS = {Kind.NUMBER: View.NUMBER, Kind.TIME: View.NUMBER, Kind.BOOL: View.NUMBER, Kind.TEXT: View.TEXT}
 """The view of an attribute that equality and ranges look at."""
-
-
-class ColumnValues(NamedTuple):
-    """The values of a column, and where they are odd or lossy (None: nowhere)."""
-
-    ends: EndColumn
-    odd: BoolArray | None = None
-    lossy: BoolArray | None = None
 
 
 class PlainColumns:
@@ -75,7 +67,7 @@ class PlainColumns:
             values = columns[ColumnRole.EQUAL]
             if is_list_type(values.type):
                 return self._read_sets(column, values)
-            return EqualityColumn(column, self._note(self._read_values(column, values, _find_present(values))))
+            return EqualityColumn(column, self._read_values(column, values, _find_present(values)))
         if kind is Kind.BOOL or any(is_list_type(array.type) for array in columns.values()):
             self._mark_odd(columns)
             return None
@@ -105,28 +97,16 @@ class PlainColumns:
 
     # Tests -------------------------------------------------------------------------------------
 
-    def _note(self, values: ColumnValues) -> EndColumn:
-        """Add the odd and the lossy rows to the masks, and return the values."""
-        if values.odd is not None:
-            self.odd |= values.odd
-        if values.lossy is not None:
-            self.lossy |= values.lossy
-        return values.ends
-
     def _read_sets(self, column: Column, array: pa.Array) -> SetColumn:
         mask = _find_present(array)
-        start = np.zeros(len(array) + 1, np.int64)
-        sizes = np.diff(np.asarray(array.offsets))
-        np.cumsum(np.where(mask, sizes, 0), out=start[1:])
+        sizes = np.where(mask, np.diff(np.asarray(array.offsets)), 0)
+        start, row = compute_starts(sizes), np.repeat(np.arange(len(array)), sizes)
         flat = array.flatten()
         present = _find_present(flat)
-        ends, odd, lossy = self._read_values(column, flat, present)
-        row = np.repeat(np.arange(len(array)), np.diff(start))
-        self.odd |= (mask != 0) & (np.diff(start) == 0)
-        nulls = None if flat.null_count == 0 else present == 0
-        for elements, rows in ((odd, self.odd), (lossy, self.lossy), (nulls, self.odd)):
-            if elements is not None:
-                rows[row[elements]] = True
+        ends = self._read_values(column, flat, present, row)
+        self.odd |= (mask != 0) & (sizes == 0)
+        if flat.null_count:
+            self.odd[row[present == 0]] = True
         self.odd[_find_repeating(row, ends.values, start)] = True
         return SetColumn(column, ends, start, mask)
 
@@ -148,7 +128,7 @@ class PlainColumns:
             if array is None:
                 continue
             mask = _find_present(array)
-            ends = self._note(self._read_values(column, array, mask))
+            ends = self._read_values(column, array, mask)
             if side is None:
                 side = ends if state == CLOSED else EndColumn(ends.values, mask * np.uint8(state))
                 continue
@@ -180,22 +160,36 @@ class PlainColumns:
 
     # Values ------------------------------------------------------------------------------------
 
-    def _read_values(self, column: Column, array: pa.Array, mask: RowMask) -> ColumnValues:
+    def _read_values(self, column: Column, array: pa.Array, mask: RowMask, row: IntArray | None = None) -> EndColumn:
+        """Return the values of an array, and mark the rows of odd and lossy ones; `row` is given for elements of sets.
+
+        `mask` is 1 where there is a value, and `row` the row of each element.
+        """
         import pyarrow.types as t
 
         if column.kind is Kind.TEXT:
             self.texts[column], ranks = _rank_texts(array)
-            return ColumnValues(EndColumn(ranks, mask))
+            return EndColumn(ranks, mask)
         if t.is_floating(array.type):
             values = view_buffer(array, np.float64).copy()
-            finite, whole = np.isfinite(values), np.floor(values) == values
-            odd = None if finite.all() else ~finite & (mask != 0)
-            return ColumnValues(EndColumn(values, mask), odd, whole & (mask != 0))
+            finite = np.isfinite(values)
+            if not finite.all():
+                _mark_rows(self.odd, ~finite & (mask != 0), row)
+            _mark_rows(self.lossy, (np.floor(values) == values) & (mask != 0), row)
+            return EndColumn(values, mask)
         values = _to_integers(array)
         wide = array.type.bit_width == 64 or column.kind is Kind.TIME  # no narrow integer is beyond floats
         if wide and len(values) and (values.max() > EXACT or values.min() < -EXACT):
-            return ColumnValues(EndColumn(values, mask), ((values > EXACT) | (values < -EXACT)) & (mask != 0))
-        return ColumnValues(EndColumn(values, mask))
+            _mark_rows(self.odd, ((values > EXACT) | (values < -EXACT)) & (mask != 0), row)
+        return EndColumn(values, mask)
+
+
+def _mark_rows(marks: BoolArray, is_marked: BoolArray, row: IntArray | None) -> None:
+    """Set the marks of rows; `row` is the row of each value, where there are other values than one for each row."""
+    if row is None:
+        marks |= is_marked
+    else:
+        marks[row[is_marked]] = True
 
 
 def _find_repeating(row: IntArray, values: NDArray[Any], start: IntArray) -> IntArray:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from tidings.errors import BadSubscriptions, FileError, TidingsError
 from tidings.matcher.loading import row_readers
 from tidings.matcher.loading.parameter_table import has_parameters
-from tidings.matcher.loading.row_readers import CsvRows, Lines, ParquetRows, Row, refuse_unreadable
+from tidings.matcher.loading.row_readers import CsvRows, Lines, ParquetRows, Row, refuse_failure
 from tidings.matcher.loading.subscription_input import WatchedSubscriptions
 from tidings.matcher.tuning import FILE_TUNING, FileTuning
 from tidings.model import Schema
@@ -80,7 +80,7 @@ class RowFile:
 
     def detect_form(self) -> tuple[Form, Stream]:
         """Look at the name and the first bytes: return the form, and the stream with nothing taken from it."""
-        with refuse_unreadable(self.name):
+        with refuse_failure(f"read `{self.name}`"):
             packed = self._file.peek(2)[:2] == b"\x1f\x8b"
         stream: Stream = gzip.GzipFile(fileobj=cast("BinaryIO", self._file)) if packed else self._file
         suffix = Path(str(self._path).removesuffix(".gz")).suffix.lower()
@@ -118,7 +118,7 @@ class RowFile:
 
 
 def _open_stream(path: str | Path, name: str) -> io.BufferedReader:
-    with refuse_unreadable(name, ValueError):
+    with refuse_failure(f"read `{name}`"):
         if str(path) != "-":
             return Path(path).open("rb")
         if sys.stdin is None:
@@ -141,7 +141,7 @@ def read_event(path: str | Path, *, row: int | None = None, form: str | None = N
         detected, stream = file.detect_form()
         batches: Iterable[list[Row]] = file
         if detected is Form.JSONL:
-            with refuse_unreadable(file.name):
+            with refuse_failure(f"read `{file.name}`"):
                 data = stream.read()
             if row in (None, 0) and (event := _parse_object(data)) is not None:
                 return event

@@ -3,11 +3,8 @@
 A row that cannot be read is a row with a problem and never the end of the file. A batch ends where the stream
 has nothing more to give at once, so that no row waits for the next one to be written.
 
-`spark.pipeline.sources` reads the same formats for pipelines, and shares what keeps a long line out of memory
-(`PartialLine`). The rest differs on purpose. Here rows become Python mappings with line numbers, out of one stream
-that may be a pipe. There byte ranges of a file become Arrow columns of declared types in different workers, carriage
-returns end lines too, and CSV is parsed by Arrow with any separator, quote and encoding. One reader for both would be
-slower there, and lose line numbers and immediate answers here.
+`spark.pipeline.sources` reads the same formats into Arrow columns, from byte ranges in different workers; one reader
+for both would be slower there, and lose line numbers and immediate answers here. Only `PartialLine` is shared.
 """
 
 from __future__ import annotations
@@ -64,14 +61,17 @@ class Row:
 
 
 @contextmanager
-def refuse_unreadable(name: str, *others: type[Exception]) -> Iterator[None]:
-    """Raise what a stream raises, and `others`, as the error of a file that cannot be read as a whole."""
-    unreadable: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, *others)
+def refuse_failure(action: str, *others: type[Exception], way_out: str = "") -> Iterator[None]:
+    """Turn what files and damaged data raise, and `others`, into a `FileError`: what failed, why, and the way out."""
+    # A `ValueError` is a name that no file can have.
+    failures: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error, *others)
     try:
         yield
-    except unreadable as problem:
+    except FileError:
+        raise
+    except failures as problem:
         reason = (problem.strerror if isinstance(problem, OSError) else None) or problem
-        msg = f"cannot read `{name}`: {reason}"
+        msg = f"cannot {action}: {reason}{way_out}"
         raise FileError(msg) from problem
 
 
@@ -171,7 +171,7 @@ class Lines:
 
     def read_chunk(self) -> bytes:
         """Return the next bytes of the stream; empty at its end."""
-        with refuse_unreadable(self.name):
+        with refuse_failure(f"read `{self.name}`"):
             return self._stream.read1(self.tuning.read_bytes)
 
 
@@ -303,7 +303,7 @@ class ParquetRows:
         import pyarrow.parquet as pq
 
         self._name, self._tuning, self._done = name, tuning, 0
-        with refuse_unreadable(name, pa.ArrowException):
+        with refuse_failure(f"read `{name}`", pa.ArrowException):
             whole = isinstance(stream, gzip.GzipFile) or not stream.seekable()
             self._file = pq.ParquetFile(pa.BufferReader(stream.read()) if whole else stream)
 
@@ -313,7 +313,7 @@ class ParquetRows:
 
         from tidings.model.arrow_types import to_rows
 
-        with refuse_unreadable(self._name, pa.ArrowException, ValueError, OverflowError):
+        with refuse_failure(f"read `{self._name}`", pa.ArrowException, OverflowError):
             for table in self._file.iter_batches(self._tuning.batch_rows):
                 rows = [Row(number, None, row) for number, row in enumerate(to_rows(table), self._done)]
                 self._done += len(rows)
@@ -328,7 +328,7 @@ class ParquetRows:
         """Yield the rows as Arrow batches."""
         import pyarrow as pa
 
-        with refuse_unreadable(self._name, pa.ArrowException):
+        with refuse_failure(f"read `{self._name}`", pa.ArrowException):
             for table in self._file.iter_batches(self._tuning.table_rows):
                 self._done += table.num_rows
                 yield table

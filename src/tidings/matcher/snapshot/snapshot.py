@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from tidings.engine.persist import segment_arrays
@@ -33,8 +33,6 @@ from tidings.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tidings.algebra.law.requirement_counts import DemandTable
-    from tidings.concepts import Vocabulary
     from tidings.engine.engine import Engine
     from tidings.engine.segment import Segment
     from tidings.engine.state import LiveSegment
@@ -47,20 +45,11 @@ if TYPE_CHECKING:
 ATTEMPTS = 5
 """How often opening begins anew because a save put another snapshot in place meanwhile."""
 
+SegmentArrays: TypeAlias = "tuple[list[tuple[Entry, Arrays]], Arrays]"
+"""Segments, each with its description, and the deleted slots of all, as arrays that a pickle holds."""
+
 _files: WeakKeyDictionary[Segment, Entry] = WeakKeyDictionary()
 """The manifest entries of segments that were saved or opened: where such a file exists, no checksum is computed."""
-
-
-class PackedMatcher(NamedTuple):
-    """A matcher as a pickle has it: no lock, no thread; segments as arrays, or else filters to be added again."""
-
-    kind: str
-    now: datetime | None
-    vocabulary: Vocabulary
-    demands: DemandTable
-    segments: list[tuple[Entry, Arrays]] | None
-    dead: Arrays
-    filters: Sequence[tuple[SubId, Filter]]
 
 
 def save(capture: Callable[[], CapturedContent], path: str | Path) -> None:
@@ -161,15 +150,15 @@ def open_engine(
     """Return an engine of all segments that the entries of `write_parts` name; their files are mapped."""
     parts: list[LiveSegment] = []
     for manifest in manifests:
-        arrays = [map_arrays(folder, entry, verify=verify) for entry in manifest["segments"]]
+        segments = [(entry, map_arrays(folder, entry, verify=verify)) for entry in manifest["segments"]]
         dead = {} if manifest["dead"] is None else map_arrays(folder, manifest["dead"], verify=verify)
-        opened = _open_parts(list(zip(manifest["segments"], arrays, strict=True)), dead, admission)
-        _files.update((part.segment, entry) for part, entry in zip(opened, manifest["segments"], strict=True))
+        opened = _open_parts(segments, dead, admission)
+        _files.update((part.segment, entry) for part, (entry, _) in zip(opened, segments, strict=True))
         parts += opened
-    return _build_engine_of(parts, admission)
+    return _build_engine(parts, admission)
 
 
-def _build_engine_of(parts: list[LiveSegment], admission: Admission) -> Engine:
+def _build_engine(parts: list[LiveSegment], admission: Admission) -> Engine:
     engine = build_engine(admission)
     engine.restore(parts)
     return engine
@@ -186,23 +175,22 @@ def parse_time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def pack(content: CapturedContent) -> PackedMatcher:
-    """Return a matcher's content in a form that can be pickled."""
-    kind, now, vocabulary, demands, parts, filters = content
-    segments = None if parts is None else [_take_apart(part.segment) for part in parts]
-    dead = {} if parts is None else segment_arrays.collect_deleted(parts)
-    return PackedMatcher(kind, now, vocabulary, demands, segments, dead, filters)
+def pack(captured: CapturedContent) -> tuple[CapturedContent, SegmentArrays | None]:
+    """Return a matcher's content in a form that can be pickled, its segments as arrays; `unpack` takes it."""
+    if captured.parts is None:
+        return captured, None
+    segments = [_take_apart(part.segment) for part in captured.parts]
+    return captured._replace(parts=None), (segments, segment_arrays.collect_deleted(captured.parts))
 
 
-def unpack(packed: PackedMatcher) -> MatcherContent:
+def unpack(captured: CapturedContent, arrays: SegmentArrays | None) -> MatcherContent:
     """Return the parts of the matcher that `pack` packed."""
-    content = build_content(packed.kind, packed.vocabulary, packed.now)
-    if packed.segments is None:
-        _enter_filters(content, packed.filters)
+    content = build_content(captured.kind, captured.vocabulary, captured.now)
+    if arrays is None:
+        _enter_filters(content, captured.filters)
         return content
-    content.admission.needs.restore(packed.demands)
-    parts = _open_parts(packed.segments, packed.dead, content.admission)
-    return content._replace(backend=_build_engine_of(parts, content.admission))
+    content.admission.needs.restore(captured.demands)
+    return content._replace(backend=_build_engine(_open_parts(*arrays, content.admission), content.admission))
 
 
 def _take_apart(segment: Segment) -> tuple[Entry, Arrays]:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from tests.examples import examples
 
+from tidings.engine.arrays import pack_bytes
 from tidings.engine.compile.bulk_table import EndColumn, EqualityColumn, RangeColumn, SetColumn, build_bulk_table
 from tidings.engine.compile.code_spaces import ByteSpace, LinearSpace, RankedSpace
 from tidings.engine.compile.columns import Column, Numbers, View
@@ -119,7 +120,7 @@ def test_rows_that_are_left_out_have_no_literals():
 
 def test_text_comes_ranked():
     column = Column("t", View.TEXT, kind=Kind.TEXT)
-    space = ByteSpace.from_sorted([b"a", b"b"])
+    space = ByteSpace(*pack_bytes([b"a", b"b"]))
     table = build_bulk_table(
         [EqualityColumn(column, EndColumn(np.array([1, 0]), np.ones(2, np.uint8)))], np.arange(2), {column: space}
     )

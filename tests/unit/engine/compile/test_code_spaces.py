@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidings.engine.arrays import pack_bytes
 from tidings.engine.compile.code_spaces import (
     ByteSpace,
     LinearSpace,
@@ -66,7 +67,7 @@ def test_text_stands_where_code_points_put_it(ends, values):
 def test_what_is_not_there_is_absent():
     assert RankedSpace(np.array([1.0])).encode(Numbers(np.array([np.nan, 1.0]))).tolist() == [ABSENT, 1]
     assert LinearSpace(0, 3).encode(Numbers(np.array([np.nan, 1.0]))).tolist() == [ABSENT, 3]
-    assert ByteSpace.from_sorted([b"a"]).encode(Texts(np.array([-1, 0], np.int32), [b"a"])).tolist() == [ABSENT, 1]
+    assert ByteSpace(*pack_bytes([b"a"])).encode(Texts(np.array([-1, 0], np.int32), [b"a"])).tolist() == [ABSENT, 1]
 
 
 @given(st.lists(st.integers(-30, 30), min_size=1), st.lists(st.integers(-80, 80).map(lambda n: n / 2)))
@@ -101,7 +102,7 @@ def test_joined_lines_keep_every_integer(first, second):
         RankedSpace(np.array([0.5, 2.0])),
         RankedSpace(np.array([2.0**53] * 2), np.array([0, 1], np.int16)),
         LinearSpace(-4, 9),
-        ByteSpace.from_sorted([b"", b"a"]),
+        ByteSpace(*pack_bytes([b"", b"a"])),
     ],
 )
 def test_a_space_is_restored_from_its_arrays(space):

@@ -23,7 +23,7 @@ def searches(*filters):
 def fresh_worker(monkeypatch):
     """A process that has opened nothing yet."""
     worker_store.open_matcher.cache_clear()
-    monkeypatch.setattr(checksums, "compared_files", set())
+    monkeypatch.setattr(checksums, "compared_files", checksums.ComparedFiles())
 
 
 def damage(folder):

@@ -93,18 +93,9 @@ def compile_programs(test: TextTest) -> list[TextProgram]:
 
 
 def _compile_wildcards(pattern: str) -> bytes:
-    parts = []
-    for part in _WILDCARD.finditer(pattern):
-        match part[0][0]:
-            case "*":
-                parts.append(MANY)
-            case "?":
-                parts.append(ONE)
-            case "\\":
-                parts.append((part[1] or "\\").encode())
-            case _:
-                parts.append(part[0].encode())
-    return b"".join(parts)
+    gaps = {"*": MANY, "?": ONE}
+    parts = _WILDCARD.finditer(pattern)
+    return b"".join(gaps.get(part[0][0]) or (part[1] or part[0]).encode() for part in parts)
 
 
 def _compile_expression(pattern: str, *, ignoring_case: bool) -> list[TextProgram]:
