@@ -1,9 +1,9 @@
 """A fast parser for typical saved searches.
 
 Predicates recur across millions of saved searches, so each distinct one is built once and cached by its text: a
-filter is cut at ` and `, and each piece is looked up. A piece that is not cached is read by one regular expression
-for a predicate and a small loop over `and`, `or`, `not` and parentheses. Text that is not recognised to the last
-character (an escape, a comment, a mistake) is left to the grammar, which alone reports mistakes.
+filter is cut at ` or ` and ` and `, and each piece is looked up. A piece that is not cached is `not` or parentheses
+around such pieces, or one predicate, read by one regular expression. Text that is not recognised to the last character
+(an escape, a comment, a mistake) is left to the grammar, which alone reports mistakes.
 Invariant: where `parse_fast` returns a tree, the grammar builds the same tree.
 About 4 microseconds a filter, against 400 through the grammar (`python -m benchmarks.parse`).
 """
@@ -46,9 +46,8 @@ _PREDICATE = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _ITEM = re.compile(_LITERAL)
-_BEFORE = re.compile(r"\s*(?:(not)\b|(\())")
-_AFTER = re.compile(r"\s*(?:(and|or)\b|(\))|$)")
-
+_QUOTED = re.compile(r"'[^']*'")
+_SPACES = re.compile(r"('[^']*')|\s+|(?<![\w.])(and|or|not)(?=\()|(?<=[\])'])(?=(?:and|or)\b)")
 _CUT = re.compile(r" and (?![\d'-])")  # what follows the `and` of `between` is a literal; no operand begins so
 
 BARE_WORD = re.compile(r"[=<>]\s*[a-zA-Z_]")
@@ -79,15 +78,15 @@ class FastParser:
             return None
         try:
             return self._parse_alternatives(text, 0)
-        except _NotPlain:  # it may have line breaks instead of spaces, or no spaces around its parentheses
+        except _NotPlain:
             pass
+        # It may have line breaks or several spaces where one is expected, or none around its parentheses.
+        spaced = _SPACES.sub(lambda match: match[1] or f"{match[2] or ''} ", text)
         try:
-            tree, offset, closing = self._parse_disjunction(text, 0, 0)
+            return None if spaced == text else self._parse_alternatives(spaced, 0)
         except _NotPlain:
             return None
-        return None if closing or offset != len(text) else tree
 
-    # --- cut into pieces ------------------------------------------------------------------------------
     # Invariant: a piece is one predicate to its last character, or `not` or parentheses around such pieces. No
     # token of `_PREDICATE` goes on across the space that follows, so cutting there changes no piece's meaning.
 
@@ -114,15 +113,15 @@ class FastParser:
         """Rejoin pieces cut inside quotes, parentheses or brackets (counted together: `[1 .. 2)` is closed)."""
         closed: list[str] = []
         cut: list[str] = []
-        level = quotes = 0
+        level, quote = 0, ""
         for piece in pieces:
             if not cut and piece in self.cache:
                 closed.append(piece)
                 continue
             cut.append(piece)
-            level += piece.count("(") + piece.count("[") - piece.count(")") - piece.count("]")
-            quotes += piece.count("'")
-            if level == 0 and quotes % 2 == 0:
+            bare, quote, _ = _QUOTED.sub("", quote + piece).partition("'")
+            level += bare.count("(") + bare.count("[") - bare.count(")") - bare.count("]")
+            if level == 0 and not quote:
                 closed.append(joint.join(cut))
                 cut = []
         if cut:
@@ -130,12 +129,9 @@ class FastParser:
         return closed
 
     def _parse_piece(self, text: str, depth: int) -> model.Filter:
-        inner = text.strip(" ")
+        inner = text.strip()
         if inner[:1] != "(" and inner[:4] != "not ":
-            part, offset = self._parse_predicate(inner, 0)
-            if offset != len(inner):
-                raise _NotPlain
-            return part
+            return self.cache.get(inner) or self._parse_predicate(inner)
         if depth >= MAX_DEPTH - 2:  # cached pieces are up to one level deep: beyond this, levels must be counted
             raise _NotPlain
         part = self._parse_nested(inner, depth + 1)
@@ -150,58 +146,21 @@ class FastParser:
             raise _NotPlain
         return self._parse_alternatives(text[1:-1], depth)
 
+    def _parse_predicate(self, text: str) -> model.Filter:
+        match = _PREDICATE.match(text)
+        if match is None or match.end() != len(text):
+            raise _NotPlain
+        test = _build_test(match)
+        if match.lastgroup != "polygon":  # large, and seldom repeated
+            self._remember(text, test)
+        return test
+
     def _remember(self, text: str, part: model.Filter) -> None:
         if len(text) > MAX_CACHED:
             return
         if len(self.cache) >= self._limit:
             self.cache.clear()
         self.cache[text] = part
-
-    # --- from the beginning to the end ----------------------------------------------------------------
-
-    def _parse_disjunction(self, text: str, offset: int, depth: int) -> tuple[model.Filter, int, bool]:
-        """Read up to the end or a closing parenthesis; return the filter, where it ends, and whether by parenthesis."""
-        alternatives: list[model.Filter] = []
-        parts: list[model.Filter] = []
-        while True:
-            part, offset = self._parse_operand(text, offset, depth)
-            parts.append(part)
-            joint = _AFTER.match(text, offset)
-            if joint is None:
-                raise _NotPlain
-            offset = joint.end()
-            if joint[1] == "and":
-                continue
-            alternatives.append(model.all_of(parts))
-            if joint[1] != "or":
-                return model.any_of(alternatives), offset, joint[2] is not None
-            parts = []
-
-    def _parse_operand(self, text: str, offset: int, depth: int) -> tuple[model.Filter, int]:
-        before = _BEFORE.match(text, offset)
-        if before is None:
-            return self._parse_predicate(text, offset)
-        if depth >= MAX_DEPTH - 1:
-            raise _NotPlain
-        if before[1]:
-            part, offset = self._parse_operand(text, before.end(), depth + 1)
-            return model.Not(part), offset
-        part, offset, closing = self._parse_disjunction(text, before.end(), depth + 1)
-        if not closing:
-            raise _NotPlain
-        return part, offset
-
-    def _parse_predicate(self, text: str, offset: int) -> tuple[model.Filter, int]:
-        match = _PREDICATE.match(text, offset)
-        if match is None:
-            raise _NotPlain
-        source = match[0].lstrip()
-        test = self.cache.get(source)
-        if test is None:
-            test = _build_test(match)
-            if match.lastgroup != "polygon":  # large, and seldom repeated
-                self._remember(source, test)
-        return test, match.end()
 
 
 def _build_test(match: re.Match[str]) -> model.Test:

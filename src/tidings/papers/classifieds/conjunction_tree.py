@@ -4,10 +4,9 @@ From "Streaming matching of events" (Schitinin, Tsesko, 2016), sections 2.3 to 2
 steps, one for each attribute's name, in one order of names; paths with the same beginning share their nodes. A
 node has a step (the paper's `value`), the rows that end there (`filters`), and its children by name.
 
-`ConjunctionTree.descend` is Algorithm 1, corrected: the printed `while terms` never advances. It must take the head,
-continue without it, and continue with each child that covers it. Even so, a node would be visited again for each term
-that is left out; here the names of a node's children are looked up instead, which all come later in the order, so it
-is visited once, and terms that no child mentions cost nothing. A list of nodes takes the place of the recursion.
+`ConjunctionTree.descend` is Algorithm 1, corrected (README.md here): instead of leaving terms out one after the other,
+it looks up the names of a node's children, which all come later in the order. So a node is visited once, and terms that
+no child mentions cost nothing.
 
 Children of one name are found by hash where their value is fixed; a set is one node under each of its values, so two
 sets in a path do not multiply; ranges are compared one by one, many of them in flat arrays; all other tests are

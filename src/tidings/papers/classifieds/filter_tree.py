@@ -12,10 +12,8 @@ name has a range or an area of its own in each filter. Space: O(steps).
 It refuses a negated test: `not p` accepts an event that lacks the attribute, and a path follows attributes that are
 there (`a != x` requires the attribute and is a step like others). It refuses a filter whose normal form is too large.
 
-Corrected (README.md here): Algorithm 1 never advances, and visits a node once for each subset of the terms left
-out; two tests of one name need one step, since the descent drops a name once taken; an event's value that is a
-range cannot be found by hash. The paper's nodes are immutable so that descents and updates may run at once; here a lock
-separates them, as only one of them could run at a time anyway.
+The paper's nodes are immutable so that descents and updates may run at once; here a lock separates them, as only one
+of them could run at a time anyway. Corrections are in README.md here.
 """
 
 from __future__ import annotations

@@ -12,12 +12,8 @@ operands, which are height + 1 for each name and value, and up to T*T/4 cells fo
 ends of subscriptions that have not failed yet; memory O(n/8) bytes for each node or cell that has more than a few
 subscriptions.
 
-Corrected (README.md here): roots that an event lacks (Algorithm 6 keeps their subscriptions); several names or
-values under one root (each clears what the other found): the pairs of a root are united before subscriptions fail;
-value trees belong to the root that uses them (m2 is filled by value and read by attribute); ends are kept (Algorithm
-5); part D reads row y of column r (Algorithm 9, line 19); no domain is assumed; a filter that constrains a root twice
-has a bit for each, and all must survive; values that no tree has; several parents. The totals of each tree and the `*`
-of texts have become one array for each root, of the subscriptions that constrain it.
+Corrections are in README.md here. The totals of each tree and the `*` of texts have become one array for each root, of
+the subscriptions that constrain it.
 """
 
 from __future__ import annotations

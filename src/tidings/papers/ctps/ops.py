@@ -12,8 +12,7 @@ Cost: to add or remove O(constraints); to match O(subscriptions x constraints x 
 memory O(constraints), and for each root and value tree (names x height) x (concepts x height), whatever the number of
 subscriptions. An index beyond `limit` entries is refused.
 
-Corrected (README.md here): two edges of a subscription may be mapped to one edge of the event, since one value
-may satisfy two constraints (a homomorphism, not an isomorphism).
+Two edges of a subscription may be mapped to one edge of the event (corrected: README.md here).
 """
 
 from __future__ import annotations

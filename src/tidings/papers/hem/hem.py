@@ -9,8 +9,7 @@ that is cheaper (Algorithm 4); the counts that tell the rates are kept as rows c
 N rows, M attributes. Insert, delete: O(M). Match: O(N) to begin with all candidates, then the rows of the triangles
 that are walked, and the candidates that are left for the rest. Space: O(N M).
 
-Corrected (README.md here): the height of a cell in Formula 3, the end of Algorithm 1's second loop, Theorem 4 on
-`[v, v)`, theta for "matching rate" in 4.3.3, and domains, which nobody has to declare here.
+Corrections are in README.md here.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ Chosen here, since the paper at hand has the outline only:
 Insert, delete: O(leaves of the row), exponential in the width: 729 for half the domain. Match: O(rows in the leaves
 visited), which is (1/4 + width)**6 of all rows where all are wide. Space: 8 bytes for each leaf of a row, and 16 for
 each row and attribute.
-
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ does not say whether the undivided domain is one of the levels; here it is not, 
 Insert, delete: O(m * levels) for m attributes of the row, up to 2 * (levels - 1) cells each. Match: O(counts + m *
 levels), where a row is counted once for each attribute that holds. Space: 8 bytes for each cell of a row, about eleven
 cells for a range of half the domain.
-
 """
 
 from __future__ import annotations
@@ -23,13 +22,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.papers import tama as kernels
-from tidings.kernels.papers.domain_cells import WANTED, RowBatch
+from tidings.kernels.papers.domain_cells import WANTED
 from tidings.papers.common.growable_arrays import grow
 from tidings.papers.common.row_lists import RowLists
 from tidings.papers.hem.range_table import Domains, RangeTable
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import FloatArray, Int32Array
+    from tidings.kernels.papers.domain_cells import RowBatch
 
 LEVELS = 12
 """How often a domain is bisected: xi in Table 1 of the HEM paper."""
@@ -61,11 +61,8 @@ class Tama:
             self._clear()
             rows = table.list_rows()
         self._make_room(table)
-        self._fill(self._batch(table, rows))
+        self._fill(self._domains.select(table, rows, self._finest))
         self._wanted[rows] = np.count_nonzero(table.ends[:, rows] & WANTED, axis=0)
-
-    def _batch(self, table: RangeTable, rows: Int32Array) -> RowBatch:
-        return RowBatch(table.arrays, self._domains.domain, self._finest, self._domains.count, rows)
 
     def _make_room(self, table: RangeTable) -> None:
         columns, wide = self._domains.count, len(table.lows)
@@ -106,7 +103,8 @@ class Tama:
 
     def delete(self, table: RangeTable, rows: Int32Array) -> None:
         """Forget rows that the table still has."""
-        kernels.delete(self._batch(table, rows), self._cells.arrays, self._blocks.arrays, self._width)
+        batch = self._domains.select(table, rows, self._finest)
+        kernels.delete(batch, self._cells.arrays, self._blocks.arrays, self._width)
         self._wanted[rows] = 1
         self._domains.shrink(table.count - len(rows))
 

@@ -9,24 +9,14 @@ also stays, and takes the secondary link when the event satisfies the state's ow
 tried. Cost per event: O(instances that the event moves, plus those inside a term), by a hash map from event to
 waiting states; with conditions also the lengths of their time lists, which only `expire` bounds.
 
-Chosen, where the paper is silent or says two things:
+README.md here lists what was chosen where the paper is silent or says two things, and where the machine is known to
+differ from `patterns.definition`. Besides:
 - Instances that agree are one: an instance all of whose times another one in the same state has is dropped. So Figure
   7 has one instance with the list [1, 2, 3], and without conditions a state is simply live or not.
-- A full match ends no instance: later events may complete further ones with the same beginnings (mode `overlap`). A
-  subscription is reported once per event, with the time lists that are left: the machine keeps nothing else.
-- A link is taken only if each of its conditions is satisfied by some time (the text; Match as printed inserts first).
-- Prune goes out from the state left, as printed, and from the one entered: the text wants all lists pruned, and the
-  first alone lets impossible matches through. It skips states not reached yet (as printed it would empty the lists
-  they refer to), and drops an entry whose compatibility set became empty.
 - Children begin with the instance before them, read later events, and end with it; the times of its conditions are
   passed down. They keep each match, and `and` combines them.
 - Variables: one machine per value of the key; variables that only some steps share are refused.
 - Self links are not counted as transitions; every subscription is added before the first event.
-- Unless `expire` is given, no time is ever forgotten.
-
-Known to differ from `definition` (tests/unit/papers/p_topss): the secondary link renews a step's time
-without the steps that must come just before it; one event may serve two children of `and`; `x , (b and c)` never
-matches; case 4 takes every condition for an absolute one, and includes its lower end.
 """
 
 from __future__ import annotations

@@ -9,18 +9,15 @@ For routing, many subscriptions belong to few interfaces: `route` returns interf
 skips tests of nodes (or whole subtrees) that can add none. With a deadline, the nodes left when it passes are added
 untested: false positives, never a miss.
 
-Corrected (README.md here): a node may be left out altogether only when the interfaces of its whole subtree are in
-the result, not its own alone; "the remaining nodes" are those below nodes that did not fail.
-
 Cost: match O(nodes tested), at worst all; add O(depth times siblings that may cover), each some ten microseconds, so
-this is for thousands of filters; remove O(children); space O(filters).
+this is for thousands of filters; remove O(children); space O(filters). Corrections are in README.md here.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -46,31 +43,13 @@ class SkipMode(StrEnum):
     """A node whose whole subtree has no interface that is not in the result is not processed further."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WalkResult:
     """The result of a walk; `approximate` when the deadline passed, so that some ids may be false (none is missing)."""
 
-    ids: list[Hashable]
-    tests: int
+    ids: list[Hashable] = field(default_factory=list)
+    tests: int = 0
     approximate: bool = False
-
-
-def _read_no_clock() -> float:
-    return 0.0
-
-
-class _Deadline:
-    """The time left to a walk; from when it has passed, nodes are added without a test."""
-
-    def __init__(self, deadline: float, clock: Callable[[], float]) -> None:
-        self._deadline, self._clock = deadline, clock
-        self.is_over, self.tests = False, 0
-
-    def allows_test(self, *, count: bool) -> bool:
-        """Tell whether there is time for a test of the next node, and count it if one is made."""
-        self.is_over = self.is_over or self._clock() >= self._deadline
-        self.tests += count and not self.is_over
-        return not self.is_over
 
 
 def is_last_arrival(node: CoverNode, arrived: dict[CoverNode, int]) -> bool:
@@ -177,12 +156,13 @@ class Forest(Algorithm):
         return ids
 
     def match_until(
-        self, reading: Reading, setting: Setting, *, deadline: float, clock: Callable[[], float] = _read_no_clock
+        self, reading: Reading, setting: Setting, *, deadline: float, clock: Callable[[], float] = lambda: 0.0
     ) -> WalkResult:
         """Return the ids; once `clock()` has reached the deadline, those of all nodes that are left, untested."""
-        limit = _Deadline(deadline, clock)
-        nodes = self._walk(reading, setting, limit, lambda _: True)
-        return WalkResult([id for node in nodes for id in node.subscribers], limit.tests, limit.is_over)
+        result = WalkResult()
+        for node in self._walk(reading, setting, lambda _: True, result=result, is_over=lambda: clock() >= deadline):
+            result.ids += node.subscribers
+        return result
 
     def route(
         self,
@@ -191,10 +171,10 @@ class Forest(Algorithm):
         *,
         skip: SkipMode = SkipMode.SUBTREES,
         deadline: float = 1.0,
-        clock: Callable[[], float] = _read_no_clock,
+        clock: Callable[[], float] = lambda: 0.0,
     ) -> WalkResult:
         """Return the interfaces of the filters that accept the reading: Algorithm 6."""
-        limit = _Deadline(deadline, clock)
+        result = WalkResult()
         forward: set[Hashable] = set()
 
         def needs_test(node: CoverNode) -> bool | None:
@@ -202,16 +182,26 @@ class Forest(Algorithm):
                 return None
             return skip is SkipMode.NOTHING or not node.interfaces.keys() <= forward
 
-        for node in self._walk(reading, setting, limit, needs_test):
+        for node in self._walk(reading, setting, needs_test, result=result, is_over=lambda: clock() >= deadline):
             forward.update(node.interfaces)
             if len(forward) >= len(self.interface_counts):  # Imax: nothing can be added
                 break
-        return WalkResult(list(forward), limit.tests, limit.is_over)
+        result.ids = list(forward)
+        return result
 
     def _walk(
-        self, reading: Reading, setting: Setting, limit: _Deadline, needs_test: Callable[[CoverNode], bool | None]
+        self,
+        reading: Reading,
+        setting: Setting,
+        needs_test: Callable[[CoverNode], bool | None],
+        *,
+        result: WalkResult,
+        is_over: Callable[[], bool],
     ) -> Iterator[CoverNode]:
-        """Yield the nodes that match, or need no test; those for which `needs_test` is None are left out."""
+        """Yield the nodes that match, or need no test; those for which `needs_test` is None are left out.
+
+        Tests are counted in the result. Once the time is over, nodes are yielded without a test.
+        """
         present = self.coverage.find_present(reading)
         arrived: dict[CoverNode, int] = {}
         waiting = deque([self.roots])
@@ -219,8 +209,11 @@ class Forest(Algorithm):
             for node in waiting.popleft().iterate_present(present):
                 if not is_last_arrival(node, arrived) or (test := needs_test(node)) is None:
                     continue
-                if limit.allows_test(count=test) and test and not holds(node.tree, reading, setting):
-                    continue
+                result.approximate = result.approximate or is_over()
+                if test and not result.approximate:
+                    result.tests += 1
+                    if not holds(node.tree, reading, setting):
+                        continue
                 yield node
                 if node.children:
                     waiting.append(node.children)
