@@ -135,10 +135,21 @@ def make_unused_name(name: str, columns: Iterable[str]) -> str:
     return name
 
 
-def cast_for_arrow(frame: DataFrame) -> DataFrame:
-    """Return the frame with columns that Arrow cannot carry cast to text, which is what JSON makes of them."""
-    names = [field.name for field in frame.schema if find_arrow_type(field.dataType) is None]
-    return frame.withColumns({name: to_column(name).cast("string") for name in names}) if names else frame
+def cast_for_arrow(events: DataFrame) -> DataFrame:
+    """Return events with columns that Arrow cannot carry cast to text, which is what JSON makes of them."""
+    names = [field.name for field in events.schema if find_arrow_type(field.dataType) is None]
+    frame = events.withColumns({name: to_column(name).cast("string") for name in names}) if names else events
+    require_columns(dict.fromkeys(events.columns), frame.schema, why="the events")
+    return frame
+
+
+def select_letters(letters: DataFrame, names: Iterable[str], *, event_id: str | None, reason: str) -> DataFrame:
+    """Return dead letters as users see them: `event`, where an id is named, `reason`, and the columns as JSON in `row`.
+
+    JSON is made after the workers, where only the bad rows are left.
+    """
+    event = [] if event_id is None else [to_column(event_id).alias("event")]
+    return letters.select(*event, to_column(reason).alias("reason"), to_json_row(names).alias("row"))
 
 
 def require_frame(frame: object, subject: str) -> None:

@@ -127,10 +127,12 @@ class Bucket:
         pieces = [table for table in (self._rows, reported) if table is not None]
         records = concat_rows(pieces) if pieces else None
         seqs = np.concatenate([self._seqs, np.arange(base, self._run.position)])
-        answers = [self._build_matches(self._keep_owned(reports), records, seqs) if len(reports.patterns) else None]
-        if self._forecasting:
-            answers += [self._build_forecasts(batch, records, seqs) for batch in self._forecasting.collect()]
         self._rows, self._seqs = records, seqs
+        if records is None:
+            return None
+        answers = [self._build_matches(self._keep_owned(reports), records)] if len(reports.patterns) else []
+        if self._forecasting:
+            answers += [self._build_forecasts(batch, records) for batch in self._forecasting.collect()]
         tables = [answer for answer in answers if answer is not None]
         return pa.concat_tables(tables) if tables else None
 
@@ -154,8 +156,8 @@ class Bucket:
         events = reports.events[expand_ranges(reports.ends[rows], lengths)]
         return ReportColumns(reports.patterns[rows], reports.keys[rows], reports.values, reports.at[rows], events, ends)
 
-    def _build_matches(self, reports: ReportColumns, records: pa.Table | None, seqs: IntArray) -> pa.Table | None:
-        if not len(reports.patterns) or records is None:
+    def _build_matches(self, reports: ReportColumns, records: pa.Table) -> pa.Table | None:
+        if not len(reports.patterns):
             return None
         names = pa.array(self._portion.patterns.names, pa.string())
         keys = pa.nulls(len(reports.keys), pa.string())
@@ -163,24 +165,20 @@ class Bucket:
             numbers, places = np.unique(reports.keys, return_inverse=True)
             texts = [format_key(reports.values[number]) for number in numbers.tolist()]
             keys = pa.array(texts, pa.string()).take(places.reshape(-1))
-        events = records.take(np.searchsorted(seqs, reports.events))
-        return build_rows(
-            "match", names.take(reports.patterns), keys, reports.at, build_event_lists(events, reports.ends, self._plan)
-        )
+        events = records.take(np.searchsorted(self._seqs, reports.events))
+        lists = build_event_lists(events, reports.ends, self._plan)
+        return build_rows("match", names.take(reports.patterns), keys, reports.at, lists)
 
-    def _build_forecasts(self, batch: ForecastBatch, records: pa.Table | None, seqs: IntArray) -> pa.Table | None:
+    def _build_forecasts(self, batch: ForecastBatch, records: pa.Table) -> pa.Table | None:
         mine = find_owned(self._portion, self._number, batch.rows.key, batch.values)
-        if not len(mine) or records is None:
+        if not len(mine):
             return None
         columns = Forecasts([batch]).to_arrow().take(mine)
-        events = build_event_lists(
-            records.take(np.searchsorted(seqs, _to_int64(columns["event"]))), np.arange(len(mine) + 1), self._plan
-        )
+        events = records.take(np.searchsorted(self._seqs, _to_int64(columns["event"])))
+        lists = build_event_lists(events, np.arange(len(mine) + 1), self._plan)
         at = _to_int64(columns["at"].cast(pa.int64()))
-        rows = build_rows("forecast", _combine(columns["pattern"]), _combine(columns["key"]), at, events)
-        for name in ("probability", "horizon", "estimator"):
-            rows = rows.set_column(rows.column_names.index(name), name, columns[name])
-        return rows
+        forecasts = {name: columns[name] for name in FORECAST_TYPES}
+        return build_rows("forecast", columns["pattern"], columns["key"], at, lists, **forecasts)
 
     def _drop_unused(self) -> None:
         """Drop the rows of events that no report can name any more."""
@@ -231,29 +229,24 @@ def encode_rows(rows: pa.Table, base: int, portion: Portion, names: ValueNumbers
 # Output rows -----------------------------------------------------------------------------------------
 
 
-def build_rows(kind: str, patterns: pa.Array, keys: pa.Array, at: IntArray, events: pa.Array) -> pa.Table:
-    """Return rows of the output; the columns of forecasts are null."""
-    count = len(at)
-    columns: dict[str, pa.Array] = {
-        "kind": pa.repeat(kind, count),
-        "pattern": patterns,
-        "key": keys,
-        "at": pa.array(at, pa.int64()).cast(pa.timestamp("us", "UTC")),
-        "events": events,
-        "probability": pa.nulls(count, pa.float64()),
-        "horizon": pa.nulls(count, pa.string()),
-        "estimator": pa.nulls(count, pa.string()),
-    }
-    return pa.table(columns)
+FORECAST_TYPES = {"probability": pa.float64(), "horizon": pa.string(), "estimator": pa.string()}
+"""The columns of forecasts, null in other rows."""
+
+
+def build_rows(
+    kind: str, patterns: pa.Array, keys: pa.Array, at: IntArray, events: pa.Array, **forecasts: pa.Array
+) -> pa.Table:
+    """Return rows of the output."""
+    nulls = {name: pa.nulls(len(at), column_type) for name, column_type in FORECAST_TYPES.items()}
+    moments = pa.array(at, pa.int64()).cast(pa.timestamp("us", "UTC"))
+    columns = {"kind": pa.repeat(kind, len(at)), "pattern": patterns, "key": keys, "at": moments, "events": events}
+    return pa.table(columns | nulls | forecasts)
 
 
 def build_late_rows(rows: pa.Table, plan: DetectPlan) -> pa.Table:
     """Return the output rows for events that came too late."""
-    count = rows.num_rows
-    nothing = pa.nulls(count, pa.string())
-    return build_rows(
-        "late", nothing, nothing, _to_int64(rows.column(TIME)), build_event_lists(rows, np.arange(count + 1), plan)
-    )
+    nothing, events = pa.nulls(len(rows), pa.string()), build_event_lists(rows, np.arange(len(rows) + 1), plan)
+    return build_rows("late", nothing, nothing, _to_int64(rows.column(TIME)), events)
 
 
 def build_event_lists(rows: pa.Table, ends: IntArray, plan: DetectPlan) -> pa.Array:

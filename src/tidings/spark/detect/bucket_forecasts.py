@@ -7,8 +7,6 @@ the states of the patterns are each bucket's own.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +20,7 @@ from tidings.forecast.predicting.probability_table import require_times
 from tidings.patterns.run.machine import is_keyed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tidings.forecast.courses.streams import StreamEntries
     from tidings.kernels.array_types import FloatArray, IntArray
@@ -33,48 +31,43 @@ DEFAULT_PLAN = ForecastPlan()
 """The plan of `detect` without any keyword about forecasts."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForecastRequest:
-    """A model, and the forecast plan of each pattern; there are no plans without a model."""
+def choose_forecasts(
+    patterns: Patterns, names: Iterable[str], *, model: object, plan: ForecastPlan
+) -> tuple[Model | None, dict[str, ForecastPlan]]:
+    """Return the model and the forecast plan of each pattern that `detect` asks for; without plans, no model.
 
-    model: Model | None
-    plans: Mapping[str, ForecastPlan]
-
-    @classmethod
-    def of(cls, patterns: Patterns, names: Iterable[str], *, model: object, plan: ForecastPlan) -> ForecastRequest:
-        """Return the request of `detect`'s arguments; without `model` it is the model that a detector brings."""
-        loaded = Model.load(Path(model)) if isinstance(model, str | os.PathLike) else model
-        if loaded is not None and not isinstance(loaded, Model):
-            msg = f"model is a td.Model, or the path of one that was saved, not `{model!r}`"
+    Without the argument `model` it is the model that a detector brings.
+    """
+    loaded = Model.load(Path(model)) if isinstance(model, str | os.PathLike) else model
+    if loaded is not None and not isinstance(loaded, Model):
+        msg = f"model is a td.Model, or the path of one that was saved, not `{model!r}`"
+        raise TidingsError(msg)
+    if isinstance(patterns, Detector):
+        if plan != DEFAULT_PLAN:
+            own = "a detector brings its own horizons"
+            msg = f"{own}: say them in add(..., horizon=10), or pass the patterns themselves"
             raise TidingsError(msg)
-        if isinstance(patterns, Detector):
-            if plan != DEFAULT_PLAN:
-                own = "a detector brings its own horizons"
-                msg = f"{own}: say them in add(..., horizon=10), or pass the patterns themselves"
-                raise TidingsError(msg)
-            request = cls(patterns.model if loaded is None else loaded, dict(patterns.plans))
-        elif loaded is None and plan != DEFAULT_PLAN:
-            msg = "forecasts need a model: model=ts.train(events, patterns)"
-            raise TidingsError(msg)
-        else:
-            request = cls(loaded, dict.fromkeys(names, plan) if loaded is not None else {})
-        request._check(explicit=model is not None)
-        return request
+        loaded, plans = patterns.model if loaded is None else loaded, dict(patterns.plans)
+    elif loaded is None and plan != DEFAULT_PLAN:
+        msg = "forecasts need a model: model=ts.train(events, patterns)"
+        raise TidingsError(msg)
+    else:
+        plans = {} if loaded is None else dict.fromkeys(names, plan)
+    horizons = [plan.horizon for plan in plans.values() if plan.horizon is not None]
+    if model is not None and not horizons:
+        msg = "a model needs a horizon to forecast for: horizon=10, or `5 min`; of a detector, in add(...)"
+        raise TidingsError(msg)
+    for horizon in horizons:
+        if horizon.unit == "time" and loaded is not None:
+            require_times(horizon, loaded.traffic)  # raises here, before any job runs
+    return loaded if plans else None, plans
 
-    def needs_places(self, detector: Detector) -> bool:
-        """Tell whether a forecast depends on how often a key occurs in the whole stream."""
-        keyed = {compiled.name for compiled in detector.patterns if is_keyed(compiled.pattern)}
-        horizons = [plan.horizon for name, plan in self.plans.items() if name in keyed]
-        return any(horizon is not None and horizon.unit != "own" for horizon in horizons)
 
-    def _check(self, *, explicit: bool) -> None:
-        horizons = [plan.horizon for plan in self.plans.values() if plan.horizon is not None]
-        if explicit and not horizons:
-            msg = "a model needs a horizon to forecast for: horizon=10, or `5 min`; of a detector, in add(...)"
-            raise TidingsError(msg)
-        for horizon in horizons:
-            if horizon.unit == "time" and self.model is not None:
-                require_times(horizon, self.model.traffic)  # raises here, before any job runs
+def needs_places(plans: Mapping[str, ForecastPlan], detector: Detector) -> bool:
+    """Tell whether a forecast depends on how often a key occurs in the whole stream."""
+    keyed = {compiled.name for compiled in detector.patterns if is_keyed(compiled.pattern)}
+    horizons = [plan.horizon for name, plan in plans.items() if name in keyed]
+    return any(horizon is not None and horizon.unit != "own" for horizon in horizons)
 
 
 # In a worker ------------------------------------------------------------------------------------------

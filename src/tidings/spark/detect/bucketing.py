@@ -82,22 +82,15 @@ class BucketStep:
             yield from bucketer.build_closing_values()
 
 
-@dataclass(frozen=True, slots=True)
-class BadEventStep:
-    """The function Spark runs to list the events that cannot be read: their columns, and the reason."""
-
-    plan: DetectPlan
-    names: tuple[str, ...]
-    read: tuple[str, ...]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of bad events."""
-        for table in gather_batches(batches, self.names):
-            letters = read_events(self.plan.open(), table, self.read, ValueNumbers()).letters
-            if letters:
-                rows = table.take([letter.index for letter in letters])
-                rows = rows.append_column("reason", pa.array([letter.reason for letter in letters], pa.string()))
-                yield from rows.rename_columns(list(map(str, range(rows.num_columns)))).to_batches()
+def list_bad_events(
+    batches: Iterator[pa.RecordBatch], *, plan: DetectPlan, names: tuple[str, ...], read: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of events that cannot be read, and the reason; the columns are those of a `BucketStep`."""
+    for table in gather_batches(batches, names):
+        if letters := read_events(plan.open(), table, read, ValueNumbers()).letters:
+            rows = table.take([letter.index for letter in letters])
+            rows = rows.append_column("reason", pa.array([letter.reason for letter in letters], pa.string()))
+            yield from rows.rename_columns(list(map(str, range(rows.num_columns)))).to_batches()
 
 
 def gather_batches(batches: Iterator[pa.RecordBatch], names: tuple[str, ...]) -> Iterator[pa.Table]:
@@ -264,13 +257,8 @@ def _mark_first(rows: IntArray, sent: BoolArray) -> BoolArray:
 def _build_values(
     names: Sequence[str], arrived: int, newest: int, rows: Sequence[bytes | None], *, seen: int = 0
 ) -> pa.RecordBatch:
-    columns = [
-        pa.array(names, pa.string()),
-        pa.repeat(pa.scalar(arrived, pa.int64()), len(names)),
-        pa.repeat(pa.scalar(newest, pa.int64()), len(names)),
-        pa.repeat(pa.scalar(seen, pa.int64()), len(names)),
-        pa.array(rows, pa.binary()),
-    ]
+    numbers = [pa.repeat(pa.scalar(number, pa.int64()), len(names)) for number in (arrived, newest, seen)]
+    columns = [pa.array(names, pa.string()), *numbers, pa.array(rows, pa.binary())]
     return pa.RecordBatch.from_arrays(columns, ["bucket", "arrived", "newest", "seen", "rows"])
 
 

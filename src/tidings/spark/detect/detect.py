@@ -7,6 +7,7 @@ batch is sorted as a whole; a stream waits for its watermark.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,9 +17,9 @@ from tidings.errors import BadFrame
 from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.spark import schema as frames
 from tidings.spark.detect import bucketing
-from tidings.spark.detect.bucket_forecasts import ForecastRequest
+from tidings.spark.detect.bucket_forecasts import choose_forecasts, needs_places
 from tidings.spark.detect.bucket_processor import PACKED, BucketProcessor, make_batch_processor, make_unpacker
-from tidings.spark.detect.bucketing import BadEventStep, find_columns_read, select_by_place, send_to_buckets
+from tidings.spark.detect.bucketing import find_columns_read, list_bad_events, select_by_place, send_to_buckets
 from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.detect.worker_plan import DetectPlan, build_output_schema
 from tidings.spark.query_context import QueryContext
@@ -89,7 +90,7 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     detector = build_detector(events, patterns, context, time=time, key=key)
     _check_columns(events.schema, event_id, keep)
     forecast = ForecastPlan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
-    request = ForecastRequest.of(patterns, detector, model=model, plan=forecast)
+    chosen, forecasts = choose_forecasts(patterns, detector, model=model, plan=forecast)
     frames.check_counts(buckets=buckets, shards=shards)
     plan = DetectPlan.of(
         detector,
@@ -97,14 +98,14 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
         shards=shards or bucketing.SHARDS,
         event_id=event_id,
         keep=keep or (),
-        model=request.model if request.plans else None,
-        forecasts=request.plans,
+        model=chosen,
+        forecasts=forecasts,
     )
     columns = build_output_schema(events.schema, plan)
     if events.isStreaming:
         return _detect_stream(events, detector, plan, columns)
     # Each bucket sorts its own rows; a sort of all events is paid for only where their places in the batch count.
-    rows = send_to_buckets(events, plan, detector, clock=True, in_order=request.needs_places(detector))
+    rows = send_to_buckets(events, plan, detector, clock=True, in_order=needs_places(forecasts, detector))
     arrow_columns = pa.schema([(field.name, frames.find_arrow_type(field.dataType)) for field in columns])
     return rows.groupBy("bucket").applyInArrow(make_batch_processor(plan, arrow_columns), columns)
 
@@ -149,7 +150,7 @@ def bad_events(  # noqa: PLR0913 - the public face: keywords, each of its own me
     reason = StructField(frames.make_unused_name("reason", names), StringType(), nullable=False)
     plan = DetectPlan.of(detector, buckets=1, shards=1, event_id=event_id or time, keep=())
     fields = [StructField(f"_{place}", frame.schema[name].dataType) for place, name in enumerate(names)]
-    letters = BadEventStep(plan, names, find_columns_read(events, detector))
+    letters = partial(list_bad_events, plan=plan, names=names, read=find_columns_read(events, detector))
     bad = select_by_place(frame, names).mapInArrow(letters, StructType([*fields, reason]))
     bad = bad.select(*(frames.to_column(f"_{place}").alias(name) for place, name in enumerate(names)), reason.name)
     return frames.select_letters(bad, names, event_id=event_id, reason=reason.name)

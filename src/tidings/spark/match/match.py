@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from tidings.errors import BadFrame
 from tidings.matcher import Live
 from tidings.spark import schema as frames
 from tidings.spark.match.output_columns import choose_columns
-from tidings.spark.match.shard_gathering import MatchQuery
+from tidings.spark.match.shard_gathering import match_events
 from tidings.spark.match.shard_plan import ShardPlan
 from tidings.spark.match.worker_matcher import build_letters
 from tidings.spark.match.worker_stage import WorkerStage, match_in_workers
 from tidings.spark.query_context import QueryContext, check_unknown
-from tidings.spark.subscriptions.subscription_source import list_refused, open_subscriptions
+from tidings.spark.subscriptions.refusals import remove_refused
+from tidings.spark.subscriptions.subscription_source import open_subscriptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,8 +79,7 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     plan = ShardPlan(handle.store.shards, grouped=grouped, limit=limit, spread=spread)
     ids = plan.build_id_field(columns.id_column, handle.spark_id_type, nullable=False)
     stage = WorkerStage(columns.kept, columns.names, plan.row_builder, (ids,), plan)
-    matches = MatchQuery(handle, stage, columns, now).match_events(events)
-    return matches.select(*map(frames.to_column, columns.output))
+    return match_events(events, handle, stage, now).select(*map(frames.to_column, columns.output))
 
 
 def dead_letters(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -114,13 +113,10 @@ def dead_letters(  # noqa: PLR0913 - the public face: keywords, each of its own 
         raise BadFrame(msg)
     reason = StructField(frames.make_unused_name("reason", events.columns), StringType(), nullable=False)
     frame = frames.cast_for_arrow(events)
-    frames.require_columns(names, frame.schema, why="the events")
     # With a limit, events must be matched to count their subscriptions; without one, reading them is enough.
     plan = ShardPlan(handle.store.shards, limit=limit, judge=limit is None)
     letters = match_in_workers(frame, handle, WorkerStage(names, names, build_letters, (reason,), plan), now)
-    # JSON is made after the workers, where only the bad rows are left.
-    event = [] if event_id is None else [frames.to_column(event_id).alias("event")]
-    return letters.select(*event, frames.to_column(reason.name).alias("reason"), frames.to_json_row(names).alias("row"))
+    return frames.select_letters(letters, names, event_id=event_id, reason=reason.name)
 
 
 def refused(events: DataFrame, subscriptions: Live, *, unknown: Unknown = "error") -> DataFrame:
@@ -134,8 +130,11 @@ def refused(events: DataFrame, subscriptions: Live, *, unknown: Unknown = "error
         msg = f"ts.refused takes a td.Live, not `{type(subscriptions).__name__}`; of others ts.match tells itself"
         raise BadFrame(msg)
     context = QueryContext(unknown=check_unknown(unknown))
-    refusals, ids = list_refused(subscriptions, context.close_schema(frames.schema_of(events.schema)))
-    id_type = LongType() if pa.types.is_integer(ids) else StringType()
+    subscriptions.sync()
+    version = subscriptions.version
+    columns = context.close_schema(frames.schema_of(events.schema))
+    refusals = remove_refused(subscriptions.open(version.number), columns)
+    id_type = LongType() if version.ids == "integer" else StringType()
     fields = [StructField("subscription", id_type, nullable=False), StructField("reason", StringType(), nullable=False)]
     rows = [(id, str(problem)) for id, problem in refusals]
     return events.sparkSession.createDataFrame(rows, StructType(fields))

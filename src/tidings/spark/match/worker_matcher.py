@@ -28,14 +28,17 @@ if TYPE_CHECKING:
 CHUNK = 1 << 16
 """Rows of one output batch, about: an event's list of ids is not cut."""
 
-FIRST_EVENTS = 128
-"""Events that are matched at once while it is not known how many matches an event has."""
-
-PAIRS = 1 << 22
-"""Matches that are wanted at once, about."""
-
 RowBuilder: TypeAlias = Callable[["Answer", pa.DataType], Iterator[pa.RecordBatch]]
 """Makes the output rows of an answer, with ids of the given type."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTuning:
+    """Sizes that bound a worker's memory; they change no result."""
+
+    chunk: int = CHUNK
+    first_events: int = 128  # matched before it is known how many matches an event has
+    pairs: int = 1 << 22  # about so many matches are wanted at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class Answer:
     letters: tuple[DeadLetter, ...] = ()
     is_tally: bool = False  # its rows are a whole batch, to be counted
     mismatches: str | None = None  # values that filters could not read: `MismatchCounts.to_rows` and the shard, as JSON
+    chunk: int = CHUNK
 
     @property
     def letter_rows(self) -> pa.Array:
@@ -91,10 +95,11 @@ class MatchStep:
     id_type: pa.DataType
     limit: int | None = None
     judge: bool = False
+    tuning: WorkerTuning = WorkerTuning()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the output of every batch."""
-        store, pace = None, Pace()
+        store, pace = None, Pace(self.tuning)
         for batch in batches:
             store = store or self.store.resolve()
             for shard, rows in self._split_by_shard(batch):
@@ -158,7 +163,8 @@ class MatchStep:
 
     def _build_answer(self, rows: pa.RecordBatch, **contents: Any) -> Answer:
         """Return an answer about these rows, with these fields of an `Answer`."""
-        return Answer(rows.select(list(self.columns.kept)), self._select_events(rows), **contents)
+        kept, whole = rows.select(list(self.columns.kept)), self._select_events(rows)
+        return Answer(kept, whole, chunk=self.tuning.chunk, **contents)
 
     def _select_events(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         return rows.select(list(self.columns.read)).rename_columns(list(self.columns.names))
@@ -170,8 +176,8 @@ class Pace:
     The engine's own bound is on what it can represent at all; the text ids of so many matches would take gigabytes.
     """
 
-    def __init__(self) -> None:
-        self._events = FIRST_EVENTS
+    def __init__(self, tuning: WorkerTuning) -> None:
+        self._events, self._pairs = tuning.first_events, tuning.pairs
 
     def cut(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the rows in slices whose size follows `learn`."""
@@ -183,7 +189,7 @@ class Pace:
 
     def learn(self, matches: Matches) -> None:
         """Adapt the size to the number of matches that so many events had."""
-        self._events = max(1, PAIRS * matches.events // max(1, len(matches)))
+        self._events = max(1, self._pairs * matches.events // max(1, len(matches)))
 
 
 def describe_excess(limit: int) -> str:
@@ -194,9 +200,9 @@ def describe_excess(limit: int) -> str:
 def build_pairs(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch]:
     """Yield a row for each match: the event's columns and the subscription's id."""
     ids = answer.ids.cast(id_type)
-    for start in range(0, len(answer.index), CHUNK):
-        rows = answer.rows.take(pa.array(answer.index[start : start + CHUNK]))
-        yield _to_batch(*rows.columns, ids.slice(start, CHUNK))
+    for start in range(0, len(answer.index), answer.chunk):
+        rows = answer.rows.take(pa.array(answer.index[start : start + answer.chunk]))
+        yield _to_batch(*rows.columns, ids.slice(start, answer.chunk))
 
 
 def build_lists(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch]:
@@ -205,7 +211,7 @@ def build_lists(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch
     events, counts = np.unique(answer.index, return_counts=True)
     ids = answer.ids.cast(id_type).take(pa.array(order))
     first = 0
-    for part in _cut_lists(counts):
+    for part in _cut_lists(counts, answer.chunk):
         total = int(counts[part].sum())
         ends = np.concatenate(([0], np.cumsum(counts[part])))
         lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), ids.slice(first, total))
@@ -213,12 +219,12 @@ def build_lists(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch
         first += total
 
 
-def _cut_lists(counts: IntArray) -> Iterator[slice]:
-    """Yield slices of lists of these lengths, each of about `CHUNK` ids in all."""
+def _cut_lists(counts: IntArray, chunk: int) -> Iterator[slice]:
+    """Yield slices of lists of these lengths, each of about `chunk` ids in all."""
     start = 0
     while start < len(counts):
-        ends = np.cumsum(counts[start : start + CHUNK])
-        size = max(1, int(np.searchsorted(ends, CHUNK, "right")))
+        ends = np.cumsum(counts[start : start + chunk])
+        size = max(1, int(np.searchsorted(ends, chunk, "right")))
         yield slice(start, start + size)
         start += size
 

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 class WorkerStage:
     """What comes back from the workers: event columns, under new names, and the columns that a row builder adds.
 
-    `refused` names a column with the reason why the source could not read a row. With `whole_events` all columns go to
-    the workers, and rows that are no match come back too.
+    Of `added`, the first is that of subscription ids where there are matches. `refused` names a column with the reason
+    why the source could not read a row. With `whole_events` all columns go to the workers, and rows that are no match
+    come back too.
     """
 
     kept: tuple[str, ...]
@@ -42,6 +43,11 @@ class WorkerStage:
     plan: ShardPlan
     refused: str | None = None
     whole_events: bool = False
+
+    @property
+    def id_column(self) -> str:
+        """The name of the column of subscription ids."""
+        return self.added[0].name
 
     def with_column(self, name: str) -> WorkerStage:
         """Return the stage that also carries this column through."""
@@ -67,9 +73,8 @@ class WorkerStage:
 
     def build_step(self, subscriptions: SubscriptionHandle, columns: StepColumns) -> MatchStep:
         """Return the function that workers run over rows of these columns."""
-        plan, store = self.plan, subscriptions.store
-        id_type = subscriptions.arrow_id_type
-        return MatchStep(store, self.build, columns, id_type, limit=plan.worker_limit, judge=plan.judge)
+        store, id_type = subscriptions.store, subscriptions.arrow_id_type
+        return MatchStep(store, self.build, columns, id_type, limit=self.plan.worker_limit, judge=self.plan.judge)
 
 
 def match_in_workers(

@@ -20,7 +20,6 @@ from tidings.spark.schema import has_conflict, refuse_conflicts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.matcher import Matcher
     from tidings.matcher.admission import Refusals
     from tidings.model import Filter, Schema
@@ -39,39 +38,26 @@ def remove_refused(matcher: Matcher, frame: Schema, open_all: Callable[[], Match
     whole set, and only the shard's own refusals are returned. Readers of a refused attribute are looked up in the
     index, so one bad filter among a million costs milliseconds.
     """
-    keys = [*_find_conflicts(matcher, frame), *_find_unknown(matcher, frame)]
-    if not keys:
-        return []
-    everything = matcher if open_all is None else open_all()
-    readers = everything.backend.find_readers(keys)
-    refusals = [(id, _explain_refusal(everything[id], everything, frame)) for id in readers]
-    own = [(id, problem) for id, problem in refusals if id in matcher]
-    matcher.release_demands([everything[id] for id, _ in refusals if id not in matcher])
-    matcher.remove_many([id for id, _ in own])
-    return own
-
-
-def _find_conflicts(matcher: Matcher, frame: Schema) -> list[TypedAttribute]:
-    """Return the typed reads of attributes whose columns have another kind."""
-    return [
+    vocabulary = _merge_vocabulary(matcher, frame)
+    keys = [
         key
         for name, specs in matcher.needs().items()
         for spec in specs
-        if has_conflict(frame.get(name), spec)
+        if has_conflict(frame.get(name), spec) or (frame.closed and not vocabulary.has_attribute(name))
         for key in spec.list_keys(name)
     ]
-
-
-def _find_unknown(matcher: Matcher, frame: Schema) -> list[TypedAttribute]:
-    """Return the typed reads of attributes that neither the closed frame nor the matcher's own schema has."""
-    if not frame.closed:
+    if not keys:
         return []
-    vocabulary, needs = _merge_vocabulary(matcher, frame), matcher.needs().items()
-    unknown = [(name, specs) for name, specs in needs if not vocabulary.has_attribute(name)]
-    return [key for name, specs in unknown for spec in specs for key in spec.list_keys(name)]
+    everything = matcher if open_all is None else open_all()
+    readers = {id: everything[id] for id in everything.backend.find_readers(keys)}
+    matcher.release_demands([tree for id, tree in readers.items() if id not in matcher])
+    refusals = [(id, _explain_refusal(tree, everything, frame)) for id, tree in readers.items() if id in matcher]
+    matcher.remove_many([id for id, _ in refusals])
+    return refusals
 
 
 def _merge_vocabulary(matcher: Matcher, frame: Schema) -> Vocabulary:
+    """Return the vocabulary of a matcher with the columns of a frame."""
     return Vocabulary(frame if matcher.schema is None else frame.merged(matcher.schema), matcher.ontology)
 
 
@@ -84,8 +70,7 @@ def _explain_refusal(tree: Filter, matcher: Matcher, frame: Schema) -> TidingsEr
     except TidingsError as problem:
         return problem
     unknown = [name for name, *_ in tracker.to_dict()["demands"] if not vocabulary.has_attribute(name)]
-    names = vocabulary.schema or frame
-    lines = [describe_unknown_attribute(name, names) for name in unknown]
+    lines = [describe_unknown_attribute(name, vocabulary.schema or frame) for name in unknown]
     return UnknownAttributes("\n".join(lines), names=tuple(unknown))
 
 

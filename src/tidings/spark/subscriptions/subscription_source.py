@@ -29,7 +29,6 @@ from tidings.concepts import Ontology
 from tidings.errors import BadFrame
 from tidings.matcher import Live, Matcher
 from tidings.matcher.live.versions import is_versioned, load_version, read_version
-from tidings.model import Schema
 from tidings.spark.schema import check_shards, refuse_conflicts
 from tidings.spark.subscriptions.compile_frame import collect_subscriptions, compile_into
 from tidings.spark.subscriptions.refusals import remove_refused, warn_refused
@@ -40,9 +39,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidings.matcher.admission import Refusals
     from tidings.matcher.live.versions import Version
-    from tidings.model import Filter
+    from tidings.model import Filter, Schema
     from tidings.spark.query_context import QueryContext
 
 Pairs: TypeAlias = "Iterable[tuple[str | int, str | Filter]]"
@@ -63,15 +61,20 @@ class SubscriptionHandle:
     store: WorkerStore
     needs: Mapping[str, tuple[ReadSpec, ...]]
     ontology: Ontology | None
-    arrow_id_type: pa.DataType
+    ids: str | None  # `"integer"` or `"text"`; nothing where there are none
     now: datetime | None  # the time that the subscriptions bring along
     declared_columns: frozenset[str] = frozenset()  # an event that breaks the type of one is bad, read or not
     checked_attributes: frozenset[str] = frozenset()  # the matcher itself checks the types of these
 
     @property
+    def arrow_id_type(self) -> pa.DataType:
+        """The Arrow type of the ids; text where there are none."""
+        return pa.int64() if self.ids == "integer" else pa.string()
+
+    @property
     def spark_id_type(self) -> LongType | StringType:
         """The Spark type of the ids."""
-        return LongType() if pa.types.is_integer(self.arrow_id_type) else StringType()
+        return LongType() if self.ids == "integer" else StringType()
 
     @property
     def is_live(self) -> bool:
@@ -85,25 +88,28 @@ def open_subscriptions(
     """Return a handle on subscriptions in any form; `frame` is the schema of the events' DataFrame."""
     if shards is not None:
         check_shards(shards)
+    if isinstance(subscriptions, Live | str | os.PathLike | Matcher):
+        context.refuse_overrides("a matcher", "give them to td.Matcher, or pass the subscriptions as pairs")
     if isinstance(subscriptions, Live):
         return _open_live(subscriptions, frame, context, shards)
     if isinstance(subscriptions, str | os.PathLike):
         return open_stored(str(subscriptions), frame, context, shards)
+    folder = make_shared_folder(session)
     if isinstance(subscriptions, Matcher):
-        _refuse_overrides(context)
         refuse_conflicts(subscriptions.needs(), frame)
         context.refuse_unknown(subscriptions, frame)
-        return _store_matcher(session, subscriptions, shards)
-    folder = make_shared_folder(session)
+        return _store_matcher(subscriptions, folder, shards)
     if isinstance(subscriptions, DataFrame) and folder is not None:
-        return _compile_frame(subscriptions, folder, frame, context, shards or 1)
-    table = collect_subscriptions(subscriptions) if isinstance(subscriptions, DataFrame) else subscriptions
-    handle = _store_matcher(session, _build_matcher(table, frame, context), shards)
-    return replace(handle, declared_columns=_find_declared(frame, context))
+        handle = _compile_frame(subscriptions, folder, frame, context, shards or 1)
+    else:
+        table = collect_subscriptions(subscriptions) if isinstance(subscriptions, DataFrame) else subscriptions
+        handle = _store_matcher(_build_matcher(table, frame, context), folder, shards)
+    # The Spark types of columns are declarations, but where the caller's schema declares a column itself.
+    own = context.vocabulary.schema or ()
+    return replace(handle, declared_columns=frozenset(name for name in frame if "." not in name and name not in own))
 
 
 def _open_live(live: Live, frame: Schema, context: QueryContext, shards: int | None) -> SubscriptionHandle:
-    _refuse_overrides(context)
     live.sync()
     version = live.version
     _check_shards(str(live.folder), version, shards)
@@ -111,47 +117,30 @@ def _open_live(live: Live, frame: Schema, context: QueryContext, shards: int | N
     store = LiveStore(str(live.folder.resolve()), live.follow, len(version.shards), version.number, columns)
     matcher = live.open(version.number)
     warn_refused(remove_refused(matcher, columns), str(live.folder))
-    return _build_handle(store, matcher, frame, version)
-
-
-def list_refused(live: Live, frame: Schema) -> tuple[Refusals, pa.DataType]:
-    """Return the subscriptions that a frame of these columns refuses, with the reasons, and the type of the ids."""
-    live.sync()
-    version = live.version
-    return remove_refused(live.open(version.number), frame), to_arrow_id_type(version.ids)
+    return _build_handle(store, matcher, version)
 
 
 def open_stored(path: str, frame: Schema, context: QueryContext, shards: int | None) -> SubscriptionHandle:
     """Return a handle on a snapshot or on the newest version of a folder of versions; it needs no session."""
-    _refuse_overrides(context)
+    store: WorkerStore
     if is_versioned(path):
         version = read_version(path)
         _check_shards(path, version, shards)
         store, matcher = VersionStore.of(path, version.number), Matcher(content=load_version(path, version))
-        context.refuse_unknown(matcher, frame)
-        return _build_handle(store, matcher, frame, version)
-    if shards not in (None, 1):
+    elif shards in (None, 1):
+        version, matcher, store = None, Matcher.open(path), SnapshotStore.of(path)
+    else:
         msg = f"the snapshot `{path}` is of one shard; compile the subscriptions with ts.compile(..., shards={shards})"
         raise BadFrame(msg)
-    matcher = Matcher.open(path)
     context.refuse_unknown(matcher, frame)
-    return _build_handle(SnapshotStore.of(path), matcher, frame)
+    refuse_conflicts(matcher.needs(), frame)
+    return _build_handle(store, matcher, version)
 
 
-def _build_handle(
-    store: WorkerStore, matcher: Matcher, frame: Schema, version: Version | None = None
-) -> SubscriptionHandle:
-    needs = matcher.needs()
-    refuse_conflicts(needs, frame)
+def _build_handle(store: WorkerStore, matcher: Matcher, version: Version | None = None) -> SubscriptionHandle:
     own = "integer" if isinstance(next(iter(matcher), None), int) else "text"
-    id_type = to_arrow_id_type(own if version is None else version.ids)
-    checked = frozenset(matcher.schema or ())
-    return SubscriptionHandle(store, needs, matcher.ontology, id_type, matcher.now, checked_attributes=checked)
-
-
-def to_arrow_id_type(kind: str | None) -> pa.DataType:
-    """Return the Arrow type of ids of a kind, `"integer"` or `"text"`; text where there are no ids."""
-    return pa.int64() if kind == "integer" else pa.string()
+    ids, checked = own if version is None else version.ids, frozenset(matcher.schema or ())
+    return SubscriptionHandle(store, matcher.needs(), matcher.ontology, ids, matcher.now, checked_attributes=checked)
 
 
 def _check_shards(path: str, version: Version, shards: int | None) -> None:
@@ -163,22 +152,20 @@ def _check_shards(path: str, version: Version, shards: int | None) -> None:
 # Subscriptions of this process ---------------------------------------------------------------------
 
 
-def _store_matcher(session: SparkSession, matcher: Matcher, shards: int | None) -> SubscriptionHandle:
+def _store_matcher(matcher: Matcher, folder: Path | None, shards: int | None) -> SubscriptionHandle:
     """Write a matcher to a folder that workers see; without such a folder it travels as bytes."""
-    folder = make_shared_folder(session)
-    frame = Schema({}).opened()  # the matcher was checked against the events' columns before
-    if folder is None:
-        if shards not in (None, 1):
-            msg = "shards need a folder that all workers see: set TIDINGS_SHARED to one, or compile with ts.compile"
-            raise BadFrame(msg)
-        return _build_handle(PackedStore.of(matcher), matcher, frame)
     if shards in (None, 1):
+        if folder is None:
+            return _build_handle(PackedStore.of(matcher), matcher)
         matcher.save(folder)
-        return _build_handle(SnapshotStore.of(str(folder)), matcher, frame)
+        return _build_handle(SnapshotStore.of(str(folder)), matcher)
+    if folder is None:
+        msg = "shards need a folder that all workers see: set TIDINGS_SHARED to one, or compile with ts.compile"
+        raise BadFrame(msg)
     keywords = {name: getattr(matcher, name) for name in ("schema", "ontology", "regions", "now")}
-    live = Live(folder, shards=shards or 1, **keywords)
+    live = Live(folder, shards=shards, **keywords)
     live.add_many([(id, matcher[id]) for id in matcher])
-    return _build_handle(VersionStore.of(str(folder)), matcher, frame, live.version)
+    return _build_handle(VersionStore.of(str(folder)), matcher, live.version)
 
 
 def make_shared_folder(session: SparkSession) -> Path | None:
@@ -220,18 +207,8 @@ def _compile_frame(
     subscriptions: DataFrame, folder: Path, events: Schema, context: QueryContext, shards: int
 ) -> SubscriptionHandle:
     version = compile_into(subscriptions, folder, shards=shards, context=context, events=events)
-    store = VersionStore.of(str(folder), version.number)
-    handle = _build_handle(store, Matcher(content=load_version(folder, version)), events, version)
+    matcher = Matcher(content=load_version(folder, version))
+    refuse_conflicts(matcher.needs(), events)
+    handle = _build_handle(VersionStore.of(str(folder), version.number), matcher, version)
     # An empty DataFrame has no ids, but its column has a type.
-    id_type = pa.int64() if isinstance(subscriptions.schema["id"].dataType, IntegralType) else pa.string()
-    return replace(handle, arrow_id_type=id_type, declared_columns=_find_declared(events, context))
-
-
-def _find_declared(frame: Schema, context: QueryContext) -> frozenset[str]:
-    """Return the columns whose Spark types count as declarations: those that the caller's schema leaves alone."""
-    schema = context.vocabulary.schema or ()
-    return frozenset(name for name in frame if "." not in name and name not in schema)
-
-
-def _refuse_overrides(context: QueryContext) -> None:
-    context.refuse_overrides("a matcher", "give them to td.Matcher, or pass the subscriptions as pairs")
+    return replace(handle, ids="integer" if isinstance(subscriptions.schema["id"].dataType, IntegralType) else "text")

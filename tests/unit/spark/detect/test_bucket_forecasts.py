@@ -21,7 +21,7 @@ from tests.unit.spark.detect.forecast_cases import (
 from tests.unit.spark.detect.pattern_cases import BucketStream, disorder_rows
 
 import tidings as td
-from tidings.spark.detect.bucket_forecasts import DEFAULT_PLAN, ForecastRequest
+from tidings.spark.detect.bucket_forecasts import DEFAULT_PLAN, choose_forecasts
 from tidings.spark.detect.worker_plan import DetectPlan
 
 
@@ -31,12 +31,10 @@ def model():
 
 
 def build_plan(detector, *, buckets=3):
-    request = ForecastRequest.of(detector, detector, model=None, plan=DEFAULT_PLAN)
+    model, forecasts = choose_forecasts(detector, detector, model=None, plan=DEFAULT_PLAN)
     plain = td.Detector(time="ts")
     plain.add_many(written.to_written() for written in detector.patterns)
-    return DetectPlan.of(
-        plain, buckets=buckets, shards=2, event_id="id", keep=(), model=request.model, forecasts=request.plans
-    )
+    return DetectPlan.of(plain, buckets=buckets, shards=2, event_id="id", keep=(), model=model, forecasts=forecasts)
 
 
 def test_a_stream_foretells_what_a_batch_does(model):

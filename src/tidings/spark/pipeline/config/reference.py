@@ -74,10 +74,5 @@ def _add_rules(definition: dict[str, Any], section: str) -> None:
         definition["allOf"] = conditions
 
 
-def format_json_schema() -> str:
-    """Return the JSON schema as the text of its file."""
-    return json.dumps(build_json_schema(), indent=2, ensure_ascii=False) + "\n"
-
-
 if __name__ == "__main__":
-    SCHEMA_FILE.write_text(format_json_schema(), encoding="utf-8")
+    SCHEMA_FILE.write_text(json.dumps(build_json_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

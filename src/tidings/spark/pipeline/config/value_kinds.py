@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from pydantic_core import PydanticKnownError, core_schema
 
@@ -316,7 +316,7 @@ def _make_table_kind(
 
     def convert_table(table: object, context: FileContext) -> dict[str, str]:
         if not isinstance(table, dict):
-            error = "dict_type"
+            error: Final = "dict_type"
             raise PydanticKnownError(error)
         values: dict[str, str] = {}
         mistakes: list[tuple[str, str]] = []

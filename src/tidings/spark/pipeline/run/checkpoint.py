@@ -88,10 +88,6 @@ class Checkpoint:
                 raise CheckpointError(msg) from problem
             yield
 
-    def query_uri(self, name: str = "query") -> str:
-        """Return the URI of Spark's own checkpoint: on this file system, whatever Spark's default is."""
-        return f"file://{self.folder}/{name}"
-
     def is_done(self, batch: int, name: str = "query") -> bool:
         """Tell whether Spark has committed a batch."""
         return (self.folder / name / "commits" / str(batch)).exists()

@@ -22,7 +22,7 @@ from tidings.matcher.live.live import Change
 from tidings.matcher.live.versions import load_version, read_version
 from tidings.matcher.mismatch_report import describe_mismatches
 from tidings.spark.match.output_columns import choose_columns
-from tidings.spark.match.shard_gathering import MatchQuery
+from tidings.spark.match.shard_gathering import match_tagged_events
 from tidings.spark.match.shard_plan import ShardPlan
 from tidings.spark.match.worker_matcher import TAG_TYPES, TaggedRows, describe_excess
 from tidings.spark.match.worker_stage import WorkerStage
@@ -31,7 +31,7 @@ from tidings.spark.pipeline.run.queries import BatchSinks, PipelineQuery, persis
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import schema_of, to_column
 from tidings.spark.subscriptions.refusals import remove_refused
-from tidings.spark.subscriptions.subscription_source import SubscriptionHandle, to_arrow_id_type
+from tidings.spark.subscriptions.subscription_source import SubscriptionHandle
 from tidings.spark.subscriptions.worker_store import VersionStore
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class MatchBatches(PipelineQuery):
         folder = str(self._live.folder.resolve())
         store = VersionStore(folder, version.number, len(version.shards), version.checksum, columns)
         # Workers get whole events, and the time is the claim's, so the handle says nothing about either.
-        return SubscriptionHandle(store, {}, None, to_arrow_id_type(version.ids), None), version
+        return SubscriptionHandle(store, {}, None, version.ids, None), version
 
     # Rows --------------------------------------------------------------------------------------
 
@@ -171,8 +171,10 @@ class MatchBatches(PipelineQuery):
         build = TaggedRows(plan.row_builder, raw=RAW, time=time, hidden=(EVENT, TIME))
         added = (plan.build_id_field(columns.id_column, handle.spark_id_type), *ADDED_FIELDS)
         stage = WorkerStage(columns.kept, columns.names, build, added, plan, refused=REFUSED, whole_events=True)
-        query = MatchQuery(handle, stage, columns, datetime.fromisoformat(claim.facts["now"]))
-        return query.match_tagged_events(frame, hidden=_HIDDEN, keep=lambda rows: persist_frame(rows, stack))
+        now = datetime.fromisoformat(claim.facts["now"])
+        return match_tagged_events(
+            frame, handle, stage, now, hidden=_HIDDEN, keep=lambda rows: persist_frame(rows, stack)
+        )
 
     def _add_event_columns(self, frame: DataFrame, facts: Mapping[str, Any]) -> DataFrame:
         """Add the columns of the id and the time, and refuse late events."""

@@ -80,7 +80,8 @@ class PipelineQuery(ABC):
     def start(self, events: DataFrame) -> None:
         """Start the query on a stream of events."""
         writer = events.writeStream.foreachBatch(self).queryName(self._pipeline.name + self.suffix)
-        writer = writer.option("checkpointLocation", self._checkpoint.query_uri(self.folder))
+        # A URI: on this file system, whatever Spark's default is.
+        writer = writer.option("checkpointLocation", f"file://{self._checkpoint.folder}/{self.folder}")
         trigger = self._pipeline.trigger
         if trigger.available_now:
             writer = writer.trigger(availableNow=True)

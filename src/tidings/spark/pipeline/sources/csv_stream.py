@@ -10,6 +10,7 @@ are found by the rules of quotes. The header is never too large.
 from __future__ import annotations
 
 import codecs
+import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -79,8 +80,8 @@ class CsvFormat:
     several_lines: bool = True
 
 
-class WholeRowReader:
-    """A file-like object with the rows of a CSV file that are not too large; `take_refusals` has the others."""
+class WholeRowReader(io.RawIOBase):
+    """A file with the rows of a CSV file that are not too large; `take_refusals` has the others."""
 
     def __init__(
         self, text: Utf8Stream | BinaryIO, form: CsvFormat, *, largest: int, tuning: ReadTuning = DEFAULT_TUNING
@@ -91,7 +92,6 @@ class WholeRowReader:
         self._partial = PartialLine(line_cutter.END_OF_FILE if form.header else largest)
         self._ready, self._ended = b"", False
         self._piece_bytes = tuning.piece_bytes
-        self.closed = False
 
     def read(self, size: int = -1) -> bytes:
         """Return up to `size` bytes of whole rows, or all; none at the end."""
@@ -111,10 +111,6 @@ class WholeRowReader:
     def readable(self) -> bool:
         """Return True, as Arrow asks of a file."""
         return True
-
-    def close(self) -> None:
-        """Mark it as closed; the underlying file belongs to the caller."""
-        self.closed = True
 
     def take_refusals(self) -> list[line_cutter.Refusal]:
         """Return the rows that were refused since the last call."""

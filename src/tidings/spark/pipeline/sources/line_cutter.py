@@ -77,7 +77,11 @@ class LineCutter:
         wanted = (ends > starts) & (starts < self.stop - begin)
         starts, ends = starts[wanted], ends[wanted]
         fit = ~find_large(self.partial, whole, starts, ends)
-        return _slice_bytes(whole, starts[fit], ends[fit])
+        starts, ends = starts[fit], ends[fit]
+        # One Arrow array of slices, without a Python object for each.
+        offsets = np.concatenate(([0], np.cumsum(ends - starts))).astype(np.int32)
+        kept = select_bytes(whole, starts, ends)
+        return pa.Array.from_buffers(pa.binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(kept)])
 
     def take_last(self) -> pa.Array:
         """Return the last line, which has no end of line."""
@@ -123,15 +127,6 @@ def take_refusals(partial: PartialLine) -> list[Refusal]:
 def find_line_starts(ends: IntArray) -> IntArray:
     """Return the starts of the lines with these ends."""
     return np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
-
-
-def _slice_bytes(whole: ByteArray, starts: IntArray, ends: IntArray) -> pa.Array:
-    """Return slices of bytes as one Arrow array, without a Python object for each."""
-    if not len(starts):
-        return _NO_LINES
-    offsets = np.concatenate(([0], np.cumsum(ends - starts))).astype(np.int32)
-    kept = select_bytes(whole, starts, ends)
-    return pa.Array.from_buffers(pa.binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(kept)])
 
 
 def select_bytes(whole: ByteArray, starts: IntArray, ends: IntArray) -> ByteArray:

@@ -50,15 +50,14 @@ def stream_events(
             nothing = F.lit(None).cast("string")
             events = rows.select("timestamp", "value", nothing.alias("_refused"), nothing.alias("_raw"))
         case "json":
-            events = _stream_json_lines(session, source, tuning)
+            events = _decode(_drop_blank_lines(_stream_json_lines(session, source, tuning)), source)
         case "socket":
             reader = session.readStream.format("socket").options(**source.options)
             lines = reader.option("host", source.host or "localhost").option("port", source.port or 0).load()
             lines = cut_large_texts(lines.select(F.col("value").alias("_text")), source.largest)
-            events = _merge_refusals(_decode(_drop_blank_lines(lines), source, "_broken", "_file"))
+            events = _decode(_drop_blank_lines(lines), source)
         case "kafka":
-            records = cut_large_texts(_stream_records(session, source), source.largest)
-            events = _merge_refusals(_decode(records, source, "kafka", "_broken", "_file"))
+            events = _decode(cut_large_texts(_stream_records(session, source), source.largest), source)
     return add_derived_columns(events, derived)
 
 
@@ -83,14 +82,16 @@ def _parse_columns(source: SourceSettings) -> StructType:
     return columns.toNullable()
 
 
-def _decode(texts: DataFrame, source: SourceSettings, *keep: str) -> DataFrame:
-    """Return the texts as columns, with the columns of `keep` after them."""
+def _decode(texts: DataFrame, source: SourceSettings) -> DataFrame:
+    """Return the texts in `_text` as columns; a row that reading has refused (`_broken`, `_file`) stays refused."""
+    keep = [name for name in texts.columns if name != "_text"]
     if source.kind != "json" and source.value == "text":
         rows = decode_plain_text(texts, keep=keep)
     else:
         rows = decode_json(texts, _parse_columns(source), keep=keep, options=source.options)
-    order = [name for name in rows.columns if name not in (*keep, *HIDDEN)]
-    return rows.select(*map(to_column, order), *keep, *HIDDEN)
+    refusals = (F.coalesce("_broken", "_refused").alias("_refused"), F.coalesce("_file", "_raw").alias("_raw"))
+    order = [*(name for name in rows.columns if name not in (*keep, *HIDDEN)), *keep]
+    return rows.select(*(to_column(name) for name in order if name not in ("_broken", "_file")), *refusals)
 
 
 def _drop_blank_lines(lines: DataFrame) -> DataFrame:
@@ -98,13 +99,15 @@ def _drop_blank_lines(lines: DataFrame) -> DataFrame:
 
 
 def _stream_json_lines(session: SparkSession, source: SourceSettings, tuning: ReadTuning) -> DataFrame:
-    """Return the events of files of JSON lines.
+    """Return the lines of files of JSON lines.
 
     There are two streams, of compressed files and of all others, unless the options select files by name: Spark's
     checkpoint counts the streams of a query, so their number is part of the checkpoint's format.
     """
     chosen = "pathGlobFilter" in source.options
-    if _is_read_here(source):
+    # A remote path may need Spark's settings to be reached, and Spark alone knows its own ends of lines.
+    is_local = source.path is not None and to_local_path(source.path) is not None
+    if is_local and not {"lineSep", "wholetext"} & set(source.options):
         texts = _cast_to_text(stream_lines(session, source, pattern=None if chosen else PLAIN_NAMES, tuning=tuning))
     else:
         options = {**file_stream.LISTING_OPTIONS, "pathGlobFilter": PLAIN_NAMES, **source.options}
@@ -112,23 +115,11 @@ def _stream_json_lines(session: SparkSession, source: SourceSettings, tuning: Re
         texts = cut_large_texts(lines.select(F.col("value").alias("_text")), source.largest)
     if not chosen:
         texts = texts.unionByName(_cast_to_text(stream_lines(session, source, pattern=COMPRESSED_NAMES, tuning=tuning)))
-    return _merge_refusals(_decode(_drop_blank_lines(texts), source, "_broken", "_file"))
-
-
-def _is_read_here(source: SourceSettings) -> bool:
-    """Tell whether our workers read the lines; a remote path may need Spark's settings to be reached."""
-    has_plain_lines = not {"lineSep", "wholetext"} & set(source.options)
-    return has_plain_lines and source.path is not None and to_local_path(source.path) is not None
+    return texts
 
 
 def _cast_to_text(lines: DataFrame) -> DataFrame:
     return lines.select(F.col("_text").cast("string").alias("_text"), "_broken", "_file")
-
-
-def _merge_refusals(rows: DataFrame) -> DataFrame:
-    """Merge the refusals of reading and of decoding a row; those of reading win."""
-    merged = {"_refused": F.coalesce("_broken", "_refused"), "_raw": F.coalesce("_file", "_raw")}
-    return rows.withColumns(merged).drop("_broken", "_file")
 
 
 def _stream_records(session: SparkSession, source: SourceSettings) -> DataFrame:
