@@ -49,12 +49,13 @@ class Admission:
 
         Warnings are appended to the list `warnings`, or issued where there is none.
         """
-        if isinstance(source, Test | And | Or | Not):
-            return source
-        if isinstance(source, TidingsError):  # of a row of a table, from which no filter could be made
-            raise source
-        if isinstance(source, dict | bool | list):
-            notation = "json"
+        if not isinstance(source, str):
+            if isinstance(source, Test | And | Or | Not):
+                return source
+            if isinstance(source, TidingsError):  # of a row of a table, from which no filter could be made
+                raise source
+            if isinstance(source, dict | bool | list):
+                notation = "json"
         return parse(source, notation=notation, warnings=warnings, **self._keywords)
 
     def parse_stored(self, source: str | Filter) -> Filter:
