@@ -83,6 +83,15 @@ class Learner(Observer):
             counter.now = self._model.now
             self.counters.append(counter)
 
+    def continue_from(self, old: Learner, ways: Iterable[Ways]) -> None:
+        """Take over position, events to be counted and traffic of `old`, except what its counters hand over themselves.
+
+        Those are the sums of gaps between events of one key, of the counters whose ways are in `ways`.
+        """
+        self.now, self.last_time = old.now, old.last_time
+        self.traffic = old.traffic.plus(Traffic(own=old.sum_own_gaps(but=ways)))
+        self.gathered, self.kinds = old.gathered, old.kinds
+
     def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
         """Count a batch of the run that it observes."""
         assert self.run is not None

@@ -6,7 +6,7 @@ of the run.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -162,11 +162,11 @@ def _load_counter(name: str, counter: GroupCounter, saved: Header, arrays: Array
     counter.pending = PendingWaits(*(arrays[f"{name}.pending.{column}"].copy() for column in _COLUMNS))
     counter.cells, counter.own, counter.now = cells[rows[:exact]], arrays[f"{name}.own"].copy(), now
     _load_gaps(name, counter.key_gaps, arrays)
-    for place, row in enumerate(rows):
+    counter.counts = []
+    for row in rows:
         spans = {span: arrays[f"{name}.span{row}.{span}"] for span in saved["spans"][row]}
         moves, waits, later = (arrays[f"{name}.{kind}{row}"] for kind in ("moves", "waits", "later"))
-        # Spans that were not counted before begin at zero.
-        counter.counts[place] = Counts(moves, waits, later, counter.counts[place].spans | spans)
+        counter.counts.append(Counts(moves, waits, later, spans))
     for place, row in enumerate(rows[exact:]):
         counter.states[place] = arrays[f"{name}.states{row - len(cells)}"]
         counter.reports[place] = arrays[f"{name}.reports{row - len(cells)}"]
@@ -215,12 +215,26 @@ def _carry_follower(old: GroupFollower, new: GroupFollower, names: set[str]) -> 
 
 def _carry_learner(old: Learner, new: Learner, keys: set[str]) -> None:
     """Continue counters with the patterns of `keys` and their pending waits; new patterns get counters of their own."""
-    arrays: Arrays = {}
-    numbers = np.arange(max(counter.cells.shape[1] for counter in old.counters))
-    saved = _dump_learner(old, numbers, list(old.filters), arrays)
-    for lesson in saved["lessons"]:
-        lesson["members"] = [name if name in keys else None for name in lesson["members"]]
-    _load_learner(new, saved, arrays, new.filters)
-    # Sums of gaps are each counter's own; those of counters that end here go to the traffic.
-    continued = [counter.group.ways for counter in old.counters if any(m.name in keys for m in counter.group.members)]
-    new.traffic = old.traffic.plus(Traffic(own=old.sum_own_gaps(but=continued)))
+    kept = [[member.name for member in counter.group.members if member.name in keys] for counter in old.counters]
+    new.arrange(kept)
+    continued = [(counter, names) for counter, names in zip(old.counters, kept, strict=True) if names]
+    for old_counter, names in continued:
+        for counter in new.counters:
+            if names[0] in {member.name for member in counter.group.members}:
+                _continue_counter(counter, old_counter)
+    new.continue_from(old, [old_counter.group.ways for old_counter, _ in continued])
+
+
+def _continue_counter(counter: GroupCounter, old: GroupCounter) -> None:
+    """Let a counter continue from one that had its patterns and perhaps others."""
+    places = {member.name: place for place, member in enumerate(old.group.members)}
+    rows = [places[member.name] for member in counter.group.members]
+    exact = len(counter.group.exact)
+    tracked = [row - len(old.group.exact) for row in rows[exact:]]
+    for at, row in enumerate(rows):
+        zeros = {span: np.zeros_like(cells) for span, cells in counter.counts[at].spans.items()}
+        counter.counts[at] = replace(old.counts[row], spans=zeros | old.counts[row].spans)
+    counter.pending, counter.fresh, counter.now = old.pending, old.fresh, old.now
+    counter.cells, counter.states = old.cells[rows[:exact]], [old.states[row] for row in tracked]
+    counter.reports = [old.reports[row] for row in tracked]
+    counter.key_gaps, counter.own = old.key_gaps, old.own
