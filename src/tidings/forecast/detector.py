@@ -19,7 +19,6 @@ from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.forecast.predicting.probability_table import require_times
 from tidings.forecast.tuning import ForecastTuning
 from tidings.forks import Level, guard, with_lock
-from tidings.kernels.patterns import layout
 from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.matcher.admission import check_on_error
 from tidings.model.patterns import Pattern
@@ -252,12 +251,12 @@ class Detector:
     @property
     def dropped(self) -> int:
         """How many partial matches were given up because a key had too many."""
-        return self.run.sum_counter(layout.DROPPED)
+        return self.run.dropped_count
 
     @property
     def cut(self) -> int:
         """How many times the limit of a pattern in the mode `any` cut its reports short."""
-        return self.run.sum_counter(layout.CUT)
+        return self.run.cut_count
 
     @property
     def late(self) -> int:
@@ -267,7 +266,7 @@ class Detector:
     @property
     def transitions(self) -> int:
         """How many steps were served by events so far."""
-        return self.run.sum_counter(layout.MADE)
+        return self.run.transitions
 
     @property
     def has_begun(self) -> bool:
@@ -290,14 +289,34 @@ class Detector:
     # Settings ----------------------------------------------------------------------------------
 
     @property
-    def settings(self) -> StreamSettings:
-        """How events are read and how much is remembered."""
-        return self._catalog.settings
+    def time(self) -> str:
+        """The field that has an event's time."""
+        return self._catalog.settings.time
+
+    @property
+    def event_id(self) -> str:
+        """The field that has an event's id."""
+        return self._catalog.settings.event_id
+
+    @property
+    def keep(self) -> tuple[str, ...]:
+        """The fields that detections carry."""
+        return self._catalog.settings.keep
+
+    @property
+    def lateness(self) -> int:
+        """How far, in microseconds, an event may be behind the latest."""
+        return self._catalog.settings.lateness
+
+    @property
+    def partials(self) -> int:
+        """How many partial matches one key may have at one step."""
+        return self._catalog.settings.partials
 
     @with_lock
     def rename_fields(self, time: str, event_id: str) -> None:
         """Read the time and the id of the events from now on from other fields."""
-        self._catalog.change_settings(replace(self.settings, time=time, event_id=event_id))
+        self._catalog.change_settings(replace(self._catalog.settings, time=time, event_id=event_id))
 
     # Forecasts ---------------------------------------------------------------------------------
 

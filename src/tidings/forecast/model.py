@@ -191,9 +191,10 @@ class Model:
     @classmethod
     def from_bytes(cls, data: bytes) -> Model:
         """Return the model of such bytes; `StateError` when they are none."""
-        settings, counted_patterns, traffic, now = read_model(data)
-        patterns = {make_pattern_key(counted.pattern, counted.mode): counted for counted in counted_patterns}
-        return cls(**settings).with_counts(patterns=patterns, traffic=traffic, now=now)
+        stored = read_model(data)
+        model = cls(**stored.settings)
+        patterns = {make_pattern_key(counted.pattern, counted.mode): counted for counted in stored.patterns}
+        return model.with_counts(patterns=patterns, traffic=stored.traffic, now=stored.now)
 
     def save(self, path: str | Path) -> None:
         """Write a file, at once or not at all."""

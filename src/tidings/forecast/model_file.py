@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -29,6 +29,15 @@ if TYPE_CHECKING:
 MAGIC = b"tidings-model-"
 VERSION = 1
 """Of the file. One that is newer than this is refused by name."""
+
+
+class StoredModel(NamedTuple):
+    """The parts of a model: the keywords of its settings, what was counted, and how far."""
+
+    settings: dict[str, Any]
+    patterns: list[CountedPattern]
+    traffic: Traffic
+    now: tuple[int, int]
 
 
 def write_model(model: Model) -> bytes:
@@ -76,8 +85,8 @@ def _write_pattern(number: int, counted: CountedPattern, arrays: Arrays) -> Head
     }
 
 
-def read_model(data: bytes) -> tuple[dict[str, Any], list[CountedPattern], Traffic, tuple[int, int]]:
-    """Return the keywords of a model's settings, what was counted, and its `now`; `StateError` for other bytes."""
+def read_model(data: bytes) -> StoredModel:
+    """Return the parts of a model that `write_model` wrote; `StateError` when the bytes are none."""
     header, arrays = _open_file(data)
     try:
         settings = {name: header[name] for name in ("context", "smoothing", "estimator")}
@@ -87,7 +96,7 @@ def read_model(data: bytes) -> tuple[dict[str, Any], list[CountedPattern], Traff
             raise StateError(msg)
         described = enumerate(header["patterns"])
         patterns = [_read_pattern(number, saved, arrays, settings["context"]) for number, saved in described]
-        return settings, patterns, Traffic(**header["traffic"]), tuple(header["now"])
+        return StoredModel(settings, patterns, Traffic(**header["traffic"]), tuple(header["now"]))
     except (KeyError, TypeError, IndexError) as problem:
         msg = f"the model's file is damaged: {problem!r}"
         raise StateError(msg) from problem

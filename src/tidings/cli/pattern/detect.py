@@ -27,7 +27,7 @@ def run(origin: PatternOrigin, events: str, *, until: datetime | None, save_to: 
         if save_to is not None:
             check_target(save_to, "detector's state")
         detector = origin.open_detector()
-        if detector.has_begun and not detector.settings.event_id:
+        if detector.has_begun and not detector.event_id:
             reason = "events are called by their lines, and so were those before"
             render.warn(f"{reason}; --event-id FIELD would tell them apart")
         writer = make_detection_writer(detector, as_json=options.as_json)

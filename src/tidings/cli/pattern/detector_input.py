@@ -55,7 +55,7 @@ class DetectorInput:
         for row in batch:
             id: object = row.number
             try:
-                id = read_event_id(row, self._detector.settings.event_id or None)
+                id = read_event_id(row, self._detector.event_id or None)
                 event = self._build_event(row.values or {}, id)
             except BadEvent as problem:
                 self._unread.append(RejectedRow(id, str(problem), row))
@@ -96,9 +96,7 @@ class DetectorInput:
         detector = self._detector
         if detector.dropped:
             dropped = f"{detector.dropped:,} partial matches were given up, the oldest of keys that had more than twice"
-            render.warn(
-                f"{dropped} {detector.settings.partials:,} at one step; `within` bounds them, --partials keeps more"
-            )
+            render.warn(f"{dropped} {detector.partials:,} at one step; `within` bounds them, --partials keeps more")
         if detector.cut:
             cut = f"{detector.cut:,} times an event completed more matches than a pattern's limit"
             render.warn(f"{cut}, which cut them short")
@@ -106,21 +104,21 @@ class DetectorInput:
             render.warn(str(mismatch))
 
     def _build_event(self, values: dict[str, Any], id: object) -> Event:
-        value = look_up(values, self._detector.settings.time)
+        value = look_up(values, self._detector.time)
         if isinstance(value, str) and _SECONDS.fullmatch(value.strip()):
             value = float(value) if "." in value else int(value)
         at = read_time(value)
         time = None if at == NO_TIME else to_datetime(at)
         if isinstance(id, str | int) and type(id) is not bool:
             return Event(id, time, values)
-        return Event(None, time, {**values, self._detector.settings.event_id: id})
+        return Event(None, time, {**values, self._detector.event_id: id})
 
     def _find_late(self, dead: Iterable[int], before: datetime | None) -> Iterator[RejectedRow]:
         """Yield the rows of the latest batch that came late; `dead` are the indexes of its dead letters.
 
         The detector decides the same; it names late events by id, and a message must name the line.
         """
-        lateness = self._detector.settings.lateness
+        lateness = self._detector.lateness
         excess = f"more than {format_duration(lateness)} " if lateness else ""
         for index, ((id, row), event) in enumerate(zip(self._rows, self._events, strict=True)):
             if index in dead or event.time is None:

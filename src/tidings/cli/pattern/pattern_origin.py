@@ -78,23 +78,22 @@ def _build_empty(options: PatternOptions, vocabulary: Vocabulary, **forecasting:
 
 def _apply_options(options: PatternOptions, resumed: Detector) -> Detector:
     """Return a resumed detector with the options that were typed; once it has taken events, some cannot change."""
-    settings = resumed.settings
-    lateness = timedelta(microseconds=settings.lateness) if options.lateness is None else options.lateness
-    time, event_id = options.time or settings.time, options.event_id or settings.event_id
+    lateness = timedelta(microseconds=resumed.lateness) if options.lateness is None else options.lateness
+    time, event_id = options.time or resumed.time, options.event_id or resumed.event_id
     merged = replace(
         options,
         time=time,
         event_id=event_id,
-        keep=options.keep or list(settings.keep),
+        keep=options.keep or list(resumed.keep),
         lateness=lateness,
-        partials=options.partials or settings.partials,
+        partials=options.partials or resumed.partials,
     )
     detector = _build_empty(merged, resumed.vocabulary)
     if not resumed.has_begun:
         detector.add_many([pattern.to_written() for pattern in resumed.patterns])
         return detector
     for name in ("lateness", "keep", "partials"):
-        if getattr(detector.settings, name) != getattr(settings, name):
+        if getattr(detector, name) != getattr(resumed, name):
             msg = f"the state has begun with another --{name}; leave it out, or begin anew without --state"
             raise TidingsError(msg)
     resumed.rename_fields(time, event_id)

@@ -41,7 +41,7 @@ def make_detection_writer(detector: Detector, *, as_json: bool) -> RowWriter[Det
     if is_table(as_json=as_json):
         table = PatternTable(detector)
         return RowWriter(table.format_detection, table.format_heading("events"))
-    has_fields = bool(detector.settings.keep)
+    has_fields = bool(detector.keep)
     return RowWriter(partial(format_detection_json, has_fields=has_fields))
 
 

@@ -1,4 +1,4 @@
-"""A learner: an observer that counts the events of a run, and returns the model that they make.
+"""A learner: counts the events of a run, which it follows as an observer, and returns the model that they make.
 
 Events are gathered and counted many at a time; the model is the same however the stream is cut into batches.
 """
@@ -29,11 +29,8 @@ if TYPE_CHECKING:
     from tidings.patterns.run.variable_values import ValueNumbers
 
 
-class Learner(Observer):
-    """Counts for the patterns of a set, on top of the counts of a model.
-
-    It may observe a run, or be given what a run has taken by another observer; its own state is not dumped.
-    """
+class Learner:
+    """Counts for the patterns of a set, on top of the counts of a model."""
 
     def __init__(
         self, model: Model, patterns: PatternSet, *, spans: Iterable[int] = (), tuning: ForecastTuning | None = None
@@ -91,11 +88,6 @@ class Learner(Observer):
         self.now, self.last_time = old.now, old.last_time
         self.traffic = old.traffic.plus(Traffic(own=old.sum_own_gaps(but=ways)))
         self.gathered, self.kinds = old.gathered, old.kinds
-
-    def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
-        """Count a batch of the run that it observes."""
-        assert self.run is not None
-        self.take(events, reports, self.run.position, self.run.names)
 
     def add_reports(self, parts: Sequence[ReportBatch], base: int, times: IntArray) -> None:
         """Take the reports of the events that come next; `base` is the run's number of the first of them."""
@@ -165,3 +157,23 @@ class Learner(Observer):
             for member, counts in zip(counter.group.members, counter.close_counts(self.kinds), strict=True):
                 patterns[member.name] = replace(self.patterns[member.name], counts=counts)
         return self._model.with_counts(patterns=patterns, traffic=traffic, now=self.now)
+
+
+class LearningObserver(Observer):
+    """Lets a learner take the batches of a run; the model is the learner's, so the observer has no state to dump."""
+
+    def __init__(self, learner: Learner) -> None:
+        self.learner = learner
+
+    def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
+        """Count the events."""
+        assert self.run is not None
+        self.learner.take(events, reports, self.run.position, self.run.names)
+
+    def find_used_keys(self) -> IntArray:
+        """Return the keys whose waits are not counted out."""
+        return self.learner.find_used_keys()
+
+    def renumber_keys(self, kept: IntArray) -> None:
+        """Replace each key by its position in `kept`."""
+        self.learner.renumber_keys(kept)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tidings.errors import TidingsError
 from tidings.forecast.detector import Detector
 from tidings.forecast.horizon import Horizon, HorizonLike
-from tidings.forecast.learning.learner import Learner
+from tidings.forecast.learning.learner import Learner, LearningObserver
 from tidings.forecast.model import Model
 from tidings.model import Event
 from tidings.patterns import Detections, Run
@@ -87,7 +87,7 @@ def extend_model(
     spans = {horizon.amount for horizon in all_horizons if horizon.unit == "time"}
     patterns = detector.share_patterns()
     learner = Learner(model, patterns, spans=spans, tuning=detector.forecast_tuning)
-    run = Run(patterns, observers=[learner], detects=learner.needs_reports)
+    run = Run(patterns, observers=[LearningObserver(learner)], detects=learner.needs_reports)
     for batch in _iterate_batches(history):
         before = run.latest_time
         detections = run.detect_many(batch, collect=listener is not None)

@@ -18,6 +18,8 @@ import numpy as np
 from tidings.errors import BadValue
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import ArrayLike
 
     from tidings.kernels.array_types import BoolArray, FloatArray
@@ -63,9 +65,7 @@ class Score:
         return {name: None if isnan(getattr(self, name)) else getattr(self, name) for name in _NAMES}
 
     def __str__(self) -> str:
-        names, values = ["", *_NAMES], ["score", *(_format_value(name, getattr(self, name)) for name in _NAMES)]
-        name_width, width = max(map(len, names)), max(map(len, values))
-        return "\n".join(f"{name:{name_width}}  {value:>{width}}" for name, value in zip(names, values, strict=True))
+        return format_scores({"score": self})
 
 
 def score(p: ArrayLike, y: ArrayLike, threshold: float = 0.5) -> Score:
@@ -117,6 +117,14 @@ def compare_skill(p: ArrayLike, q: ArrayLike, y: ArrayLike) -> float:
     second, _ = check_pairs(other, happened, name="q")
     ours, theirs = (_compute_mean((forecasts.clip(0.0, 1.0) - happened) ** 2) for forecasts in (first, second))
     return 1 - _divide(ours, theirs)
+
+
+def format_scores(scores: Mapping[str, Score]) -> str:
+    """Return scores side by side as text: a row for each number, a column for each name."""
+    rows = [["", *scores], *([name, *(_format_value(name, score_) for score_ in scores.values())] for name in _NAMES)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    aligned = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows]
+    return "\n".join("  ".join(row) for row in aligned)
 
 
 # The stream's own view: what somebody who is called at each alarm would say of the forecasts.
@@ -196,7 +204,8 @@ def check_threshold(threshold: Any) -> float:
 _NAMES = tuple(field.name for field in fields(Score))
 
 
-def _format_value(name: str, value: float) -> str:
+def _format_value(name: str, score: Score) -> str:
+    value = getattr(score, name)
     if isnan(value):
         return "-"
     return f"{value:,}" if name in KEPT_APART else f"{value:.4f}"

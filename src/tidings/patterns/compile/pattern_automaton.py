@@ -4,7 +4,7 @@ The subset construction over minterms. A state is the set of configurations that
 led here reported. That second half keeps the final state apart from the one that a run goes on from, so a sequence of
 m steps over filters that exclude each other has m + 1 states, as the paper counts; without it `restart` would need m.
 Time conditions, absences and variables that are no key ask for more than a state can hold; such patterns are refused.
-Cost: states times minterms, once; `budget` bounds the states before equal ones are merged.
+Cost: states times minterms, once; `budget` bounds the states before Hopcroft's algorithm merges equal ones.
 """
 
 from __future__ import annotations
@@ -176,25 +176,58 @@ def _list_bits(bits: int) -> Iterator[int]:
 
 
 def _minimise(keys: list[_Key], table: Int32Array, alphabet: Minterms, mode: Mode) -> PatternAutomaton:
-    """Merge equal states; each class is numbered in the order of its first state, so the initial one stays 0."""
+    """Merge equal states; each class is numbered by its first state, so the initial one stays 0."""
     final = np.array([reported for _, reported in keys], dtype=np.bool_)
-    classes = _find_classes(table, final)
-    kept = np.unique(classes, return_index=True)[1]
+    classes = np.array(_find_classes(table, final))
+    kept = np.sort(np.unique(classes, return_index=True)[1])
+    renumbered = np.empty(len(kept), dtype=np.int32)
+    renumbered[classes[kept]] = np.arange(len(kept))
     states = tuple(frozenset(_list_bits(keys[place][0])) for place in kept)
     followed = table[kept]
-    return PatternAutomaton(mode, states, alphabet, classes[followed], final[followed])
+    return PatternAutomaton(mode, states, alphabet, renumbered[classes[followed]], final[followed])
 
 
-def _find_classes(table: Int32Array, final: BoolArray) -> Int32Array:
-    """Return the class of each state, numbered as they appear: no minterm leads two of a class to different classes.
+def _find_classes(table: Int32Array, final: BoolArray) -> list[int]:
+    """Return the class of each state by Hopcroft's algorithm: no minterm leads two of a class to different classes."""
+    sources = _list_sources(table)
+    blocks = [set(np.flatnonzero(part).tolist()) for part in (~final, final) if part.any()]
+    block_of = [0 if len(blocks) < 2 else int(value) for value in final]
+    waiting = set(range(len(blocks)))
+    while waiting:
+        for arriving in _list_arriving(blocks[waiting.pop()], sources):
+            for place, inside in _split_by_block(arriving, block_of).items():
+                if len(inside) == len(blocks[place]):
+                    continue
+                blocks[place] -= inside
+                blocks.append(inside)
+                for state in inside:
+                    block_of[state] = len(blocks) - 1
+                # The smaller half is enough, unless the whole still waits: that makes it n log n.
+                smaller = place if len(blocks[place]) < len(inside) else len(blocks) - 1
+                waiting.add(len(blocks) - 1 if place in waiting else smaller)
+    return block_of
 
-    Moore's algorithm: classes are split by where minterms lead, until a round splits none.
-    """
-    classes, count = final.astype(np.int32), 0
-    while True:
-        numbers: dict[bytes, int] = {}
-        rows = np.column_stack([classes, classes[table]])
-        classes = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], dtype=np.int32)
-        if len(numbers) == count:
-            return classes
-        count = len(numbers)
+
+def _list_sources(table: Int32Array) -> list[dict[int, list[int]]]:
+    """Return, for each state, the states from which each minterm leads to it."""
+    sources: list[dict[int, list[int]]] = [defaultdict(list) for _ in table]
+    for state, row in enumerate(table.tolist()):
+        for symbol, target in enumerate(row):
+            sources[target][symbol].append(state)
+    return sources
+
+
+def _list_arriving(block: set[int], sources: list[dict[int, list[int]]]) -> list[list[int]]:
+    """Return, for each minterm that leads into the block, the states from which it does."""
+    sources_by_symbol: dict[int, list[int]] = defaultdict(list)
+    for state in block:
+        for symbol, before in sources[state].items():
+            sources_by_symbol[symbol] += before
+    return list(sources_by_symbol.values())
+
+
+def _split_by_block(states: list[int], block_of: list[int]) -> dict[int, set[int]]:
+    states_by_block: dict[int, set[int]] = defaultdict(set)
+    for state in states:
+        states_by_block[block_of[state]].add(state)
+    return states_by_block

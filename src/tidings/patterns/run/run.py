@@ -241,6 +241,20 @@ class Run:
         deadlines = [run.next_deadline for _, run in self.prepare_graph_runs()]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    def sum_counter(self, register: int) -> int:
-        """Return a counter of `kernels.patterns.layout` over all graphs: `DROPPED`, `CUT` or `MADE`."""
+    @property
+    def dropped_count(self) -> int:
+        """How many partial matches were dropped because a key had too many."""
+        return self._sum_counters(layout.DROPPED)
+
+    @property
+    def cut_count(self) -> int:
+        """How many times the limit of a pattern in the mode `any` cut its reports short."""
+        return self._sum_counters(layout.CUT)
+
+    @property
+    def transitions(self) -> int:
+        """How many steps events have served so far."""
+        return self._sum_counters(layout.MADE)
+
+    def _sum_counters(self, register: int) -> int:
         return sum(int(run.state.registers[register]) for _, run in self.prepare_graph_runs())

@@ -269,7 +269,7 @@ def find_columns_read(events: DataFrame, detector: Detector) -> tuple[str, ...]:
     """Return the columns that filters read, those that give variables their values, and the time."""
     compiled = detector.compile()
     names = find_names_read(compiled.matcher.needs(), compiled.vocabulary.ontology)
-    names |= {compiled.settings.time, *compiled.attributes}
+    names |= {detector.time, *compiled.attributes}
     read = tuple(find_columns(names, events.columns))
     require_columns(read, events.schema, why="the patterns")
     return read

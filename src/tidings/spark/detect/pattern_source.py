@@ -74,7 +74,7 @@ def _copy_detector(
     compiled = detector.compile()
     refuse_conflicts(compiled.matcher.needs(), columns)
     context.refuse_unknown(compiled.matcher, columns, subject="patterns")
-    empty = Detector(**compiled.vocabulary.to_keywords(), time=time, partials=compiled.settings.partials)
+    empty = Detector(**compiled.vocabulary.to_keywords(), time=time, partials=detector.partials)
     return [pattern.to_written() for pattern in detector.patterns], empty
 
 

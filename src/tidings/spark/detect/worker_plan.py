@@ -127,9 +127,7 @@ class DetectPlan:
         state, packed, plans = detector.snapshot(), None if model is None else model.to_bytes(), dict(forecasts or {})
         digest = hashlib.blake2b(state, digest_size=16)
         digest.update(repr((packed, plans)).encode())
-        return cls(
-            state, digest.hexdigest(), buckets, shards, detector.settings.time, event_id, tuple(keep), packed, plans
-        )
+        return cls(state, digest.hexdigest(), buckets, shards, detector.time, event_id, tuple(keep), packed, plans)
 
     def open(self) -> OpenPatterns:
         """Return the patterns, decoded once in this process."""

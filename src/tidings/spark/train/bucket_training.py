@@ -17,7 +17,7 @@ import pyarrow as pa
 from tidings.forecast.courses.streams import EventKinds
 from tidings.forecast.learning.counts import Traffic
 from tidings.forecast.learning.group_counter import HalfLife, count_traffic
-from tidings.forecast.learning.learner import Learner
+from tidings.forecast.learning.learner import Learner, LearningObserver
 from tidings.forecast.model import make_pattern_key
 from tidings.patterns import Run
 from tidings.spark.detect.bucket import PLACE, concat_rows, encode_rows, list_values, read_tables, sort_rows
@@ -103,12 +103,11 @@ def train_bucket(portion: Portion, number: int, rows: pa.Table, end: tuple[int, 
     assert opened.model is not None
     keys = [make_pattern_key(compiled.pattern, compiled.mode) for compiled in portion.patterns.patterns]
     patterns = {key: opened.model.patterns[key] for key in keys}
-    model = opened.model.with_counts(patterns=patterns, traffic=Traffic(), now=(0, 0))
+    learner = Learner(opened.model.with_counts(patterns=patterns, traffic=Traffic(), now=(0, 0)), portion.patterns)
+    observer = LearningObserver(learner)
     if portion.has_keys:
-        learner: Learner = BucketLearner(model, portion, number, rows.column(PLACE).to_numpy())
-    else:
-        learner = Learner(model, portion.patterns)
-    run = Run(portion.patterns, observers=[learner], detects=learner.needs_reports)
+        observer = BucketLearningObserver(learner, portion, number, rows.column(PLACE).to_numpy())
+    run = Run(portion.patterns, observers=[observer], detects=learner.needs_reports)
     events = encode_rows(rows, 0, portion, run.names)
     for start in range(0, len(events), PIECE):
         # Fed, but not tidied up after: the learner counts keys by the numbers that they have here.
@@ -117,33 +116,33 @@ def train_bucket(portion: Portion, number: int, rows: pa.Table, end: tuple[int, 
     return learner.build_model()
 
 
-class BucketLearner(Learner):
-    """Knows the places of its events in the whole stream, and leaves out keys of other buckets.
+class BucketLearningObserver(LearningObserver):
+    """Gives a learner the places of events in the whole stream, and leaves out keys of other buckets.
 
     `places` are those of all events that will come.
     """
 
-    def __init__(self, model: Model, portion: Portion, number: int, places: IntArray) -> None:
-        super().__init__(model, portion.patterns)
+    def __init__(self, learner: Learner, portion: Portion, number: int, places: IntArray) -> None:
+        super().__init__(learner)
         self._portion, self._number, self._places = portion, number, places
-        for counter in self.counters:
+        for counter in learner.counters:
             counter.key_gaps = PlacedGaps(places, 0, counter.key_gaps)
 
     def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
         """Count events with what they completed."""
         assert self.run is not None
-        places, base = self._places, self.run.position
-        counts = [[len(rows) for rows in counter.reports] for counter in self.counters]
+        learner, places, base = self.learner, self._places, self.run.position
+        counts = [[len(rows) for rows in counter.reports] for counter in learner.counters]
         super().on_batch(events, reports)
-        self.gathered = 0  # counted here: a learner by itself would take a bucket's events for all
-        now = (int(places[base + len(events) - 1]) + 1, self.now[1])
-        for counter, before in zip(self.counters, counts, strict=True):
+        learner.gathered = 0  # counted here: a learner by itself would take a bucket's events for all
+        now = (int(places[base + len(events) - 1]) + 1, learner.now[1])
+        for counter, before in zip(learner.counters, counts, strict=True):
             for member, rows, count in zip(counter.group.tracked, counter.reports, before, strict=True):
                 new = rows[count:]
                 between = member.pattern.absence is not None
                 new[:, 1] = self._locate_deadlines(new, events.times, base) if between else places[new[:, 1]]
             counter.fresh = [self._keep_owned(fresh, self.run.names) for fresh in counter.fresh]
-            counter.settle(self.kinds, now)
+            counter.settle(learner.kinds, now)
 
     def _locate_deadlines(self, reports: IntArray, times: IntArray, base: int) -> IntArray:
         """Return approximate places of deadlines, interpolated between the bucket's events before and after them."""

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tidings.errors import BadValue, FileError, MissingExtra, TidingsError
 from tidings.forecast.scoring.reliability import compute_wilson_interval, draw, measure_reliability
-from tidings.forecast.scoring.scores import AlarmTimes, compare_skill, score
+from tidings.forecast.scoring.scores import AlarmTimes, compare_skill, format_scores, score
 
 # Coarse steps, so that equal forecasts and forecasts on a threshold or an edge come up; beyond 1, as printed formulas.
 STEPS = st.one_of(st.integers(-2, 14).map(lambda tenths: tenths / 10), st.floats(0, 1))
@@ -212,8 +212,9 @@ def test_a_score_reads_as_a_table_and_as_json():
     assert len({len(line) for line in lines}) == 1
     assert [line.split() for line in lines][8] == ["precision", "-"]
     assert json.loads(json.dumps(scores.to_dict(), allow_nan=False))["precision"] is None
-    assert lines[0].split() == ["score"]
-    assert str(score([1.4, 0.2], [0, 1])).splitlines()[-1].split() == ["clipped", "1"]
+    both = format_scores({"chain": scores, "printed": score([1.4, 0.2], [0, 1])})
+    assert both.splitlines()[0].split() == ["chain", "printed"]
+    assert both.splitlines()[-1].split() == ["clipped", "0", "1"]
 
 
 @pytest.mark.parametrize(

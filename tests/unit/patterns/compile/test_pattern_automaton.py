@@ -127,7 +127,7 @@ def test_an_automaton_reports_where_the_definition_does_when_filters_overlap(wan
 
 
 def by_moore(table, final) -> list[int]:
-    """Part the states round by round: as often as there are states, which is enough."""
+    """Part the states round by round: the plain twin of Hopcroft's algorithm."""
     classes = final.astype(int)
     for _ in table:
         rows = np.column_stack([classes, classes[table]])
@@ -141,7 +141,7 @@ def test_states_are_parted_as_by_the_plain_algorithm(data, states, symbols):
     cells = data.draw(st.lists(st.integers(0, states - 1), min_size=states * symbols, max_size=states * symbols))
     final = np.array(data.draw(st.lists(st.booleans(), min_size=states, max_size=states)))
     table = np.array(cells, dtype=np.int32).reshape(states, symbols)
-    first, second = _find_classes(table, final).tolist(), by_moore(table, final)
+    first, second = _find_classes(table, final), by_moore(table, final)
     assert len(set(first)) == len(set(second)) == len(set(zip(first, second, strict=True)))
 
 
