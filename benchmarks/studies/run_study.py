@@ -26,8 +26,8 @@ from tidings.bench.harness import describe_run
 from tidings.cli import render
 from tidings.cli.bench.bench import make_folder, print_circumstances, print_rows, show_activity
 from tidings.cli.bench.commands import STUDY_PREFIX
-from tidings.cli.input_files import refuse_failure
 from tidings.errors import MissingExtra
+from tidings.matcher.loading.row_readers import refuse_failure
 
 if TYPE_CHECKING:
     from benchmarks.studies.paper_claims import JudgedClaim
@@ -85,7 +85,7 @@ def _print_study(study: Study, verdicts: list[JudgedClaim], *, scale: Scale, pap
 
 def _write_study(study: Study, results: dict[str, Any], folder: Path) -> None:
     path = folder / "study.json"
-    with refuse_failure(f"write the results to `{path}`"):
+    with refuse_failure(f"write the results to `{path}`", ValueError):
         path.write_text(json.dumps(results, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     paths = [path]
     try:

@@ -93,6 +93,22 @@ def test_gaps_of_keys_stay_counted_when_the_only_pattern_goes():
     assert list_gaps(watch) == wanted
 
 
+def test_a_learner_takes_events_while_it_has_no_pattern():
+    events, pattern = draw_events(60, keys=4), build_pattern("a ; b", key=KEYED)
+    watch = watch_pattern(pattern, learn=True)
+    watch.detect_many(events[:20])
+    watch.remove("p")
+    watch.detect_many(events[20:40])
+    watch.add("p", pattern)
+    watch.detect_many(events[40:])
+    assert watch.forecast("p", horizon=3) is not None
+    alone = td.Detector(learn=True)
+    alone.detect_many([])
+    alone.add("p", "a = kind = 'a'\nb = kind = 'b'\na ; b")
+    alone.detect_many([{"id": 1, "ts": 0, "kind": "a"}])
+    assert alone.forecast("p", horizon=3) is not None
+
+
 def test_a_pattern_that_is_replaced_by_one_of_another_mode_begins_anew():
     body = build_pattern("a , b , a , b")
     events = build_events("abababa")

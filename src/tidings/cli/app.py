@@ -268,7 +268,7 @@ def run(
         path = "detections"
 
     Paths are reckoned from the file's folder. `${NAME}` in a value is a variable of the environment, for secrets.
-    All mistakes are told together, before anything starts. Ctrl-C and SIGTERM stop it after the current micro-batch;
+    All mistakes are listed together, before anything starts. Ctrl-C and SIGTERM stop it after the current micro-batch;
     the next run goes on from there.
     """
     from tidings.cli import run as body

@@ -26,7 +26,7 @@ MAX_SHOWN = 5
 
 def read_text(path: str, name: str) -> str:
     """Return the text of a file, or with `-` of standard input; `name` is what an error calls it."""
-    with refuse_failure(f"read {name}"):
+    with refuse_failure(f"read {name}", ValueError):
         if path == "-" and sys.stdin is None:
             raise OSError("it is closed")  # noqa: EM101 - becomes the reason
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()

@@ -145,15 +145,15 @@ class Model:
             raise TidingsError(msg)
         timed = self.settings.half_life is not None and self.settings.half_life.timed
         latest = max(self.now[1], other.now[1])
-        mine_now, theirs_now = (model.fade(latest) if timed else model for model in (self, other))
-        patterns = theirs_now.patterns | mine_now.patterns
-        for key in mine_now.patterns.keys() & theirs_now.patterns.keys():
-            first, second = mine_now.patterns[key], theirs_now.patterns[key]
+        own, others = (model.fade(latest) if timed else model for model in (self, other))
+        patterns = others.patterns | own.patterns
+        for key in own.patterns.keys() & others.patterns.keys():
+            first, second = own.patterns[key], others.patterns[key]
             if not is_same_course(first.course, second.course):
                 msg = f"the models count `{first.name}` in different ways; train both with one schema"
                 raise TidingsError(msg)
             patterns[key] = replace(first, counts=first.counts.plus(second.counts))
-        traffic, seen = mine_now.traffic.plus(theirs_now.traffic), self.now[0] + other.now[0]
+        traffic, seen = own.traffic.plus(others.traffic), self.now[0] + other.now[0]
         return self.with_counts(patterns=patterns, traffic=traffic, now=(seen, latest))
 
     def __add__(self, other: Model) -> Model:

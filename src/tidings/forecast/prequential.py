@@ -18,7 +18,7 @@ from tidings.forecast.model import Model
 from tidings.forecast.predicting.forecast_observer import ForecastObserver
 from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.forecast.predicting.probability_table import require_times
-from tidings.forecast.scoring.scores import AlarmTimes
+from tidings.forecast.scoring.scores import AlarmTimes, Score, score
 from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 from tidings.lang import WrittenPattern
 from tidings.patterns import PatternCatalog, PatternSet, Run
@@ -55,6 +55,10 @@ class Trial:
     p: dict[str, FloatArray] = field(default_factory=dict)
     matches: int = 0
 
+    def score(self, name: str, threshold: float = 0.5) -> Score:
+        """Return the scores of one estimator; `base rate` is one too."""
+        return score(self.p[name][self.decided], self.y[self.decided], threshold)
+
     def warnings(self, name: str, threshold: float = 0.5) -> AlarmTimes:
         """Return how matches were announced: leads are in the key's own events, from the first alarm of each match."""
         alarm = np.clip(self.p[name], 0, 1) > threshold
@@ -67,8 +71,10 @@ class Trial:
         warned = np.flatnonzero(alarm & y)
         matches = np.column_stack([key, np.arange(len(key)) + ahead])[warned]
         leads = ahead[warned[np.unique(matches, axis=0, return_index=True)[1]]].tolist()
+        leads += [None] * max(0, self.matches - len(leads))
+        judged = int(np.count_nonzero(decided))
         false = int(np.count_nonzero(rising & decided & ~y))
-        return AlarmTimes(tuple(leads), max(len(leads), self.matches), false, int(np.count_nonzero(decided)))
+        return AlarmTimes(tuple(leads), int(rising.sum()), false, int((rising & ~decided).sum()), judged)
 
 
 def prequential(

@@ -26,7 +26,7 @@ class Detection:
     """A pattern that happened: the ids of its events in the order of the steps, when, and the values of its variables.
 
     `at` is the time of the event that completed it, or (absence) when the time was up. `fields` holds, for each event,
-    what the detector was told to keep.
+    the fields that the detector keeps.
     """
 
     pattern: str

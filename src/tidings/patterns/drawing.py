@@ -96,10 +96,10 @@ LINE, LANE, TRACK, MARGIN, WIDEST = 14, 9, 8, 28, 30
 
 PAPER = '<rect width="100%" height="100%" fill="#fff"/>'
 INK = "#222222"
-"""Of everything else than lanes."""
+"""The colour of everything but the lanes."""
 
 COLOURS = ("#33658a", "#a23b3b", "#3a7d44", "#8a5a00", "#6b4c9a", "#0f766e")
-"""Of the lanes, by the state they lead to."""
+"""The colours of the lanes, by the state they lead to."""
 
 
 def to_svg(picture: Picture) -> str:

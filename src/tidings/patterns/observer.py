@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidings.patterns.state.graph_bytes import Arrays, Header, State
 
 NO_KEYS: IntArray = np.empty(0, np.int64)
-"""The keys of who stores none."""
+"""What an observer without keys returns."""
 
 
 class Observer:

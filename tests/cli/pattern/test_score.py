@@ -53,7 +53,7 @@ def test_the_numbers_are_those_of_the_trial(tidings, ab, tmp_path):
         assert line["matches"] == trial.matches
         assert line["forecasts"] + line["unknown"] == len(events)
         for name, numbers in line["scores"].items():
-            expected = td.score(trial.p[name][trial.decided], trial.y[trial.decided], 0.4).to_dict()
+            expected = trial.score(name, 0.4).to_dict()
             assert {key: numbers[key] for key in expected} == pytest.approx(expected, nan_ok=True)
             warned = trial.warnings(name, 0.4)
             assert numbers["false_per_1000"] == warned.false_per_1000

@@ -158,7 +158,7 @@ def test_no_events_are_no_matches(logins):
         (BadFrame, "`page` is string; cast it", {"time": "page"}),
         (BadFrame, "no column `nr`", {"event_id": "nr"}),
         (BadFrame, "keep=\\['page'\\]", {"keep": "page"}),
-        (BadFrame, "told twice", {"keep": ["id"]}),
+        (BadFrame, "named twice", {"keep": ["id"]}),
         (BadFrame, "no column `user`", {"key": "user"}),
         (BadFrame, "buckets is a number from 1 up, not 0", {"buckets": 0}),
         (PatternError, "no patterns", {"patterns": {}}),

@@ -96,7 +96,7 @@ def test_there_is_a_trial_for_each_pattern_and_scores_leave_out_what_is_not_know
     trials = prequential(watch, EVENTS, horizon=5)
     assert [trial.pattern for trial in trials] == ["pair", "keyed", "timed", "absent"]
     for trial in trials:
-        assert trial.decided.sum() == 115
+        assert trial.score("both").n == 115
         assert trial.warnings("both", 0.3).judged == 115
         assert trial.matches == len(watching_one(watch, trial.pattern))
 
@@ -123,19 +123,22 @@ def test_warnings_are_those_of_a_loop(text, threshold):
     [trial] = prequential(watching(text), EVENTS, horizon=5)
     rows = zip(trial.key.tolist(), trial.event.tolist(), trial.p["both"].tolist(), trial.y.tolist(), strict=True)
     decided = dict(zip(trial.event.tolist(), trial.decided.tolist(), strict=True))
-    leads, false, before = {}, 0, {}
+    leads, alarms, false, undecided, before = {}, 0, 0, 0, {}
     ahead = dict(zip(trial.event.tolist(), trial.ahead.tolist(), strict=True))
     own = {key: sorted(trial.event[trial.key == key].tolist()) for key in set(trial.key.tolist())}
     for key, event, p, y in sorted(rows):
         on = p > threshold
         if on and not before.get(key, False):
+            alarms += 1
             false += decided[event] and not y
+            undecided += not decided[event]
         if on and y:
             leads.setdefault((key, own[key].index(event) + ahead[event]), ahead[event])
         before[key] = on
     warnings = trial.warnings("both", threshold)
-    assert sorted(warnings.leads) == sorted(leads.values())
-    assert (warnings.matches, warnings.false, warnings.judged) == (trial.matches, false, 115)
+    assert sorted(lead for lead in warnings.leads if lead is not None) == sorted(leads.values())
+    assert (warnings.matches, warnings.warned_count) == (trial.matches, len(leads))
+    assert (warnings.alarms, warnings.false, warnings.undecided, warnings.judged) == (alarms, false, undecided, 115)
 
 
 def test_the_detector_stays_as_it_is():

@@ -170,7 +170,9 @@ def show_activity() -> Iterator[Callable[[str], None]]:
 
 def make_folder(folder: Path) -> None:
     """Make the folder for the results: called before an hour of measuring, not after it."""
-    with refuse_failure(f"make the folder `{folder}` for the results", way_out="; choose another with --out"):
+    with refuse_failure(
+        f"make the folder `{folder}` for the results", ValueError, way_out="; choose another with --out"
+    ):
         folder.mkdir(parents=True, exist_ok=True)
 
 

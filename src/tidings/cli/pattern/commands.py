@@ -90,7 +90,7 @@ def pattern_detect(
         tail -f logins.log | tidings pattern detect -p attacks.patterns -e - --lateness 10s
         tidings pattern detect --state attacks.state -e monday.jsonl --save-state attacks.state
 
-    Events are expected in the order of time. One that lies behind is late: it is told on standard error and not taken,
+    Events are expected in the order of time. One that lies behind is late: it is noted on standard error and not taken,
     unless `--lateness` lets events wait and puts them in order. Detections come as soon as their last event does. At
     the end, what waited is taken, and absences that were over by the last event (or by `--until`) are reported.
 
@@ -197,8 +197,8 @@ def pattern_train(
         tidings pattern train attacks.patterns august.jsonl -o attacks.model --from attacks.model
         tidings pattern train attacks.patterns logins.jsonl -o attacks.model --half-life 30d --context 2
 
-    Counts add up: a model of more events is the sum of those of its parts. Horizons in events need not be told here;
-    a span of time that is told is counted directly, any other is reckoned from how fast events come.
+    Counts add up: a model of more events is the sum of those of its parts. Horizons in events need not be given here;
+    a span of time that is given is counted directly, any other is reckoned from how fast events come.
     """
     _check_inputs(patterns, *events)
     if start is not None:
@@ -228,12 +228,13 @@ def pattern_forecast(
     step: Annotated[
         float, make_option("--step", "Change that `--tell change` tells.", min=0, max=1, metavar="P")
     ] = 0.1,
-    learn: Annotated[bool, typer.Option("--learn", help="Count these events too, each after it was foretold.")] = False,
+    learn: Annotated[bool, typer.Option("--learn", help="Count these events too, each after its forecast.")] = False,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="MODEL", help="With --learn: where to write what was learned.")
     ] = None,
     keys: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Keys of a pattern that are told at the end, the likeliest first.")
+        int,
+        typer.Option(min=0, metavar="N", help="Keys of a pattern that are printed at the end, the likeliest first."),
     ] = 5,
 ) -> None:
     """Forecast patterns while events come: alarms as JSON lines, or a table on a terminal, then how things stand.
@@ -272,7 +273,7 @@ def pattern_score(
     options: po.PatternOptions,
     *,
     learn: Annotated[
-        bool, typer.Option("--learn/--no-learn", help="Count each event after it was foretold, or let a model be.")
+        bool, typer.Option("--learn/--no-learn", help="Count each event after its forecast, or let a model be.")
     ] = True,
     every: Annotated[bool, typer.Option("--all", help="Also `chain` and `direct`, each by itself.")] = False,
     plot: Annotated[

@@ -33,7 +33,7 @@ MAX_NAMED = 5
 def read_state(path: Path) -> bytes:
     """Return the bytes of a state."""
     way_out = "; `tidings pattern compile -o STATE` writes a first one"
-    with refuse_failure(f"read the state `{path}`", way_out=way_out):
+    with refuse_failure(f"read the state `{path}`", ValueError, way_out=way_out):
         return path.read_bytes()
 
 
@@ -43,7 +43,7 @@ def check_target(path: Path, kind: str) -> None:
     `kind` is a key of `MAGICS`; a file that begins as one of these is of the same kind, and may be replaced.
     """
     start, magic = b"", MAGICS[kind]
-    with refuse_failure(f"write the {kind.rsplit(maxsplit=1)[-1]} to `{path}`"):
+    with refuse_failure(f"write the {kind.rsplit(maxsplit=1)[-1]} to `{path}`", ValueError):
         if path.exists():
             with path.open("rb") as file:
                 start = file.read(len(magic))
@@ -56,7 +56,7 @@ def check_target(path: Path, kind: str) -> None:
 
 def save_state(detector: Detector, path: Path) -> None:
     """Write a detector's state, whole or not at all."""
-    with refuse_failure(f"write the state to `{path}`"):
+    with refuse_failure(f"write the state to `{path}`", ValueError):
         write_atomically(path, iter([detector.snapshot()]))
 
 
@@ -89,6 +89,6 @@ def warn_of_uncounted(model: Model, detector: Detector) -> None:
 
 def save_model(model: Model, path: Path) -> int:
     """Write a model, whole or not at all; return its size in bytes."""
-    with refuse_failure(f"write the model to `{path}`"):
+    with refuse_failure(f"write the model to `{path}`", ValueError):
         model.save(path)
         return path.stat().st_size

@@ -45,7 +45,7 @@ def run(
     if output is None:
         render.write(drawn.rstrip("\n"))
         return
-    with refuse_failure(f"write to `{output}`"):
+    with refuse_failure(f"write to `{output}`", ValueError):
         output.write_text(drawn.rstrip("\n") + "\n", encoding="utf-8")
     render.note(f"wrote `{output}`")
 

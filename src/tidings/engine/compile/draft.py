@@ -10,14 +10,16 @@ arrays.
 from __future__ import annotations
 
 from array import array
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidings import model
-from tidings.algebra.normal_form import push_negations
+from tidings.algebra.normal_form import expand_rows, push_negations
 from tidings.engine.compile.columns import EXACT, Column, View, split_number
 from tidings.engine.compile.encoders import EncodedPredicate, encode_boxes, encode_condition, make_point
 from tidings.engine.exact.exact_checks import QUANTIFIERS, ExactItem, LawItem, PlaceItem
 from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
+from tidings.errors import TooLarge
 from tidings.kernels.match.literals import ALL, ANY, NOT_ALL, NOT_ANY
 
 if TYPE_CHECKING:
@@ -112,7 +114,8 @@ class FilterDraft:
     def _add_compound(self, slot: int, tree: model.Filter) -> None:
         rows = _expand_rows(tree, self.tuning.row_limit)
         if rows is None:
-            rows = _expand_rows(push_negations(tree), self.tuning.row_limit)
+            with suppress(TooLarge):
+                rows = expand_rows(push_negations(tree), limit=self.tuning.row_limit)
         if rows is None or not all(any(map(_is_selective, row)) for row in rows):
             flat = push_negations(tree)
             required = self._find_required_tests(flat)
@@ -244,8 +247,7 @@ def _iterate_leaves(flat: model.Filter) -> Iterator[model.Filter]:
 def _expand_rows(tree: model.Filter, limit: int) -> list[tuple[model.Filter, ...]] | None:
     """Return the conjunctions of a filter if they are few and no `not` has to be pushed down; else None.
 
-    Most `or`s have two or three alternatives, and to multiply them out is ten times as fast as `algebra.normal_form`,
-    which also drops what another conjunction makes needless.
+    Most `or`s have two or three alternatives, and to multiply them out is ten times as fast as `algebra.normal_form`.
     """
     kind = type(tree)
     if kind is model.Test or (kind is model.Not and type(tree.part) is model.Test):  # type: ignore[union-attr]

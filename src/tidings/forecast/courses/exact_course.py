@@ -22,12 +22,7 @@ MOST_MOVES = 1 << 17
 
 
 def build_course(
-    pattern: Pattern,
-    mode: Mode,
-    vocabulary: Vocabulary | None = None,
-    *,
-    context: int,
-    most_moves: int = MOST_MOVES,
+    pattern: Pattern, mode: Mode, vocabulary: Vocabulary | None = None, *, context: int, most_moves: int = MOST_MOVES
 ) -> Course:
     """Return a pattern's course: by its automaton where it has one, else by what its run shows of it.
 

@@ -242,11 +242,11 @@ class Forecaster:
 def _split_reports(reports: list[list[IntArray]], end: int, time: int) -> list[list[IntArray]]:
     """Remove the reports up to an event and its time from the lists, and return them."""
     first_parts = []
-    for of_group in reports:
+    for group_reports in reports:
         group_parts = []
-        for place, rows in enumerate(of_group):
+        for place, rows in enumerate(group_reports):
             now = (rows[:, 1] < end) & (rows[:, 2] <= time)
             group_parts.append(rows[now])
-            of_group[place] = rows[~now]
+            group_reports[place] = rows[~now]
         first_parts.append(group_parts)
     return first_parts

@@ -26,7 +26,7 @@ Z = 1.959964
 """The interval around an observed share holds the true one in 95 of 100 cases."""
 
 COLOURS = ("#1f6f5c", "#d08c3f", "#4a6fa5", "#a8433f", "#7a5c99", "#5f7a2e", "#b0568a", "#6b7280")
-"""Told apart by most eyes."""
+"""Colours that most people can distinguish."""
 
 MARKS = "osD^vPX"
 """As many marks as colours would always pair the same two."""

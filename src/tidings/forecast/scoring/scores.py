@@ -18,8 +18,6 @@ import numpy as np
 from tidings.errors import BadValue
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import ArrayLike
 
     from tidings.kernels.array_types import BoolArray, FloatArray
@@ -65,7 +63,9 @@ class Score:
         return {name: None if isnan(getattr(self, name)) else getattr(self, name) for name in _NAMES}
 
     def __str__(self) -> str:
-        return format_scores({"score": self})
+        names, values = ["", *_NAMES], ["score", *(_format_value(name, getattr(self, name)) for name in _NAMES)]
+        name_width, width = max(map(len, names)), max(map(len, values))
+        return "\n".join(f"{name:{name_width}}  {value:>{width}}" for name, value in zip(names, values, strict=True))
 
 
 def score(p: ArrayLike, y: ArrayLike, threshold: float = 0.5) -> Score:
@@ -119,38 +119,43 @@ def compare_skill(p: ArrayLike, q: ArrayLike, y: ArrayLike) -> float:
     return 1 - _divide(ours, theirs)
 
 
-def format_scores(scores: Mapping[str, Score]) -> str:
-    """Return scores side by side as text: a row for each number, a column for each name."""
-    rows = [["", *scores], *([name, *(_format_value(name, score_) for score_ in scores.values())] for name in _NAMES)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    aligned = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows]
-    return "\n".join("  ".join(row) for row in aligned)
-
-
 # The stream's own view: what somebody who is called at each alarm would say of the forecasts.
 @dataclass(frozen=True, slots=True)
 class AlarmTimes:
     """How a stream's matches were announced: for each, how many events before it the alarm was on; alarms in vain.
 
-    `leads` are of the `matches` that had a warning. `judged` is how many events lie a whole horizon before the end;
-    `false` at how many of these the probability rose above the threshold and no match came within the horizon. The sum
-    of two is that of both streams.
+    `leads` has None for a match without warning. `alarms` counts the events at which the probability rose above the
+    threshold; `false` those of them after which no match came within the horizon; `undecided` those without a match
+    so far, less than a horizon before the end. `judged` is how many events lie a whole horizon before the end. The
+    sum of two is that of both streams.
     """
 
-    leads: tuple[int, ...]
-    matches: int
+    leads: tuple[int | None, ...]
+    alarms: int
     false: int
+    undecided: int
     judged: int
+
+    @property
+    def matches(self) -> int:
+        """How many events completed the pattern."""
+        return len(self.leads)
+
+    @property
+    def warned_count(self) -> int:
+        """How many of them had the alarm on before."""
+        return sum(lead is not None for lead in self.leads)
 
     @property
     def share(self) -> float:
         """The share of matches with a warning; nan without matches."""
-        return _divide(len(self.leads), self.matches)
+        return _divide(self.warned_count, self.matches)
 
     @property
     def lead(self) -> float:
         """The median lead of those with a warning, in events; nan without one."""
-        return float(median(self.leads)) if self.leads else nan
+        leads = [lead for lead in self.leads if lead is not None]
+        return float(median(leads)) if leads else nan
 
     @property
     def false_per_1000(self) -> float:
@@ -204,8 +209,7 @@ def check_threshold(threshold: Any) -> float:
 _NAMES = tuple(field.name for field in fields(Score))
 
 
-def _format_value(name: str, score: Score) -> str:
-    value = getattr(score, name)
+def _format_value(name: str, value: float) -> str:
     if isnan(value):
         return "-"
     return f"{value:,}" if name in KEPT_APART else f"{value:.4f}"

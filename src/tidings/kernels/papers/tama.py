@@ -19,15 +19,7 @@ import numpy as np
 
 from tidings.kernels.jit import jit
 from tidings.kernels.papers.buckets import BucketLists, count_missing, push, reserve
-from tidings.kernels.papers.domain_cells import (
-    HIGH_OPEN,
-    LOW_OPEN,
-    WANTED,
-    DomainScale,
-    RangeEnds,
-    RowBatch,
-    find_cell,
-)
+from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN, WANTED, DomainScale, RangeEnds, RowBatch, find_cell
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import FloatArray, Int, Int32Array, IntArray

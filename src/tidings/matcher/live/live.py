@@ -211,11 +211,7 @@ class Live:
         return replace(change, version=version.number)
 
     def _publish(
-        self,
-        latest: Version,
-        matcher: Matcher,
-        shards: Sequence[Manifest],
-        position: Mapping[str, Any] | None,
+        self, latest: Version, matcher: Matcher, shards: Sequence[Manifest], position: Mapping[str, Any] | None
     ) -> Version:
         """Write the version after the latest, which consists of these shards; remove old versions."""
         first = next(iter(matcher), None)

@@ -118,7 +118,7 @@ class RowFile:
 
 
 def _open_stream(path: str | Path, name: str) -> io.BufferedReader:
-    with refuse_failure(f"read `{name}`"):
+    with refuse_failure(f"read `{name}`", ValueError):
         if str(path) != "-":
             return Path(path).open("rb")
         if sys.stdin is None:

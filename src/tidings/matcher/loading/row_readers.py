@@ -62,9 +62,11 @@ class Row:
 
 @contextmanager
 def refuse_failure(action: str, *others: type[Exception], way_out: str = "") -> Iterator[None]:
-    """Turn what files and damaged data raise, and `others`, into a `FileError`: what failed, why, and the way out."""
-    # A `ValueError` is a name that no file can have.
-    failures: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error, *others)
+    """Turn what files and damaged data raise, and `others`, into a `FileError`: what failed, why, and the way out.
+
+    A name that no file can have is a `ValueError`.
+    """
+    failures: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, *others)
     try:
         yield
     except FileError:
@@ -313,7 +315,7 @@ class ParquetRows:
 
         from tidings.model.arrow_types import to_rows
 
-        with refuse_failure(f"read `{self._name}`", pa.ArrowException, OverflowError):
+        with refuse_failure(f"read `{self._name}`", pa.ArrowException, ValueError, OverflowError):
             for table in self._file.iter_batches(self._tuning.batch_rows):
                 rows = [Row(number, None, row) for number, row in enumerate(to_rows(table), self._done)]
                 self._done += len(rows)

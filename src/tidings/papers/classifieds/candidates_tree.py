@@ -13,9 +13,7 @@ and decided for every event.
 
 Insert and delete: O(tests), inserting again included, amortised. Match: O(nodes reached + candidates). Space: O(tests).
 It supports every filter. For an event with a range, or with an integer that float64 does not have, all candidates are
-evaluated.
-
-The paper does not give the number of names, nor the treatment of filters that use none of them (README.md here).
+evaluated. Corrections are in README.md here.
 """
 
 from __future__ import annotations

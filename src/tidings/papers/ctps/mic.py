@@ -12,10 +12,8 @@ The binary tree divides the order of floating-point numbers in halves: an interv
 it straddles, which is the common beginning of its ends' bits, and compared exactly when an event passes there.
 
 Cost: to add or remove O(names below x concepts below) for each constraint; to match O(constraints found); memory as
-adding, so it grows with the square of the trees' size. Beyond `limit` stored entries adding is refused.
-
-Corrected (README.md here): a constraint that several values satisfy counts once; of the names a value goes by
-only the lowest are looked up.
+adding, so it grows with the square of the trees' size. Beyond `limit` stored entries adding is refused. Corrections
+are in README.md here.
 """
 
 from __future__ import annotations

@@ -6,14 +6,7 @@ one attribute's domain into partly overlapping cells. A row goes down into one o
 centre and the width of its range; a leaf has the rows that took the same way. An event goes down into the cells that
 may hold its value, and the rows of the leaves it reaches are compared on all attributes.
 
-Chosen here, since the paper at hand has the outline only:
-- indexed are the attributes on which an event meets the fewest rows, as estimated when the tree is laid out;
-- a cell reaches an eighth of its width into each neighbour: a range that is no wider than a quarter of a cell, or
-  little more, is narrow and in the one cell of its centre. A wider one is in every cell that it touches; as an event
-  looks for wide rows in one cell only, it meets each row once. A range that touches all cells, and a row that does
-  not constrain the attribute, would be in all of them; both are in one more cell, which every event visits.
-- so a row is in at most 3**6 = 729 leaves, not 4096; and where the rows' places would take more than `most_bytes`,
-  further rows are in the one leaf of those that reach everywhere.
+The paper at hand has the outline only; README.md here lists what was chosen.
 
 Insert, delete: O(leaves of the row), exponential in the width: 729 for half the domain. Match: O(rows in the leaves
 visited), which is (1/4 + width)**6 of all rows where all are wide. Space: 8 bytes for each leaf of a row, and 16 for

@@ -10,13 +10,7 @@ tried. Cost per event: O(instances that the event moves, plus those inside a ter
 waiting states; with conditions also the lengths of their time lists, which only `expire` bounds.
 
 README.md here lists what was chosen where the paper is silent or says two things, and where the machine is known to
-differ from `patterns.definition`. Besides:
-- Instances that agree are one: an instance all of whose times another one in the same state has is dropped. So Figure
-  7 has one instance with the list [1, 2, 3], and without conditions a state is simply live or not.
-- Children begin with the instance before them, read later events, and end with it; the times of its conditions are
-  passed down. They keep each match, and `and` combines them.
-- Variables: one machine per value of the key; variables that only some steps share are refused.
-- Self links are not counted as transitions; every subscription is added before the first event.
+differ from `patterns.definition`. Every subscription is added before the first event.
 """
 
 from __future__ import annotations

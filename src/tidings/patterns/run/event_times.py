@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tidings.model.values import EventValue
 
 MICROSECONDS = 1_000_000
-"""In a second."""
+"""How many there are in a second."""
 
 NO_TIME = -(1 << 63)
 """Stands for a time that an event does not have."""

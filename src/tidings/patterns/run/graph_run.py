@@ -25,7 +25,7 @@ MOST_PARTIALS = 10_000
 """The partial matches that one key may have at one place of the graph; of more, the newest stay."""
 
 LONG_AGO = -(1 << 62)
-"""Before every time."""
+"""A time before that of every event."""
 
 
 class Reports(NamedTuple):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tidings.patterns.run.mismatch_counts import PatternMismatchCounts
 
 NO_VALUE = -1
-"""The number of no value."""
+"""Stands for the number of a value where there is no value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,7 @@ def _check_columns(frame: StructType, event_id: str, keep: Sequence[str] | None)
     names = [event_id, *(keep or ())]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        msg = f"keep: `{repeated[0]}` is told twice; the id comes along by itself"
+        msg = f"keep: `{repeated[0]}` is named twice; the id comes along by itself"
         raise BadFrame(msg)
     frames.require_columns([event_id], frame, why="event_id")
     frames.require_columns(keep or (), frame, why="keep")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tidings.errors import BadValue, FileError, MissingExtra, TidingsError
 from tidings.forecast.scoring.reliability import compute_wilson_interval, draw, measure_reliability
-from tidings.forecast.scoring.scores import AlarmTimes, compare_skill, format_scores, score
+from tidings.forecast.scoring.scores import AlarmTimes, compare_skill, score
 
 # Coarse steps, so that equal forecasts and forecasts on a threshold or an edge come up; beyond 1, as printed formulas.
 STEPS = st.one_of(st.integers(-2, 14).map(lambda tenths: tenths / 10), st.floats(0, 1))
@@ -212,9 +212,8 @@ def test_a_score_reads_as_a_table_and_as_json():
     assert len({len(line) for line in lines}) == 1
     assert [line.split() for line in lines][8] == ["precision", "-"]
     assert json.loads(json.dumps(scores.to_dict(), allow_nan=False))["precision"] is None
-    both = format_scores({"chain": scores, "printed": score([1.4, 0.2], [0, 1])})
-    assert both.splitlines()[0].split() == ["chain", "printed"]
-    assert both.splitlines()[-1].split() == ["clipped", "0", "1"]
+    assert lines[0].split() == ["score"]
+    assert str(score([1.4, 0.2], [0, 1])).splitlines()[-1].split() == ["clipped", "1"]
 
 
 @pytest.mark.parametrize(
@@ -256,20 +255,20 @@ def test_skill_against_names_the_forecast_that_does_not_fit():
 
 
 def test_leads_and_false_alarms_of_a_small_stream_are_those_worked_by_hand():
-    warnings = AlarmTimes((2, 3), matches=3, false=1, judged=7)
-    assert warnings.lead == 2.5
+    warnings = AlarmTimes((2, 3, None), alarms=3, false=1, undecided=1, judged=7)
+    assert (warnings.matches, warnings.warned_count, warnings.lead) == (3, 2, 2.5)
     assert warnings.share == pytest.approx(2 / 3)
     assert warnings.false_per_1000 == pytest.approx(1000 / 7)
 
 
 def test_warnings_of_two_streams_add_up():
-    first = AlarmTimes((1,), matches=2, false=0, judged=2)
-    second = AlarmTimes((), matches=0, false=1, judged=2)
-    assert first + second == AlarmTimes((1,), matches=2, false=1, judged=4)
+    first = AlarmTimes((1,), alarms=1, false=0, undecided=0, judged=2)
+    second = AlarmTimes((), alarms=1, false=1, undecided=0, judged=2)
+    assert first + second == AlarmTimes((1,), alarms=2, false=1, undecided=0, judged=4)
 
 
 def test_warnings_without_matches_or_events_are_not_defined():
-    warnings = AlarmTimes((), 0, 0, 0)
+    warnings = AlarmTimes((), 0, 0, 0, 0)
     assert [warnings.share, warnings.lead, warnings.false_per_1000] == [UNDEFINED] * 3
 
 

@@ -87,7 +87,7 @@ def add_forecasts(detector: Detector, settings: PatternSettings) -> Detector:
     model = settings.load_model()
     if model is None:
         return detector
-    forecaster = Detector(model=model, time=detector.settings.time, **detector.vocabulary.to_keywords())
+    forecaster = Detector(model=model, time=detector.time, **detector.vocabulary.to_keywords())
     forecaster.add_many(
         [pattern.to_written() for pattern in detector.patterns],
         horizon=settings.horizon,
