@@ -19,7 +19,7 @@ from tidings.matcher.registry import ENGINE
 from tidings.testing.strategies import cases
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
-OLDER = Path(__file__).parent / "older"
+OLDER = Path(__file__).parents[3] / "older" / "snapshot_formats"
 """The same subscriptions as versions before formats 4 and 5 wrote them."""
 
 
