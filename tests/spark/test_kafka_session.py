@@ -11,14 +11,10 @@ import pytest
 
 pyspark = pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tests.kafka.broker import wait_for  # noqa: E402
-from tests.kafka.fixture import skip_without_jars  # noqa: E402
 from tests.kafka.wire import Refused  # noqa: E402
 
 from tidings import spark as ts  # noqa: E402
 from tidings.spark.connector import JARS  # noqa: E402
-
-ROOT = Path(__file__).resolve().parents[2]
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -89,36 +85,6 @@ def test_a_wrong_password_is_refused_soon_and_not_shown(kafka, spark):
         ).load().count()
     assert time.monotonic() - began < 60
     assert "guessed" not in str(caught.value)
-
-
-# The broker's life -----------------------------------------------------------------------------------
-
-HOLDS_A_BROKER = """
-import sys, time
-from tests.kafka.broker import Broker
-print(Broker(sys.argv[1]).pid, flush=True)
-time.sleep(600)
-"""
-
-
-def test_the_broker_is_gone_when_the_one_that_started_it_is_killed(tmp_path):
-    skip_without_jars()
-    parent = subprocess.Popen(
-        [sys.executable, "-c", HOLDS_A_BROKER, tmp_path], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-    with parent:
-        broker = int(parent.stdout.readline())
-        assert is_java(broker)
-        parent.kill()
-    assert wait_for(lambda: not is_java(broker), 20)
-
-
-def is_java(pid):
-    """Tell whether a process runs; one that has ended and waits to be noticed has no command."""
-    try:
-        return b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except FileNotFoundError:
-        return False
 
 
 # What a session says ---------------------------------------------------------------------------------
