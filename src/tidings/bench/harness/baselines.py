@@ -12,8 +12,8 @@ import numpy as np
 
 from tidings.bench.harness.conjunction_columns import encode_conjunctions
 from tidings.bench.workloads import rows_of
+from tidings.kernels import baselines as kernels
 from tidings.kernels.array_types import Int32Array, IntArray
-from tidings.kernels.papers import baselines as kernels
 from tidings.lang import parse
 from tidings.model import Test, TextTest
 from tidings.model.text_tests import compile_text_test
@@ -54,7 +54,7 @@ class MatchPairs:
 
 
 class Scan:
-    """The early-exit scan of `kernels.papers.baselines`, one event after the other."""
+    """The early-exit scan of `kernels.baselines`, one event after the other."""
 
     def __init__(self, columns: pa.Table) -> None:
         """Encode the subscriptions and allocate the answer of one event."""

@@ -75,7 +75,7 @@ class Conjunctions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Literals:
+class _ColumnLiterals:
     """The literals of one column: their rows, and their intervals; literal `i` has `sizes[i]` of them."""
 
     column: int
@@ -88,7 +88,7 @@ class _Literals:
 def encode_conjunctions(table: pa.Table) -> Conjunctions:
     """Encode a table of subscriptions in columns."""
     names: list[str] = []
-    literals: list[_Literals] = []
+    literals: list[_ColumnLiterals] = []
     vocabularies: dict[str, dict[str, float]] = {}
     areas: list[AreaConditions] = []
     for name, operators in group_by_attribute(table.column_names).items():
@@ -109,7 +109,7 @@ def encode_conjunctions(table: pa.Table) -> Conjunctions:
 def _assemble(
     n: int,
     names: list[str],
-    literals: list[_Literals],
+    literals: list[_ColumnLiterals],
     *,
     vocabularies: dict[str, dict[str, float]],
     areas: list[AreaConditions],
@@ -135,7 +135,7 @@ def _assemble(
 
 def _encode_equality(
     place: int, name: str, column: pa.ChunkedArray, vocabularies: dict[str, dict[str, float]]
-) -> _Literals:
+) -> _ColumnLiterals:
     rows: IntArray = np.flatnonzero(column.is_valid().to_numpy())
     if t.is_list(column.type):
         column = normalize_lists(column)
@@ -149,10 +149,10 @@ def _encode_equality(
         codes = coded.indices.to_numpy().astype(np.float64)
     else:
         codes = to_floats(values)
-    return _Literals(place, rows, sizes, codes, codes)
+    return _ColumnLiterals(place, rows, sizes, codes, codes)
 
 
-def _encode_ranges(place: int, table: pa.Table, operators: dict[str, str]) -> _Literals:
+def _encode_ranges(place: int, table: pa.Table, operators: dict[str, str]) -> _ColumnLiterals:
     lows, highs = np.full(table.num_rows, -np.inf), np.full(table.num_rows, np.inf)
     has_range = np.zeros(table.num_rows, np.bool_)
     for end in SIGNS.keys() & operators.keys():
@@ -163,7 +163,7 @@ def _encode_ranges(place: int, table: pa.Table, operators: dict[str, str]) -> _L
         else:
             highs = np.fmin(highs, np.nextafter(values, -np.inf) if end == "below" else values)
     rows = np.flatnonzero(has_range)
-    return _Literals(place, rows, np.ones(len(rows), np.int64), lows[rows], highs[rows])
+    return _ColumnLiterals(place, rows, np.ones(len(rows), np.int64), lows[rows], highs[rows])
 
 
 def _encode_areas(name: str, column: pa.ChunkedArray) -> AreaConditions:
@@ -175,13 +175,13 @@ def _encode_areas(name: str, column: pa.ChunkedArray) -> AreaConditions:
     return AreaConditions(name, shape_of_row, shapes)
 
 
-def _encode_boxes(place: int, areas: AreaConditions) -> list[_Literals]:
+def _encode_boxes(place: int, areas: AreaConditions) -> list[_ColumnLiterals]:
     rows = np.flatnonzero(areas.shape_of_row >= 0)
     boxes = shapely.bounds(areas.shapes)[areas.shape_of_row[rows]]
     sizes = np.ones(len(rows), np.int64)
     return [
-        _Literals(place, rows, sizes, boxes[:, 0], boxes[:, 2]),
-        _Literals(place + 1, rows, sizes, boxes[:, 1], boxes[:, 3]),
+        _ColumnLiterals(place, rows, sizes, boxes[:, 0], boxes[:, 2]),
+        _ColumnLiterals(place + 1, rows, sizes, boxes[:, 1], boxes[:, 3]),
     ]
 
 

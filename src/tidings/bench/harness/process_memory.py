@@ -42,7 +42,7 @@ class MatcherMemory:
 
 
 def measure_matcher_memory(key: str, n: int, *, kind: str | None, seed: int) -> MatcherMemory | None:
-    """Return the memory of a matcher of `n` subscriptions; nothing where the system does not report it."""
+    """Return the memory of a matcher of `n` subscriptions; None where the system does not report it."""
     if not STATUS.exists():
         return None
     order = json.dumps({"key": key, "n": n, "kind": kind, "seed": seed})

@@ -1,9 +1,9 @@
 """Timing on a machine with noise: warm up, repeat, report the median and the spread of the repeats.
 
-Everything that is measured here and under `benchmarks/` is timed by these functions, each with the clock as an
-argument: `tidings bench` reports wall time, as its user waits for it; the scoreboard and the papers' studies compare
-programs with each other and report processor time. A slow subject is given fewer events rather than more time:
-`count_fitting` and `plan_repeats` say how many fit a budget.
+`tidings bench`, the scoreboard and the papers' studies are timed by these functions, with the clock as an argument:
+wall time where a user waits for it, processor time where programs are compared. Programs of `benchmarks/` that time a
+stream, processes or older versions (`living.py`, `spark/`, `kinds.py`) read the clock themselves. A slow subject is
+given fewer events rather than more time: `count_fitting` and `plan_repeats` say how many fit a budget.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from tidings.bench.workloads import Baseline, Workload
 from tidings.bench.workloads import workload as find_workload
 from tidings.errors import TidingsError
 from tidings.kernels.array_types import IntArray
-from tidings.kernels.papers.baselines import write_pairs
+from tidings.kernels.baselines import write_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +49,7 @@ def bench(
     `say` is called with each step. An answer that differs from the baseline's raises `TidingsError`.
     """
     workload, settings, kinds = find_workload(key), settings or Settings(), list(kinds)
-    run = _Run(workload, settings, workload.events(settings.events, settings.seed), say)
+    run = _WorkloadRun(workload, settings, workload.events(settings.events, settings.seed), say)
     return [result for n in sizes for result in run.measure_size(n, kinds)]
 
 
@@ -70,7 +70,7 @@ class _TimedCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _WorkloadRun:
     """One workload under one set of settings."""
 
     workload: Workload

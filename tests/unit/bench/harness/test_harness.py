@@ -18,7 +18,7 @@ from tidings.bench.harness.baselines import MatchPairs, Scan
 from tidings.bench.harness.compare import judge_figure
 from tidings.bench.harness.timing import time_repeats
 from tidings.bench.workloads import workload
-from tidings.kernels.papers import baselines as kernels
+from tidings.kernels import baselines as kernels
 
 SMALL = harness.Settings(events=8, repeat=2, budget_s=0.2, memory=False)
 

@@ -1,9 +1,8 @@
 """Baselines of benchmarks: the plainest loops that answer the same question.
 
-`scan` checks every conjunction and leaves it at the first literal that fails; `scan_sets` does the same where
-a literal may accept several intervals; `write_pairs` knows the answer and only writes it down. Values and
-ends are float64, absent is NaN (which no interval holds). They must not be improved: ratios to them are
-compared over years.
+`scan` checks every conjunction and leaves it at the first literal that fails; `scan_sets` does the same where a literal
+may accept several intervals; `write_pairs` knows the answer and only writes it down. Values and ends are float64,
+absent is NaN (which no interval holds). They must not be improved: ratios to them are compared over years.
 """
 
 from __future__ import annotations
@@ -43,14 +42,9 @@ def scan(
 
 @jit
 def scan_sets(
-    starts: IntArray,
-    columns: IntArray,
-    parts: IntArray,
-    lows: FloatArray,
-    highs: FloatArray,
-    cells: FloatArray,
+    starts: IntArray, columns: IntArray, parts: IntArray, lows: FloatArray, highs: FloatArray, cells: FloatArray,
     out: Int32Array,
-) -> Int:
+) -> Int:  # fmt: skip
     """Do the same where literal `i` accepts the intervals from `parts[i]` up to `parts[i + 1]`."""
     count = 0
     for row in range(len(starts) - 1):
