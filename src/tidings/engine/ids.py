@@ -255,7 +255,7 @@ def _list_to_arrow(ids: list[Any]) -> pa.Array:
 
 
 def _explain_refusal(ids: list[Any]) -> TidingsError:
-    """Return the error that names the first value that is no id, or is not of the first id's type."""
+    """Return the error that names the first value that is not an id, or not of the first id's type."""
     textual = bool(ids) and isinstance(ids[0], str)
     for id in ids:
         if isinstance(id, bool) or not isinstance(id, str | int | np.integer):
@@ -282,7 +282,7 @@ def _to_int64(array: pa.Array) -> pa.Array:
 
 
 def _to_buffers(array: pa.Array) -> tuple[NDArray[Any], IntArray | None]:
-    """Return the bits of the numbers and nothing, or the bytes and offsets of the text; no bytes are copied."""
+    """Return the bits of the numbers and None, or the bytes and offsets of the text; no bytes are copied."""
     import pyarrow as pa
 
     if pa.types.is_integer(array.type):

@@ -30,7 +30,7 @@ class IndexTuning:
     look_ns: float = 20.0  # nanoseconds to look a key up
     tile_ns: float = 150.0  # nanoseconds to visit a tile
     tile_rows: int = 1024  # rows of a tile
-    tiled_from: int = 128  # keyed clusters with fewer rows are scanned
+    tiled_from: int = 128  # keyed clusters of fewer rows are scanned; plans take 256 (`access_choice.SCANNED_BELOW`)
     direct_up_to: int = 8  # a key table has a place for every pair of points if these are at most so many for each row
     exact_up_to: int = 48  # a column with at most so many edges has a bucket for each stretch between them
     bitmap_bits: int = 320  # bits of bitmaps for each row, twice as many where columns are few: they set the buckets

@@ -7,7 +7,7 @@ an `IntArray` parameter documents int64 and accepts what Numba accepts. Import c
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,9 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 Float32Array: TypeAlias = npt.NDArray[np.float32]
 """Selectivities and other estimates."""
+
+NamedArrays: TypeAlias = dict[str, npt.NDArray[Any]]
+"""Arrays by name: what a snapshot's file or a part of it holds."""
 
 Int: TypeAlias = int
 """An integer inside a kernel: 64 bits wide once compiled, whichever of Python's and NumPy's integers goes in."""

@@ -27,7 +27,6 @@ UNREADABLE = math.inf
 UNREADABLE_TEXT = -2
 """The same as an index of `Texts`."""
 
-
 EXACT = 2**53
 """Floats represent every integer up to here exactly."""
 

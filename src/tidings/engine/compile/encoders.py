@@ -6,7 +6,7 @@
     kind is a 'car'       the depth-first numbers of the concepts below `car`; several parents, a few ranges
     spot within AREA      the intervals of a bounding box, which find candidates that an exact check decides
 
-A predicate that is no interval has no encoder: `contains`, `like` and `matches` are ids of patterns instead
+A predicate that is not an interval has no encoder: `contains`, `like` and `matches` are ids of patterns instead
 (`exact.text_automaton`), and the law decides the rest. `ENCODERS` is by the kind of value: a new kind is one function
 and one line of it; a new condition of a kind that is there needs a case in its function, if only to return None.
 """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tidings.engine.compile.draft import EndLists, FilterDraft
     from tidings.engine.tuning import EngineTuning
 
-Intervals: TypeAlias = tuple[IntArray, IntArray]
+CodeEnds: TypeAlias = tuple[IntArray, IntArray]
 """The low codes and the high codes of intervals."""
 
 SHARING_PAYS_FROM = 50
@@ -151,7 +151,7 @@ def mask_multi_row(entry: NDArray[Any], slot: NDArray[Any]) -> BoolArray:
     return result
 
 
-def _encode_ends(ends: EndLists, tuning: EngineTuning) -> tuple[CodeSpace, Intervals]:
+def _encode_ends(ends: EndLists, tuning: EngineTuning) -> tuple[CodeSpace, CodeEnds]:
     """Return the space of a column's ends, and the codes of its intervals."""
     low, high, flags = map(np.asarray, (ends.low, ends.high, ends.flags))
     if ends.is_bytewise:
@@ -168,7 +168,7 @@ def _encode_ends(ends: EndLists, tuning: EngineTuning) -> tuple[CodeSpace, Inter
     return space, encode_intervals(ranks[low], ranks[high], flags, len(space))
 
 
-def encode_intervals(low: IntArray, high: IntArray, flags: NDArray[Any], size: int) -> Intervals:
+def encode_intervals(low: IntArray, high: IntArray, flags: NDArray[Any], size: int) -> CodeEnds:
     """Return the codes of intervals from the ranks of their ends; an empty one accepts nothing."""
     first = np.where(flags & NO_LOW, 0, 2 * low + 1 + ((flags & LOW_OPEN) != 0))
     last = np.where(flags & NO_HIGH, 2 * size, 2 * high + 1 - ((flags & HIGH_OPEN) != 0))
@@ -176,7 +176,7 @@ def encode_intervals(low: IntArray, high: IntArray, flags: NDArray[Any], size: i
     return np.where(empty, kernel.EMPTY_LOW, first), np.where(empty, 0, last)
 
 
-def _build_literals(numbers: NDArray[Any], intervals: Sequence[Intervals]) -> Literals:
+def _build_literals(numbers: NDArray[Any], intervals: Sequence[CodeEnds]) -> Literals:
     """Return literals from the numbers of each `DraftLiteral`; one of several intervals becomes a union.
 
     `intervals` are those of the columns.
@@ -197,7 +197,7 @@ def _build_literals(numbers: NDArray[Any], intervals: Sequence[Intervals]) -> Li
 
 
 def _number_leaves(
-    numbers: dict[Any, int], trees: list[tuple[int, Any]], intervals: Sequence[Intervals]
+    numbers: dict[Any, int], trees: list[tuple[int, Any]], intervals: Sequence[CodeEnds]
 ) -> TreeTable | None:
     """Number the leaves: literals first, then items."""
     if not trees:

@@ -1,7 +1,7 @@
 """Filters as they were written: most are read back from their rows, the others are kept beside them.
 
 A filter that was compiled without loss (`FilterDraft.add`) is decompiled from its one row when somebody asks for it, so
-it need not be stored a second time (docs/decisions). Of the others, `FilterSources` keeps the text or the tree.
+it need not be stored a second time (docs/decisions/0009). Of the others, `FilterSources` keeps the text or the tree.
 """
 
 from __future__ import annotations

@@ -278,7 +278,7 @@ def to_exact_numbers(values: IntArray, present: BoolArray | None = None) -> Numb
     near = values.astype(np.float64)
     rest = None
     if np.abs(near).max(initial=0) >= EXACT:
-        over = near >= _TWO_TO_63  # the largest integers round up to 2**63, which is no int64
+        over = near >= _TWO_TO_63  # the largest integers round up to 2**63, which is not an int64
         exact_rest = values - np.where(over, 0, near).astype(np.int64)
         exact_rest[over] = values[over] - (2**63 - 1) - 1
         rest = exact_rest.astype(np.int16)

@@ -54,7 +54,7 @@ def build_table_columns(
     automata: FinderLookup,
     mismatches: MismatchCounts | None = None,
 ) -> TableColumns | None:
-    """Return what reading every row and `event_columns.build_columns` would, or None where rows must be read.
+    """Return the columns that `event_columns.build_columns` would make row by row; None if some column needs that.
 
     Values of plain rows that could not be read as the kind that filters want are counted in `mismatches`.
     """

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tidings.engine.compile.columns import Column, EventColumn, EventColumns
     from tidings.kernels.array_types import CodeArray, IntArray
 
-
 _NO_STARTS, _NO_CODES = np.zeros(1, np.int64), np.zeros(0, np.uint32)
 
 

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 NO_PATTERN = -1
 """Stands in a `PATTERNS` column for text that satisfies no pattern."""
 
-
 FinderLookup: TypeAlias = "Callable[[Column], TextAutomaton]"
 """Returns the automaton of a `PATTERNS` column."""
 
@@ -201,7 +200,7 @@ def build_pattern_column(
     some text satisfies or none does, not what all of them do.
     """
     starts, ids = (np.asarray(array, dtype=np.int64) for array in automaton.find_many(texts))
-    starts = np.append(starts, starts[-1])  # a value that is no text has the last place, and no ids
+    starts = np.append(starts, starts[-1])  # a value that is not a text has the last place, and no ids
     counts = np.diff(starts)[index]
     owners, ids = np.repeat(events, counts), ids[expand_ranges(starts[index], counts)]
     without = np.setdiff1d(events, owners)

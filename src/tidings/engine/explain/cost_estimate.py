@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tidings.kernels.array_types import CodeArray, FloatArray, IntArray
 
 COSTS = IndexTuning()
-"""The costs that the planner compares by."""
+"""The default costs of the planner: a segment does not keep those that it was planned with (`EngineTuning.index`)."""
 
 EVENTS = 256
 """Events that are followed."""
@@ -41,7 +41,7 @@ DRAWN_FROM = 1 << 18
 """Literals that values are drawn from, when no events are known."""
 
 HULL_NS = 2.0
-"""Nanoseconds to look at the hull of a tile."""
+"""Nanoseconds to look at a tile's hull in one column; for one or two the planner counts 4 (`access_choice.HULL_NS`)."""
 
 SELECTIVE = 0.5
 """A predicate that accepts more of the events than this does not help to find its filter."""
@@ -144,6 +144,7 @@ def _estimate_keyed_path(
     if len(own_tiled):
         first_tile, last_tile = paths.tiled_start[own_tiled[0]], paths.tiled_start[own_tiled[-1] + 1]
         row_ns = _estimate_row_ns(segment, int(first_tile), int(last_tile))
+    # Events whose values are end points look the key up; rows of clusters without tiles are scanned.
     cost = COSTS.look_ns * np.count_nonzero(has_key) + COSTS.scan_ns * seen_rows[visits == 0].sum()
     cost += COSTS.tile_ns * visits.sum() + row_ns * seen_rows[visits > 0].sum()
     events = max(1, len(codes))
@@ -168,6 +169,7 @@ def _estimate_packed_path(segment: Segment, codes: CodeArray, group: int, cluste
             is_visited &= (code >= low) & (code <= high) & (code != ABSENT)
     events = max(1, len(codes))
     candidates, visits = float((size @ is_visited).sum()) / events, np.count_nonzero(is_visited) / events
+    # Every event compares all hulls, and visits the tiles whose hulls its values lie in.
     cost = HULL_NS * len(size) * len(columns) + COSTS.tile_ns * visits
     cost += _estimate_row_ns(segment, first, last) * candidates
     kind = ("always", "hull", "hulls")[len(columns)]
@@ -187,11 +189,10 @@ def _estimate_row_ns(segment: Segment, first: int, last: int) -> float:
 def _find_first_clusters(paths: IndexPaths) -> IntArray:
     """Return the first cluster of each group: those without a key come first, one cluster each."""
     result = np.arange(len(paths.first))
-    for table, entries, groups in (
-        (paths.direct, paths.mask == 0, paths.by_column),
-        (paths.hash_cluster, paths.mask > 0, paths.by_column),
-    ):
-        own_groups = np.sort(groups[entries[groups]])
+    for table, entries in ((paths.direct, paths.mask == 0), (paths.hash_cluster, paths.mask > 0)):
+        own_groups = np.sort(paths.by_column[entries[paths.by_column]])
+        # A group's clusters are numbered one after the other, and its table ends where the next one begins: the first
+        # cluster is the least in the table, which has numbers + 1, and 0 where there is none.
         own_groups = own_groups[np.argsort(paths.base[own_groups], kind="stable")]
         if len(own_groups):
             clusters = np.where(table == 0, np.iinfo(np.int64).max, table.astype(np.int64) - 1)

@@ -52,7 +52,7 @@ class _FiledRows:
     group: IntArray
     first: IntArray
     second: IntArray
-    owner: CodeArray  # the row of the table
+    origin: CodeArray  # the row of the table
     kinds: IntArray  # of each group
     columns: IntArray  # of shape (groups, 2): the one or two of each group; -1: none
 
@@ -64,15 +64,18 @@ class _FiledRows:
 
 def build_index(table: RowTable, statistics: EventStatistics, tuning: IndexTuning) -> tuple[SegmentIndex, AccessPlan]:
     """Plan how rows are found, and lay them out so; the rows of the table need not be in any order."""
+    # Choose a way for each row, and put rows of the same way, then of the same key, side by side.
     plan = (tuning.planner or plan_rows)(table, statistics, tuning)
     filed = _file_rows(table, plan, tuning.tile_rows)
-    start, head, low, high = index_build.gather_rows(filed.owner, table.start, *table.literals[:3])
+    start, head, low, high = index_build.gather_rows(filed.origin, table.start, *table.literals[:3])
     rows = RowLiterals(start, head, low, high, *table.literals[3:])
+    # Find the clusters, cut the large ones into tiles, and give each tile the columns of its cluster's group.
     cluster_start = _find_clusters(filed)
     cluster_group = filed.group[cluster_start[:-1]]
     tiled_of, tiled_start, cuts = _cut_tiles(cluster_start, filed.is_keyed[cluster_group], tuning)
     group = cluster_group[cuts.cluster]
     is_keyed, group_columns = filed.is_keyed[group][:, None], filed.columns[group]
+    # A tile has keys or hulls, not both. All its rows have its key, so key columns need no bitmaps there.
     none = np.full_like(group_columns, -1)
     tiles = build_tiles(
         rows,
@@ -82,11 +85,13 @@ def build_index(table: RowTable, statistics: EventStatistics, tuning: IndexTunin
         hull_column=np.where(is_keyed, none, group_columns).ravel(),
         tuning=tuning,
     )
+    # Mark all but the first copy of a row that is filed under several keys: merging and counting take each row once.
     copy = np.zeros(0, np.uint8)
-    if len(filed.owner) > len(table.start) - 1:
-        _, where = np.unique(filed.owner, return_index=True)
-        copy = np.ones(len(filed.owner), np.uint8)
+    if len(filed.origin) > len(table.start) - 1:
+        _, where = np.unique(filed.origin, return_index=True)
+        copy = np.ones(len(filed.origin), np.uint8)
         copy[where] = 0
+    # An event looks groups up by its columns, so keyed groups are listed by their first column.
     keyed = np.flatnonzero(filed.is_keyed)
     by_column = keyed[np.argsort(filed.columns[keyed, 0], kind="stable")]
     ranks = np.array([*map(len, table.spaces), 1], np.int64)
@@ -100,14 +105,21 @@ def build_index(table: RowTable, statistics: EventStatistics, tuning: IndexTunin
         cluster_tiled=tiled_of,
         tiled_start=tiled_start,
     )
-    return SegmentIndex(_finish_rows(table, filed.owner, rows), paths, tiles, filed.owner, copy), plan
+    return SegmentIndex(_finish_rows(table, filed.origin, rows), paths, tiles, filed.origin, copy), plan
 
 
 def _file_rows(table: RowTable, plan: AccessPlan, tile_rows: int) -> _FiledRows:
-    """Sort the rows by group and, inside a group, by key or by the middle of their intervals."""
+    """Sort the rows by group and, inside a group, by key or by the middle of their intervals.
+
+    A group is a kind and the one or two columns of it, written as one number; with `width` = columns + 1:
+
+        label = kind * width ** 2 + (first column + 1) * width + (second column + 1)        a column of -1: none
+
+    Ascending labels put rows without a key first, as `cost_estimate` expects, and give groups consecutive numbers.
+    """
     literals = table.literals
     flat = RowLiterals(table.start, *literals)
-    owner, first, second = kernel.file_rows(flat, plan.use, plan.kind, plan.first, plan.second)
+    origin, first, second = kernel.file_rows(flat, plan.use, plan.kind, plan.first, plan.second)
     column = np.full((len(plan.kind), 2), -1, np.int64)
     for side, literal in enumerate((plan.first, plan.second)):
         is_used = literal >= 0
@@ -115,12 +127,12 @@ def _file_rows(table: RowTable, plan: AccessPlan, tile_rows: int) -> _FiledRows:
     width = len(table.columns) + 1
     label = (plan.kind.astype(np.int64) * width + column[:, 0] + 1) * width + column[:, 1] + 1
     labels, number = np.unique(label, return_inverse=True)
-    group = number[owner]
+    group = number[origin]
     kinds = labels // (width * width)
     columns = np.stack([labels // width % width - 1, labels % width - 1], axis=1)
     first = _sort_into_strips(group, first, kinds, tile_rows)
     order = np.lexsort((second, first, group))
-    return _FiledRows(group[order], first[order], second[order], owner[order], kinds, columns)
+    return _FiledRows(group[order], first[order], second[order], origin[order], kinds, columns)
 
 
 def _sort_into_strips(group: IntArray, first: IntArray, kinds: IntArray, tile_rows: int) -> IntArray:
@@ -141,7 +153,7 @@ def _sort_into_strips(group: IntArray, first: IntArray, kinds: IntArray, tile_ro
     return first
 
 
-def _finish_rows(table: RowTable, owner: CodeArray, rows: RowLiterals) -> IndexRows:
+def _finish_rows(table: RowTable, origin: CodeArray, rows: RowLiterals) -> IndexRows:
     """Return the rows as they are matched, with literals of 16 bits where they fit."""
     widest = max((2 * len(space) for space in table.spaces), default=0)
     few_columns = len(table.columns) <= 1 << (16 - OP_BITS)
@@ -156,11 +168,11 @@ def _finish_rows(table: RowTable, owner: CodeArray, rows: RowLiterals) -> IndexR
     special[table.item_row] = 1
     if table.candidate_trees is not None:
         special[list_owners(table.entry)[np.isin(table.slot, [slot for slot, _ in table.candidate_trees.trees])]] = 1
-    entry, slot = np.zeros(0, np.uint32), table.slot[owner]  # every row has one slot
+    entry, slot = np.zeros(0, np.uint32), table.slot[origin]  # every row has one slot
     if len(table.slot) != len(table.start) - 1:
-        sizes = np.diff(table.entry)[owner].astype(np.int64)
-        entry, slot = compute_starts(sizes, np.uint32), table.slot[expand_ranges(table.entry[owner], sizes)]
-    return IndexRows(rows.start, literal.ravel(), rows.union_start, low, high, entry, slot, special[owner])
+        sizes = np.diff(table.entry)[origin].astype(np.int64)
+        entry, slot = compute_starts(sizes, np.uint32), table.slot[expand_ranges(table.entry[origin], sizes)]
+    return IndexRows(rows.start, literal.ravel(), rows.union_start, low, high, entry, slot, special[origin])
 
 
 def _find_clusters(filed: _FiledRows) -> CodeArray:
@@ -175,10 +187,8 @@ def _find_clusters(filed: _FiledRows) -> CodeArray:
 def _cut_tiles(start: CodeArray, keyed: BoolArray, tuning: IndexTuning) -> tuple[Int32Array, Int32Array, TileCuts]:
     """Cut the clusters without a key, and the large ones with a key, into tiles of nearly equal size.
 
-    `start` has where each cluster begins, `keyed` marks those that have a key.
-
-    Return the number of each cluster among the tiled ones (-1: it is scanned), where the tiles of each of these begin,
-    and the tiles.
+    `start` has where each cluster begins, `keyed` marks those that have a key. Return the number of each cluster among
+    the tiled ones (-1: it is scanned), where the tiles of each of these begin, and the tiles.
     """
     begin = start.astype(np.int64)
     sizes = np.diff(begin)

@@ -26,17 +26,22 @@ if TYPE_CHECKING:
     from tidings.engine.compile.row_table import RowTable
     from tidings.engine.tuning import IndexTuning
 
-PAIRS_UP_TO = 2048
-"""With more columns than this, pairs of columns are not counted."""
+# These sizes were chosen in the first version of the planner. No measurement of them is on record.
+
+MAX_PAIR_COLUMNS = 2048
+"""With more columns, rows are not found by pairs of them: three arrays count pairs, 2 * columns ** 2 numbers of four
+bytes each, which are 32 MiB at 2,048 columns."""
 
 SAMPLED = 1024
-"""End points of a column that stand for events when no events are known."""
+"""About so many end points of a column stand for events when none are known, so shares differ by a thousandth."""
 
-PAIRS_FROM = 4096
-"""Rows from which the pairs of columns worth having are found."""
+PAIR_SAMPLE_ROWS = 4096
+"""Rows (every n-th, so up to twice as many) on which the pairs of columns worth having are found: all their pairs of
+literals are looked at in each of many rounds (`count_popular_pairs`), which a million rows would make slow."""
 
 ROUNDS = 2
-"""How often the choice is made, each time with the popularity of the last one."""
+"""How often the choice is made, each time with the popularity of the last one: at first a column is as popular as the
+rows that could use it, and only after a choice it is known which do. No measurement of a third round is on record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +73,17 @@ def plan_rows(table: RowTable, statistics: EventStatistics, tuning: IndexTuning)
     columns, count = len(table.columns), len(table.start) - 1
     rows = RowLiterals(table.start, *table.literals)
     estimates = _estimate_literals(table, rows, statistics)
-    has_pairs = 1 < columns <= PAIRS_UP_TO
+    has_pairs = 1 < columns <= MAX_PAIR_COLUMNS
     costs = (tuning.scan_ns, estimate_bitmap_ns(columns, tuning), tuning.look_ns, tuning.tile_ns)
+    # Round 1: nobody has chosen yet, so count the rows that could use each column, and the pairs worth having.
     popular = kernel.count_popularity(rows, estimates, columns), np.zeros(0, np.float32)
     if has_pairs:
-        sampled = np.arange(0, count, max(1, count // PAIRS_FROM))
+        sampled = np.arange(0, count, max(1, count // PAIR_SAMPLE_ROWS))
         scale = count / max(1, len(sampled))
         pairs = kernel.count_popular_pairs(rows, estimates, columns, sampled, scale, tuning.tile_rows, costs)
         popular = popular[0], pairs
     kind, first, second = kernel.choose(rows, estimates, columns, *popular, tuning.tile_rows, costs)
+    # Round 2: count what rows chose, and let them choose again.
     for _ in range(1, ROUNDS):
         popular = kernel.count_choices(rows.head, kind, first, second, columns, has_pairs)
         kind, first, second = kernel.choose(rows, estimates, columns, *popular, tuning.tile_rows, costs)
@@ -94,6 +101,8 @@ def _estimate_literals(table: RowTable, rows: RowLiterals, statistics: EventStat
     is_pattern = np.array([column.view is View.PATTERNS for column in table.columns], bool)
     if is_pattern.any():
         spanned[is_pattern[column]] = 1.0
+    # An event without the column satisfies no literal on it that finds rows. `spanned` stays as it is: `choose`
+    # multiplies it by presence itself, after it has added a tile's share to it.
     presence = statistics.presence
     present = np.ones(len(rows.head), np.float32) if presence is None else presence[column]
     rate *= present

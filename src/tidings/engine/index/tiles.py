@@ -1,8 +1,7 @@
-"""Tiles: a thousand rows with a bitmap for each bucket of each column that constrains some of them.
+"""Tiles: a thousand rows with a bitmap for each bucket of each column that some of them constrain.
 
-A bucket is a stretch of a column's codes; its bitmap marks the rows that may accept a value there. So a value costs
-one bitmap, where cumulative bitmaps at edges cost two (docs/decisions). An event visits a tile by and-ing the bitmaps
-of its values, 64 rows in one instruction. With few distinct ends every end is an edge between buckets: then the
+A column bucket is a stretch of a column's codes; its bitmap marks the rows that may accept a value there (drawing:
+`kernels.match.tiles`; docs/decisions/0006). With few distinct ends every end is an edge between buckets: then the
 bitmaps are exact, and the surviving rows need no check.
 """
 
@@ -22,13 +21,15 @@ if TYPE_CHECKING:
     from tidings.kernels.array_types import ByteArray, CodeArray, Int32Array, IntArray, WordArray
 
 EXACT_AT_MOST, EXACT_BITS = 256, 768
-"""A column with at most so many edges is exact too, while all exact columns together have so many bits for a row."""
+"""A column with at most so many edges is exact too, while all exact columns together have so many bits for a row (96
+bytes): it needs no bitmaps of doubt, and where all columns are exact nothing is checked. Chosen, not measured."""
 
 DOUBTED_UP_TO = 12
-"""With at most so many columns whose buckets do not tell all ends apart, bitmaps say in which rows there is doubt."""
+"""With at most so many columns whose buckets do not tell all ends apart, bitmaps say in which rows there is doubt. They
+are all read for an event with survivors; with more columns, all survivors are checked. Chosen, not measured."""
 
 SAMPLED = 4096
-"""Edges of a column from which quantiles are taken."""
+"""Edges of a column from which quantiles are taken: 64 or more for each bucket, as there are at most 64 buckets."""
 
 
 class TileCuts(NamedTuple):
@@ -49,9 +50,9 @@ def build_tiles(
     """
     constrained = index_build.find_tile_columns(rows.start, rows.head, cuts.row, cuts.end, keys, columns)
     constrained[constrained.sum(axis=1) * tuning.word_ns / 64 > tuning.scan_ns] = 0  # scanning is cheaper there
-    dense = np.flatnonzero(constrained.any(axis=0))
-    buckets = _choose_buckets(rows, cuts, invert(dense, columns + 1, missing=-1), len(dense), tuning)
-    place, words, rest, rest_start = _fill_bitmaps(rows, cuts, constrained[:, dense], buckets, keys)
+    bitmap_columns = np.flatnonzero(constrained.any(axis=0))  # in kernels and files: the dense columns
+    buckets = _choose_buckets(rows, cuts, invert(bitmap_columns, columns + 1, missing=-1), len(bitmap_columns), tuning)
+    place, words, rest, rest_start = _fill_bitmaps(rows, cuts, constrained[:, bitmap_columns], buckets, keys)
     hull_low, hull_high = (np.zeros(len(hull_column), np.uint32) for _ in range(2))
     index_build.fill_hulls(rows, cuts.row, cuts.end, hull_column, hull_low, hull_high)
     rate_start = compute_starts(np.diff(buckets.edge_start) + 2)
@@ -67,7 +68,7 @@ def build_tiles(
         hull_high=hull_high,
         place=place.astype(np.uint64).ravel(),  # -1 becomes `tiles.NOWHERE`
         words=words,
-        dense=dense,
+        dense=bitmap_columns,
         edge_start=buckets.edge_start,
         edges=buckets.edges,
         rate_start=rate_start,
@@ -77,21 +78,21 @@ def build_tiles(
 
 
 def _choose_buckets(
-    rows: RowLiterals, cuts: TileCuts, dense_of: IntArray, dense: int, tuning: IndexTuning
+    rows: RowLiterals, cuts: TileCuts, dense_of: IntArray, width: int, tuning: IndexTuning
 ) -> TileBuckets:
-    """Choose the edges of each dense column; in an exact one every end is an edge."""
+    """Choose the edges of each column with bitmaps (`dense_of` numbers them); in an exact one every end is an edge."""
     most = max(tuning.exact_up_to, EXACT_AT_MOST)
-    listed, count, sample, sampled = index_build.collect_edges(rows, cuts.row, cuts.end, dense_of, dense, most, SAMPLED)
+    listed, count, sample, sampled = index_build.collect_edges(rows, cuts.row, cuts.end, dense_of, width, most, SAMPLED)
     exact = count <= tuning.exact_up_to
     bits = int(count[exact].sum())
     for number in np.argsort(count, kind="stable").tolist():  # more of them, while there is room
         if not exact[number] and count[number] <= EXACT_AT_MOST and bits + count[number] <= EXACT_BITS:
             exact[number] = True
             bits += int(count[number])
-    room = tuning.bitmap_bits if dense > DOUBTED_UP_TO else 2 * tuning.bitmap_bits
-    buckets = min(64, max(8, room // max(1, dense)))
+    room = tuning.bitmap_bits if width > DOUBTED_UP_TO else 2 * tuning.bitmap_bits
+    buckets = min(64, max(8, room // max(1, width)))
     lists: list[CodeArray] = []
-    for number in range(dense):
+    for number in range(width):
         if exact[number]:
             lists.append(listed[number, : count[number]])
         else:
@@ -106,7 +107,7 @@ def _choose_buckets(
 def _fill_bitmaps(
     rows: RowLiterals, cuts: TileCuts, constrained: ByteArray, buckets: TileBuckets, keys: IntArray
 ) -> tuple[IntArray, WordArray, WordArray, IntArray]:
-    """Return where the bitmaps of each tile and dense column begin (-1: none), the bitmaps, and the rows to check."""
+    """Return where the bitmaps of each tile and column begin (-1: none), the bitmaps, and the rows to check."""
     counts = np.diff(buckets.edge_start) + 2
     maps = np.where(buckets.state == index_build.DOUBTED, 2 * counts - 1, counts)  # a missing value is never in doubt
     words = (cuts.end.astype(np.int64) - cuts.row + 63) >> 6

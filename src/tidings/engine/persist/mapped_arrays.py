@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.engine.arrays import freeze
 from tidings.engine.persist.checksums import NAMING, compute_checksums, is_intact
@@ -25,7 +24,9 @@ from tidings.errors import SnapshotError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-Arrays = dict[str, NDArray[Any]]
+    from numpy.typing import NDArray
+
+    from tidings.kernels.array_types import NamedArrays
 
 ALIGNED = 64
 """Arrays begin at multiples of this: a line of the processor's cache."""
@@ -87,7 +88,7 @@ def _iterate_chunks(arrays: Mapping[str, NDArray[Any]]) -> Iterator[Any]:
             yield bytes(_pad(array.nbytes) - array.nbytes)
 
 
-def map_arrays(folder: Path, entry: Mapping[str, Any], *, verify: bool = True) -> Arrays:
+def map_arrays(folder: Path, entry: Mapping[str, Any], *, verify: bool = True) -> NamedArrays:
     """Return the arrays of a file, mapped read-only; with `verify`, its checksum is compared."""
     path = resolve_name(folder, entry["name"])
     whole = _map_file(path, entry, verify=verify)

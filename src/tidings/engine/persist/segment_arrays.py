@@ -36,7 +36,7 @@ from tidings.model import Filter, Kind
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tidings.engine.persist.mapped_arrays import Arrays
+    from tidings.kernels.array_types import NamedArrays
 
 GROUPS: dict[str, Any] = {"rows": IndexRows, "paths": IndexPaths, "tiles": IndexTiles}
 """The fields of an index that are named groups of arrays; the others are arrays."""
@@ -46,11 +46,11 @@ SECOND = ("row", "item", "place_of", "name_of", "op_of")  # of the exact checks:
 TREES = ("column_start", "items")
 CANDIDATES = "asked."  # before the groups of candidate trees
 
-_opened: WeakKeyDictionary[Segment, Arrays] = WeakKeyDictionary()
+_opened: WeakKeyDictionary[Segment, NamedArrays] = WeakKeyDictionary()
 """The arrays that segments were opened from: saving one again takes the same arrays, and decodes nothing."""
 
 
-def segment_to_arrays(segment: Segment) -> Arrays:
+def segment_to_arrays(segment: Segment) -> NamedArrays:
     """Return all arrays of a segment by name; with `describe_segment`, all there is to it."""
     opened = _opened.get(segment)
     if opened is not None:
@@ -100,7 +100,7 @@ def describe_segment(segment: Segment) -> dict[str, Any]:
 
 def open_segment(
     description: Mapping[str, Any],
-    arrays: Arrays,
+    arrays: NamedArrays,
     bind: Callable[[Filter], Filter],
     units: Mapping[str, str] = MappingProxyType({}),
 ) -> Segment:
@@ -139,15 +139,15 @@ def _parse_column(
     return Column(attribute, View(view), tree, None if kind is None else Kind(kind), column_unit)
 
 
-def _group_arrays(arrays: Arrays) -> dict[str, Arrays]:
-    groups: dict[str, Arrays] = {}
+def _group_arrays(arrays: NamedArrays) -> dict[str, NamedArrays]:
+    groups: dict[str, NamedArrays] = {}
     for name, array in arrays.items():
         group, _, last = name.rpartition(".")
         groups.setdefault(group, {})[last] = freeze(array)
     return groups
 
 
-def _open_trees(parts: dict[str, Arrays], prefix: str) -> FilterTrees | None:
+def _open_trees(parts: dict[str, NamedArrays], prefix: str) -> FilterTrees | None:
     if f"{prefix}trees" not in parts:
         return None
     leaves, forest = Literals(**parts[f"{prefix}leaves"]), TreeForest.from_arrays(parts[f"{prefix}forest"])
@@ -158,7 +158,7 @@ class _LazyItems(Sequence[ExactItem]):
     """The exact checks of an opened segment, each decoded when first needed; `decoded` has those so far."""
 
     def __init__(
-        self, names: tuple[str, ...], parts: dict[str, Arrays], places: PlaceTable, bind: Callable[[Filter], Filter]
+        self, names: Sequence[str], parts: dict[str, NamedArrays], places: PlaceTable, bind: Callable[[Filter], Filter]
     ) -> None:
         self._names, self._arrays, self._law = names, parts["second"], parts["law"]
         self._places, self._bind = places, bind
@@ -186,7 +186,7 @@ class _LazyItems(Sequence[ExactItem]):
         return LawItem(self._bind(parse(text, notation="json")))
 
 
-def collect_deleted(parts: Iterable[LiveSegment]) -> Arrays:
+def collect_deleted(parts: Iterable[LiveSegment]) -> NamedArrays:
     """Return the deleted slots of the parts that have some, by the number of the part."""
     return {
         str(number): np.flatnonzero(part.deleted).astype(np.uint32)
@@ -195,7 +195,7 @@ def collect_deleted(parts: Iterable[LiveSegment]) -> Arrays:
     }
 
 
-def build_parts(segments: Sequence[Segment], deleted: Arrays) -> list[LiveSegment]:
+def build_parts(segments: Sequence[Segment], deleted: NamedArrays) -> list[LiveSegment]:
     """Return segments with the deleted slots of `collect_deleted`."""
     none = np.zeros(0, np.uint32)
     return [

@@ -15,7 +15,8 @@ One row, and what is known of its literals:
     rate              0.20                  0.01            -                   share of events that it accepts
     spanned           0.20                  0.01            -                   ... that lie between its ends
     popular           40,000 rows packed    200,000 rows keyed  -               rows that may use the column so
-    -> KEYED by the literal of `make`: 0.01 of a scan, and a 200,000th of a look-up
+    -> KEYED by the literal of `make`: 0.01 of the work for a row in bitmaps, and a 200,000th of a look-up
+       (the cluster of `ford` has 200,000 * 0.01 = 2,000 rows and so has tiles; from 256 rows on, see `SCANNED_BELOW`)
 
 Cost of a way: (share of events that meet the row) * (work for a row that is met) + (its share of finding out). The last
 term is what makes the choice mutual: a look-up or a hull is paid for once and shared by all rows that use the same
@@ -52,10 +53,29 @@ COPY_NS = 0.01
 """Nanoseconds that another copy of a row is taken to cost each event: none by itself, but it takes up cache."""
 
 HULL_NS = 4.0
-"""Nanoseconds for an event to see, by two comparisons, that it need not visit a tile."""
+"""Nanoseconds for an event to see that it need not visit a tile, packed by one column or two; `explain` counts 2.0 for
+each column (`engine.explain.cost_estimate.HULL_NS`), so a way by one looks cheaper there than when it was chosen."""
 
 CONSIDERED = 12
 """Literals of a row that are considered, the most selective first: bounds the pairs of a row to 66."""
+
+# The six values below were chosen in the first version of the planner. No measurement of them is on record.
+
+SCANNED_BELOW = 256
+"""The planner takes a cluster of fewer rows to be scanned. The builder scans those below `IndexTuning.tiled_from`,
+which is 128: a cluster of 128 to 255 rows has tiles, though ways were compared as if it were scanned."""
+
+COMMON_RATE = 0.9
+"""A literal that accepts a greater share of events does not make its column popular: it hardly finds its row."""
+
+HULL_SLACK = 0.1
+"""By how much a hull is taken to be wider than a row's own interval while it is open how many rows share the pair."""
+
+PAIR_ROUNDS, LEAST_PAIR_ROWS = 512, 64
+"""The most pairs of columns that are taken, and the fewest rows that one must serve: a pair is a group of its own."""
+
+GOOD_SHARE = 0.6
+"""A pair serves a row well if it saves this share of what the row's best pair would save."""
 
 Costs: TypeAlias = tuple[float, float, float, float]
 """Nanoseconds: of a row scanned, of a row in bitmaps, of a look-up, of a visit to a tile."""
@@ -92,7 +112,7 @@ def classify_uses(literals: RowLiterals) -> ByteArray:
             if not alone:
                 continue
             if op == ANY:
-                # Odd codes are end points themselves, even ones the gaps between them: a gap is no key.
+                # Odd codes are end points themselves, even ones the gaps between them: a gap is not a key.
                 if low[at] == high[at] and low[at] & 1:
                     result[at] = POINT
             else:
@@ -153,7 +173,7 @@ def choose(
             if use[at] >= POINT:
                 # The cluster of a key has this many rows: a small one is scanned, a large one has tiles.
                 size = popular[2 * column] * rate[at]
-                work = scan_ns if size < 256 else bits_ns + tile_ns / tile
+                work = scan_ns if size < SCANNED_BELOW else bits_ns + tile_ns / tile
                 cost = rate[at] * work + COPY_NS * (count_copies(use, low, union_start, at) - 1)
                 cost += look_ns / max(1.0, popular[2 * column])
                 if cost < least:
@@ -196,7 +216,7 @@ def count_popularity(literals: RowLiterals, estimates: LiteralEstimates, columns
     popular = np.zeros(2 * columns, np.float32)
     for row in range(len(start) - 1):
         for at in range(start[row], start[row + 1]):
-            if use[at] == NO_USE or rate[at] > 0.9:
+            if use[at] == NO_USE or rate[at] > COMMON_RATE:
                 continue
             column = np.int64(head[at] >> OP_BITS)
             popular[2 * column] += use[at] >= POINT
@@ -212,11 +232,12 @@ def count_popular_pairs(
     """Return how many rows each pair of columns would find if only a few pairs were used.
 
     Greedy set cover on the sample `rows`, each of which stands for `scale` rows: take the pair of columns with the
-    greatest gain, close the rows that it serves well, and go on with the rest until a pair would serve fewer than 64.
-    The gain of a pair is what its rows save against their best single literal. Were every row to count for each of
-    its pairs, as `count_popularity` does for columns, popularity would be spread over pairs that nobody ends up using.
+    greatest gain, close the rows that it serves well (`GOOD_SHARE`), and go on with the rest until a pair would serve
+    too few (`LEAST_PAIR_ROWS`). The gain of a pair is what its rows save against their best single literal. Were every
+    row to count for each of its pairs, as `count_popularity` does for columns, popularity would be spread over pairs
+    that nobody ends up using.
 
-    Cost: at most 512 rounds of two passes over the sample; phase 0 adds up gains, phase 1 closes rows.
+    Cost: at most `PAIR_ROUNDS` rounds of two passes over the sample; phase 0 adds up gains, phase 1 closes rows.
     """
     start, head = literals.start, literals.head
     use, rate, spanned, presence = estimates
@@ -227,8 +248,8 @@ def count_popular_pairs(
     open_rows = np.ones(count, np.uint8)
     gains = np.zeros(2 * columns * columns, np.float32)
     numbers = np.zeros(2 * columns * columns, np.int32)
-    slack = np.float32(0.1)
-    for _ in range(512):
+    slack = np.float32(HULL_SLACK)
+    for _ in range(PAIR_ROUNDS):
         gains[:] = 0
         numbers[:] = 0
         best, most = np.int64(-1), np.float32(0)
@@ -278,11 +299,11 @@ def count_popular_pairs(
                             if place == best:
                                 here_gain = gain
                 # A row is closed if the pair gives it most of what its best pair would; others wait for theirs.
-                if phase == 1 and here_gain > 0 and here_gain >= 0.6 * top:
+                if phase == 1 and here_gain > 0 and here_gain >= GOOD_SHARE * top:
                     open_rows[i] = 0
             if best < 0:
                 break
-        if best < 0 or numbers[best] * scale < 64:
+        if best < 0 or numbers[best] * scale < LEAST_PAIR_ROWS:
             break
         popular[best] = numbers[best] * scale
     return popular
@@ -326,13 +347,13 @@ def file_rows(
             if second_literal[row] >= 0:
                 number *= count_copies(use, low, union_start, second_literal[row])
         count += number
-    owner = np.empty(count, np.uint32)
+    origin = np.empty(count, np.uint32)
     first = np.zeros(count, np.int64)
     second = np.zeros(count, np.int64)
     at = 0
     for row in range(len(kind)):
         if kind[row] < KEYED:
-            owner[at] = row
+            origin[at] = row
             if first_literal[row] >= 0:
                 first[at] = get_middle(head, low, high, union_start, union_low, first_literal[row])
             if second_literal[row] >= 0:
@@ -341,12 +362,12 @@ def file_rows(
             continue
         for i in range(count_copies(use, low, union_start, first_literal[row])):
             for j in range(count_copies(use, low, union_start, second_literal[row]) if second_literal[row] >= 0 else 1):
-                owner[at] = row
+                origin[at] = row
                 first[at] = get_point(low, use, union_start, union_low, first_literal[row], i) >> 1
                 if second_literal[row] >= 0:
                     second[at] = get_point(low, use, union_start, union_low, second_literal[row], j) >> 1
                 at += 1
-    return owner, first, second
+    return origin, first, second
 
 
 @jit_inline

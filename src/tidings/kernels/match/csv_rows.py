@@ -1,7 +1,16 @@
 """Where the rows of CSV end: a line end within quotes is part of a value.
 
 A quote opens a value only where the value begins, as in other readers of CSV: in `5" disk` it is a byte like any other.
-A finite automaton with six states; the state is all that is carried over, so a file may be read in pieces of any size.
+A finite automaton; the state is all that is carried over, so a file may be read in pieces of any size. Where a row
+ends, the next state is BEGIN:
+
+    state            quote     escape           separator   line end           else
+    BEGIN            QUOTED    ESCAPED          BEGIN       the row ends       PLAIN       before a value
+    PLAIN            PLAIN     ESCAPED          BEGIN       the row ends       PLAIN       in a value
+    QUOTED           CLOSING   ESCAPED_QUOTED   QUOTED      QUOTED             QUOTED      in a quoted value
+    CLOSING          QUOTED    ESCAPED          BEGIN       the row ends       PLAIN       after its quote
+    ESCAPED          PLAIN, whatever follows                                               after an escape in a value
+    ESCAPED_QUOTED   QUOTED, whatever follows                                              after one in quotes
 """
 
 from __future__ import annotations
@@ -14,7 +23,7 @@ if TYPE_CHECKING:
     from tidings.kernels.array_types import ByteArray, Int, IntArray
 
 BEGIN, PLAIN, QUOTED, CLOSING, ESCAPED, ESCAPED_QUOTED = range(6)
-"""States: before a value, in one, in a quoted one, after a quote in a quoted one, after an escape in either."""
+"""The states of the table above."""
 
 
 @jit
@@ -34,6 +43,7 @@ def find_row_ends(
             elif sign == escape:
                 state = ESCAPED_QUOTED
             elif not several_lines and (sign == 10 or sign == 13):
+                # The row ends in spite of the quote: a quote that nobody closes spoils one row and not the file.
                 ends[count] = at
                 count += 1
                 state = BEGIN

@@ -62,7 +62,7 @@ def is_digit(byte: Int) -> bool:
 
 @jit_inline
 def skip_spaces(data: ByteArray, at: Int, end: Int) -> Int:
-    """Return where the next byte is that is no space."""
+    """Return the place of the next byte that is not a space."""
     while at < end and data[at] == SPACE:
         at += 1
     return at

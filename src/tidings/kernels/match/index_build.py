@@ -53,18 +53,18 @@ class TileBuckets(NamedTuple):
 
 @jit
 def gather_rows(
-    owner: CodeArray, start: CodeArray, head: CodeArray, low: CodeArray, high: CodeArray
+    origin: CodeArray, start: CodeArray, head: CodeArray, low: CodeArray, high: CodeArray
 ) -> tuple[CodeArray, CodeArray, CodeArray, CodeArray]:
-    """Return the literals of the rows `owner`, in that order: start, head, low, high."""
-    new_start = np.zeros(len(owner) + 1, np.uint32)
-    for row in range(len(owner)):
-        new_start[row + 1] = new_start[row] + start[owner[row] + 1] - start[owner[row]]
+    """Return the literals of the rows `origin`, in that order: start, head, low, high."""
+    new_start = np.zeros(len(origin) + 1, np.uint32)
+    for row in range(len(origin)):
+        new_start[row + 1] = new_start[row] + start[origin[row] + 1] - start[origin[row]]
     new_head = np.empty(new_start[-1], head.dtype)
     new_low = np.empty(new_start[-1], low.dtype)
     new_high = np.empty(new_start[-1], high.dtype)
-    for row in range(len(owner)):
+    for row in range(len(origin)):
         to = new_start[row]
-        for at in range(start[owner[row]], start[owner[row] + 1]):
+        for at in range(start[origin[row]], start[origin[row] + 1]):
             new_head[to] = head[at]
             new_low[to] = low[at]
             new_high[to] = high[at]
@@ -89,7 +89,7 @@ def fill_hash(
 
 
 # The `set_` kernels take flat arguments: apart from `rows`, `edges` and `bits` they are numbers of the literal at hand,
-# so a group would be built anew for each call.
+# so a group would be built anew for each call (`layout`).
 
 
 @jit
@@ -190,7 +190,8 @@ def fill_tiles(
 
     The bitmaps of a tile and dense column begin at the word `place[tile, dense]` of `bits` (-1: there are none); behind
     those of a `DOUBTED` column lie those of doubt. `rest` has the rows of each tile that are always checked. `skipped`
-    are the two key columns of each tile (-1: none): their literals hold for all events that visit.
+    are the two key columns of each tile (-1: none): their literals hold for all events that visit. Flat, as
+    it is called once for a segment, before there is an `IndexTiles` to hold most of these arrays.
     """
     dense_of, edge_start, edges, state = buckets
     width = place.shape[1]

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 # Flat, as it is called for each keyed group of each event: to hand a group of arrays on counts references of all of
 # them, which costs more than the look-up (`layout`). The callers have unpacked their groups before the loop.
-
-
 @jit
 def find_cluster(
     first: Int, second: Int, group: Int, base: IntArray, width: IntArray, mask: IntArray, direct: CodeArray,

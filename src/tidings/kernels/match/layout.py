@@ -58,7 +58,7 @@ class IndexRows(NamedTuple):
     union_high: CodeArray
     entry: CodeArray  # row -> its first place in `slot`, with one more at the end; empty: every row has one slot
     slot: CodeArray  # the subscriptions of each row
-    special: ByteArray  # 1 where a row needs more than emitting its slots: an exact test, or it is one of several
+    special: ByteArray  # 1: a special row, which needs an exact check or is one of several of its filter
 
 
 class EventCells(NamedTuple):
@@ -95,7 +95,7 @@ class IndexPaths(NamedTuple):
 
 
 class IndexTiles(NamedTuple):
-    """Up to a thousand or so rows, with bitmaps for each bucket of each column that constrains some of them."""
+    """Up to a thousand or so rows, with bitmaps for each bucket of each *dense* column: one that some row tests."""
 
     row: CodeArray  # first row
     end: CodeArray  # the row after its last

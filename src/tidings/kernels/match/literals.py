@@ -5,7 +5,7 @@ Codes number what a column's predicates can tell apart. With end points 10 and 2
     value    < 10    10    10 .. 20    20    > 20          price in [10 .. 20)  =  codes 1 .. 2
     code       0      1       2         3      4           price > 10           =  codes 2 .. 4
 
-An event's cell is a code below `SEVERAL` (one value), `ABSENT`, or `SEVERAL | place` where `place` points
+An event cell is a code below `SEVERAL` (one value), `ABSENT`, or `SEVERAL | place` where `place` points
 into `many_start`: the values `many_low[i]..many_high[i]` for `i` from `many_start[place]` up to
 `many_start[place + 1]` (a point has equal ends). A literal accepts a value that meets its interval; what
 must be true of the values is its op. A literal with `UNION` has several intervals: `low` is their place in
@@ -30,7 +30,7 @@ UNION = 8
 """Added to the op of a literal with several intervals."""
 
 SEVERAL = np.uint32(0x8000_0000)
-"""Cells from here on are no single code."""
+"""Cells from here on are not single codes."""
 
 ABSENT = np.uint32(0xFFFF_FFFF)
 """The cell of an attribute that the event does not have."""
@@ -52,9 +52,7 @@ def meets(
     return inside
 
 
-# Flat: callers unpack their groups once and call this for every literal that they look at.
-
-
+# Flat: callers unpack their groups once and call this for every literal that they look at (`layout` has the cost).
 @jit
 def accepts(
     cell: Int, op: Int, low: Int, high: Int, many_start: CodeArray, many_low: CodeArray, many_high: CodeArray,

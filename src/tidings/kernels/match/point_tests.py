@@ -123,7 +123,7 @@ def decide(
     places: IntArray, at_lon: FloatArray, at_lat: FloatArray, frames: FloatArray, run_start: IntArray,
     run_ends: IntArray, run_bounds: FloatArray, vertices: FloatArray,
 ) -> npt.NDArray[np.int8]:  # fmt: skip
-    """Decide pairs of a condition's number and a place of the globe; one answer for each."""
+    """Return `OUTSIDE`, `INSIDE` or `UNSURE` for each pair: condition `places[i]`, point `at_lon[i]`, `at_lat[i]`."""
     answers = np.empty(len(places), np.int8)
     for at in range(len(places)):
         answers[at] = decide_one(places[at], at_lon[at], at_lat[at], frames, run_start, run_ends, run_bounds, vertices)

@@ -61,9 +61,7 @@ def hash_rows(rows: RowLiterals) -> WordArray:
     return result
 
 
-# Flat, as it is called for each row with the hash of its neighbour: a million times where most rows are shared.
-
-
+# Flat, as it is called for each row with the hash of its neighbour, a million times where rows are shared (`layout`).
 @jit
 def is_equal(
     row: Int, other: Int, start: CodeArray, head: CodeArray, low: CodeArray, high: CodeArray, union_start: CodeArray,
@@ -113,7 +111,7 @@ def find_leaders(order: IntArray, hashed: WordArray, alone: ByteArray, rows: Row
 
 @jit
 def remap(head: CodeArray, low: CodeArray, high: CodeArray, ends: MovedEnds) -> None:
-    """Move the ends of literals that are no unions, in place, into spaces with other end points."""
+    """Move the ends of literals that are not unions, in place, into spaces with other end points."""
     size, rank, rank_start, new_size = ends
     for at in range(len(head)):
         if head[at] & UNION:

@@ -4,8 +4,7 @@ Codes come from a sample of events where there is one; else the end points that 
 
     codes of `price`, sorted   [ 1 1 3 4 5 5 7 9 ]      price in codes 3 .. 5: 4 of 8, rate (4 + 0.5) / (8 + 1)
 
-The half that is added keeps a rate from being 0: a value that no sampled event had may come all the same. Cost: two
-binary searches for each interval of each literal.
+The half that is added keeps a rate from being 0. Cost: two binary searches for each interval of each literal.
 """
 
 from __future__ import annotations
@@ -27,10 +26,7 @@ def sample_ends(
     head: CodeArray, low: CodeArray, high: CodeArray, union_start: CodeArray, union_low: CodeArray,
     union_high: CodeArray, top: IntArray, most: Int,
 ) -> tuple[CodeArray, IntArray]:  # fmt: skip
-    """Return about `most` ends that the literals of each column name, and their number; `top[c]` is the last code.
-
-    Where no events are known, the ends of literals stand for their values: people ask about what there is.
-    """
+    """Return about `most` ends that the literals of each column name, and their number; `top[c]` is the last code."""
     columns = len(top)
     total = np.zeros(columns, np.int64)
     for at in range(len(head)):

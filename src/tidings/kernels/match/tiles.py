@@ -132,8 +132,6 @@ def find_span(cell: Int, many: Intervals) -> tuple[Int, Int]:
 
 
 # Flat, as it is called for a tile and an event in the middle of a hot loop, whose arrays are unpacked already.
-
-
 @jit
 def keep_several(
     edges: CodeArray, first: Int, last: Int, bits: WordArray, cell: Int, many: Intervals, place: Int, words: Int,
@@ -156,8 +154,8 @@ def find_survivors(
 ) -> tuple[Int, Int, Int, Int]:  # fmt: skip
     """Pass events through the bitmaps of tiles, from `cursor` on, until all are through or the room is used up.
 
-    Writes pairs of event and row: those that wait for their check, and those that the bitmaps are sure of.
-    Returns the next tile, the next visitor, and how many pairs there are of each.
+    Writes pairs of event and row to the four buffers, flat for the loops: those that wait for their check, and those
+    that the bitmaps are sure of. Returns the next tile, the next visitor, and how many pairs there are of each.
     """
     cell, plain, many = cells.cell, cells.plain, (cells.many_start, cells.many_low, cells.many_high)
     bits, places_of = tiles.words, tiles.place
@@ -280,7 +278,10 @@ def match_tiles(
     rows: IndexRows, tiles: IndexTiles, cells: EventCells, first_tile: Int, last_tile: Int, visitors: Int32Array,
     prepared: EventBuckets, room: PairBuffers, matches: Pairs, special: Pairs,
 ) -> tuple[Pairs, Pairs]:  # fmt: skip
-    """Match the events `visitors` with the rows of some tiles, and append what holds to `matches` and `special`."""
+    """Match the events `visitors` with the rows of some tiles, and append what holds to `matches` and `special`.
+
+    The arrays come in groups; one of all groups would be built anew for each cluster, as its tiles and visitors differ.
+    """
     wait_event, wait_row, sure_event, sure_row = room
     tile, visitor = np.int64(first_tile), np.int64(0)
     while tile < last_tile:

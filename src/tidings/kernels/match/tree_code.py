@@ -43,7 +43,7 @@ FLIP, TURN, STOP, ROW = 4, 8, 16, 5
 """Bits: negate the row; negate `acc` first; end the program if no bit of `acc` is left. Shift of the row's number."""
 
 TRUE, FALSE = -2, -1
-"""The references that are no node; each is the other's negation, as `reference ^ 1` says."""
+"""The references that are not nodes; each is the other's negation, as `reference ^ 1` says."""
 
 CONJUNCTION, DISJUNCTION, NEGATION = 0, 1, 2
 """Tokens of a tree in prefix order: `-1 - (4 * operands + this)` for a node, its own number for a leaf."""
@@ -201,8 +201,6 @@ def share_nodes(tokens: IntArray, starts: IntArray, n_leaves: Int) -> tuple[IntA
 
 # Flat, as it is called for each node: to hand a group of arrays on counts references of all of them (`layout`), and a
 # forest may have a million nodes.
-
-
 @jit
 def _write_program(
     code: CodeArray, at: Int, node: Int, guarded: bool, node_starts: IntArray, pool: IntArray, n_leaves: Int,

@@ -81,9 +81,9 @@ def _count_below(codes: IntArray, count: Int, ranks: IntArray, code: Int) -> Int
 
 @jit
 def _build_ranks(codes: IntArray, count: Int, leaves: Int, room: IntArray) -> IntArray:
-    """Return how many codes are less than 0, 1, 2 ... up to one more than the greatest; nothing where that is long.
+    """Return how many codes are less than 0, 1, 2 ... up to one more than the greatest.
 
-    Searching took twice as long as looking up; a table pays unless it is much longer than the leaves it serves.
+    Searching took twice as long. An empty array if the table would be much longer than the leaves it serves.
     """
     length = codes[count - 1] + 2 if count else 1
     if length > min(len(room), 64 + 8 * leaves):

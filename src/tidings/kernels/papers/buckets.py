@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tidings.kernels.array_types import Int, Int32Array, IntArray
 
 LEAST = 4
-"""The room of a list's first block."""
+"""The room of a list's first block; small, as a list that outgrows its block leaves it behind."""
 
 
 class BucketLists(NamedTuple):
@@ -43,7 +43,7 @@ def push(lists: BucketLists, number: Int, item: Int) -> Int:
     size = np.int64(lists.size[number])
     place = size
     if size == lists.room[number]:
-        room = max(2 * size, LEAST)
+        room = max(2 * size, LEAST)  # doubled, so that on average an item is moved less than twice
         begin, old = lists.used[0], lists.start[number]
         if begin + room > len(lists.pool):
             place = np.int64(-1)
@@ -86,6 +86,7 @@ def take_all(lists: BucketLists, numbers: Int32Array, items: Int32Array, places:
                 continue
             last = lists.size[number] - 1
             place = places[line, items[at]]
+            # If the item is the last one itself, it is written where it was, and the size leaves it out.
             moved = lists.pool[lists.start[number] + last]
             lists.pool[lists.start[number] + place] = moved
             places[line, moved] = place

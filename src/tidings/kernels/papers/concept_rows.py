@@ -172,7 +172,8 @@ def count_terms(
 ) -> Int:  # fmt: skip
     """Count the satisfied terms of each row; write the rows that have all, and reset the counters.
 
-    `sure` terms are satisfied; those of `compared` up to each of `groups` are compared with one interval of the event.
+    `sure` are terms already known to hold; `compared[groups[q - 1]:groups[q]]` are compared with interval `q` of the
+    event, whose ends are the items `2 * q` and `2 * q + 1` of `spans`.
     """
     count = 0
     for place in range(len(sure)):

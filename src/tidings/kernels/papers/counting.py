@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidings.kernels.growth import grow
 from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN
 
@@ -335,9 +336,7 @@ def match(
     filled = 0
     for event in range(count):
         if len(out) - filled < len(rows.counts):  # an event puts each row out once at most
-            more = np.empty(2 * len(out) + len(rows.counts), np.int32)
-            more[:filled] = out[:filled]
-            out = more
+            out = grow(out, 2 * len(out) + len(rows.counts))
         # A counter at or below `base` belongs to an earlier event and counts as zero: nothing is cleared in between.
         tick, base = clock[0] + 1, clock[1] + clock[2]
         if base + clock[2] > LAST:
@@ -366,7 +365,7 @@ def match(
 
 
 @jit
-def strike_out(tree: IntervalTree, attr: Int, node: Int, low: Int, high: Int, row: Int) -> None:
+def remove_entry(tree: IntervalTree, attr: Int, node: Int, low: Int, high: Int, row: Int) -> None:
     """Mark an entry of the tree as removed, in both orders; O(log n + entries with the same end)."""
     start, stop = tree.first[tree.nodes_first[attr] + node], tree.first[tree.nodes_first[attr] + node + 1]
     at = find_least(tree.low_codes, start, stop, low)

@@ -23,18 +23,11 @@ import numpy as np
 
 from tidings.kernels.jit import jit
 from tidings.kernels.papers.buckets import BucketLists
-from tidings.kernels.papers.domain_cells import (
-    WANTED,
-    DomainScale,
-    RangeEnds,
-    RowBatch,
-    close_high,
-    close_low,
-    find_cell,
-)
+from tidings.kernels.papers.domain_cells import WANTED, DomainScale, close_high, close_low, find_cell
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import ByteArray, Float, FloatArray, Int, Int32Array, IntArray
+    from tidings.kernels.papers.domain_cells import RangeEnds, RowBatch
 
 TAU = 80
 """Rows of a grid; it has twice as many columns (Table 1 of the paper)."""
@@ -64,7 +57,7 @@ class TriangleGrids(NamedTuple):
     lists: BucketLists
 
 
-GridTuple: TypeAlias = (
+HemGridTuple: TypeAlias = (
     "tuple[FloatArray, tuple[FloatArray, ...], tuple[IntArray, Int32Array, Int32Array, Int32Array, IntArray]]"
 )
 """The parts of `TriangleGrids` as plain tuples."""
@@ -297,7 +290,7 @@ def filter_rows(closed: FloatArray, column: Int, value: Float, out: Int32Array, 
 
 @jit
 def match(
-    index: GridTuple, vector: FloatArray, plan: MatchPlan, candidates: CandidateSet, scratch: CandidateSet,
+    index: HemGridTuple, vector: FloatArray, plan: MatchPlan, candidates: CandidateSet, scratch: CandidateSet,
     linked: bool, out: Int32Array,
 ) -> Int:  # fmt: skip
     """Algorithm 3; `scratch` is a copy of the candidates that it changes. Write the rows that match, return how many.

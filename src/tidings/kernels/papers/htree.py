@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tidings.kernels.growth import grow
 from tidings.kernels.jit import jit
 from tidings.kernels.papers.buckets import BucketLists, count_missing, push, reserve
 from tidings.kernels.papers.domain_cells import WANTED, DomainScale, RangeEnds, close_high, close_low, find_cell
@@ -312,9 +313,7 @@ def match(
         if number >= 0:
             size = np.int64(lists.size[number])
             if count + size >= len(rows):  # one more than can be found: `compare` writes before it looks
-                larger = np.empty(max(2 * len(rows), count + size + 1), np.int32)
-                larger[:count] = rows[:count]
-                rows = larger
+                rows = grow(rows, count + size + 1)
             begin, end = lists.start[number], lists.start[number] + size
             for part in range(begin, end, PART):
                 count = compare(lists.pool, part, min(part + PART, end), bounds, point, rows, count)

@@ -2,9 +2,8 @@
 
 Cells are numbered as a heap: the whole domain is 1, the halves of cell `c` are `2 * c` and `2 * c + 1`, the finest
 layer is `2**levels` and on. A range from cell `a` to cell `b` of the finest layer is covered by the fewest cells of all
-layers: going up from both sides, a cell is taken on the left when it is a right half (odd), on the right when it is
-a left half (even). They do not overlap, so on the way from a value's finest cell up to the top a row is met once at
-most.
+layers: going up from both sides, a cell is taken on the left when it is a right half (odd), on the right when it is a
+left half (even). They do not overlap, so on the way from a value's finest cell up to the top a row is met once at most.
 
 List `column * 2 * 2**levels + cell` has the rows of a cell; list `row * width + column` of `blocks` the places of a row
 in its lists, in the order in which `cover` gives them. An entry is a row and, in its lowest bits, which of the row's

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from tidings.engine.persist import segment_arrays
 from tidings.engine.persist.checksums import FAST
-from tidings.engine.persist.mapped_arrays import Arrays, has_file, map_arrays, write_arrays, write_atomically
+from tidings.engine.persist.mapped_arrays import has_file, map_arrays, write_arrays, write_atomically
 from tidings.errors import SnapshotError, TidingsError
 from tidings.lang import parse, render
 from tidings.matcher.admission import build_refusal
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tidings.engine.engine import Engine
     from tidings.engine.segment import Segment
     from tidings.engine.state import LiveSegment
+    from tidings.kernels.array_types import NamedArrays
     from tidings.matcher.admission import Admission
     from tidings.matcher.algorithm import SubId
     from tidings.matcher.content import CapturedContent
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 ATTEMPTS = 5
 """How often opening begins anew because a save put another snapshot in place meanwhile."""
 
-SegmentArrays: TypeAlias = "tuple[list[tuple[Entry, Arrays]], Arrays]"
+SegmentArrays: TypeAlias = "tuple[list[tuple[Entry, NamedArrays]], NamedArrays]"
 """Segments, each with its description, and the deleted slots of all, as arrays that a pickle holds."""
 
 _files: WeakKeyDictionary[Segment, Entry] = WeakKeyDictionary()
@@ -164,7 +165,9 @@ def _build_engine(parts: list[LiveSegment], admission: Admission) -> Engine:
     return engine
 
 
-def _open_parts(segments: Sequence[tuple[Entry, Arrays]], dead: Arrays, admission: Admission) -> list[LiveSegment]:
+def _open_parts(
+    segments: Sequence[tuple[Entry, NamedArrays]], dead: NamedArrays, admission: Admission
+) -> list[LiveSegment]:
     units, bind = admission.needs.find_units(), admission.bind_filter
     opened = [segment_arrays.open_segment(description, arrays, bind, units) for description, arrays in segments]
     return segment_arrays.build_parts(opened, dead)
@@ -193,7 +196,7 @@ def unpack(captured: CapturedContent, arrays: SegmentArrays | None) -> MatcherCo
     return content._replace(backend=_build_engine(_open_parts(*arrays, content.admission), content.admission))
 
 
-def _take_apart(segment: Segment) -> tuple[Entry, Arrays]:
+def _take_apart(segment: Segment) -> tuple[Entry, NamedArrays]:
     return segment_arrays.describe_segment(segment), segment_arrays.segment_to_arrays(segment)
 
 

@@ -4,7 +4,7 @@
 tree (`conjunction_tree`): two, and more only where these reach too few filters. Of them only tests of fixed values are
 in it: a tree does not pay for tests that hardly any two filters share, such as prices and polygons. The rows that end
 at the nodes an event reaches are candidates. In the final revision the rest of each candidate is decided: intervals by
-a kernel over flat rows (`revision`), and then whatever is no interval, such as areas and negations, by `algebra.holds`.
+a kernel over flat rows (`revision`), and then whatever is not an interval, as areas and negations, by `algebra.holds`.
 
 Which names make the tree is decided when filters come, each time their number has doubled; all are then inserted again.
 A filter is taken through its normal form, a row for each conjunction. One whose normal form has more than `MAX_ROWS`
@@ -98,7 +98,7 @@ class CandidatesTree(Algorithm):
                 self.name_order.add(_iterate_fixed_names(compiled))
             total = len(self.filters) + len(batch)
             if self.name_order.is_due(total):
-                self.name_order.settle(total)
+                self.name_order.reorder(total)
                 names = self._choose_names({**self.filters, **batch}.values())
                 if names != self._names:
                     self._names, batch = names, {**self.filters, **batch}

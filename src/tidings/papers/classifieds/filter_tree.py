@@ -3,7 +3,7 @@
 "Streaming matching of events" (Schitinin, Tsesko, 2016), sections 2.3 to 2.5; the tree itself is `conjunction_tree`. A
 filter is brought into normal form, each of its conjunctions becomes a path, and an event is accepted by the filters
 whose paths end at the nodes it reaches. Names are ordered by how many paths use them, the most frequent first. The
-order is settled when filters come, each time the number of paths has doubled; the tree is then rebuilt from its nodes.
+order is renewed when filters come, each time the number of paths has doubled; the tree is then rebuilt from its nodes.
 
 Insert and delete: O(steps) look-ups, rebuilding included, amortised. Match: O(nodes reached + ranges and other tests
 beside them); sub-linear where conditions are shared and fixed, at worst all 2^k nodes of k names, and linear where a
@@ -74,7 +74,7 @@ class FilterTree(Algorithm):
                 for steps in paths:
                     self.name_order.add(step.name for step in steps)
             total = self.path_rows.owners.row_count + sum(map(len, batch.values()))
-            if self.name_order.is_due(total) and self.name_order.settle(total):
+            if self.name_order.is_due(total) and self.name_order.reorder(total):
                 self._rebuild()
             for id, paths in batch.items():
                 nodes = [self.tree.insert(self._sort_steps(steps)) for steps in paths]

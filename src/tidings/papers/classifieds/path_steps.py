@@ -14,7 +14,6 @@ from tidings.model import Filter, In, Is, Quantifier, Range, Test, all_of
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-
 FIXED, SET, RANGE, OTHER = "fixed", "sets", "ranges", "others"
 """The kinds of steps; each is also the name of the table of `NodeGroup` that keeps its nodes."""
 

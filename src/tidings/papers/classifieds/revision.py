@@ -39,7 +39,6 @@ PLACE = "place"
 LON, LAT = "lon", "lat"
 """A place has a column for each of its coordinates."""
 
-
 _ColumnKey: TypeAlias = "TypedAttribute | tuple[TypedAttribute, str]"
 """A column's attribute, and of a place which coordinate."""
 
@@ -68,7 +67,7 @@ class FinalRevision:
             undecided.append([part for part in row_parts if not self._encode_part(part, flat)])
             lengths.append((len(flat) - begin) // 3)
         if rows:
-            starts = [self.blocks.take(length) for length in lengths]
+            starts = [self.blocks.take_block(length) for length in lengths]
             self._spans = grow_rows(self._spans, max(rows) + 1)
             self._entries = grow_rows(self._entries, self.blocks.length)
             entries = np.array(flat, np.float64).reshape(-1, 3)
@@ -82,7 +81,7 @@ class FinalRevision:
 
     def clear(self, row: int, parts: Iterable[Filter]) -> None:
         """Remove a row."""
-        self.blocks.give(*self._spans[row].tolist())
+        self.blocks.release_block(*self._spans[row].tolist())
         self._spans[row] = 0
         for columns, intervals, _ in filter(None, map(_to_interval_test, parts)):
             for column in columns:

@@ -60,7 +60,7 @@ class BlockAllocator:
         self.length = 0
         self._free: dict[int, list[int]] = {}
 
-    def take(self, length: int) -> int:
+    def take_block(self, length: int) -> int:
         """Return where a block of this length begins; it may lie beyond the old end of the pools."""
         free = self._free.get(length)
         if free:
@@ -69,7 +69,7 @@ class BlockAllocator:
         self.length += length
         return start
 
-    def give(self, start: int, length: int) -> None:
+    def release_block(self, start: int, length: int) -> None:
         """Take a block back."""
         if length:
             self._free.setdefault(length, []).append(start)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, resolve_attribute, strip_unit
 from tidings.algebra.normal_form import list_conjunctions
+from tidings.engine.compile.columns import EXACT
 from tidings.errors import Unsupported
 from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN
 from tidings.lang import render
@@ -25,14 +26,10 @@ if TYPE_CHECKING:
     from tidings.algebra.law.event_reading import ReadValue
     from tidings.model import Condition
 
-
 INFINITY = float("inf")
 
 NO_COORDINATE = float("nan")
 """The coordinate of an attribute that an event lacks."""
-
-EXACT_INT = 2**53
-"""Integers up to here are float64 numbers; beyond, only some are."""
 
 
 class Interval(NamedTuple):
@@ -53,7 +50,7 @@ class Interval(NamedTuple):
         return None if low > high or (low == high and ends) else Interval(low, high, ends)
 
 
-Box: TypeAlias = "Mapping[TypedAttribute, Interval]"
+IntervalBox: TypeAlias = "Mapping[TypedAttribute, Interval]"
 """Intervals by attribute and how it is read."""
 
 ALL = Interval(-INFINITY, INFINITY)
@@ -61,7 +58,7 @@ ALL = Interval(-INFINITY, INFINITY)
 
 
 def to_boxes(tree: Filter, kind: str) -> list[dict[TypedAttribute, Interval]]:
-    """Return the filter as boxes of which one must contain the event; a part that is no interval is `Unsupported`."""
+    """Return the filter as boxes of which one must contain the event; a part that is not an interval is refused."""
     parts = tree.parts if type(tree) is And else (tree,)
     intervals = list(map(_find_interval, parts))
     if None not in intervals:  # a conjunction of plain tests, the usual filter
@@ -141,7 +138,7 @@ def to_point(value: object) -> float | None:
     if type(value) is float:
         return value
     if type(value) is int:
-        return float(value) if -EXACT_INT <= value <= EXACT_INT or int(float(value)) == value else None
+        return float(value) if -EXACT <= value <= EXACT or int(float(value)) == value else None
     if type(value) is datetime:
         return to_point(to_microseconds(value))
     return None

@@ -28,9 +28,9 @@ def describe_attribute(key: TypedAttribute) -> str:
 
 
 class NameOrder:
-    """Counts how often paths use each name, and keeps an order that was right when it was last settled.
+    """Counts how often paths use each name, and keeps the order that was right at the last `reorder`.
 
-    The order is settled again each time the number of paths has doubled. A tree that is rebuilt then is rebuilt once
+    A caller reorders each time the number of paths has doubled. A tree that is rebuilt then is rebuilt once
     for each doubling, which is a constant amount of work for each path. Names that come in between are last in the
     order, one after the other; a name without paths is forgotten.
     """
@@ -39,7 +39,7 @@ class NameOrder:
         self.counts: dict[TypedAttribute, int] = {}
         self.ranks: dict[TypedAttribute, int] = {}
         self._next = 0
-        self.settled_at = MIN_PATHS // 2
+        self.reordered_at = MIN_PATHS // 2
 
     def add(self, names: Iterable[TypedAttribute]) -> None:
         """Count the names of a new path."""
@@ -60,18 +60,18 @@ class NameOrder:
             if not counts[name]:
                 del counts[name], self.ranks[name]
         if not counts:
-            self._next, self.settled_at = 0, MIN_PATHS // 2
+            self._next, self.reordered_at = 0, MIN_PATHS // 2
 
     def is_due(self, paths: int) -> bool:
-        """Tell whether there are twice as many paths as when the order was settled."""
-        return paths >= 2 * self.settled_at
+        """Tell whether there are twice as many paths as at the last `reorder`."""
+        return paths >= 2 * self.reordered_at
 
-    def settle(self, paths: int) -> bool:
-        """Order the names by their counts now; return whether that changes the order."""
+    def reorder(self, paths: int) -> bool:
+        """Rank the names anew by how many paths use each now; return whether any rank differs from before."""
         before = sorted(self.ranks, key=self.ranks.__getitem__)
         now = self.sort_by_frequency()
         self.ranks = {name: at for at, name in enumerate(now)}
-        self._next, self.settled_at = len(now), paths
+        self._next, self.reordered_at = len(now), paths
         return before != now
 
     def sort_by_frequency(self) -> list[TypedAttribute]:

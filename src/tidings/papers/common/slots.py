@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from tidings.matcher.algorithm import SubId
 
-
 Item = TypeVar("Item")
 
 _REMOVED: Any = None

@@ -8,7 +8,7 @@ memory with zeros.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,9 @@ WORDS_EACH = 32
 
 MAX_CACHED_OPERANDS = 4096
 """Values whose operands are cached between events, for each root."""
+
+GridQueries: TypeAlias = "list[tuple[float, float, int, int]]"
+"""Intervals that grids are searched for: low and high end, and their ties."""
 
 GROWTH = 1.25
 """Tables grow by this factor at least, so that copying is a constant for each subscription."""
@@ -200,7 +203,7 @@ class RootIndex:
             nodes += self._terms.list_at_or_above(self.concepts, value)
         return nodes
 
-    def write_queries(self, value: object, code: array[int], queries: list[tuple[float, float, int, int]]) -> None:
+    def write_queries(self, value: object, code: array[int], queries: GridQueries) -> None:
         """Append the grids that a number, a time or a range is looked up in, and its intervals (Algorithm 9)."""
         spans = to_value_spans(value) if self.grids and type(value) in MEASURED else ()
         indexed = [span for span in spans if span.scale in self.grids]

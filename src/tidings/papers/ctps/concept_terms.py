@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from tidings.algebra.law.typed_attribute import TypedAttribute, resolve_attribute, strip_unit
 from tidings.algebra.normal_form import MAX_CONJUNCTIONS, list_conjunctions
 from tidings.concepts.taxonomies.tree import find_tree_labels
+from tidings.engine.compile.columns import EXACT
 from tidings.errors import AmbiguousConcept, TooLarge, Unsupported
 from tidings.lang import render
 from tidings.model import And, Exists, Filter, In, Is, IsA, Kind, Quantifier, Range, Test
 from tidings.model.values import to_microseconds
-from tidings.papers.common.intervals import EXACT_INT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -64,7 +64,7 @@ class OrderedSpan(NamedTuple):
     high_tie: int
 
 
-class Term(NamedTuple):
+class ConceptTerm(NamedTuple):
     """One constraint: `value` is (tree, concept), a tuple of texts or truth values, an `OrderedSpan`, or None."""
 
     name: TypedAttribute
@@ -72,7 +72,7 @@ class Term(NamedTuple):
     value: Any
 
 
-TermRow: TypeAlias = "tuple[Term, ...]"
+TermRow: TypeAlias = "tuple[ConceptTerm, ...]"
 """Terms that must all hold."""
 
 TermRows: TypeAlias = "tuple[TermRow, ...]"
@@ -91,7 +91,7 @@ def to_key(value: Any) -> tuple[float, int]:
         return value, 0
     whole = to_microseconds(value) if isinstance(value, datetime) else int(value)
     near = float(whole)
-    return near, 0 if -EXACT_INT <= whole <= EXACT_INT else 2 * (whole - int(near))
+    return near, 0 if -EXACT <= whole <= EXACT else 2 * (whole - int(near))
 
 
 def to_span(condition: Range) -> OrderedSpan | None:
@@ -183,7 +183,7 @@ class TermCompiler:
 
     def compile_rows(self, tree: Filter) -> TermRows:
         """Return the filter's rows, or refuse what has no terms."""
-        row: list[Term] = []
+        row: list[ConceptTerm] = []
         for part in tree.parts if isinstance(tree, And) else (tree,):
             if not isinstance(part, Test):
                 return self._compile_normal_form(tree)
@@ -204,7 +204,7 @@ class TermCompiler:
             rows.update((tuple(dict.fromkeys(row)), None) for row in product(*choices))
         return tuple(rows)
 
-    def _list_alternatives(self, part: Filter) -> tuple[Term, ...]:
+    def _list_alternatives(self, part: Filter) -> tuple[ConceptTerm, ...]:
         """Return the terms of which one must hold; none, where nothing can satisfy the test."""
         if not isinstance(part, Test) or part.quantifier is not Quantifier.ANY:
             raise self._make_unsupported(part)
@@ -212,22 +212,22 @@ class TermCompiler:
         match condition:
             case IsA(concept, tree):
                 tree = tree or find_tree_labels(self._ontology.trees, concept)[0]
-                return (Term(name, TermKind.CONCEPT, (tree, concept)),)
+                return (ConceptTerm(name, TermKind.CONCEPT, (tree, concept)),)
             case Range(low, high):
                 if isinstance(low, str) or isinstance(high, str):
                     raise self._make_unsupported(part)
                 span = to_span(condition)
-                return () if span is None else (Term(name, TermKind.NUMBER, span),)
+                return () if span is None else (ConceptTerm(name, TermKind.NUMBER, span),)
             case Is(value, kind=Kind.TEXT | Kind.BOOL):
-                return (Term(name, TermKind.TEXT, (value,)),)
+                return (ConceptTerm(name, TermKind.TEXT, (value,)),)
             case In(values, kind=Kind.TEXT | Kind.BOOL):
-                return (Term(name, TermKind.TEXT, values),)
+                return (ConceptTerm(name, TermKind.TEXT, values),)
             case Is(value, kind=Kind.NUMBER | Kind.TIME):
                 return (_make_point(name, value),)
             case In(values, kind=Kind.NUMBER | Kind.TIME):
                 return tuple(_make_point(name, value) for value in values)
             case Exists():
-                return (Term(name, TermKind.EXISTS, None),)
+                return (ConceptTerm(name, TermKind.EXISTS, None),)
         raise self._make_unsupported(part)
 
     def _make_unsupported(self, part: Filter) -> Unsupported:
@@ -239,8 +239,8 @@ class TermCompiler:
         return Unsupported(msg, kind=self._kind, part=text)
 
 
-def _make_point(name: TypedAttribute, value: Any) -> Term:
-    return Term(name, TermKind.NUMBER, to_value_spans(value)[0])
+def _make_point(name: TypedAttribute, value: Any) -> ConceptTerm:
+    return ConceptTerm(name, TermKind.NUMBER, to_value_spans(value)[0])
 
 
 def list_ancestors(tree: Tree, name: str) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from tidings.kernels.bits import clear_bits, set_bits
 from tidings.kernels.papers.ctps import match
 from tidings.papers.common.slots import RowOwners, Slots
 from tidings.papers.ctps.bit_rows import BitNode, BitRows, PendingBits, RootIndex, encode_operand
-from tidings.papers.ctps.concept_terms import Term, TermCompiler, TermKind, TermRow, TermRows, group_pairs
+from tidings.papers.ctps.concept_terms import ConceptTerm, TermCompiler, TermKind, TermRow, TermRows, group_pairs
 from tidings.papers.ctps.gem import CELLS, IntervalGrids
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tidings.kernels.array_types import Int32Array, IntArray
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
+    from tidings.papers.ctps.bit_rows import GridQueries
 
 MIN_RESULTS = 4096
 """The kernel stops and is called again when its results exceed this, or one for each subscription."""
@@ -102,7 +103,7 @@ class Ctps:
         """Divide a row so that no part constrains a root twice."""
         if len(row) < 2 or len({self._terms.find_root(term.name) for term in row}) == len(row):
             return [row]
-        parts: list[dict[TypedAttribute, Term]] = []
+        parts: list[dict[TypedAttribute, ConceptTerm]] = []
         for term in row:
             root = self._terms.find_root(term.name)
             part = next((part for part in parts if root not in part), None)
@@ -151,7 +152,7 @@ class Ctps:
             self._labels_by_name[name] = root.at, place
         return root
 
-    def _get_value_nodes(self, root: RootIndex, term: Term) -> list[BitNode]:
+    def _get_value_nodes(self, root: RootIndex, term: ConceptTerm) -> list[BitNode]:
         if term.kind is TermKind.CONCEPT:
             tree, concept = term.value
             return [self._get_node(root, root.concepts.setdefault(tree, {}), concept)]
@@ -249,7 +250,7 @@ class Ctps:
                 begin = end
         return results
 
-    def _encode_event(self, reading: Reading, code: array[int], queries: list[tuple[float, float, int, int]]) -> None:
+    def _encode_event(self, reading: Reading, code: array[int], queries: GridQueries) -> None:
         """Write an event's operands as the kernel reads them (Algorithm 6)."""
         singles = self._collect_singles(reading)
         if singles is None:
@@ -293,12 +294,7 @@ class Ctps:
         return None if reading.elements else singles
 
     def _encode_pair(
-        self,
-        root: RootIndex,
-        value: Any,
-        places: list[int],
-        code: array[int],
-        queries: list[tuple[float, float, int, int]],
+        self, root: RootIndex, value: Any, places: list[int], code: array[int], queries: GridQueries
     ) -> None:
         """Write one pair: the nodes of its names, those of its value, and the grids it is looked up in."""
         if root.has_single_name:

@@ -27,7 +27,7 @@ import numpy as np
 from tidings.kernels.papers.concept_rows import check_candidates
 from tidings.matcher.algorithm import Algorithm, SubId
 from tidings.papers.common.growable_arrays import concatenate
-from tidings.papers.ctps.concept_terms import Term, TermCompiler, TermKind, TermRow, TermRows
+from tidings.papers.ctps.concept_terms import ConceptTerm, TermCompiler, TermKind, TermRow, TermRows
 from tidings.papers.ctps.term_rows import EventPairs, TermColumns
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class GTopss(Algorithm):
         }
 
 
-def _to_edge(term: Term) -> tuple[Any, TypedAttribute]:
+def _to_edge(term: ConceptTerm) -> tuple[Any, TypedAttribute]:
     constant = term.kind is TermKind.TEXT and len(term.value) == 1
     return (term.value[0] if constant else VARIABLE, term.name)
 

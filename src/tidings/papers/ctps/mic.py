@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.concepts import Ontology
     from tidings.model import Filter
-    from tidings.papers.ctps.concept_terms import OrderedSpan, Term, TermRow, TermRows
+    from tidings.papers.ctps.concept_terms import ConceptTerm, OrderedSpan, TermRow, TermRows
 
 MAX_ENTRIES = 20_000_000
 """Entries the index may have in all; each takes four bytes, and a list for each label and value."""
@@ -69,7 +69,7 @@ class Mic(Algorithm):
         self._refuse_beyond(sum(self._count_entries(term) for row in rows for term in row))
         return rows
 
-    def _count_entries(self, term: Term) -> int:
+    def _count_entries(self, term: ConceptTerm) -> int:
         names = len(self._terms.list_names_below(term.name))
         if term.kind is concept_terms.TermKind.CONCEPT:
             return names * len(self._terms.list_concepts_below(*term.value))
@@ -105,7 +105,7 @@ class Mic(Algorithm):
         for number, term in enumerate(row, self._columns.starts[at]):
             self._add_term(number, term)
 
-    def _add_term(self, number: int, term: Term) -> None:
+    def _add_term(self, number: int, term: ConceptTerm) -> None:
         self._count_use(term, 1)
         for label in self._terms.list_names_below(term.name):
             if label not in self._edges:
@@ -121,7 +121,7 @@ class Mic(Algorithm):
                 else:
                     insort(numbers, number)
 
-    def _count_use(self, term: Term, step: int) -> None:
+    def _count_use(self, term: ConceptTerm, step: int) -> None:
         """Count a term that comes (1) or goes (-1) at its interval's height, or its concept's tree."""
         if term.kind is concept_terms.TermKind.NUMBER:
             self._heights[_find_tree_node(term.value)[1]] += step
@@ -131,7 +131,7 @@ class Mic(Algorithm):
             if not trees[label]:
                 del trees[label]
 
-    def _iterate_vertices(self, term: Term) -> Iterator[Any]:
+    def _iterate_vertices(self, term: ConceptTerm) -> Iterator[Any]:
         """Yield the second level's keys of a term; for an interval, the node of the binary tree."""
         match term.kind:
             case concept_terms.TermKind.CONCEPT:
@@ -150,7 +150,7 @@ class Mic(Algorithm):
         for number, term in enumerate(self._columns.iterate_terms(at), self._columns.starts[at]):
             self._remove_term(number, term)
 
-    def _remove_term(self, number: int, term: Term) -> None:
+    def _remove_term(self, number: int, term: ConceptTerm) -> None:
         self._count_use(term, -1)
         for label in self._terms.list_names_below(term.name):
             vertices = self._edges[label]

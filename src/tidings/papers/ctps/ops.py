@@ -29,7 +29,7 @@ from tidings.errors import Unsupported
 from tidings.kernels.papers.concept_rows import search_graphs
 from tidings.matcher.algorithm import Algorithm, SubId
 from tidings.papers.common.growable_arrays import NO_ROWS, as_numpy, lengthen
-from tidings.papers.ctps.concept_terms import Term, TermCompiler, TermKind, TermRow, TermRows, list_ancestors
+from tidings.papers.ctps.concept_terms import ConceptTerm, TermCompiler, TermKind, TermRow, TermRows, list_ancestors
 from tidings.papers.ctps.term_rows import EventPairs, TermColumns
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Ops(Algorithm):
                     self._refuse_large(term)
         return rows
 
-    def _refuse_large(self, term: Term) -> None:
+    def _refuse_large(self, term: ConceptTerm) -> None:
         root, label = self._terms.find_root(term.name), term.value[0]
         entries = self._count_entries(root, label)
         if entries > self._limit:
@@ -130,7 +130,7 @@ class Ops(Algorithm):
         for place, term in enumerate(row, start):
             self._edges[place] = self._number_edge(term) if term.kind is TermKind.CONCEPT else -1
 
-    def _number_edge(self, term: Term) -> int:
+    def _number_edge(self, term: ConceptTerm) -> int:
         root, (label, concept) = self._terms.find_root(term.name), term.value
         tables = self._edge_tables.setdefault(root, {})
         if label not in tables:

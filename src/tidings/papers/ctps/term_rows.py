@@ -16,7 +16,7 @@ from tidings.kernels.papers.concept_rows import PairArrays, TermArrays, TermEnds
 from tidings.papers.common.growable_arrays import BlockAllocator, as_numpy, lengthen
 from tidings.papers.common.slots import Interner, RowOwners
 from tidings.papers.ctps import concept_terms
-from tidings.papers.ctps.concept_terms import NUMBER, OTHER, Term, TermCompiler, TermKind, TermRow, TermRows
+from tidings.papers.ctps.concept_terms import NUMBER, OTHER, ConceptTerm, TermCompiler, TermKind, TermRow, TermRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,7 +30,7 @@ ON_NUMBERS, ON_TIMES = -1, -2
 
 
 class TermCodes:
-    """Codes of concepts, sets of texts and existence under one root, and which of them a value satisfies."""
+    """Numbers the terms of all roots that are not intervals: concepts, texts, `exists`; finds those of a value."""
 
     def __init__(self, terms: TermCompiler) -> None:
         self._terms = terms
@@ -39,8 +39,8 @@ class TermCodes:
         self._texts: dict[tuple[int, str | bool], dict[int, None]] = {}
         self._exists: dict[int, list[int]] = {}
 
-    def take(self, root: int, term: Term) -> int:
-        """Return the code of a term that is no interval."""
+    def take(self, root: int, term: ConceptTerm) -> int:
+        """Return the code of a term that is not an interval."""
         new = (key := (root, term.kind, term.value)) not in self._interner.numbers
         code = self._interner.take(key)
         if new and term.kind is TermKind.CONCEPT:
@@ -122,7 +122,7 @@ class TermColumns:
             self.owners.assign(id, tuple(numbers))
 
     def _allocate(self, id: SubId, size: int) -> int:
-        at, start = self.owners.allocate(id), self._blocks.take(size)
+        at, start = self.owners.allocate(id), self._blocks.take_block(size)
         if at == len(self.starts):
             self.starts.append(0)
             self._sizes.append(0)
@@ -131,7 +131,7 @@ class TermColumns:
             lengthen(column, self._blocks.length)
         return at
 
-    def _write(self, place: int, term: Term) -> None:
+    def _write(self, place: int, term: ConceptTerm) -> None:
         name = term.name
         self._labels[place] = label = self.names.take(name)
         if name not in self.labels_by_name:
@@ -149,7 +149,7 @@ class TermColumns:
             self._on_remove(at)
             for place in self._place_range(at):
                 self._erase(place)
-            self._blocks.give(self.starts[at], self._sizes[at])
+            self._blocks.release_block(self.starts[at], self._sizes[at])
             self._sizes[at] = -1
 
     def _erase(self, place: int) -> None:
@@ -163,17 +163,17 @@ class TermColumns:
     def _place_range(self, at: int) -> range:
         return range(self.starts[at], self.starts[at] + self._sizes[at])
 
-    def iterate_terms(self, at: int) -> Iterable[Term]:
+    def iterate_terms(self, at: int) -> Iterable[ConceptTerm]:
         """Yield the terms of a row."""
         for place in self._place_range(at):
             name, code = self.names.values[self._labels[place]], self._codes[place]
             if code >= 0:
-                yield Term(name, *self.codes.decode(code))
+                yield ConceptTerm(name, *self.codes.decode(code))
                 continue
             low, low_tie = self._low[place], self._low_ties[place]
             high, high_tie = self._high[place], self._high_ties[place]
             scale = NUMBER if code == ON_NUMBERS else concept_terms.TIME
-            yield Term(name, TermKind.NUMBER, concept_terms.OrderedSpan(scale, low, low_tie, high, high_tie))
+            yield ConceptTerm(name, TermKind.NUMBER, concept_terms.OrderedSpan(scale, low, low_tie, high, high_tie))
 
     @property
     def arrays(self) -> TermArrays:

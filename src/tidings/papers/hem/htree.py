@@ -79,7 +79,7 @@ class HTree:
         due = self._domains.observe(table, rows)
         if due or self._domains.has_doubled(table) or not self._laid_out:
             alive = table.list_rows()
-            self._domains.settle(table)
+            self._domains.extend_domains(table)
             chosen = self._choose_attributes(table, alive)
             if due or not np.array_equal(chosen, self._indexed):
                 self._clear(chosen)

@@ -1,11 +1,9 @@
 """The table under range matchers: for every row and attribute a low end, a high end, and which of them are open.
 
-`Domains` is what a matcher needs to divide the attributes of such a table into cells.
-
 A row is a box (`intervals`). The table is dense, attribute by attribute, as in the papers, where each subscription
 constrains each attribute. A row without a constraint on an attribute reaches from end to end there, unmarked, and only
 such rows match an event without the attribute. So memory is rows x attributes x 17 bytes, and a table that would be too
-large is refused before it is allocated.
+large is refused before it is allocated. `Domains` is what a matcher needs to divide the attributes into cells.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from tidings.algebra.law.typed_attribute import TypedAttribute
 from tidings.errors import TidingsError
 from tidings.kernels.papers.domain_cells import WANTED, DomainScale, RangeEnds, RowBatch, widen
 from tidings.papers.common.growable_arrays import grow
-from tidings.papers.common.intervals import INFINITY, Box
+from tidings.papers.common.intervals import INFINITY, IntervalBox
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +75,7 @@ class RangeTable:
         """The memory taken, in bytes."""
         return self.lows.nbytes + self.highs.nbytes + self.ends.nbytes + self.alive.nbytes
 
-    def add(self, boxes: Sequence[Box]) -> Int32Array:
+    def add(self, boxes: Sequence[IntervalBox]) -> Int32Array:
         """Put boxes into rows, and return which."""
         previous = len(self.columns)
         for box in boxes:
@@ -113,7 +111,7 @@ class RangeTable:
         self._free.extend(rows.tolist())
         self.count -= len(rows)
 
-    def _fill(self, rows: Int32Array, boxes: Sequence[Box]) -> None:
+    def _fill(self, rows: Int32Array, boxes: Sequence[IntervalBox]) -> None:
         places = [self.columns[key] for box in boxes for key in box]
         if not places:
             return
@@ -156,9 +154,8 @@ class Domains:
     """
 
     def __init__(self) -> None:
-        self._least = np.empty(0)
-        self._most = np.empty(0)
-        self._settled_rows = 0
+        self._least, self._most = np.empty(0), np.empty(0)
+        self._rows_at_extension = 0
         self.domain = DomainScale(np.empty(0), np.empty(0), np.empty(0))
 
     @property
@@ -174,11 +171,11 @@ class Domains:
         if columns > previous:
             fresh = DomainScale.measure(self._least[previous:], self._most[previous:])
             self.domain = DomainScale(*map(np.concatenate, zip(self.domain, fresh, strict=True)))
-        if self._settled_rows == 0:
-            self._settled_rows = table.count
+        if self._rows_at_extension == 0:
+            self._rows_at_extension = table.count
         reaches_further = bool(np.any((self._least < self.domain.origin) | (self._most > self.domain.top)))
         if self.has_doubled(table) and reaches_further:
-            self.settle(table)
+            self.extend_domains(table)
             return True
         return False
 
@@ -187,14 +184,14 @@ class Domains:
         return RowBatch(table.arrays, self.domain, cells, self.count, rows)
 
     def has_doubled(self, table: RangeTable) -> bool:
-        """Tell whether there are twice the rows of when the domains were settled."""
-        return table.count >= 2 * self._settled_rows
+        """Tell whether there are twice the rows of when the domains were last extended."""
+        return table.count >= 2 * self._rows_at_extension
 
     def shrink(self, count: int) -> None:
         """Take note that only `count` rows are left: doubling starts from there."""
-        self._settled_rows = min(self._settled_rows, max(count, 1))
+        self._rows_at_extension = min(self._rows_at_extension, max(count, 1))
 
-    def settle(self, table: RangeTable) -> None:
+    def extend_domains(self, table: RangeTable) -> None:
         """Let the domains reach as far as the ends of all rows so far."""
         self.domain = DomainScale.measure(self._least, self._most)
-        self._settled_rows = table.count
+        self._rows_at_extension = table.count

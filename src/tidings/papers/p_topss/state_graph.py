@@ -21,7 +21,6 @@ from tidings.papers.p_topss.step_layout import Path, PlacedCondition, StepLayout
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
 _NOW, _THEN = Moment("now"), Moment("then")
 
 
@@ -49,7 +48,7 @@ class PaperState:
     waits: bool = False
     rules: frozenset[TimeRule] = frozenset()
     edges: dict[int, list[PaperState]] = field(default_factory=dict)
-    gates: list[tuple[Tree, PaperState]] = field(default_factory=list)
+    gates: list[tuple[StateTree, PaperState]] = field(default_factory=list)
     """Boolean machines that begin here, each with the state behind it."""
     ends: list[MatchEnding] = field(default_factory=list)
     final: bool = False
@@ -84,11 +83,11 @@ class BooleanBranch:
     """A node of a Boolean machine: all of its parts or any one of them; with the conditions between the parts."""
 
     is_and: bool
-    parts: tuple[Tree, ...]
+    parts: tuple[StateTree, ...]
     pairs: tuple[PairCondition, ...]
 
 
-Tree: TypeAlias = PaperState | BooleanBranch
+StateTree: TypeAlias = PaperState | BooleanBranch
 """A Boolean machine: a state machine, by its initial state, or a branch."""
 
 
@@ -155,7 +154,7 @@ class GraphBuilder:
             _relate(rule.reference, state)
         return state
 
-    def _build_tree(self, path: Path) -> Tree:
+    def _build_tree(self, path: Path) -> StateTree:
         """Build the Boolean machine of a node, with the state machines below it."""
         path = self._strip_timed(path)
         node = self._layout.nodes[path]

@@ -14,21 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tidings.errors import PatternError, Unsupported
-from tidings.model.patterns import (
-    Conjunction,
-    Disjunction,
-    Elapsed,
-    Node,
-    Pattern,
-    Repeat,
-    Sequence,
-    Step,
-    Timed,
-    list_children,
-)
+from tidings.model.patterns import Conjunction, Disjunction, Elapsed, Repeat, Sequence, Step, Timed, list_children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tidings.model.patterns import Node, Pattern
 
 Path: TypeAlias = tuple[int, ...]
 """The numbers of the children that lead from the root to a node."""

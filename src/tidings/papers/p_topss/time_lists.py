@@ -21,7 +21,6 @@ from tidings.papers.p_topss.state_graph import PairCondition, PaperState
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-
 CompatibilitySets: TypeAlias = dict[PaperState, frozenset[int]]
 """For each state that an arrival was compared with, the times that satisfied the conditions."""
 
@@ -124,7 +123,7 @@ def drop_unneeded(lists: TimeLists, wanted: set[PaperState]) -> TimeLists:
 
 
 def merge_parts(parts: Sequence[TimeLists], pairs: Iterable[PairCondition]) -> TimeLists | None:
-    """Return the lists of an `and` whose parts have these, case 4's conditions evaluated; None when one fails."""
+    """Merge the lists of an `and`'s parts, evaluate the conditions between them, prune; None if a list gets empty."""
     together: TimeLists = reduce(_merge_lists, parts)
     lists = {**together}
     for pair in pairs:
@@ -137,7 +136,7 @@ def merge_parts(parts: Sequence[TimeLists], pairs: Iterable[PairCondition]) -> T
 
 
 def _merge_lists(first: TimeLists, second: TimeLists) -> TimeLists:
-    """Merge two children's lists; of a list that both have from their master, the times that both kept."""
+    """Merge the time lists of two parts; a list that both got from before the `and` keeps the times that both kept."""
     both = {
         state: {
             time: _merge_sets(first[state][time], second[state][time])

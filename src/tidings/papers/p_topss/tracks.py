@@ -12,16 +12,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING
 
-from tidings.papers.p_topss.state_graph import MachineTally, PaperState, Tree
-from tidings.papers.p_topss.time_lists import (
-    TimeLists,
-    covers,
-    drop_expired,
-    drop_unneeded,
-    enter_state,
-    merge_parts,
-    renew_state,
-)
+from tidings.papers.p_topss import time_lists
+from tidings.papers.p_topss.state_graph import MachineTally, PaperState, StateTree
+from tidings.papers.p_topss.time_lists import TimeLists
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -99,7 +92,7 @@ class Track:
         for target in state.edges[symbol]:
             lists: TimeLists | None = instance.lists
             if target.timed:
-                lists = enter_state(target, instance.lists, time=time, left=state)
+                lists = time_lists.enter_state(target, instance.lists, time=time, left=state)
             if lists is not None:
                 arrivals.append((target, lists))
 
@@ -118,7 +111,7 @@ class Track:
                     self._tally.transitions += len(self._waiting[state])
                     continue
                 for instance in self._waiting[state]:
-                    lists = renew_state(state, instance.lists, time=time)
+                    lists = time_lists.renew_state(state, instance.lists, time=time)
                     if lists is not None:
                         self._tally.transitions += 1
                         instance.renew(lists)
@@ -126,19 +119,19 @@ class Track:
     def _keep_arrival(self, state: PaperState, lists: TimeLists) -> None:
         """Keep an arrival for the events to come."""
         if state.waits:
-            self._add_waiting(state, drop_unneeded(lists, state.kept_lists))
+            self._add_waiting(state, time_lists.drop_unneeded(lists, state.kept_lists))
         elif state.edges or state.gates:
-            self._passing.append((state, self._make_instance(state, drop_unneeded(lists, state.kept_lists))))
+            self._passing.append((state, self._make_instance(state, time_lists.drop_unneeded(lists, state.kept_lists))))
 
     def _add_waiting(self, state: PaperState, lists: TimeLists) -> None:
         instances = self._waiting.get(state)
         if instances is None:
             instances = self._waiting[state] = []
             self._index_state(state)
-        elif any(covers(other.lists, lists) for other in instances):
+        elif any(time_lists.covers(other.lists, lists) for other in instances):
             return
         elif not state.gates:  # children of an older instance have come further than a new one's
-            instances[:] = [other for other in instances if not covers(lists, other.lists)]
+            instances[:] = [other for other in instances if not time_lists.covers(lists, other.lists)]
         instances.append(self._make_instance(state, lists))
 
     def _index_state(self, state: PaperState) -> None:
@@ -158,7 +151,7 @@ class Track:
             for state in [*self._ahead.get(symbol, ()), *self._again.get(symbol, ())]:
                 kept = []
                 for instance in self._waiting[state]:
-                    lists = drop_expired(instance.lists, since)
+                    lists = time_lists.drop_expired(instance.lists, since)
                     if lists is not None:
                         instance.lists = lists
                         kept.append(instance)
@@ -171,7 +164,7 @@ class BooleanRun:
     For `and` it keeps the matches that each part has had.
     """
 
-    def __init__(self, tree: Tree, lists: TimeLists, tally: MachineTally) -> None:
+    def __init__(self, tree: StateTree, lists: TimeLists, tally: MachineTally) -> None:
         self._tree = tree
         self._parts = [] if isinstance(tree, PaperState) else [BooleanRun(part, lists, tally) for part in tree.parts]
         self._earlier_matches: list[list[TimeLists]] = [[] for _ in self._parts]
@@ -182,12 +175,12 @@ class BooleanRun:
         """Take an event; return the time lists of the matches that it completes."""
         if isinstance(self._tree, PaperState):
             arrivals = self.tracks[0].step(symbols, time)
-            return _drop_covered(drop_unneeded(lists, state.kept_lists) for state, lists in arrivals)
+            return _drop_covered(time_lists.drop_unneeded(lists, state.kept_lists) for state, lists in arrivals)
         new, pairs = [part.step(symbols, time) for part in self._parts], self._tree.pairs
         if not self._tree.is_and:
-            single = [merge_parts([lists], pairs) for part_matches in new for lists in part_matches]
+            single = [time_lists.merge_parts([lists], pairs) for part_matches in new for lists in part_matches]
             return _drop_covered(lists for lists in single if lists is not None)
-        matches = [merge_parts(parts, pairs) for parts in self._combine(new)] if any(new) else []
+        matches = [time_lists.merge_parts(parts, pairs) for parts in self._combine(new)] if any(new) else []
         self._earlier_matches = [
             _drop_covered([*had, *part_matches]) for had, part_matches in zip(self._earlier_matches, new, strict=True)
         ]
@@ -204,6 +197,6 @@ def _drop_covered(candidates: Iterable[TimeLists]) -> list[TimeLists]:
     """Return the lists that no earlier ones cover."""
     kept: list[TimeLists] = []
     for lists in candidates:
-        if not any(covers(other, lists) for other in kept):
+        if not any(time_lists.covers(other, lists) for other in kept):
             kept.append(lists)
     return kept

@@ -141,7 +141,7 @@ class Counting:
         return [min(positive or evaluated, key=lambda pred: -self._lists.count[pred])]
 
     def _store_row(self, number: int, items: list[tuple[int, int]], filed: list[int]) -> None:
-        self._first[number] = start = self._blocks.take(2 + 2 * len(items))
+        self._first[number] = start = self._blocks.take_block(2 + 2 * len(items))
         lengthen(self._items, self._blocks.length)
         lengthen(self._places, self._blocks.length)
         self._items[start], self._items[start + 1] = number, len(items)
@@ -167,7 +167,7 @@ class Counting:
             self.predicates.release(ref)
         for pred in self.deferred.pop(number, ()):
             self.predicates.release(pred)
-        self._blocks.give(self._first[number], 2 + 2 * self._items[self._first[number] + 1])
+        self._blocks.release_block(self._first[number], 2 + 2 * self._items[self._first[number] + 1])
 
     def _get_item_range(self, number: int) -> range:
         """Return the indexes of the attributes of a row's items; what each refers to comes right after."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tidings.algebra.covering.decision import PreparedFilter
     from tidings.matcher.algorithm import SubId
 
-Key: TypeAlias = tuple[str, Any]
+CoverKey: TypeAlias = tuple[str, Any]
 """An attribute and the value it must equal."""
 
 ALL_ATTRIBUTES = -1
@@ -64,7 +64,7 @@ class CoverNode:
         self.children = Siblings()
 
     @property
-    def key(self) -> Key | None:
+    def key(self) -> CoverKey | None:
         """One equality, under which siblings look the node up."""
         return next(iter(self.keys), None)
 
@@ -86,7 +86,7 @@ class Siblings:
     __slots__ = ("groups",)
 
     def __init__(self) -> None:
-        self.groups: dict[int, dict[Key | None, dict[CoverNode, None]]] = {}
+        self.groups: dict[int, dict[CoverKey | None, dict[CoverNode, None]]] = {}
 
     def add(self, node: CoverNode) -> None:
         """Add a node."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.kernels.papers.counting import IntervalTree, RangeEntries, strike_out
+from tidings.kernels.papers.counting import IntervalTree, RangeEntries, remove_entry
 from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN
 from tidings.papers.common.growable_arrays import as_numpy
 
@@ -81,7 +81,7 @@ class IntervalIndex:
         ends = tree.ends[start : tree.ends_first[attr + 1]]
         low = 2 * int(np.searchsorted(ends, self._lows[slot])) + 2 + (opens & LOW_OPEN)
         high = 2 * int(np.searchsorted(ends, self._highs[slot])) + 2 - (1 if opens & HIGH_OPEN else 0)
-        strike_out(tree, attr, int(_find_nodes(np.array([low]), np.array([high]))[0]), low, high, self.rows[slot])
+        remove_entry(tree, attr, int(_find_nodes(np.array([low]), np.array([high]))[0]), low, high, self.rows[slot])
         self._removed += 1
 
     def get_entries(self) -> RangeEntries:

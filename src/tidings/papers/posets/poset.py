@@ -28,7 +28,7 @@ class Poset(Forest):
     name = "poset"
 
     def _iterate_subtree_counts(self, node: CoverNode) -> Iterator[Counter[Hashable]]:
-        """Yield nothing: a node with several parents would be counted several times."""
+        """Yield nothing: a poset keeps no counts of subtrees, where a node would count once for each of its parents."""
         del node
         return iter(())
 

@@ -40,7 +40,7 @@ MAX_LOOKED_UP = 200
 Equality: TypeAlias = "tuple[TypedAttribute, *tuple[Any, ...]]"
 """An attribute as it is read, and its value or the values of a set."""
 
-Segment: TypeAlias = "tuple[float, int, float, int]"
+EventSegment: TypeAlias = "tuple[float, int, float, int]"
 """The two ends of a number or range of an event, each with its side: -1 just below the number, 1 just above."""
 
 RangePredicate: TypeAlias = "tuple[TypedAttribute, float, float, int]"
@@ -113,7 +113,7 @@ def _find_nearest_float(value: object) -> tuple[float, int] | None:
     return near, (value > near) - (value < near)
 
 
-def to_segments(values: Sequence[ReadValue]) -> list[Segment]:
+def to_segments(values: Sequence[ReadValue]) -> list[EventSegment]:
     """Return the segments that an attribute's numbers, times and ranges cover, ascending and apart.
 
     Other values have none. A range that is inverted, which only the conversion of units can leave, stays as it is.
@@ -124,7 +124,7 @@ def to_segments(values: Sequence[ReadValue]) -> list[Segment]:
     segments = sorted(segment for value in values if (segment := _to_segment(value)) is not None)
     if any(map(is_inverted, segments)):
         return segments
-    merged: list[Segment] = []
+    merged: list[EventSegment] = []
     for segment in segments:
         if merged and segment[:2] <= merged[-1][2:]:
             merged[-1] = (*merged[-1][:2], *max(merged[-1][2:], segment[2:]))
@@ -133,12 +133,12 @@ def to_segments(values: Sequence[ReadValue]) -> list[Segment]:
     return merged
 
 
-def is_inverted(segment: Segment) -> bool:
+def is_inverted(segment: EventSegment) -> bool:
     """Tell whether a segment ends before it begins; evaluation still compares its ends one by one."""
     return segment[:2] > segment[2:]
 
 
-def _to_segment(value: ReadValue) -> Segment | None:
+def _to_segment(value: ReadValue) -> EventSegment | None:
     if type(value) is not Range:
         spot = _find_nearest_float(value)
         return None if spot is None else (*spot, *spot)
@@ -281,11 +281,11 @@ class PostingPool:
 
     def _grow(self, at: int, used: int) -> None:
         size, old = max(1, 2 * used), self.first[at]
-        start = self._blocks.take(size)
+        start = self._blocks.take_block(size)
         for pool in (self.pool, self.seconds):
             lengthen(pool, self._blocks.length)
             pool[start : start + used] = pool[old : old + used]
-        self._blocks.give(old, self._sizes[at])
+        self._blocks.release_block(old, self._sizes[at])
         self.first[at], self._sizes[at] = start, size
 
     def remove(self, at: int, place: int) -> int:
@@ -296,6 +296,6 @@ class PostingPool:
         self.seconds[self.first[at] + place] = self.seconds[self.first[at] + last]
         self.count[at] = last
         if not last:  # an empty list holds no memory
-            self._blocks.give(self.first[at], self._sizes[at])
+            self._blocks.release_block(self.first[at], self._sizes[at])
             self._sizes[at] = 0
         return moved

@@ -145,7 +145,7 @@ def test_rows_that_went_leave_their_room_to_those_that_come():
 def test_it_agrees_with_brute_however_many_names_make_the_tree(case, names):
     brute, matcher = (td.Matcher("brute", **case.world.keywords) for _ in range(2))
     tree = CandidatesTree(names, names)
-    tree.name_order.settled_at = 1  # choose names for the first filters already
+    tree.name_order.reordered_at = 1  # choose names for the first filters already
     matcher.backend.algorithm = tree
     matcher.add_many(enumerate(case.filters))
     brute.add_many(enumerate(case.filters))

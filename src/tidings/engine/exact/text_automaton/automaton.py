@@ -17,7 +17,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.engine.arrays import freeze, list_owners, pack_bytes
 from tidings.engine.exact.text_automaton.program import TextProgram, compile_programs
@@ -27,12 +26,13 @@ from tidings.model.text_tests import TextOp, TextTest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from tidings.kernels.array_types import ByteArray, Int32Array, IntArray
+    from numpy.typing import NDArray
 
-Arrays: TypeAlias = dict[str, NDArray[np.generic]]
+    from tidings.kernels.array_types import ByteArray, Int32Array, IntArray, NamedArrays
 
-_OPS = tuple(TextOp)
-_IGNORING_CASE = 16
+_OPS, _IGNORING_CASE = tuple(TextOp), 16
+"""Snapshots store the place of a test's operator (`automaton.N.ops`), plus 16 where it ignores case: a new operator of
+`TextOp` must be appended last."""
 
 _CROWD = 64
 """A run that more patterns share than this is likely to be common in texts too; a shorter, rarer one is better."""
@@ -40,8 +40,7 @@ _CROWD = 64
 _WORTH_ASKING = 3
 """Shorter literals occur in so many texts that an expression is cheaper in a set than tried after each hit."""
 
-
-Expression: TypeAlias = tuple[str, bool]
+RegexSource: TypeAlias = tuple[str, bool]
 """An expression, and whether it ignores case."""
 
 ExpressionSet: TypeAlias = tuple[list[int], Any]
@@ -90,7 +89,7 @@ class TextAutomaton:
         built.__dict__["tests"] = tuple(tests)
         return built
 
-    def to_arrays(self) -> Arrays:
+    def to_arrays(self) -> NamedArrays:
         """Return all there is to the automaton, as flat arrays by name; some may be empty."""
         return dict(self._arrays)
 
@@ -162,7 +161,7 @@ class TextAutomaton:
         starts = self._arrays["pattern_starts"]
         return self._arrays["patterns"][int(starts[id]) : int(starts[id + 1])].tobytes().decode()
 
-    def _decode_expression(self, id: int) -> Expression:
+    def _decode_expression(self, id: int) -> RegexSource:
         return self._decode_pattern(id), bool(int(self._arrays["ops"][id]) >= _IGNORING_CASE)
 
 
@@ -177,7 +176,7 @@ def _merge_ids(starts: IntArray, ids: Int32Array, more: list[tuple[int, int]]) -
     return np.searchsorted(keys, np.arange(len(starts)) << 32), (keys & 0xFFFF_FFFF).astype(np.int32)
 
 
-def _build_arrays(tests: Sequence[TextTest]) -> Arrays:
+def _build_arrays(tests: Sequence[TextTest]) -> NamedArrays:
     owners, programs, loose = _compile_tests(tests)
     members: dict[tuple[bool, bytes], list[int]] = {}
     for place, (program, literal) in enumerate(zip(programs, _choose_literals(programs), strict=True)):
@@ -251,7 +250,7 @@ class Re2Expressions:
     `find` returns an id's expression, `loose` are the ids without a literal. All is compiled when it is first needed.
     """
 
-    def __init__(self, find: Callable[[int], Expression], loose: Sequence[int], set_memory: int = SET_MEMORY) -> None:
+    def __init__(self, find: Callable[[int], RegexSource], loose: Sequence[int], set_memory: int = SET_MEMORY) -> None:
         self._find = find
         self._loose, self._set_memory = loose, set_memory
         self._sets: list[ExpressionSet] | None = None

@@ -19,6 +19,9 @@ from tidings.model.text_tests import TextOp, TextTest
 ONE, MANY, GAP = bytes([kernel.ONE]), bytes([kernel.MANY]), b"\xfa"
 """Any character; any number of them; something that RE2 must decide."""
 
+_AROUND = {TextOp.STARTS_WITH: (b"", MANY), TextOp.ENDS_WITH: (MANY, b""), TextOp.CONTAINS: (MANY, MANY)}
+"""What may stand before and after a plain text. A new operator is a `KeyError` until it is added here."""
+
 _BEGIN, _END = bytes([kernel.BEGIN]), bytes([kernel.END])
 
 _WILDCARD = re.compile(r"[^*?\\]+|\*+|\?|\\(.)|\\", re.DOTALL)
@@ -87,8 +90,7 @@ def compile_programs(test: TextTest) -> list[TextProgram]:
     pattern = test.pattern.casefold() if test.ignoring_case else test.pattern
     if test.op is TextOp.LIKE:
         return [TextProgram(_compile_wildcards(pattern), folded=test.ignoring_case)]
-    before = b"" if test.op is TextOp.STARTS_WITH else MANY
-    after = b"" if test.op is TextOp.ENDS_WITH else MANY
+    before, after = _AROUND[test.op]
     return [TextProgram(before + pattern.encode() + after, folded=test.ignoring_case)]
 
 
