@@ -32,7 +32,7 @@ class PlainForecastLoop:
         forecaster = detector.prepare_forecasting().forecaster
         patterns = list(forecaster.patterns.values())
         chances = [
-            forecaster.get_table(pattern.name, detector.horizons()[pattern.name]).chances[:, 0].tolist()
+            forecaster.get_table(pattern.name, detector.horizons()[pattern.name]).probabilities[:, 0].tolist()
             for pattern in patterns
         ]
         labels = [{label: number for number, label in enumerate(pattern.course.labels)} for pattern in patterns]

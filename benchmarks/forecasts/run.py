@@ -21,7 +21,7 @@ import tidings as td
 from benchmarks.forecasts.plain import PlainForecastLoop
 from benchmarks.patterns.run import format_heading
 from tidings.bench.harness.timing import Clock, Figure, measure_seconds
-from tidings.bench.workloads.composites import Stream, composites, publications, uniform_stream
+from tidings.bench.workloads.composites import PublicationStream, composites, publications, uniform_stream
 from tidings.lang import WrittenPattern
 from tidings.model.patterns import Mode
 
@@ -83,14 +83,14 @@ def draw_patterns(case: ForecastCase, *, quick: bool) -> list[Pattern]:
     return composites(20 if quick else case.patterns, seed=SEED)
 
 
-def stream_of(case: ForecastCase, patterns: list[Pattern], count: int) -> Stream:
+def stream_of(case: ForecastCase, patterns: list[Pattern], count: int) -> PublicationStream:
     """Return a stream of so many events."""
     if not case.published:
         return uniform_stream(count, seed=SEED + 1)
     whole = publications(patterns, seed=SEED + 1)
     turns = -(-count // len(whole))
     types = np.tile(whole.types, turns)[:count]
-    return Stream(types, np.arange(count, dtype=np.int64) * 1_000_000)
+    return PublicationStream(types, np.arange(count, dtype=np.int64) * 1_000_000)
 
 
 def watch_patterns(patterns: list[Pattern], model: td.Model, case: ForecastCase) -> td.Detector:

@@ -123,7 +123,7 @@ def test_of_keys_too(pattern, history, settings, unit):
     estimates, before = model.estimates(model["p"]), 0
     for amount in (1, 2, 5, 40):
         horizon = Horizon(amount * (1_000_000 if unit == "time" else 1), unit)
-        table = build_table(estimates, horizon, keyed=True, traffic=model.traffic).chances
+        table = build_table(estimates, horizon, keyed=True, traffic=model.traffic).probabilities
         assert table.min() >= 0
         assert table.max() <= 1 + 1e-12
         assert (np.diff(table, axis=1) <= 1e-12).all()  # a smaller share of the stream, a smaller probability
@@ -138,7 +138,7 @@ def test_of_keys_too(pattern, history, settings, unit):
 def test_of_keys_it_is_the_share_of_waits_in_the_stream_drawn_towards_the_thinned_chances(pattern, history, by, count):
     model = train_model(pattern, history, smoothing=by)
     estimates, later = model.estimates(model["p"]), model["p"].counts.later
-    table = build_table(estimates, Horizon(count), keyed=True, traffic=model.traffic).chances
+    table = build_table(estimates, Horizon(count), keyed=True, traffic=model.traffic).probabilities
     curve, place = estimates.compute_curve(count)[0], sum(edge < count for edge in EDGES)
     for line in {0, *np.flatnonzero(later.any(axis=1)).tolist()}:
         seen, counted = count_known_waits(later[line], count), compute_kaplan_meier(later[line])[place]
@@ -150,7 +150,7 @@ def test_of_keys_it_is_the_share_of_waits_in_the_stream_drawn_towards_the_thinne
 @given(patterns(overlapping=True, **PLAIN), streams(), SETTINGS)
 def test_rows_of_the_chain_sum_to_one(pattern, history, settings):
     model = train_model(pattern, history, **settings)
-    chances = model.estimates(model["p"]).compute_chances()
+    chances = model.estimates(model["p"]).compute_label_probabilities()
     assert chances.min() >= 0
     np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-12)
 

@@ -156,7 +156,7 @@ def test_a_pattern_that_is_removed_and_added_again_begins_anew(body, key, learn)
     if learn:  # the last event came where nothing had begun
         course, more = watch.model["p"].course, watch.model["p"].counts.moves - before
         assert more.sum() == pytest.approx(1)
-        assert more[course.chain[course.start]].sum() == pytest.approx(1)
+        assert more[course.chain_state_of[course.start]].sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("learn", [False, True])

@@ -152,7 +152,7 @@ class Detector:
         self._check_horizon(common.horizon, written)
         # Without a plan a pattern that is replaced loses its own.
         planned = [pattern.name for pattern in written if plan or pattern.name in self]
-        self._catalog.add_many(written, born=self._run.position, since=self._run.visible_after)
+        self._catalog.add_many(written, born=self._run.position, since=self._run.new_patterns_after)
         if self._forecasting is not None:
             self._forecasting.plans |= dict.fromkeys(planned, common)
 
@@ -275,7 +275,7 @@ class Detector:
 
     @property
     def latest_time(self) -> datetime | None:
-        """The time up to which events have come; `None` before the first that has one."""
+        """The watermark plus the lateness; `None` before the first event that has a time."""
         return self._run.latest_time
 
     def mismatches(self) -> tuple[PatternMismatch, ...]:
@@ -362,7 +362,7 @@ class Detector:
         header, arrays = dump_patterns(self.compile())
         run_header, run_arrays = dump_run(self.run)
         if self._forecasting is not None:
-            model_header, model_arrays = self._forecasting.dump_model()
+            model_header, model_arrays = self._forecasting.dump_observer()
             header, arrays = header | model_header, arrays | model_arrays
         return pack_state(header | run_header, arrays | run_arrays)
 
@@ -378,7 +378,7 @@ class Detector:
     @with_lock
     def fork(self) -> Detector:
         """Return a detector of the same patterns before its first event; compiled parts are shared."""
-        forecasting = None if self._forecasting is None else self._forecasting.fork()
+        forecasting = None if self._forecasting is None else self._forecasting.make_fresh()
         return Detector(parts=DetectorParts(self._catalog.fork(), forecasting, self.forecast_tuning))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -91,20 +91,12 @@ class Forecasts:
 
     def to_arrow(self) -> pa.Table:
         """Return a table `pattern, key, at, event, probability, horizon, estimator`; keys and horizons are text."""
-        fields = [
-            ("pattern", pa.string()),
-            ("key", pa.string()),
-            ("at", pa.timestamp("us", "UTC")),
-            ("event", None),
-            ("probability", pa.float64()),
-            ("horizon", pa.string()),
-            ("estimator", pa.string()),
-        ]
-        names = [name for name, _ in fields]
-        tables = [pa.table(_list_columns(batch), names=names) for batch in self._batches]
+        types = {"pattern": pa.string(), "key": pa.string(), "at": pa.timestamp("us", "UTC"), "event": pa.null()}
+        types |= {"probability": pa.float64(), "horizon": pa.string(), "estimator": pa.string()}
+        tables = [pa.table(_list_columns(batch), names=list(types)) for batch in self._batches]
         if tables:
             return pa.concat_tables(tables, promote_options="permissive").take(self._sort_rows())
-        return pa.table({name: pa.array([], kind or pa.null()) for name, kind in fields})
+        return pa.table({name: pa.array([], column_type) for name, column_type in types.items()})
 
 
 def _iterate_batch(batch: ForecastBatch) -> Iterator[tuple[int, EventForecast]]:

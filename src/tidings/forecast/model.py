@@ -114,19 +114,19 @@ class Model:
         return f"<Model: {len(self):,} patterns, {self.now[0]:,} events, {self.settings.estimator}>"
 
     def recall_pattern(
-        self, watched: CompiledPattern, vocabulary: Vocabulary | None = None, *, spans: Iterable[int] = ()
+        self, compiled: CompiledPattern, vocabulary: Vocabulary | None = None, *, spans: Iterable[int] = ()
     ) -> CountedPattern:
         """Return the counts of a pattern; those of a new pattern are zero."""
-        key = make_pattern_key(watched.pattern, watched.mode)
+        key = make_pattern_key(compiled.pattern, compiled.mode)
         counted = self.patterns.get(key)
         if counted is None:
-            course = build_course(watched.pattern, watched.mode, vocabulary, context=self.settings.context)
-            counts = Counts.make_empty(course, spans, keyed=is_keyed(watched.pattern))
-            return CountedPattern(watched.name, watched.pattern, watched.mode, course, counts)
+            course = build_course(compiled.pattern, compiled.mode, vocabulary, context=self.settings.context)
+            counts = Counts.make_empty(course, spans, keyed=is_keyed(compiled.pattern))
+            return CountedPattern(compiled.name, compiled.pattern, compiled.mode, course, counts)
         missing = [span for span in spans if span not in counted.counts.spans]
         more = Counts.make_empty(counted.course, missing, keyed=is_keyed(counted.pattern)).spans
         counts = replace(counted.counts, spans=counted.counts.spans | more)
-        return replace(counted, name=watched.name, counts=counts)
+        return replace(counted, name=compiled.name, counts=counts)
 
     def estimates(self, counted: CountedPattern) -> Estimates:
         """Return the estimates of a pattern, from which its probabilities are computed."""

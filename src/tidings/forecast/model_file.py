@@ -157,7 +157,7 @@ def _read_exact_course(number: int, description: Header, arrays: Arrays) -> Cour
         hits=arrays[f"{number}.hits"],
         groups=arrays[f"{number}.groups"],
         idle=arrays[f"{number}.idle"],
-        chain=np.arange(len(table), dtype=np.int32),
+        chain_state_of=np.arange(len(table), dtype=np.int32),
         start=description["start"],
         depth=description["depth"],
     )

@@ -61,15 +61,10 @@ def _compute_chances(
 ) -> tuple[list[str], FloatArray]:
     """Return p by state, of an average key; each cell of a state has the weight of its visits."""
     keyed = is_keyed(counted.pattern)
-    horizons = (
-        [Horizon(n, "own" if keyed else "events") for n in DEFAULT_HORIZONS]
-        if horizon is None
-        else [Horizon.of(horizon)]
-    )
-    average = locate_on_grids(np.full((3, 1), np.nan), pace=model.traffic.estimate_pace(find_ways(counted.pattern)))[
-        :, 0
-    ]
-    silence = bin_gaps(np.full((3, 1), np.nan))[:, 0]
+    defaults = [Horizon(n, "own" if keyed else "events") for n in DEFAULT_HORIZONS]
+    horizons = defaults if horizon is None else [Horizon.of(horizon)]
+    unknown, pace = np.full((3, 1), np.nan), model.traffic.estimate_pace(find_ways(counted.pattern))
+    average, silence = locate_on_grids(unknown, pace=pace)[:, 0], bin_gaps(unknown)[:, 0]
     weight = counted.counts.waits.sum(axis=1) + 1e-9
     columns = []
     for ahead in horizons:
@@ -90,7 +85,7 @@ def _describe_moves(counted: CountedPattern, estimates: Estimates) -> list[str]:
 def compute_state_chances(counted: CountedPattern, estimates: Estimates) -> FloatArray:
     """Return P(label | state), whatever came before: what arrows of a picture carry."""
     course = counted.course
-    chances = estimates.compute_chances()
+    chances = estimates.compute_label_probabilities()
     if course.tracker is not None:
         return chances
     weight = counted.counts.moves.sum(axis=1, keepdims=True) + 1e-9

@@ -104,13 +104,12 @@ def prequential(
         run = _forecast_all(detector, events, forecasting, parsed_horizon)
         batches, times = forecasting.collect(), np.concatenate(run.times)
         for place, compiled in enumerate(run.patterns):
-            event, key, p = _collect_columns(batches, compiled)
+            event, key, p = _collect_columns(batches, compiled.name)
             if compiled.name not in trials:
                 reports = _select_matches(run.reports, place, times, compiled)
-                trials[compiled.name] = trial = _judge_forecasts(
-                    compiled.name, parsed_horizon, event, key, reports, times
-                )
+                trial = _judge_forecasts(compiled.name, parsed_horizon, event, key, reports, times)
                 trial.p[BASE] = _compute_base_rate(trial, times)
+                trials[compiled.name] = trial
             trials[compiled.name].p[estimator] = p
     return [trials[name] for name in detector]
 
@@ -146,23 +145,22 @@ def _forecast_all(detector: Detector, events: Events, forecasting: ForecastObser
     return recorder
 
 
-def _collect_columns(
-    batches: Sequence[ForecastBatch], watched: CompiledPattern
-) -> tuple[IntArray, IntArray, FloatArray]:
+def _collect_columns(batches: Sequence[ForecastBatch], name: str) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return events, keys and probabilities of a pattern's forecasts."""
     columns = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for batch in batches:
-        if watched.name in batch.names:
+        if name in batch.names:
             rows = batch.rows
-            mine = rows.member == batch.names.index(watched.name)
+            mine = rows.member == batch.names.index(name)
             columns.append((rows.event[mine] + batch.base, rows.key[mine], rows.probability[mine]))
     event, key, probability = zip(*columns, strict=True)
     return np.concatenate(event), np.concatenate(key), np.concatenate(probability)
 
 
-def _select_matches(parts: Sequence[ReportBatch], place: int, times: IntArray, watched: CompiledPattern) -> IntArray:
+def _select_matches(parts: Sequence[ReportBatch], place: int, times: IntArray, compiled: CompiledPattern) -> IntArray:
     """Return keys, events and times of a pattern's matches."""
     reports = select_reports(parts, place)
-    if watched.pattern.absence is not None:  # a deadline counts from the first event that comes after it
+    if compiled.pattern.absence is not None:  # a deadline counts from the first event that comes after it
         reports[:, 1] = np.searchsorted(times, reports[:, 2])
     return reports
 

@@ -262,9 +262,8 @@ class _Substream:
         events = self.list_serving(node.step, after)
         most = len(events) if node.most is None else node.most
         for count in range(node.least, most + 1):
-            yield from (
-                _Placement(tuple((node.step, index) for index in chosen)) for chosen in combinations(events, count)
-            )
+            for chosen in combinations(events, count):
+                yield _Placement(tuple((node.step, index) for index in chosen))
 
     def place_sequence(self, node: patterns.Sequence, after: int) -> Iterator[_Placement]:
         """Yield the placements where each part reads only what comes after the last event of the parts before it."""

@@ -17,6 +17,7 @@ from tidings.algebra.law.coerce import coerce
 from tidings.algebra.law.raw_values import flatten, is_missing, iterate_leaves
 from tidings.concepts import parse_now
 from tidings.model import Event, EventLike, Schema, get_values
+from tidings.model.values import EPOCH
 
 if TYPE_CHECKING:
     from tidings.model.patterns import Pattern
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
 BoundValue: TypeAlias = "str | bool | int | float | Decimal | datetime"
 """A value that a variable takes."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-EARLIEST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+EARLIEST = (datetime.min.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 """The time of events without one, where none with a time came before."""
 
 
@@ -72,7 +71,7 @@ def _read_time(event: EventLike, name: str) -> int | None:
         return value
     if not isinstance(value, date) or is_missing(value):
         return None
-    return ((parse_now(value) or _EPOCH) - _EPOCH) // timedelta(microseconds=1)
+    return ((parse_now(value) or EPOCH) - EPOCH) // timedelta(microseconds=1)
 
 
 def _read_values(pattern: Pattern, fields: Mapping[str, EventValue], schema: Schema | None) -> dict[str, BoundValue]:

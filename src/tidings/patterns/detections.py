@@ -65,7 +65,7 @@ class ReportBatch:
 class ReportColumns:
     """Reports in the order they completed, as columns; `values[key]` is the value of a key's number.
 
-    The ids of the events are end to end: those of report `i` are `events[ends[i]:ends[i + 1]]`.
+    The ids of the events are end to end: those of report `i` are `events[offsets[i]:offsets[i + 1]]`.
     """
 
     patterns: IntArray
@@ -73,7 +73,7 @@ class ReportColumns:
     values: list[Any]
     at: IntArray
     events: IntArray
-    ends: IntArray
+    offsets: IntArray
 
 
 _PATTERN, _AT, _SEQ, _KEY, _BEGIN, _COUNT = range(6)
@@ -102,11 +102,11 @@ class Detections:
         return sum(len(part.reports.rows) for part in self._parts)
 
     def __iter__(self) -> Iterator[Detection]:
-        records, ends = self._events[0].to_lists(), self._events[1].tolist()
+        records, offsets = self._events[0].to_lists(), self._events[1].tolist()
         rows = [(part, row) for part in self._parts for row in part.reports.rows.tolist()]
         for number, place in enumerate(self._order.tolist()):
             part, row = rows[place]
-            begin, end = ends[number], ends[number + 1]
+            begin, end = offsets[number], offsets[number + 1]
             yield Detection(
                 self._patterns[part.layout.places[row[O_PATTERN]]],
                 tuple(records.ids[begin:end]),
@@ -125,28 +125,28 @@ class Detections:
 
     def to_arrow(self) -> pa.Table:
         """Return a table `pattern, at, events, bindings`; `fields` too where the detector keeps some."""
-        (records, ends), table = self._events, self._table[self._order]
+        (records, offsets), table = self._events, self._table[self._order]
         rows = [(part, row) for part in self._parts for row in part.reports.rows.tolist()]
         bound = [[(k, str(v)) for k, v in _read_bindings(*rows[place]).items()] for place in self._order.tolist()]
         ids = _to_arrow_ids(records.ids) if isinstance(records.ids, list) else records.ids
         columns = {
             "pattern": pa.array(self._patterns, pa.string()).take(table[:, _PATTERN]),
             "at": pa.array(table[:, _AT]).cast(pa.timestamp("us", "UTC")),
-            "events": pa.ListArray.from_arrays(pa.array(ends, pa.int32()), ids),
+            "events": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids),
             "bindings": pa.array(bound, pa.map_(pa.string(), pa.string())),
         }
         if records.fields is not None:
             fields = records.fields
             kept = pa.array(fields) if isinstance(fields, list) else fields.to_struct_array()
             kept = pa.concat_arrays(kept.chunks) if isinstance(kept, pa.ChunkedArray) else kept
-            columns["fields"] = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), kept)
+            columns["fields"] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), kept)
         return pa.table(columns)
 
     def to_columns(self, values: list[Any]) -> ReportColumns:
         """Return the reports as columns, for events whose ids are integers; `values` are those of the run's names."""
-        (records, ends), table = self._events, self._table[self._order]
+        (records, offsets), table = self._events, self._table[self._order]
         patterns, keys, at = (np.ascontiguousarray(table[:, column]) for column in (_PATTERN, _KEY, _AT))
-        return ReportColumns(patterns, keys, values, at, np.asarray(records.ids, np.int64), ends)
+        return ReportColumns(patterns, keys, values, at, np.asarray(records.ids, np.int64), offsets)
 
     @cached_property
     def _table(self) -> IntArray:
@@ -169,10 +169,10 @@ class Detections:
     def _events(self) -> tuple[EventRecords, IntArray]:
         """The events of all detections end to end, and where each one's begin."""
         begin, count = self._table[self._order, _BEGIN], self._table[self._order, _COUNT]
-        ends = np.append(0, np.cumsum(count))
-        places = np.repeat(begin - ends[:-1], count) + np.arange(ends[-1])
+        offsets = np.append(0, np.cumsum(count))
+        places = np.repeat(begin - offsets[:-1], count) + np.arange(offsets[-1])
         events = np.concatenate([np.empty(0, np.int64), *(part.reports.events for part in self._parts)])
-        return self._archive.select(events[places]), ends
+        return self._archive.select(events[places]), offsets
 
 
 def _to_arrow_ids(ids: list[Any]) -> pa.Array:

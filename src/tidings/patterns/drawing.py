@@ -242,11 +242,8 @@ def _split_columns(picture: Picture, bundles: list[_Bundle]) -> list[list[str]]:
     columns, placed = [], set(now)
     while now:
         columns.append(now)
-        now = list(
-            dict.fromkeys(
-                bundle.target for bundle in bundles if bundle.source in set(now) and bundle.target not in placed
-            )
-        )
+        targets = dict.fromkeys(bundle.target for bundle in bundles if bundle.source in now)
+        now = [target for target in targets if target not in placed]
         placed |= set(now)
     rest = [name for name in names if name not in placed]
     return [*columns, *([rest] if rest else [])]

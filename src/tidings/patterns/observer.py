@@ -27,7 +27,7 @@ NO_KEYS: IntArray = np.empty(0, np.int64)
 class Observer:
     """Follows a run. By itself it stores no keys and has no state: a class that inherits overrides what it needs.
 
-    `run` is set with the patterns: `patterns`, `names`, `position` and `latest` tell what it has taken so far.
+    `run` is set with the patterns: `patterns`, `value_numbers`, `position` and `latest` tell what it has taken so far.
     """
 
     run: Run | None = None

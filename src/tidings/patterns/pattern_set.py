@@ -94,7 +94,7 @@ class PatternSet:
 
     patterns: tuple[CompiledPattern, ...]
     filters: Mapping[Filter, int]
-    matcher: Matcher
+    vocabulary: Vocabulary
     counts: PatternMismatchCounts
     settings: StreamSettings
 
@@ -123,16 +123,24 @@ class PatternSet:
         settings = self.settings
         return EventReader(self.matcher, variables, settings.time, settings.event_id, settings.keep, self.counts)
 
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """What names in the filters mean."""
-        return Vocabulary(self.matcher.schema, self.matcher.ontology, self.matcher.regions)
+    @cached_property
+    def matcher(self) -> Matcher:
+        """Matches events with the filters: the catalog's matcher while that has these filters, else one of its own."""
+        return _build_matcher(self.vocabulary, self.filters)
+
+    def lend_matcher(self, matcher: Matcher | None) -> PatternSet:
+        """Lend the set a catalog's matcher, or (`None`) take it back before it changes; if needed, another is built."""
+        vars(self).pop("reader", None)
+        vars(self).pop("matcher", None)
+        vars(self).update({} if matcher is None else {"matcher": matcher})
+        return self
 
     def from_first_event(self) -> PatternSet:
         """Return the set as if no pattern had been added while events came: each sees a new stream from its start."""
         if not any(pattern.born or pattern.since > LONG_AGO for pattern in self.patterns):
             return self
-        return replace(self, patterns=tuple(replace(compiled, born=0, since=LONG_AGO) for compiled in self.patterns))
+        patterns = tuple(replace(compiled, born=0, since=LONG_AGO) for compiled in self.patterns)
+        return replace(self, patterns=patterns).lend_matcher(self.matcher)
 
     def list_mismatches(self) -> tuple[PatternMismatch, ...]:
         """Return which values and times of the events so far patterns could not use."""
@@ -142,13 +150,13 @@ class PatternSet:
 class PatternCatalog:
     """A mutable collection of patterns by name; `compile` returns the immutable set of its current patterns.
 
-    Adding a pattern costs what its own filters cost. Invariant: a matcher that another catalog shares is replaced
-    before it changes, so sets that were compiled for forks stay what they are.
+    Adding a pattern costs what its own filters cost. Invariant: before the matcher changes, it is taken back from the
+    compiled set, or replaced where another catalog shares it; so no compiled set ever sees the change.
     """
 
     def __init__(self, vocabulary: Vocabulary, settings: StreamSettings) -> None:
         self.vocabulary, self.settings = vocabulary, settings
-        self._matcher, self._counts = Matcher(**vocabulary.to_keywords()), PatternMismatchCounts()
+        self._matcher, self._counts = _build_matcher(vocabulary, {}), PatternMismatchCounts()
         self._patterns: dict[str, CompiledPattern] = {}
         self._filters: dict[Filter, int] = {}
         self._uses: Counter[Filter] = Counter()
@@ -180,7 +188,8 @@ class PatternCatalog:
     def compile(self) -> PatternSet:
         """Return the set of the patterns that are there now; the same object until they change."""
         if self._set is None:
-            self._set = PatternSet(self.patterns, dict(self._filters), self._matcher, self._counts, self.settings)
+            compiled = PatternSet(self.patterns, dict(self._filters), self.vocabulary, self._counts, self.settings)
+            self._set = compiled.lend_matcher(self._matcher)
         return self._set
 
     def add_many(self, patterns: Iterable[WrittenPattern], *, born: int = 0, since: int = LONG_AGO) -> None:
@@ -193,7 +202,7 @@ class PatternCatalog:
         used = (tree for added in compiled for tree in added.list_filters())
         fresh = dict.fromkeys(tree for tree in used if tree not in self._filters)
         numbers = {tree: self._next_number + place for place, tree in enumerate(fresh)}
-        self._unshare()
+        self._release_matcher()
         self._matcher.add_many([(number, tree) for tree, number in numbers.items()])
         self._next_number += len(numbers)
         self._filters |= numbers
@@ -202,18 +211,17 @@ class PatternCatalog:
             if added.name in self._patterns:
                 self._drop(added.name)
             self._patterns[added.name] = added
-        self._set = None
 
     def remove(self, name: str) -> None:
         """Remove a pattern; `UnknownPattern` when there is none."""
         self[name]
-        self._unshare()
+        self._release_matcher()
         self._drop(name)
-        self._set = None
 
     def change_settings(self, settings: StreamSettings) -> None:
         """Read events in another way from now on."""
-        self.settings, self._set = settings, None
+        self._forget_set()
+        self.settings = settings
 
     def fork(self) -> PatternCatalog:
         """Return a catalog of the same patterns for a stream of its own; both share what is compiled."""
@@ -245,8 +253,19 @@ class PatternCatalog:
                 del self._uses[tree]
                 self._matcher.remove(self._filters.pop(tree))
 
-    def _unshare(self) -> None:
-        """Replace a matcher that other catalogs use by one of the same filters, which may then change."""
+    def _release_matcher(self) -> None:
+        """Make the matcher this catalog's alone, so that it may change, and forget the compiled set."""
+        self._forget_set()
         if self._is_shared:
-            self._matcher, self._is_shared = Matcher(**self.vocabulary.to_keywords()), False
-            self._matcher.add_many([(number, tree) for tree, number in self._filters.items()])
+            self._matcher, self._is_shared = _build_matcher(self.vocabulary, self._filters), False
+
+    def _forget_set(self) -> None:
+        if self._set is not None and not self._is_shared:  # a shared matcher never changes: the set may keep it
+            self._set.lend_matcher(None)
+        self._set = None
+
+
+def _build_matcher(vocabulary: Vocabulary, filters: Mapping[Filter, int]) -> Matcher:
+    matcher = Matcher(**vocabulary.to_keywords())
+    matcher.add_many([(number, tree) for tree, number in filters.items()])
+    return matcher

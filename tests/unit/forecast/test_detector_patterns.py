@@ -413,7 +413,7 @@ def test_nothing_grows_on_a_long_stream_of_ever_new_keys(lateness):
         runs = [run for _, run in detector.run.prepare_graph_runs()]
         pools = sum(run.state.pool.size + run.state.cells.size + run.state.spent.size for run in runs)
         fresh = sum(run.state.fresh.size for run in runs)
-        sizes.append((pools, fresh, len(detector.run.names), len(detector.run.archive)))
+        sizes.append((pools, fresh, len(detector.run.value_numbers), len(detector.run.archive)))
     assert np.all(np.max(sizes[8:], axis=0) <= 2 * np.max(sizes[4:8], axis=0))
     assert np.all(np.max(sizes, axis=0) < [8_000_000, 4_000_000, 400_000, 400_000])
     assert sum(run.tidy() for run in runs) < 2_000, "what five seconds hold, and no more"

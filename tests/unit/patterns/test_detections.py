@@ -120,6 +120,6 @@ def test_a_bucket_calls_patterns_by_their_places_whether_they_ask_for_times_or_n
     for name, end in {"plain": "", "timed": " within 5 s", "silent": " ; not b for 5 s"}.items():
         watch.add(name, text + end)
     rows = [{"id": n, "time": n, "kind": kind, "k": 1} for n, kind in enumerate("ab")]
-    events, _ = watch.compile().reader.read(rows, watch.run.names, 0)
+    events, _ = watch.compile().reader.read(rows, watch.run.value_numbers, 0)
     completions = watch.run.advance(events, 20_000_000)
     assert [list(watch)[place] for place in completions.patterns.tolist()] == ["plain", "timed", "silent"]

@@ -72,7 +72,7 @@ def pattern_detect(
     context: typer.Context,
     options: po.PatternOptions,
     *,
-    events: o.Events,
+    events: o.EventsOption,
     patterns: Annotated[str | None, make_option("--patterns -p", po.FILE_HELP, metavar="PATTERNS")] = None,
     until: Annotated[datetime | None, make_option("--until", UNTIL_HELP, parser=o.parse_moment, metavar="TIME")] = None,
     state: Annotated[

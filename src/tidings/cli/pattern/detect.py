@@ -28,7 +28,7 @@ def run(origin: PatternOrigin, events: str, *, until: datetime | None, save_to: 
             check_target(save_to, "detector's state")
         detector = origin.open_detector()
         if detector.has_begun and not detector.event_id:
-            reason = "events are called by their lines, and so were those before"
+            reason = "events have no ids and are named by line number, as in the saved state, so the numbers repeat"
             render.warn(f"{reason}; --event-id FIELD would tell them apart")
         writer = make_detection_writer(detector, as_json=options.as_json)
         stream = EventStream(detector, writer, DetectorInput(detector, letters), find_records=list)

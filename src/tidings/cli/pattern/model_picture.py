@@ -63,7 +63,7 @@ def build_model_picture(model: Model, counted: CountedPattern, *, horizon: Horiz
 
 def _format_notes(model: Model, counted: CountedPattern, ahead: Horizon, *, keyed: bool) -> list[str]:
     course, times = counted.course, counted.counts.waits.sum(axis=1)
-    p = build_table(model.estimates(counted), ahead, keyed=keyed, traffic=model.traffic).chances[:, 0]
+    p = build_table(model.estimates(counted), ahead, keyed=keyed, traffic=model.traffic).probabilities[:, 0]
     size, weight = len(course.states), times + 1e-9  # cells without counts weigh the same
     mean = np.bincount(course.groups[0], p * weight, size) / np.bincount(course.groups[0], weight, size)
     seen = np.bincount(course.groups[0], times, size)
@@ -91,7 +91,7 @@ def _draw_exact(course: Course, chances: FloatArray, notes: list[str], title: st
 
 def _draw_approximate(course: Course, chances: FloatArray, notes: list[str], title: str) -> Picture:
     """Return the picture of a pattern without an automaton: its tracked states, and the match as the last one."""
-    initial, last = int(course.chain[course.start]), len(course.states)
+    initial, last = int(course.chain_state_of[course.start]), len(course.states)
     states = [DrawnState(f"N{number}", note, initial=number == initial) for number, note in enumerate(notes)]
     arrows = [
         Arrow(f"N{source}", f"N{target}", f"{chance:.3f}")

@@ -80,7 +80,7 @@ class PatternOptions:
     time: Annotated[
         str | None, make_option("--time", "Field that says when; `time` unless given.", metavar="FIELD")
     ] = None
-    event_id: o.EventId = None
+    event_id: o.EventIdOption = None
     keep: Annotated[list[str] | None, typer.Option(metavar="FIELD", help=KEEP_HELP)] = None
     lateness: Annotated[
         timedelta | None, make_option("--lateness", LATENESS_HELP, parser=parse_lateness, metavar="SPAN")
@@ -89,9 +89,9 @@ class PatternOptions:
         int | None, make_option("--partials", "Partial matches of a key kept at one step; 10,000.", min=1, metavar="N")
     ] = None
     mode: Annotated[ModeOption | None, make_option("--mode", "Which matches to report, whatever the file says.")] = None
-    schema: o.Schema = None
-    ontology: o.Ontology = None
-    regions: o.Regions = None
+    schema: o.SchemaOption = None
+    ontology: o.OntologyOption = None
+    regions: o.RegionsOption = None
     model: Annotated[Path | None, make_option("--model", "Model made by `tidings pattern train`.", metavar="MODEL")] = (
         None
     )
@@ -107,7 +107,7 @@ class PatternOptions:
         str | None, make_option("--half-life", HALF_LIFE_HELP, parser=check_half_life, metavar="AGE")
     ] = None
     estimator: Annotated[Estimator, make_option("--estimator", "How counts become probabilities.")] = Estimator.both
-    form: o.Form = None
+    form: o.FormOption = None
     dead_letters: Annotated[Path | None, make_option("--dead-letters", DEAD_HELP, metavar="FILE")] = None
-    quiet: o.Quiet = False
-    as_json: o.Json = False
+    quiet: o.QuietOption = False
+    as_json: o.JsonOption = False

@@ -1,6 +1,6 @@
 """The course of a pattern: the cells it may be in before it completes, and how events move it between them.
 
-A cell is a state of the pattern's automaton together with the last few labels; a label is a minterm, the named
+A course cell is a state of the pattern's automaton and the last few event labels; a label is a minterm, the named
 filters that an event satisfies. Contexts shorten until the cells are few enough, whatever the data: so counts
 of two histories always fit together. Attributes are taken to have one value; an event that has several counts as
 the minterm that comes nearest. The course of a pattern without an automaton is what a `Tracker` shows of its run.
@@ -34,20 +34,21 @@ MOST_CELLS = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Course:
-    """`table[cell, label]` is the next cell, and `hits` tells where the pattern is matched on the way there.
+    """A chain that labels move: `table[state, label]` is the next state, `hits` whether a match completes on the way.
 
-    `groups[j, cell]` numbers the cells that share their state and the last j labels: row 0 is the state, the last
-    row the cell itself. The chain may be coarser than the cells: `chain` tells each cell's place in it.
+    Rows are chain states. For exact courses these are the cells. A tracked course has coarser ones, because its cells
+    also tell the last labels apart: `chain_state_of[cell]` is the state that a cell belongs to. `groups[j, cell]`
+    numbers the cells that share their state and the last j labels: row 0 is the state, the last row the cell itself.
     """
 
     approximate: bool
     states: tuple[str, ...]  # what each state is called
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # of a tracked course its chain states, then `match`: where an event leads
     table: Int32Array
     hits: BoolArray
     groups: Int32Array
     idle: BoolArray  # nothing has begun
-    chain: Int32Array
+    chain_state_of: Int32Array
     start: int
     depth: int  # how many labels a cell remembers
     tracker: Tracker | None = None  # what follows an approximate course
@@ -59,13 +60,13 @@ class Course:
     @property
     def cells(self) -> int:
         """How many cells there are."""
-        return len(self.chain)
+        return len(self.chain_state_of)
 
 
 class TrackedPlace(NamedTuple):
     """Where a partial match may be: a configuration, or (`span`) the wait for an absence."""
 
-    number: int = 0
+    number: int = 0  # of the configuration; -1: the wait for an absence, 0: nothing has begun
     distance: tuple[int, int] = (0, 0)  # events to the end, at least and at most
     moments: tuple[StepMoment, ...] = ()  # the moments of its row
     contiguous: bool = False
@@ -73,7 +74,8 @@ class TrackedPlace(NamedTuple):
     limits: tuple[tuple[int, int], ...] = ()  # a moment of the row, and how long it may lie back
     prefers_earlier: bool = False  # of two rows the one with the earlier moments stays
     span: int = 0
-    aged: tuple[int, int] = (0, 0)  # the moment that age is counted from, and against what; 0: no age
+    age_moment: int = 0  # the place in the row of the moment that age is counted from
+    age_limit: int = 0  # the span of time that age is a fraction of; 0: it has no age
     bins: int = 1
     name: str = "start"
 
@@ -89,20 +91,20 @@ class TrackedMap:
 
     places: tuple[TrackedPlace, ...]
     leaving: tuple[tuple[tuple[int | None, Edge], ...], ...]  # of each place: targets (`None`: the end) and edges
-    first: tuple[int, ...]  # of each place its first cell
-    cells: tuple[str, ...]
+    first: tuple[int, ...]  # of each place its first chain state
+    chain_states: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tracker:
-    """Follows keys through a course. Bit j of an event's mask tells that it satisfies `names[j]`.
+    """Follows keys through a course. Bit j of an event's mask tells that it satisfies `filter_names[j]`.
 
     A key's state is `width` numbers, made by `make_state`, moved on by `walk`. A pattern of more than 62 filters, or
-    one whose rows need too much room, has no names and one cell: its course then tells how often it is matched, not
+    one whose rows need too much room, has no filters and one cell: its course then tells how often it is matched, not
     when.
     """
 
-    names: tuple[str, ...]
+    filter_names: tuple[str, ...]
     width: int
     map: TrackedMap
     tables: tracking.TrackedTables
@@ -120,9 +122,7 @@ class Tracker:
         pattern was reported for the key: at this event, or (absence) at a deadline since the event before.
         """
         out = np.empty(len(masks), np.int32)
-        rows, starts, masks, times = (
-            np.ascontiguousarray(numbers, np.int64) for numbers in (rows, starts, masks, times)
-        )
+        rows, starts, masks, times = (np.ascontiguousarray(array, np.int64) for array in (rows, starts, masks, times))
         hits = np.ascontiguousarray(hits, np.bool_)
         # A plain tuple: Numba looks up the class of a named one at every call from Python.
         tracking.walk(tuple(self.tables), states, (starts, rows), masks, times, hits, out)
@@ -133,11 +133,11 @@ class Tracker:
         return int(tracking.find_cell(self.tables.nodes, self.tables.lists, self.tables.settings, state, now))
 
     def guess_prior(self, filter_rates: Mapping[str, float]) -> FloatArray:
-        """Guess, before anything was counted, where an event leads from each cell of the chain, or to a match (last).
+        """Guess, before anything was counted, where an event leads from each chain state, or to a match (last).
 
         `filter_rates` tells how often an event satisfies each filter. Time conditions are taken to hold.
         """
-        size = len(self.map.cells)
+        size = len(self.map.chain_states)
         prior, share = np.zeros((size, size + 1)), np.zeros(size)
         for number, place in enumerate(self.map.places):
             for age in range(place.bins):
@@ -149,7 +149,7 @@ class Tracker:
 
     def _guess_moves(self, number: int, age: int, filter_rates: Mapping[str, float]) -> list[tuple[int, float]]:
         """Return where an event may lead from a place, with chances that make 1 together."""
-        place, first, match = self.map.places[number], self.map.first, len(self.map.cells)
+        place, first, match = self.map.places[number], self.map.first, len(self.map.chain_states)
         moves = [(0, filter_rates.get(name, 0.0)) for name in place.guards]
         for target, edge in self.map.leaving[number]:
             # A step to a place that is less far is not seen while the source waits on.
@@ -166,7 +166,7 @@ class Tracker:
         return [*moves, (stays, rest / 2), (next_bin, rest / 2)]
 
 
-def infer_single_values(pattern: Pattern, ontology: Ontology | None = None) -> Schema | None:
+def infer_single_valued_schema(pattern: Pattern, ontology: Ontology | None = None) -> Schema | None:
     """Return a schema in which every attribute has one value: filters for two values then exclude each other."""
     try:
         schema = infer_schema([pattern[name].filter for name in pattern.list_filters()], ontology=ontology)

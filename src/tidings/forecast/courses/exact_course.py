@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.concepts import Vocabulary
-from tidings.forecast.courses.course import MOST_CELLS, Course, format_word, infer_single_values
+from tidings.forecast.courses.course import MOST_CELLS, Course, format_word, infer_single_valued_schema
 from tidings.forecast.courses.tracked_course import build_tracked_course
 from tidings.model.patterns import Mode, Pattern
 from tidings.patterns.compile.pattern_automaton import PatternAutomaton, determinise
@@ -31,7 +31,7 @@ def build_course(
     if len(find_ways(pattern)) == 1:  # else its operands give the key through different attributes
         vocabulary = vocabulary or Vocabulary()
         if vocabulary.schema is None:
-            vocabulary = replace(vocabulary, schema=infer_single_values(pattern, vocabulary.ontology))
+            vocabulary = replace(vocabulary, schema=infer_single_valued_schema(pattern, vocabulary.ontology))
         run_mode = Mode.OVERLAP if mode is Mode.ANY else mode  # some embedding ends at an event, or none does
         automaton = determinise(pattern, run_mode, vocabulary)
         if isinstance(automaton, PatternAutomaton) and automaton.table.size <= most_moves:
@@ -58,7 +58,7 @@ def _build_product(automaton: PatternAutomaton, context: int) -> Course:
         hits=automaton.reports[state],
         groups=np.array(groups, np.int32).reshape(depth + 1, len(codes)),
         idle=np.array([automaton.states[number] == frozenset({0}) for number in state.tolist()]),
-        chain=np.arange(len(codes), dtype=np.int32),
+        chain_state_of=np.arange(len(codes), dtype=np.int32),
         start=int(np.searchsorted(codes, 0)),
         depth=depth,
     )

@@ -79,58 +79,57 @@ class EventKinds:
 
 @dataclass(frozen=True, slots=True)
 class StreamEntries:
-    """Events of streams, key by key: entries `starts[s]:starts[s + 1]` are of key `rows[s]`, in their order.
+    """Events of streams, key by key: entries `starts[s]:starts[s + 1]` are of key `keys[s]`, in their order.
 
-    Bit i of `mask`: the event gives this key by the i-th of the ways (tuples of key attributes) of the group; `mask` is
+    Bit i of `way_mask`: the event gives this key by the i-th of the ways (tuples of key attributes) of the group; it is
     empty where there is one way alone.
     """
 
     event: IntArray  # the place of the event among those given
     kind: IntArray
-    mask: IntArray
+    way_mask: IntArray
     starts: IntArray
-    rows: IntArray
+    keys: IntArray
 
     def __len__(self) -> int:
         return len(self.event)
 
     def list_keys(self) -> IntArray:
         """Return the key of each entry."""
-        return np.repeat(self.rows, np.diff(self.starts))
+        return np.repeat(self.keys, np.diff(self.starts))
 
 
 def build_entries(
-    events: EncodedEvents, kinds: IntArray, partitioning: Partitioning, names: ValueNumbers
+    events: EncodedEvents, kinds: IntArray, partitioning: Partitioning, value_numbers: ValueNumbers
 ) -> StreamEntries:
     """Return the entries of events, key by key; without keys, all of one stream, numbered 0.
 
     Where the patterns ask for times, events without one have no entry.
     """
-    (ways, timed), no_mask = partitioning, np.empty(0, np.int64)
+    (ways, timed), no_masks = partitioning, np.empty(0, np.int64)
     seen = np.full(len(events), True) if not timed or events.timed is None else events.timed
     if ways == ((),):
         event = np.flatnonzero(seen)
-        return StreamEntries(event, kinds[event], no_mask, np.array([0, len(event)]), np.zeros(1, np.int64))
-    keys_by_way = [np.where(seen, compute_keys(way, events, names), -1) for way in ways]
+        return StreamEntries(event, kinds[event], no_masks, np.array([0, len(event)]), np.zeros(1, np.int64))
+    keys_by_way = [np.where(seen, compute_keys(way, events, value_numbers), -1) for way in ways]
     if len(ways) == 1:
         event = np.flatnonzero(keys_by_way[0] >= 0)
-        return group_by_key(event, keys_by_way[0][event], kinds[event], no_mask)
+        return group_by_key(event, keys_by_way[0][event], kinds[event], no_masks)
     event = np.concatenate([np.flatnonzero(keys >= 0) for keys in keys_by_way])
     key = np.concatenate([keys[keys >= 0] for keys in keys_by_way])
     pairs = np.unique(np.column_stack([event, key]), axis=0)
-    mask = np.zeros(len(pairs), np.int64)
+    way_mask = np.zeros(len(pairs), np.int64)
     for way, keys in enumerate(keys_by_way):
-        mask |= (keys[pairs[:, 0]] == pairs[:, 1]).astype(np.int64) << way
-    return group_by_key(pairs[:, 0], pairs[:, 1], kinds[pairs[:, 0]], mask)
+        way_mask |= (keys[pairs[:, 0]] == pairs[:, 1]).astype(np.int64) << way
+    return group_by_key(pairs[:, 0], pairs[:, 1], kinds[pairs[:, 0]], way_mask)
 
 
-def group_by_key(event: IntArray, key: IntArray, kind: IntArray, mask: IntArray) -> StreamEntries:
+def group_by_key(event: IntArray, key: IntArray, kind: IntArray, way_mask: IntArray) -> StreamEntries:
     """Return entries key by key; those of one key stay in their order."""
     order = np.argsort(key, kind="stable")
-    rows, starts = np.unique(key[order], return_index=True)
-    return StreamEntries(
-        event[order], kind[order], mask[order] if len(mask) else mask, np.append(starts, len(key)), rows
-    )
+    keys, starts = np.unique(key[order], return_index=True)
+    way_mask = way_mask[order] if len(way_mask) else way_mask
+    return StreamEntries(event[order], kind[order], way_mask, np.append(starts, len(key)), keys)
 
 
 def find_following(
@@ -186,10 +185,10 @@ class KeyGaps:
         """
         gaps = np.full((5, len(entries)), np.nan)
         if self.is_keyed and len(entries):
-            self.widen(int(entries.rows.max()) + 1)
+            self.widen(int(entries.keys.max()) + 1)
             moments = np.stack([positions, times])
             state = self.last, self.mean, self.count
-            update_mean_gaps((entries.starts, entries.rows), moments, RECENT, state, gaps)
+            update_mean_gaps((entries.starts, entries.keys), moments, RECENT, state, gaps)
         return gaps
 
     def select(self, rows: IntArray) -> KeyGaps:
@@ -218,7 +217,7 @@ def bin_gaps(gaps: FloatArray) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CourseMember:
-    """A pattern by its name, and its course."""
+    """A pattern and its course; `name` is the pattern's, or in learning its key (`make_pattern_key`)."""
 
     name: str
     pattern: Pattern
@@ -252,7 +251,7 @@ class CourseGroup:
         self._label_tables = [_LabelTable(member) for member in self.exact]
         self._masks: dict[tuple[int, int, int], int] = {}
 
-    def widen(self, kinds: EventKinds) -> None:
+    def label_new_kinds(self, kinds: EventKinds) -> None:
         """Compute the labels of new kinds of events for the exact courses."""
         labelled, count = self._labelled, len(kinds)
         if count == labelled:
@@ -272,20 +271,20 @@ class CourseGroup:
             self.labels[row, labelled:count] = table.find_labels(own_kinds, count - labelled)
         self._labelled = count
 
-    def find_masks(self, place: int, entries: StreamEntries, kinds: EventKinds) -> IntArray:
-        """Return, for a tracked member, which of its names each entry satisfies, as bits."""
-        single = not len(entries.mask)
-        codes = entries.kind if single else entries.kind << len(self.ways) | entries.mask
+    def find_filter_masks(self, place: int, entries: StreamEntries, kinds: EventKinds) -> IntArray:
+        """Return, for a tracked member, which of its filters each entry satisfies, as bits."""
+        single = not len(entries.way_mask)
+        codes = entries.kind if single else entries.kind << len(self.ways) | entries.way_mask
         distinct, places = (np.arange(len(kinds)), codes) if single else np.unique(codes, return_inverse=True)
         pairs = [(code, -1) if single else divmod(code, 1 << len(self.ways)) for code in distinct.tolist()]
-        bits = [self._find_mask(place, kind, ways, kinds) for kind, ways in pairs]
+        bits = [self._find_filter_mask(place, kind, ways, kinds) for kind, ways in pairs]
         return np.array(bits, np.int64)[places.reshape(-1)] if bits else np.empty(0, np.int64)
 
-    def _find_mask(self, place: int, kind: int, ways: int, kinds: EventKinds) -> int:
+    def _find_filter_mask(self, place: int, kind: int, ways: int, kinds: EventKinds) -> int:
         at = (place, kind, ways)
         if at not in self._masks:
             pattern, satisfied, bits = self.tracked[place].pattern, set(kinds.members[kind]), 0
-            for bit, name in enumerate(self.trackers[place].names):
+            for bit, name in enumerate(self.trackers[place].filter_names):
                 attributes = {variable: attribute for attribute, variable in pattern[name].variables}
                 way = tuple(attributes[variable] for variable in pattern.key_variables())
                 through = ways < 0 or bool(ways >> self.ways.index(way) & 1)

@@ -44,13 +44,13 @@ class PendingWaits:
 
     key: IntArray
     kind: IntArray
-    mask: IntArray
+    mask: IntArray  # by which ways the event gives the key: see `StreamEntries.way_mask`
     time: IntArray
     at: IntArray  # the position in the stream
     old: BoolArray  # whether its move was counted before
     near: IntArray  # how long the key is silent between its events, counted in events: the bin
     soon: IntArray  # and in time
-    gap: FloatArray  # the latest gap in events; nothing (nan) at a key's first event
+    gap: FloatArray  # the latest gap in events; NaN at a key's first event
     lapse: FloatArray  # and in microseconds
 
     def __len__(self) -> int:
@@ -107,7 +107,9 @@ class GroupCounter:
         old, when = np.zeros(len(entries), np.bool_), (times[entries.event], position + entries.event)
         gaps = self.key_gaps.take(entries, times, position)
         bins = bin_gaps(gaps)
-        self.fresh.append(PendingWaits(entries.list_keys(), entries.kind, entries.mask, *when, old, *bins, *gaps[3:]))
+        self.fresh.append(
+            PendingWaits(entries.list_keys(), entries.kind, entries.way_mask, *when, old, *bins, *gaps[3:])
+        )
 
     def add_reports(
         self, parts: Sequence[ReportBatch], places: list[int], base: int, position: int, times: IntArray
@@ -123,7 +125,7 @@ class GroupCounter:
             reports[:, 1] = position + (np.searchsorted(times, reports[:, 2]) if by_time else reports[:, 1] - base)
             self.reports[number] = np.concatenate([self.reports[number], reports])
 
-    def settle(self, kinds: EventKinds, now: tuple[int, int]) -> None:
+    def count_pending(self, kinds: EventKinds, now: tuple[int, int]) -> None:
         """Count what was kept, as seen from a position and a time; what may still change stays."""
         pending = _merge_waits([self.pending, *self.fresh])
         self.fresh = []
@@ -133,7 +135,7 @@ class GroupCounter:
             self.own *= by
         self.now = now
         self.widen(int(pending.key.max(initial=-1)) + 1)
-        self.group.widen(kinds)
+        self.group.label_new_kinds(kinds)
         entries = _split_segments(pending)
         done = self._count_known(pending, entries, now)
         self._count(pending, entries, kinds, done, final=False)
@@ -189,20 +191,20 @@ class GroupCounter:
         course, (cells, hit) = group.exact[row].course, scratch
         labels, width, state = group.labels[row], int(group.widths[row]), self.cells[row]
         table = (labels, width, course.table.ravel(), course.hits.ravel())
-        walk(entries.kind, (entries.starts, entries.rows), table, state, cells, hit)
+        walk(entries.kind, (entries.starts, entries.keys), table, state, cells, hit)
         if not final:
             count_moves(piece.new_entries, entries.kind, labels, width, state, cells, counts.moves.reshape(-1))
         piece.count(counts, cells, hit, piece.find_next_matches(hit) if piece.keyed or counts.spans else None)
         if not final:
             is_done = piece.done > 0
-            state[entries.rows[is_done]] = cells[entries.starts[:-1][is_done] + piece.done[is_done] - 1]
+            state[entries.keys[is_done]] = cells[entries.starts[:-1][is_done] + piece.done[is_done] - 1]
 
     def _count_tracked(self, row: int, piece: _CountedPiece, kinds: EventKinds, *, final: bool) -> None:
         member, tracker, entries = self.group.tracked[row], self.group.trackers[row], piece.entries
-        masks = self.group.find_masks(row, entries, kinds)
+        masks = self.group.find_filter_masks(row, entries, kinds)
         reports, hit = self.reports[row], self._find_hits(row, piece, final=final)
         states = self.states[row]
-        before = np.full(len(entries.rows), member.course.start, np.int64)  # of those that had no entry yet
+        before = np.full(len(entries.keys), member.course.start, np.int64)  # of those that had no entry yet
         # The part that is done moves the states on; the rest is gone through on a copy, and so is all of it at the end.
         cells, front = np.empty(len(entries), np.int32), _mark_front(entries, piece.done)
         walked = states.copy() if final else states
@@ -213,8 +215,8 @@ class GroupCounter:
             walked = walked if final else states.copy()
         counts = self.counts[len(self.group.exact) + row]
         if not final:
-            chain, width = member.course.chain, member.course.table.shape[1]
-            count_changes(piece.new_entries, chain, width, before, cells, hit, counts.moves.reshape(-1))
+            chain_state_of, width = member.course.chain_state_of, member.course.table.shape[1]
+            count_changes(piece.new_entries, chain_state_of, width, before, cells, hit, counts.moves.reshape(-1))
         absence = member.pattern.absence is not None
         piece.count(counts, cells, hit, piece.find_deadlines(reports) if absence else piece.find_next_matches(hit))
 
@@ -280,7 +282,7 @@ class _CountedPiece:
     @property
     def new_entries(self) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
         """The entries whose moves were not counted before, as kernels take them."""
-        return self.entries.starts, self.entries.rows, self.old, self.weights
+        return self.entries.starts, self.entries.keys, self.old, self.weights
 
     def count(self, counts: Counts, cells: Int32Array, hit: BoolArray, following: _Following | None) -> None:
         """Add the waits that are known to `counts`.
@@ -288,11 +290,8 @@ class _CountedPiece:
         Waits in the key's own events come from `hit`; those in events of the stream and in time from `following`, the
         position and time of each entry's next match.
         """
-        entries, scale, pending = (
-            (self.entries.starts, self.done, cells, self.weights),
-            (BINS, len(EDGES)),
-            self.pending,
-        )
+        entries, scale = (self.entries.starts, self.done, cells, self.weights), (BINS, len(EDGES))
+        pending = self.pending
         count_waits(entries, hit, scale, counts.waits.reshape(-1))
         if following is None:
             return
@@ -341,8 +340,8 @@ def _merge_waits(pieces: list[PendingWaits]) -> PendingWaits:
 
 
 def _split_segments(pending: PendingWaits) -> StreamEntries:
-    rows, starts = np.unique(pending.key, return_index=True)
-    return StreamEntries(np.arange(len(pending)), pending.kind, pending.mask, np.append(starts, len(pending)), rows)
+    keys, starts = np.unique(pending.key, return_index=True)
+    return StreamEntries(np.arange(len(pending)), pending.kind, pending.mask, np.append(starts, len(pending)), keys)
 
 
 def _mark_front(entries: StreamEntries, done: IntArray) -> BoolArray:

@@ -46,7 +46,6 @@ class Learner:
             if key not in self.patterns:
                 self.patterns[key] = model.recall_pattern(compiled, vocabulary, spans=spans)
                 self.places[key] = place
-        self.counters: list[GroupCounter] = []
         self.arrange()
         counted = [pattern.pattern for pattern in self.patterns.values()]
         used = [(pattern, name) for pattern in counted for name in pattern.list_filters()]
@@ -56,7 +55,7 @@ class Learner:
         self.traffic = model.traffic
         self.last_time: int | None = None
         self.now = model.now
-        self.gathered = 0  # events since counts were last settled
+        self.gathered = 0  # events since they were last counted
 
     @property
     def needs_reports(self) -> bool:
@@ -73,7 +72,7 @@ class Learner:
         for names in together:
             groups += build_groups([left.pop(name) for name in names if name in left], self.filters)
         groups += build_groups(list(left.values()), self.filters)
-        self.counters = []
+        self.counters: list[GroupCounter] = []
         for group in groups:
             counts = [self.patterns[pattern.name].counts.copy() for pattern in group.members]
             counter = GroupCounter(group, counts, self._model.settings.half_life, most=self._tuning.pending_waits)
@@ -95,7 +94,7 @@ class Learner:
             places = [self.places[member.name] for member in counter.group.members]
             counter.add_reports(parts, places, base, self.now[0], times)
 
-    def take(self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, names: ValueNumbers) -> None:
+    def take(self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, value_numbers: ValueNumbers) -> None:
         """Count events with the reports that they completed."""
         self.add_reports(parts, base, events.times)
         if not len(events):  # time alone may have completed something
@@ -111,16 +110,16 @@ class Learner:
         more = count_traffic(kinds, events.times, self.last_time, weights, self._filter_keys, self.kinds)
         self.traffic, self.last_time = self.traffic.plus(more), int(events.times[-1])
         for counter in self.counters:
-            entries = build_entries(events, kinds, counter.group.partitioning, names)
+            entries = build_entries(events, kinds, counter.group.partitioning, value_numbers)
             counter.take(entries, events.times, self.now[0])
         self.now = now
         self.gathered += len(events)
         if self.gathered >= self._tuning.counted_at_once:
-            self.settle()
+            self.count_pending()
 
     def find_used_keys(self) -> IntArray:
         """Return the keys that are still needed."""
-        self.settle()
+        self.count_pending()
         return unite_numbers([counter.find_used_keys() for counter in self.counters])
 
     def renumber_keys(self, kept: IntArray) -> None:
@@ -128,10 +127,10 @@ class Learner:
         for counter in self.counters:
             counter.renumber_keys(kept)
 
-    def settle(self) -> None:
+    def count_pending(self) -> None:
         """Count the events that were gathered."""
         for counter in self.counters:
-            counter.settle(self.kinds, self.now)
+            counter.count_pending(self.kinds, self.now)
         self.gathered = 0
 
     def sum_own_gaps(self, but: Iterable[Ways] = ()) -> dict[str, float]:
@@ -146,7 +145,7 @@ class Learner:
 
     def build_model(self) -> Model:
         """Return the model so far; waits that have not ended are cut off at this point."""
-        self.settle()
+        self.count_pending()
         traffic = self.traffic.plus(Traffic(own=self.sum_own_gaps()))
         patterns = dict(self._model.patterns)
         half_life = self._model.settings.half_life
@@ -168,7 +167,7 @@ class LearningObserver(Observer):
     def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
         """Count the events."""
         assert self.run is not None
-        self.learner.take(events, reports, self.run.position, self.run.names)
+        self.learner.take(events, reports, self.run.position, self.run.value_numbers)
 
     def find_used_keys(self) -> IntArray:
         """Return the keys whose waits are not counted out."""

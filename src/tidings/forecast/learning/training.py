@@ -101,13 +101,11 @@ def extend_model(
 
 def _iterate_batches(history: Events | Iterator[Events]) -> Iterator[Events]:
     """Yield the history's batches: itself, unless it is an iterator of batches."""
-    if hasattr(history, "__next__"):
-        for batch in history:
-            if isinstance(batch, Mapping | Event):
-                msg = (
-                    "an iterator gives batches, lists or tables of events, not one event after the other; list(...) it"
-                )
-                raise TidingsError(msg)
-            yield batch
-    else:
+    if not hasattr(history, "__next__"):
         yield history
+        return
+    for batch in history:
+        if isinstance(batch, Mapping | Event):
+            msg = "an iterator gives batches, lists or tables of events, not one event after the other; list(...) it"
+            raise TidingsError(msg)
+        yield batch

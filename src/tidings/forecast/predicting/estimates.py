@@ -38,24 +38,25 @@ class Estimates:
         """How many observations the chain is worth."""
         return SHRINKING * self.smoothing
 
-    def compute_chances(self) -> FloatArray:
-        """Return P(label | chain cell), rows that sum to 1."""
+    def compute_label_probabilities(self) -> FloatArray:
+        """Return P(label | chain state), rows that sum to 1."""
         course, moves = self.course, self.counts.moves
         if course.tracker is not None:
             return _blend(moves, self.prior, self.smoothing * (self.prior > 0).sum(axis=1))
-        shares = np.broadcast_to(self.prior, (1, len(course.labels)))
+        probabilities = np.broadcast_to(self.prior, (1, len(course.labels)))
         above = np.zeros(course.cells, np.int32)
         weight = np.array(self.smoothing * len(course.labels))
         for group in course.groups:
-            shares = _blend(_sum_groups(moves, group), shares[_find_parents(above, group)], weight)
+            before = probabilities[_find_parents(above, group)]
+            probabilities = _blend(_sum_groups(moves, group), before, weight)
             above = group
-        return shares[above]
+        return probabilities[above]
 
     def compute_chain(self, max_events: int) -> FloatArray:
         """Return, for n from 0 to `max_events`, the probability of a match within n events, of every cell."""
         course = self.course
-        passages = sum_first_passages(self.compute_chances(), course.table, course.hits, max_events)
-        return np.asarray(passages[:, course.chain])
+        passages = sum_first_passages(self.compute_label_probabilities(), course.table, course.hits, max_events)
+        return np.asarray(passages[:, course.chain_state_of])
 
     def compute_direct(self, max_events: int) -> tuple[FloatArray, FloatArray]:
         """Return that probability by Kaplan and Meier, and the observations behind each value.
@@ -65,37 +66,38 @@ class Estimates:
         """
         course = self.course
         groups = [np.zeros(course.cells, np.int32), *course.groups]
-        share: FloatArray = np.zeros((1, len(EDGES)))
-        seen: FloatArray = share
+        match_share: FloatArray = np.zeros((1, len(EDGES)))
+        seen: FloatArray = match_share
         above = groups[0]
         for group in groups:
             ended, observed = fit_kaplan_meier(_sum_groups(self.counts.waits, group))
             weight = np.where(seen[_find_parents(above, group)] > 0, self.shrinking, 0.0)
-            before = share[_find_parents(above, group)]
+            before = match_share[_find_parents(above, group)]
             mixed = _divide(observed * ended + weight * before, observed + weight)
-            share = np.where(observed + weight > 0, mixed, before)
+            match_share = np.where(observed + weight > 0, mixed, before)
             seen, above = observed, group
-        return interpolate_shares(share[above], max_events), _expand_bins(seen[above], max_events)
+        return interpolate_shares(match_share[above], max_events), _expand_bins(seen[above], max_events)
 
     def compute_curve(self, max_events: int) -> tuple[FloatArray, FloatArray]:
         """Return p(match within n events) for n up to `max_events` of every cell, and what share is direct."""
+        chain = self.sum_visits(max_events) if self.estimator == "printed" else self.compute_chain(max_events)
         if self.estimator in ("printed", "chain"):
-            chain = self.compute_chain(max_events) if self.estimator == "chain" else self.sum_visits(max_events)
             return chain, np.zeros_like(chain)
-        chain = self.compute_chain(max_events)
         if self.estimator == "direct":
-            share, seen = self.compute_direct(max_events)
+            match_share, seen = self.compute_direct(max_events)
             pooled = fit_kaplan_meier(self.counts.waits.sum(axis=0, keepdims=True))[1]
             is_counted = (_expand_bins(pooled, max_events) > 0) | (seen > 0)
-            return _make_monotone(np.where(is_counted, share, chain)), is_counted.astype(float)
+            return _make_monotone(np.where(is_counted, match_share, chain)), is_counted.astype(float)
+        assert self.estimator == "both", f"no formula for the estimator `{self.estimator}`"
         # A tracked chain knows no context: shares of its state come between it and those of a cell.
         groups = self.course.groups if self.course.tracker is not None else self.course.groups[-1:]
         blend, part = chain, np.zeros_like(chain)
         for group in groups:
             ended, watched = fit_kaplan_meier(_sum_groups(self.counts.waits, group))
-            share, seen = interpolate_shares(ended, max_events)[:, group], _expand_bins(watched, max_events)[:, group]
+            match_share = interpolate_shares(ended, max_events)[:, group]
+            seen = _expand_bins(watched, max_events)[:, group]
             part = _divide(seen, seen + self.shrinking)
-            blend = part * share + (1 - part) * blend
+            blend = part * match_share + (1 - part) * blend
         return _make_monotone(blend), part
 
     def sum_visits(self, max_events: int) -> FloatArray:
@@ -104,13 +106,13 @@ class Estimates:
         As printed, a row of the matrix is divided by how often its state was entered, not left.
         """
         counted, finals = self._count_state_changes()
-        came = counted.sum(axis=0)
+        came, course = counted.sum(axis=0), self.course
         matrix = _divide(counted, came[:, None])
         into, total = finals.astype(float), np.zeros((max_events + 1, len(came)))
         for step in range(1, max_events + 1):
             into = matrix @ into
             total[step] = total[step - 1] + into
-        return np.asarray(total[:, self.course.chain if self.course.tracker is not None else self.course.groups[0]])
+        return np.asarray(total[:, course.chain_state_of if course.tracker is not None else course.groups[0]])
 
     def _count_state_changes(self) -> tuple[FloatArray, BoolArray]:
         """Return how often each state followed each other one, and which are final."""
@@ -119,7 +121,7 @@ class Estimates:
             size = len(course.states)
             counted = np.zeros((size + 1, size + 1))
             counted[:size, : size + 1] = moves
-            counted[size] = counted[course.chain[course.start]]
+            counted[size] = counted[course.chain_state_of[course.start]]
             return counted, np.arange(size + 1) == size
         state = course.groups[0]
         counted = np.zeros((len(course.states), len(course.states)))
@@ -129,16 +131,16 @@ class Estimates:
         return counted, finals
 
     def estimate_within_events(self, event_count_probabilities: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return P(match within N events of the stream) for each row of `later`, and the observations behind it.
+        """Return P(match within N events of the stream) for each row of `counts.later`, and the observations behind it.
 
         Both are averages over N: `event_count_probabilities` has the probabilities of 0, 1, 2, ... events. `None` where
         none were counted, or N may exceed the longest wait.
         """
         if not len(self.counts.later) or len(event_count_probabilities) > LONGEST_WAIT + 1:
             return None
-        share, observed = fit_kaplan_meier(self.counts.later)
+        match_share, observed = fit_kaplan_meier(self.counts.later)
         max_events = len(event_count_probabilities) - 1
-        by_count = interpolate_shares(share, max_events), _expand_bins(observed, max_events)
+        by_count = interpolate_shares(match_share, max_events), _expand_bins(observed, max_events)
         return event_count_probabilities @ by_count[0], event_count_probabilities @ by_count[1]
 
     def estimate_within_span(self, span: int) -> tuple[FloatArray, FloatArray] | None:

@@ -24,7 +24,7 @@ from tidings.patterns.run.event_archive import unite_numbers
 POLICIES = {"crossing": kernel.CROSSING, "episode": kernel.EPISODE, "every": kernel.EVERY, "change": kernel.CHANGE}
 """When a forecast is emitted."""
 
-_NO_TABLE = kernel.AlarmTable(kernel.SILENT, 0.0, grid=1, gap=-1, offset=0.0, chances=np.zeros(1))
+_NO_TABLE = kernel.AlarmTable(kernel.SILENT, 0.0, grid=1, gap_unit=-1, offset=0.0, probabilities=np.zeros(1))
 
 NEVER = int(np.iinfo(np.int64).max)
 """A deadline that never comes."""
@@ -59,15 +59,13 @@ class GroupFollower:
         self.group = group
         self.seen = 0  # events of the stream
         self.cells = np.empty((len(group.exact), 0), np.int32)
-        self.last = np.empty((len(group.members), 0))
+        # What each policy remembers of the last forecast: 0, 1 or 2 (see `kernel.apply_alarm_rule`) or a probability.
+        self.alarm_memory = np.empty((len(group.members), 0))  # NaN: nothing yet
         self.states = [np.empty((0, tracker.width), np.int64) for tracker in group.trackers]
         # Of absences: the earliest deadline since the key's last event, which its tracker has not seen.
         self.due: list[IntArray] = [np.empty(0, np.int64) for _ in group.tracked]
-        self.rules = [AlarmRule() for _ in group.members]
-        self.tables: list[ProbabilityTable | None] = [None for _ in group.members]
-        self._pace, self._stream_share = (1.0, 1.0), 1.0
         self.key_gaps = KeyGaps(keyed=group.keyed)
-        self._pack_tables()
+        self.arrange([AlarmRule()] * len(group.members), [None] * len(group.members), pace=(1.0, 1.0), stream_share=1.0)
         self.widen(0 if group.keyed else 1)
 
     def arrange(
@@ -87,15 +85,15 @@ class GroupFollower:
         policies = np.array([rule.policy for rule in self.rules], np.int64)
         limits = np.array([rule.limit for rule in self.rules])
         grids = np.array([table.grid for table in tables], np.int64)
-        gaps = np.array([table.gap for table in tables], np.int64)
+        gap_units = np.array([table.gap_unit for table in tables], np.int64)
         offsets = np.array([table.offset for table in tables], np.float64)
-        flat = [table.chances.ravel() for table in tables]
-        chances_at = np.append(0, np.cumsum([len(chances) for chances in flat])).astype(np.int64)
-        chances = np.concatenate(flat or [_NO_TABLE.chances])
-        alarms = kernel.AlarmTables(policies, limits, chances_at, grids, gaps, offsets, chances, np.zeros(0, np.int32))
+        flat = [table.probabilities.ravel() for table in tables]
+        tables_at = np.append(0, np.cumsum([len(table) for table in flat])).astype(np.int64)
+        probabilities, unpacked = np.concatenate(flat or [_NO_TABLE.probabilities]), np.zeros(0, np.int32)
+        alarms = kernel.AlarmTables(policies, limits, tables_at, grids, gap_units, offsets, probabilities, unpacked)
         self._alarms = alarms._replace(packed=self._pack_moves(flat, alarms))
 
-    def _pack_moves(self, chances: list[FloatArray], alarms: kernel.AlarmTables) -> Int32Array:
+    def _pack_moves(self, tables: list[FloatArray], alarms: kernel.AlarmTables) -> Int32Array:
         """Return, for each move, where the next cell's row of moves begins, shifted left by one bit.
 
         The last bit tells whether the next cell's probability is above the threshold, for rules that tell of crossings.
@@ -104,10 +102,11 @@ class GroupFollower:
         sizes = np.diff(group.move_at)
         following = group.table.astype(np.int64)
         packed = (following * np.repeat(group.widths, sizes)) << 1
-        for number, chance in enumerate(chances):
-            if alarms.policies[number] == kernel.CROSSING and alarms.grids[number] == 1 and alarms.gaps[number] < 0:
+        for number, probabilities in enumerate(tables):
+            is_plain = alarms.grids[number] == 1 and alarms.gap_units[number] < 0
+            if is_plain and alarms.policies[number] == kernel.CROSSING:
                 begin, end = group.move_at[number], group.move_at[number + 1]
-                packed[begin:end] |= (chance > limits[number])[following[begin:end]]
+                packed[begin:end] |= (probabilities > limits[number])[following[begin:end]]
         return packed.astype(np.int32)
 
     def widen(self, keys: int) -> None:
@@ -118,7 +117,8 @@ class GroupFollower:
         size = 1 if not self.group.keyed else max(16, 2 * keys)
         more = size - old_size
         self.cells = np.concatenate([self.cells, np.repeat(self.group.starts[:, None], more, axis=1)], axis=1)
-        self.last = np.concatenate([self.last, np.full((len(self.group.members), more), np.nan)], axis=1)
+        new_memory = np.full((len(self.group.members), more), np.nan)
+        self.alarm_memory = np.concatenate([self.alarm_memory, new_memory], axis=1)
         self.key_gaps.widen(size)
         for row, tracker in enumerate(self.group.trackers):
             self.states[row] = np.concatenate([self.states[row], np.tile(tracker.make_state(), (more, 1))])
@@ -128,16 +128,16 @@ class GroupFollower:
         self, entries: StreamEntries, times: IntArray, base: int, reports: list[IntArray], kinds: EventKinds
     ) -> ForecastRows | None:
         """Move all members along the entries and return forecasts; `reports` are those of tracked members."""
-        self.widen(int(entries.rows.max(initial=-1)) + 1)
-        self.group.widen(kinds)
+        self.widen(int(entries.keys.max(initial=-1)) + 1)
+        self.group.label_new_kinds(kinds)
         gaps = self.key_gaps.take(entries, times, self.seen)
-        keyed = kernel.KeyedEntries(entries.kind, entries.starts, entries.rows, self._place_keys(gaps), bin_gaps(gaps))
+        keyed = kernel.KeyedEntries(entries.kind, entries.starts, entries.keys, self._place_keys(gaps), bin_gaps(gaps))
         emitted = self._follow_exact(keyed)
         for row, own_reports in enumerate(reports):
             hit = self._find_hits(row, entries, times, base, own_reports)
-            masks = self.group.find_masks(row, entries, kinds)
+            masks = self.group.find_filter_masks(row, entries, kinds)
             tracker, states = self.group.trackers[row], self.states[row]
-            cells = tracker.walk(states, entries.rows, entries.starts, masks, times[entries.event], hit)
+            cells = tracker.walk(states, entries.keys, entries.starts, masks, times[entries.event], hit)
             emitted += self._forecast_tracked(row, keyed, cells, hit)
         self.seen += len(times)
         return _merge_rows(emitted, entries)
@@ -165,9 +165,9 @@ class GroupFollower:
         quiet = not self._alarms.policies[: len(group.exact)].any()
         room = 1 if quiet else max(1 << 12, 2 * len(entries.kinds))
         while begin < len(group.exact):
-            out, chances, count = np.empty((room, 3), np.int64), np.empty(room), np.zeros(1, np.int64)
-            begin = kernel.follow_patterns(begin, keyed, tables, alarms, self.cells, self.last, (out, chances, count))
-            emitted.append((out[: count[0]], chances[: count[0]]))
+            out, probabilities, count = buffer = np.empty((room, 3), np.int64), np.empty(room), np.zeros(1, np.int64)
+            begin = kernel.follow_patterns(begin, keyed, tables, alarms, self.cells, self.alarm_memory, buffer)
+            emitted.append((out[: count[0]], probabilities[: count[0]]))
         return emitted
 
     def _forecast_tracked(
@@ -177,11 +177,12 @@ class GroupFollower:
         course, table, rule = self.group.tracked[row].course, self.tables[number], self.rules[number]
         if table is None or rule.policy == kernel.SILENT:
             return []
-        out, chances = np.empty(len(cells), np.int64), np.empty(len(cells))
-        alarm = (rule.policy, rule.limit, table.grid, table.gap, table.offset, table.chances.ravel())
-        count = kernel.emit_forecasts(tuple(entries), cells, hit, course.idle, self.last[number], alarm, out, chances)
+        out, probabilities = np.empty(len(cells), np.int64), np.empty(len(cells))
+        alarm = (rule.policy, rule.limit, table.grid, table.gap_unit, table.offset, table.probabilities.ravel())
+        memory, keyed = self.alarm_memory[number], tuple(entries)
+        count = kernel.emit_forecasts(keyed, cells, hit, course.idle, memory, alarm, out, probabilities)
         rows = np.column_stack([np.full(count, number), out[:count], cells[out[:count]]])
-        return [(rows, chances[:count])]
+        return [(rows, probabilities[:count])]
 
     def _find_hits(self, row: int, entries: StreamEntries, times: IntArray, base: int, reports: IntArray) -> BoolArray:
         """Return at which entries the detector reported a member; after a deadline, at the key's next one."""
@@ -191,7 +192,7 @@ class GroupFollower:
             at = find_following(entries.list_keys(), moments, reports[:, 0], wanted)
             hit[at[(at >= 0) & (moments[at] == wanted)]] = True
             return hit
-        waiting = entries.rows[due[entries.rows] != NEVER]
+        waiting = entries.keys[due[entries.keys] != NEVER]
         keys, wanted = np.append(reports[:, 0], waiting), np.append(reports[:, 2], due[waiting])
         due[waiting] = NEVER
         at = find_following(entries.list_keys(), times[entries.event], keys, wanted)
@@ -223,21 +224,21 @@ class GroupFollower:
         seen = np.flatnonzero(self.key_gaps.count)
         return unite_numbers([*live, seen[np.argsort(-self.key_gaps.count[seen], kind="stable")[:most]]])
 
-    def fork(self) -> GroupFollower:
+    def copy(self) -> GroupFollower:
         """Return a follower with a copy of this one's state; the tables are shared."""
-        fork = copy(self)
-        fork.cells, fork.last = self.cells.copy(), self.last.copy()
-        fork.states = [states.copy() for states in self.states]
-        fork.due = [due.copy() for due in self.due]
-        fork.key_gaps = self.key_gaps.select(np.arange(len(self.key_gaps.count)))
-        return fork
+        other = copy(self)
+        other.cells, other.alarm_memory = self.cells.copy(), self.alarm_memory.copy()
+        other.states = [states.copy() for states in self.states]
+        other.due = [due.copy() for due in self.due]
+        other.key_gaps = self.key_gaps.select(np.arange(len(self.key_gaps.count)))
+        return other
 
     def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key by its position in `kept`, which has all that are in use."""
         if not self.group.keyed:
             return
         self.widen(int(kept.max(initial=-1)) + 1)
-        self.cells, self.last = self.cells[:, kept], self.last[:, kept]
+        self.cells, self.alarm_memory = self.cells[:, kept], self.alarm_memory[:, kept]
         self.states = [states[kept] for states in self.states]
         self.key_gaps.renumber_keys(kept)
         self.due = [due[kept] for due in self.due]
@@ -247,11 +248,11 @@ def _merge_rows(emitted: list[tuple[IntArray, FloatArray]], entries: StreamEntri
     emitted = [part for part in emitted if len(part[0])]
     if not emitted:
         return None
-    rows, chances = np.concatenate([part for part, _ in emitted]), np.concatenate([part for _, part in emitted])
+    rows, probabilities = np.concatenate([part for part, _ in emitted]), np.concatenate([part for _, part in emitted])
     entry = rows[:, kernel.R_ENTRY]
     event = entries.event[entry]
     if (np.diff(event) < 0).any():
         order = np.lexsort((rows[:, kernel.R_PATTERN], event))
-        rows, chances, entry, event = rows[order], chances[order], entry[order], event[order]
+        rows, probabilities, entry, event = rows[order], probabilities[order], entry[order], event[order]
     keys = entries.list_keys()[entry]
-    return ForecastRows(rows[:, kernel.R_PATTERN], event, keys, rows[:, kernel.R_CELL], chances)
+    return ForecastRows(rows[:, kernel.R_PATTERN], event, keys, rows[:, kernel.R_CELL], probabilities)

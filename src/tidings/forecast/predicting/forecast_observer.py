@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class ForecastObserver(Observer):
     """Forecasts with a model; with `learns`, the events are counted into it after they were forecast.
 
-    `plans` tells by pattern which forecasts are emitted. `stream_share` is how much of the stream comes here.
+    `plans` tells by pattern which forecasts are emitted. `stream_share`: see `Forecaster`.
     A `forecaster` that is built for the run's patterns already may be passed.
     """
 
@@ -57,7 +57,7 @@ class ForecastObserver(Observer):
         learner = None if self.forecaster is None else self.forecaster.learner
         return self.base_model if learner is None else learner.build_model()
 
-    def fork(self) -> ForecastObserver:
+    def make_fresh(self) -> ForecastObserver:
         """Return an observer with the same model and plans and no state."""
         return ForecastObserver(
             self.base_model, learns=self.learns, plans=self.plans, stream_share=self.stream_share, tuning=self.tuning
@@ -72,9 +72,9 @@ class ForecastObserver(Observer):
         """Return the forecasts of a pattern from the current state; the run must be prepared."""
         assert self.forecaster is not None
         assert self.run is not None
-        return self.forecaster.list_forecasts(name, horizon, self.run.names, self.run.latest)
+        return self.forecaster.list_forecasts(name, horizon, self.run.value_numbers.values, self.run.latest)
 
-    def dump_model(self) -> State:
+    def dump_observer(self) -> State:
         """Return model and plans, which `load_observer` reads."""
         plans = [
             [name, None if plan.horizon is None else str(plan.horizon), plan.threshold, plan.tell, plan.step]
@@ -93,13 +93,9 @@ class ForecastObserver(Observer):
             return
         if before is not None:
             self.base_model = self.model
+        share, tuning = self.stream_share, self.tuning
         self.forecaster = Forecaster(
-            self.base_model,
-            run.patterns,
-            self.plans,
-            learns=self.learns,
-            stream_share=self.stream_share,
-            tuning=self.tuning,
+            self.base_model, run.patterns, self.plans, learns=self.learns, stream_share=share, tuning=tuning
         )
         if before is not None:
             carry_over(before, self.forecaster)
@@ -108,7 +104,7 @@ class ForecastObserver(Observer):
         """Forecast at the events, and then learn from them."""
         assert self.forecaster is not None
         assert self.run is not None
-        self._batches += self.forecaster.take(events, reports, self.run.position, self.run.names)
+        self._batches += self.forecaster.take(events, reports, self.run.position, self.run.value_numbers)
 
     def find_used_keys(self) -> IntArray:
         """Return the keys that have begun something, and the busiest of the others."""
@@ -145,7 +141,7 @@ def open_observer(model: Any, learn: bool, tuning: ForecastTuning) -> ForecastOb
 
 
 def load_observer(header: Header, arrays: Arrays) -> ForecastObserver:
-    """Return the observer whose model and plans `dump_model` wrote."""
+    """Return the observer whose model and plans `dump_observer` wrote."""
     plans = {}
     for name, horizon, threshold, tell, step in header["plans"]:
         plans[name] = ForecastPlan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)

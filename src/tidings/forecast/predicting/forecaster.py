@@ -70,7 +70,7 @@ class ForecastPlan:
 
 
 class Forecaster:
-    """Follows some patterns with a model, and with `learn` keeps the model up to date."""
+    """Follows some patterns with a model, and with `learns` keeps the model up to date."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Forecaster:
         stream_share: float = 1.0,
         tuning: ForecastTuning | None = None,
     ) -> None:
-        """Start before the first event; `stream_share` is the part of the stream that comes here."""
+        """`stream_share` is the fraction of the stream's events that come here: 1, or less in a Spark bucket."""
         self.model, self.pattern_set, self.plans = model, pattern_set, dict(plans)
         self._stream_share = stream_share
         self.kinds = EventKinds()
@@ -100,29 +100,29 @@ class Forecaster:
         self.next_refresh = self.first_event + FIRST_REFRESH
 
     def take(
-        self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, names: ValueNumbers
+        self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, value_numbers: ValueNumbers
     ) -> list[ForecastBatch]:
         """Take events with the reports that they completed; return forecasts, each made before its event is learned."""
         tracked = [[self._places[member.name] for member in follower.group.tracked] for follower in self.followers]
         reports = [[select_reports(parts, place) for place in places] for places in tracked]
         batches: list[ForecastBatch] = []
         if self.learner is None:
-            return self._follow(events, reports, base, names)
+            return self._follow(events, reports, base, value_numbers)
         self.learner.add_reports(parts, base, events.times)
         begin = 0
         while begin < len(events):
             end = min(len(events), begin + max(1, self.next_refresh - self.learner.now[0]))
             piece = events if end - begin == len(events) else events.select(np.arange(begin, end))
             completed = _split_reports(reports, base + end, int(piece.times[-1]))
-            batches += self._follow(piece, completed, base + begin, names)
-            self.learner.take(piece, (), base + begin, names)
+            batches += self._follow(piece, completed, base + begin, value_numbers)
+            self.learner.take(piece, (), base + begin, value_numbers)
             begin = end
             if self.learner.now[0] >= self.next_refresh:
-                self.learn()
+                self.refresh_tables()
         return batches
 
-    def learn(self) -> None:
-        """Compute the probabilities anew from the counts so far."""
+    def refresh_tables(self) -> None:
+        """Compute the probabilities anew from the counts so far, and set `next_refresh`."""
         assert self.learner is not None
         self.model = self.learner.build_model()
         compiled, counted = self.pattern_set.patterns, self.model.patterns
@@ -135,16 +135,16 @@ class Forecaster:
         self.next_refresh = now + max(FIRST_REFRESH, (now - self.first_event) // 10)
 
     def _follow(
-        self, events: EncodedEvents, reports: list[list[IntArray]], base: int, names: ValueNumbers
+        self, events: EncodedEvents, reports: list[list[IntArray]], base: int, value_numbers: ValueNumbers
     ) -> list[ForecastBatch]:
         kinds = self.kinds.number_kinds(events)
         batches = []
         for follower, own_reports in zip(self.followers, reports, strict=True):
-            entries = build_entries(events, kinds, follower.group.partitioning, names)
+            entries = build_entries(events, kinds, follower.group.partitioning, value_numbers)
             rows = follower.take(entries, events.times, base, own_reports, self.kinds)
             if rows is not None:
                 members, tables = tuple(member.name for member in follower.group.members), tuple(follower.tables)
-                seen = follower.group.keyed, events.records, events.times, names.values, base
+                seen = follower.group.keyed, events.records, events.times, value_numbers.values, base
                 batches.append(ForecastBatch(rows, members, tables, *seen))
         return batches
 
@@ -169,8 +169,8 @@ class Forecaster:
             self._tables[at] = build_table(estimates, horizon, keyed=is_keyed(counted.pattern), traffic=traffic)
         return self._tables[at]
 
-    def list_forecasts(self, name: str, horizon: Horizon | None, names: ValueNumbers, now: int) -> list[Forecast]:
-        """Return a forecast for each key that has a partial match, and one for all others."""
+    def list_forecasts(self, name: str, horizon: Horizon | None, values: list[Any], now: int) -> list[Forecast]:
+        """Return a forecast for each key that has a partial match, and one for all others; keys number `values`."""
         horizon = horizon or self.plans.get(name, ForecastPlan()).horizon
         if horizon is None:
             msg = f"how far ahead? forecast({name!r}, horizon=10) looks at the next ten events"
@@ -186,7 +186,7 @@ class Forecaster:
             cell = follower.group.members[number].course.start if is_idle else follower.find_cell(number, key or 0, now)
             places, silence = follower.locate_key(key, now)
             probability, waiting = table.look_up(cell, places, silence), self._find_quantiles(table, cell, places)
-            value, ahead = None if key is None else names.values[key], horizon.value
+            value, ahead = None if key is None else values[key], horizon.value
             forecasts.append(Forecast(name, value, probability, ahead, table.name_estimator(cell), waiting))
         return forecasts
 
@@ -202,14 +202,14 @@ class Forecaster:
             scale = float(2 ** (places[int(horizon.unit == "time")] / 2))
         elif horizon.unit == "time":
             scale = 1 / (self.model.traffic.rate or 1.0)
-        for share in QUANTILES:
-            own = int(np.searchsorted(self._curves[table][:, cell], share))
+        for level in QUANTILES:
+            own = int(np.searchsorted(self._curves[table][:, cell], level))
             if own > LONGEST_WAIT:
-                quantiles[share] = None
+                quantiles[level] = None
             elif horizon.unit == "time":
-                quantiles[share] = timedelta(microseconds=round(own * scale))
+                quantiles[level] = timedelta(microseconds=round(own * scale))
             else:
-                quantiles[share] = max(own, round(own * scale))
+                quantiles[level] = max(own, round(own * scale))
         return quantiles
 
     def find_member(self, name: str) -> tuple[GroupFollower, int]:
@@ -220,11 +220,11 @@ class Forecaster:
                     return follower, number
         raise AssertionError(name)
 
-    def fork(self) -> Forecaster:
+    def copy_without_learner(self) -> Forecaster:
         """Return a forecaster with a copy of this one's state that does not learn; the tables are shared."""
-        fork = copy(self)
-        fork.followers, fork.learner = [follower.fork() for follower in self.followers], None
-        return fork
+        other = copy(self)
+        other.followers, other.learner = [follower.copy() for follower in self.followers], None
+        return other
 
     def find_used_keys(self, now: int, most_idle: int) -> IntArray:
         """Return the keys with partial matches, and the `most_idle` busiest of the others."""
@@ -245,8 +245,8 @@ def _split_reports(reports: list[list[IntArray]], end: int, time: int) -> list[l
     for group_reports in reports:
         group_parts = []
         for place, rows in enumerate(group_reports):
-            now = (rows[:, 1] < end) & (rows[:, 2] <= time)
-            group_parts.append(rows[now])
-            group_reports[place] = rows[~now]
+            is_complete = (rows[:, 1] < end) & (rows[:, 2] <= time)
+            group_parts.append(rows[is_complete])
+            group_reports[place] = rows[~is_complete]
         first_parts.append(group_parts)
     return first_parts

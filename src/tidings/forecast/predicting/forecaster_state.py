@@ -59,7 +59,7 @@ def _dump_follower(name: str, follower: GroupFollower, kept: IntArray, arrays: A
     group = follower.group
     rows = kept if group.keyed else np.zeros(1, np.int64)
     follower.widen(int(rows.max(initial=-1)) + 1)
-    arrays |= {f"{name}.cells": follower.cells[:, rows], f"{name}.last": follower.last[:, rows]}
+    arrays |= {f"{name}.cells": follower.cells[:, rows], f"{name}.last": follower.alarm_memory[:, rows]}
     _dump_gaps(name, follower.key_gaps, rows, arrays)
     for place in range(len(group.tracked)):
         arrays[f"{name}.states{place}"] = follower.states[place][rows]
@@ -83,13 +83,13 @@ def _load_follower(name: str, follower: GroupFollower, saved: Header, arrays: Ar
     for row, member in enumerate(group.exact):
         if member.name in saved["exact"]:
             place = saved["exact"].index(member.name)
-            follower.last[row, :keys] = last[place]
+            follower.alarm_memory[row, :keys] = last[place]
             if cells[place].max(initial=0) < member.course.cells:
                 follower.cells[row, :keys] = cells[place]
     for row, member in enumerate(group.tracked):
         if member.name in saved["tracked"]:
             place = saved["tracked"].index(member.name)
-            follower.last[len(group.exact) + row, :keys] = last[len(saved["exact"]) + place]
+            follower.alarm_memory[len(group.exact) + row, :keys] = last[len(saved["exact"]) + place]
             states, due = arrays[f"{name}.states{place}"], arrays[f"{name}.due{place}"]
             if states.shape[1] == follower.states[row].shape[1]:
                 follower.states[row][: len(states)], follower.due[row][: len(due)] = states, due
@@ -99,7 +99,7 @@ def _load_follower(name: str, follower: GroupFollower, saved: Header, arrays: Ar
 
 
 def _dump_learner(learner: Learner, kept: IntArray, filters: Sequence[Filter], arrays: Arrays) -> Header:
-    learner.settle()
+    learner.count_pending()
     for number, counter in enumerate(learner.counters):
         _dump_counter(f"learn{number}", counter, kept, arrays)
     numbers = {learner.filters[tree]: place for place, tree in enumerate(filters)}
@@ -199,7 +199,7 @@ def carry_over(before: Forecaster, after: Forecaster) -> None:
                 _carry_follower(old, follower, names)
         for number, member in enumerate(follower.group.members):
             if before.plans.get(member.name) != after.plans.get(member.name):
-                follower.last[number] = np.nan  # the old plan's last forecast says nothing about the new plan
+                follower.alarm_memory[number] = np.nan  # the old plan's last forecast says nothing about the new plan
     if before.learner is not None and after.learner is not None:
         keys = {make_pattern_key(pattern.pattern, pattern.mode) for pattern in kept}
         _carry_learner(before.learner, after.learner, keys)

@@ -2,7 +2,7 @@
 
 A horizon in the stream's events, of a pattern with a key, is thinned: of the next n events only some are of the key,
 binomially many by its share. A span of time is thinned by how fast events come: so many by Poisson's law. Shares lie
-on a grid of half octaves; between two of them probabilities are in proportion.
+on a grid of powers of the square root of 2; between two of them probabilities are in proportion.
 """
 
 from __future__ import annotations
@@ -37,71 +37,70 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProbabilityTable:
-    """`chances[line, column]`: a line for each cell, or each cell and silence; a column, or one for each share.
+    """`probabilities[line, column]`: a line for each cell, or each cell and silence; a column, or one for each share.
 
-    `gap` is the measure of silences: 0 in events, 1 in time, -1 where they are not looked at. `direct` is how much of
-    each line was counted.
+    `gap_unit` is the unit of silences: 0 events, 1 time, -1 where they are not looked at. `direct` is the weight of
+    direct counts in each line.
     """
 
     horizon: Horizon
     estimates: Estimates
-    chances: FloatArray
+    probabilities: FloatArray
     direct: FloatArray
-    gap: int = -1
-    offset: float = 0.0  # of places, where they are of spans of time
+    gap_unit: int = -1
+    offset: float = 0.0  # added to a gap's grid position; 0.0 marks horizons counted in events
 
     @property
     def grid(self) -> int:
         """How many columns there are."""
-        return int(self.chances.shape[1])
+        return int(self.probabilities.shape[1])
 
     def look_up(self, cell: int, places: FloatArray, silence: IntArray) -> float:
         """Return the probability of a cell; `places` are where the key lies on the grids of shares and of spans."""
-        line = cell if self.gap < 0 else cell * SILENCES + int(silence[self.gap])
+        line = cell if self.gap_unit < 0 else cell * SILENCES + int(silence[self.gap_unit])
         if self.grid == 1:
-            return float(self.chances[line, 0])
+            return float(self.probabilities[line, 0])
         place = float(np.clip(places[1] + self.offset if self.offset else places[0], 0, self.grid - 1))
         low = min(int(place), self.grid - 2)
         part = place - low
-        return float(self.chances[line, low] * (1 - part) + self.chances[line, low + 1] * part)
+        return float(self.probabilities[line, low] * (1 - part) + self.probabilities[line, low + 1] * part)
 
     def name_estimator(self, cell: int) -> str:
         """Return the name of the estimator behind a cell's probability, and whether its course is approximate."""
         estimator = self.estimates.estimator
         if estimator in ("both", "direct"):
-            lines = 1 if self.gap < 0 else SILENCES
+            lines = 1 if self.gap_unit < 0 else SILENCES
             estimator = estimator if self.direct[cell * lines : (cell + 1) * lines].any() else "chain"
         return f"approximate {estimator}" if self.estimates.course.approximate else estimator
 
 
 def build_table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic: Traffic) -> ProbabilityTable:
     """Return the probabilities of all cells for a horizon."""
-    weights = mix_counts(horizon, keyed=keyed, traffic=traffic)
+    weights = compute_event_count_weights(horizon, keyed=keyed, traffic=traffic)
     max_events = horizon.amount if weights is None else weights.shape[1] - 1
     curve, part = estimates.compute_curve(max_events)
     if weights is None:
         return ProbabilityTable(horizon, estimates, curve[max_events][:, None].copy(), part[max_events])
-    chances, part = (weights @ curve).T, (weights @ part)[0]
+    probabilities, part = (weights @ curve).T, (weights @ part)[0]
     if estimates.estimator != "printed":
-        chances = np.minimum(chances, 1)  # the weights add up to one only nearly
-    counted, gap = _count_directly(estimates, horizon, traffic)
+        probabilities = np.minimum(probabilities, 1)  # the weights add up to one only nearly
+    counted, gap_unit = _count_directly(estimates, horizon, traffic)
     offset = find_offset(horizon) if keyed else 0.0
     if counted is None or estimates.estimator not in ("both", "direct"):
-        return ProbabilityTable(horizon, estimates, np.ascontiguousarray(chances), part, offset=offset)
+        return ProbabilityTable(horizon, estimates, np.ascontiguousarray(probabilities), part, offset=offset)
     share, seen = counted
     if not keyed:
-        return ProbabilityTable(horizon, estimates, *_shrink(share, seen, chances, estimates.shrinking))
-    mixed = _shrink(share, seen, chances.repeat(SILENCES, axis=0), estimates.shrinking)
-    return ProbabilityTable(horizon, estimates, *mixed, gap=gap, offset=offset)
+        return ProbabilityTable(horizon, estimates, *_shrink(share, seen, probabilities, estimates.shrinking))
+    mixed = _shrink(share, seen, probabilities.repeat(SILENCES, axis=0), estimates.shrinking)
+    return ProbabilityTable(horizon, estimates, *mixed, gap_unit=gap_unit, offset=offset)
 
 
 def _count_directly(
     estimates: Estimates, horizon: Horizon, traffic: Traffic
 ) -> tuple[tuple[FloatArray, FloatArray] | None, int]:
-    """Return directly counted shares of matches with the observations behind them, and which gap bins index the rows.
+    """Return directly counted shares of matches with the observations behind them, and the rows' `gap_unit`.
 
-    The bins are those of gaps in events (0) or in time (1). Where a span was not counted, the number of events of the
-    stream in it is taken to follow Poisson's law.
+    Where a span was not counted, the number of events of the stream in it is taken to follow Poisson's law.
     """
     if horizon.unit == "events":
         return estimates.estimate_within_events(np.append(np.zeros(horizon.amount), 1.0)), 0
@@ -125,8 +124,11 @@ def require_times(horizon: Horizon, traffic: Traffic) -> None:
         raise TidingsError(msg)
 
 
-def mix_counts(horizon: Horizon, *, keyed: bool, traffic: Traffic) -> FloatArray | None:
-    """Return, for each share of the grid, how likely 0, 1, 2, ... of the key's own events lie within the horizon."""
+def compute_event_count_weights(horizon: Horizon, *, keyed: bool, traffic: Traffic) -> FloatArray | None:
+    """Return P(0, 1, 2, ... of the key's own events lie within the horizon); `None` where it is a number of them.
+
+    With a key there is a row for each column of the grid: a share of events or, in time, a mean number of events.
+    """
     if horizon.unit == "own" or (horizon.unit == "events" and not keyed):
         return None
     if horizon.unit == "events":
@@ -181,6 +183,6 @@ def locate_on_grids(gaps: FloatArray, *, pace: tuple[float, float], stream_share
 def find_offset(horizon: Horizon) -> float:
     """Return the offset from the grid position of a gap to that of (span / gap).
 
-    For a span of time it is never 0, since 0 stands for a horizon that is none.
+    For a span of time it is never 0: 0.0 marks a horizon counted in events.
     """
     return 0.0 if horizon.unit != "time" else 16.0 - 2 * float(np.log2(horizon.amount)) or 1e-9

@@ -59,15 +59,18 @@ class CourseTables(NamedTuple):
 
 
 class AlarmTables(NamedTuple):
-    """When each pattern's forecasts are emitted, and its probabilities by cell, bin of silence and column of a grid."""
+    """When a pattern's forecasts are emitted; its probabilities are lines of `grids[p]` numbers from `tables_at[p]` on.
+
+    A line is a cell where `gap_units[p]` is -1, else `cell * SILENCES + bin` by the bin of the key's mean gap.
+    """
 
     policies: IntArray
     limits: FloatArray
-    chances_at: IntArray
+    tables_at: IntArray
     grids: IntArray
-    gaps: IntArray
+    gap_units: IntArray
     offsets: FloatArray
-    chances: FloatArray
+    probabilities: FloatArray
     packed: Int32Array
 
 
@@ -77,16 +80,16 @@ class AlarmTable(NamedTuple):
     policy: Int
     limit: Float
     grid: Int
-    gap: Int
+    gap_unit: Int
     offset: Float
-    chances: FloatArray
+    probabilities: FloatArray
 
 
 class ForecastBuffer(NamedTuple):
     """Forecasts as they are emitted: pattern, entry and cell; the probability; and, in `counter[0]`, how many."""
 
     out: IntArray
-    chances: FloatArray
+    probabilities: FloatArray
     counter: IntArray
 
 
@@ -127,25 +130,25 @@ def walk(
 
 
 @jit_lean_inline
-def judge_forecast(
-    policy: Int, limit: Float, probability: Float, was: Float, hit: bool, idle: bool
+def apply_alarm_rule(
+    policy: Int, limit: Float, probability: Float, memory: Float, hit: bool, idle: bool
 ) -> tuple[bool, Float]:
     """Return whether a forecast is emitted, and the value to remember for the next one.
 
-    For `CHANGE` and `EVERY` that is the probability. For alarms it is 1 while above the threshold, 2 where it rose
-    while no match had begun, else 0.
+    For `CHANGE` and `EVERY` that is the probability. For alarms it is 1 while an alarm lasts, 2 where it began while no
+    match had begun, else 0.
     """
     if policy == EVERY:
         return True, probability
     if policy == CHANGE:
-        due = not abs(probability - was) <= limit  # before the first forecast `was` is NaN
-        return due, probability if due else was
-    above, before = probability > limit, was > 0.5
+        due = not abs(probability - memory) <= limit  # before the first forecast it is NaN
+        return due, probability if due else memory
+    above, before = probability > limit, memory > 0.5
     if policy == CROSSING:
         return above and not before, 1.0 if above else 0.0
     # A match ends an episode, and so does the end of all partial matches. Where none had begun nothing can end:
     # a probability that stays above is not emitted again.
-    before = before and not hit and not (idle and was < 1.5)
+    before = before and not hit and not (idle and memory < 1.5)
     if idle:
         return above and not before, 2.0 if above else 0.0
     return above and not before, 1.0 if above or before else 0.0
@@ -153,102 +156,104 @@ def judge_forecast(
 
 @jit_lean
 def follow_patterns(
-    begin: Int, entries: KeyedEntries, courses: CourseTables, alarms: AlarmTables, state: IntArray, last: FloatArray,
-    buffer: ForecastBuffer,
+    begin: Int, entries: KeyedEntries, courses: CourseTables, alarms: AlarmTables, state: IntArray,
+    alarm_memory: FloatArray, buffer: ForecastBuffer,
 ) -> Int:  # fmt: skip
     """Let the patterns from `begin` on take the entries, and emit the forecasts that their rules ask for.
 
-    `state` has each pattern's cell by key, `last` what it remembers of its last forecast. A pattern is begun only if
-    the buffer has room for a forecast at every entry; returns the first one that was not begun.
+    `state` has each pattern's cell by key, `alarm_memory` what `apply_alarm_rule` remembers of its last forecast. A
+    pattern is begun only if the buffer has room for a forecast at every entry, so none stops halfway; returns the
+    first one that was not begun.
     """
     kinds, starts, rows, places, silences = entries
     labels, cell_at, move_at, widths, table, hits, idle = courses
-    policies, limits, chances_at, grids, gaps, offsets, chances, packed = alarms
-    out, out_chances, counter = buffer
+    policies, limits, tables_at, grids, gap_units, offsets, probabilities, packed = alarms
+    out, out_probabilities, counter = buffer
     for pattern in range(begin, len(widths)):
         policy, limit, width, grid = policies[pattern], limits[pattern], widths[pattern], grids[pattern]
-        gap, offset = gaps[pattern], offsets[pattern]
-        if policy != SILENT and counter[0] + len(kinds) > len(out_chances):
-            return pattern
-        first, moves, chance = cell_at[pattern], move_at[pattern], chances_at[pattern]
+        gap_unit, offset = gap_units[pattern], offsets[pattern]
+        if policy != SILENT and counter[0] + len(kinds) > len(out_probabilities):
+            return pattern  # the caller goes on from here with an empty buffer
+        first, moves, lines = cell_at[pattern], move_at[pattern], tables_at[pattern]
         for segment in range(len(rows)):
             row = rows[segment]
-            cell, was = state[pattern, row], last[pattern, row]
-            if policy == SILENT:
+            cell, memory = state[pattern, row], alarm_memory[pattern, row]
+            if policy == SILENT:  # somebody may still ask for a forecast later: the cell is kept up to date
                 for entry in range(starts[segment], starts[segment + 1]):
                     cell = table[moves + cell * width + labels[pattern, kinds[entry]]]
-            elif policy == CROSSING and grid == 1 and gap < 0:
-                # One number a move holds where its row begins and whether that is above the threshold.
-                code = (cell * width) << 1 | (was > 0.5)
+            elif policy == CROSSING and grid == 1 and gap_unit < 0:
+                # A move is one number: where the row of the next cell begins (a multiple of `width`), shifted left, and
+                # in the last bit whether that cell is above the threshold. So the loop reads no probability at all.
+                code = (cell * width) << 1 | (memory > 0.5)
                 for entry in range(starts[segment], starts[segment + 1]):
                     before = code & 1
                     code = packed[moves + (code >> 1) + labels[pattern, kinds[entry]]]
-                    if (code & 1) > before:
+                    if (code & 1) > before:  # it rose above the threshold here
                         place, cell = counter[0], (code >> 1) // width
                         out[place, R_PATTERN], out[place, R_ENTRY], out[place, R_CELL] = pattern, entry, cell
-                        out_chances[place] = chances[chance + cell]
+                        out_probabilities[place] = probabilities[lines + cell]
                         counter[0] = place + 1
-                cell, was = (code >> 1) // width, float(code & 1)
+                cell, memory = (code >> 1) // width, float(code & 1)
             else:
                 for entry in range(starts[segment], starts[segment + 1]):
                     at = moves + cell * width + labels[pattern, kinds[entry]]
                     cell = table[at]
-                    line = cell if gap < 0 else cell * SILENCES + silences[gap, entry]
-                    probability = interpolate_chance(chances, chance + line * grid, grid, places, entry, offset)
-                    tells, was = judge_forecast(policy, limit, probability, was, hits[at], idle[first + cell])
-                    if tells:
+                    line = cell if gap_unit < 0 else cell * SILENCES + silences[gap_unit, entry]
+                    probability = interpolate(probabilities, lines + line * grid, grid, places, entry, offset)
+                    is_due, memory = apply_alarm_rule(policy, limit, probability, memory, hits[at], idle[first + cell])
+                    if is_due:
                         place = counter[0]
                         out[place, R_PATTERN], out[place, R_ENTRY], out[place, R_CELL] = pattern, entry, cell
-                        out_chances[place] = probability
+                        out_probabilities[place] = probability
                         counter[0] = place + 1
-            state[pattern, row], last[pattern, row] = cell, was
+            state[pattern, row], alarm_memory[pattern, row] = cell, memory
     return len(widths)
 
 
 @jit_lean_inline
-def interpolate_chance(chances: FloatArray, at: Int, grid: Int, places: FloatArray, entry: Int, offset: Float) -> Float:
-    """Return the probability of an entry, interpolated linearly between two of the `grid` numbers from `chances[at]`.
+def interpolate(probabilities: FloatArray, at: Int, grid: Int, places: FloatArray, entry: Int, offset: Float) -> Float:
+    """Return the probability of an entry, between two of the `grid` numbers that begin at `probabilities[at]`.
 
-    The position is `places[0]` where the grid is one of shares of the horizon (`offset` is 0), else `places[1]`, which
-    is that of the key's gap, shifted by `offset` to that of the horizon's span in gaps.
+    Column `c` of a grid is for a key whose mean gap is `2 ** (c / 2)` events, or (`offset` not 0) so much time that
+    the horizon has `256 / 2 ** (c / 2)` gaps. A key's position lies between two columns, and so does its probability.
     """
     if grid == 1:
-        return chances[at]
+        return probabilities[at]
     place = places[0, entry] if offset == 0.0 else places[1, entry] + offset
     place = min(max(place, 0.0), grid - 1.0)
     low = min(int(place), grid - 2)
     part = place - low
-    return chances[at + low] * (1.0 - part) + chances[at + low + 1] * part
+    return probabilities[at + low] * (1.0 - part) + probabilities[at + low + 1] * part
 
 
 @jit_lean
 def emit_forecasts(
-    entries: KeyedEntries, cells: IntArray, hit: BoolArray, idle: BoolArray, last: FloatArray, alarm: AlarmTable,
-    out: IntArray, out_chances: FloatArray,
+    entries: KeyedEntries, cells: IntArray, hit: BoolArray, idle: BoolArray, alarm_memory: FloatArray,
+    alarm: AlarmTable, out: IntArray, out_probabilities: FloatArray,
 ) -> Int:  # fmt: skip
     """Emit the forecasts of one pattern, from the cells that it was in after each entry; return how many."""
     _, starts, rows, places, silences = entries
-    policy, limit, grid, gap, offset, chances = alarm
+    policy, limit, grid, gap_unit, offset, probabilities = alarm
     count = 0
     for segment in range(len(rows)):
-        was = last[rows[segment]]
+        memory = alarm_memory[rows[segment]]
         for entry in range(starts[segment], starts[segment + 1]):
-            line = cells[entry] if gap < 0 else cells[entry] * SILENCES + silences[gap, entry]
-            probability = interpolate_chance(chances, line * grid, grid, places, entry, offset)
-            tells, was = judge_forecast(policy, limit, probability, was, hit[entry], idle[cells[entry]])
-            if tells:
-                out[count], out_chances[count] = entry, probability
+            line = cells[entry] if gap_unit < 0 else cells[entry] * SILENCES + silences[gap_unit, entry]
+            probability = interpolate(probabilities, line * grid, grid, places, entry, offset)
+            is_due, memory = apply_alarm_rule(policy, limit, probability, memory, hit[entry], idle[cells[entry]])
+            if is_due:
+                out[count], out_probabilities[count] = entry, probability
                 count += 1
-        last[rows[segment]] = was
+        alarm_memory[rows[segment]] = memory
     return count
 
 
 @jit
-def sum_first_passages(chances: FloatArray, table: IntArray, hits: BoolArray, most: Int) -> FloatArray:
+def sum_first_passages(label_probabilities: FloatArray, table: IntArray, hits: BoolArray, most: Int) -> FloatArray:
     """Return `within[n, cell]`: the probability that the first match comes within n steps, for n from 0 to `most`.
 
     The recurrence of first-passage probabilities: a step either completes a match or leads to a cell with one step
-    less. Cost: `most` times moves.
+    less. Invariant: row `n - 1` is final before row `n` reads it. Cost: `most` times moves.
     """
     cells, labels = table.shape
     within = np.zeros((most + 1, cells))
@@ -256,20 +261,20 @@ def sum_first_passages(chances: FloatArray, table: IntArray, hits: BoolArray, mo
         for cell in range(cells):
             total = 0.0
             for label in range(labels):
-                chance = chances[cell, label]
-                if chance > 0.0:
-                    total += chance if hits[cell, label] else chance * within[step - 1, table[cell, label]]
+                p = label_probabilities[cell, label]
+                if p > 0.0:
+                    total += p if hits[cell, label] else p * within[step - 1, table[cell, label]]
             within[step, cell] = min(total, 1.0)
     return within
 
 
 @jit
-def hash_symbol_sets(ends: IntArray, symbols: IntArray, codes: WordArray) -> WordArray:
+def hash_symbol_sets(offsets: IntArray, symbols: IntArray, codes: WordArray) -> WordArray:
     """Return a hash of the set of symbols of each event: the sum of their codes, so their order does not matter."""
-    out = np.zeros(len(ends) - 1, np.uint64)
+    out = np.zeros(len(offsets) - 1, np.uint64)
     for event in range(len(out)):
         total = np.uint64(0)
-        for place in range(ends[event], ends[event + 1]):
+        for place in range(offsets[event], offsets[event + 1]):
             total += codes[symbols[place]]
         out[event] = total
     return out
@@ -297,7 +302,7 @@ def update_mean_gaps(
                 if count[key] == 1:
                     mean[measure, key] = gap
                 elif count[key] > 1:
-                    mean[measure, key] += (gap - mean[measure, key]) / min(count[key], recent)
+                    mean[measure, key] += (gap - mean[measure, key]) / min(count[key], recent)  # mean, then fading
                 out[measure, entry] = mean[measure, key]
                 last[measure, key] = moments[measure, entry]
             out[2, entry] = min(count[key], recent)

@@ -5,7 +5,10 @@ weights, so that old entries may count for less. A wait that has not ended is ce
 observed". Cost: one pass over the entries each.
 
     entries    | k0 k1 k2 k3 k4 | k5 k6 |        one segment for each key, in the order of the stream
-                 ^ done    ^ match               k0 and k1 are known to wait 3 and 2 entries; k4 waits longer than 0
+                 `done` 2  ^ match               k0 and k1 wait 3 and 2 entries; k4 waits longer than 0
+
+`done` is how many are counted now. The caller takes the oldest, which are final in every measure; k2 is counted with a
+later call although its match is seen already, and so no entry is counted twice.
 
 Groups of arrays are plain tuples in the order of the classes below, as in `forecasts`.
 """
@@ -62,18 +65,18 @@ def count_moves(
 
 @jit_lean
 def count_changes(
-    entries: NewEntries, chain: IntArray, width: Int, before: IntArray, cells: Int32Array, hit: BoolArray,
+    entries: NewEntries, chain_state_of: IntArray, width: Int, before: IntArray, cells: Int32Array, hit: BoolArray,
     moves: FloatArray,
 ) -> None:  # fmt: skip
     """Add up, for a tracked course, which cell came after which; a match counts as the last label."""
     starts, rows, first, weights = entries
     for segment in range(len(rows)):
         begin = starts[segment] + first[segment]
-        cell = chain[before[segment]] if first[segment] == 0 else chain[cells[begin - 1]]
+        cell = chain_state_of[before[segment]] if first[segment] == 0 else chain_state_of[cells[begin - 1]]
         for entry in range(begin, starts[segment + 1]):
-            label = width - 1 if hit[entry] else chain[cells[entry]]
+            label = width - 1 if hit[entry] else chain_state_of[cells[entry]]
             moves[cell * width + label] += weights[entry]
-            cell = chain[cells[entry]]
+            cell = chain_state_of[cells[entry]]
 
 
 @jit_lean
@@ -91,13 +94,13 @@ def count_waits(entries: KnownEntries, hit: BoolArray, scale: WaitBins, waits: F
         following = -1
         for entry in range(end - 1, begin - 1, -1):
             if entry < begin + done[segment]:
-                observed = min(end - 1 - entry, most)
+                observed = min(end - 1 - entry, most)  # entries of the key after this one
                 if following >= 0 and following - entry <= most:
                     code = bins[following - entry]
                 else:
                     code = edges + bins[observed + 1] if observed < most else 2 * edges
                 waits[cells[entry] * codes + code] += weights[entry]
-            if hit[entry]:
+            if hit[entry]:  # only now: the match at an entry is no answer to its own wait
                 following = entry
 
 
@@ -130,7 +133,7 @@ def count_later(
     most, codes = len(bins) - 1, 2 * edges + 1
     for segment in range(len(done)):
         for entry in range(starts[segment], starts[segment] + done[segment]):
-            observed = min(now - 1 - at[entry], most)
+            observed = min(now - 1 - at[entry], most)  # events of the stream after this one
             if next_at[entry] >= 0 and next_at[entry] - at[entry] <= most:
                 code = bins[next_at[entry] - at[entry]]
             else:

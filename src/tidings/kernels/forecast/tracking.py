@@ -67,7 +67,7 @@ def walk(
         state = states[rows[segment]]
         for entry in range(starts[segment], starts[segment + 1]):
             mask, time = masks[entry], times[entry]
-            clears = hits[entry] and settings[RESTARTS]
+            clears = hits[entry] and settings[RESTARTS]  # the report has used every event so far
             if clears:
                 state[:last] = DEAD
             if not clears or settings[BEFORE]:
@@ -91,7 +91,7 @@ def find_cell(nodes: IntArray, lists: IntArray, settings: IntArray, state: IntAr
         cell = nodes[node, CELL]
         if nodes[node, BINS] > 1:
             age = now - state[at + nodes[node, AGED]]
-            if nodes[node, SPAN] and age >= nodes[node, SPAN]:
+            if nodes[node, SPAN] and age >= nodes[node, SPAN]:  # the first deadline has passed: the last one is next
                 age = now - state[at + 1]
             cell += min(nodes[node, BINS] - 1, 4 * max(age, 0) // nodes[node, SCALE])
         break
@@ -113,7 +113,7 @@ def _advance(
             if _is_expired(nodes, lists, state, node, time):
                 state[at] = DEAD
                 continue
-            if nodes[node, SPAN] and time - state[at] >= nodes[node, SPAN]:
+            if nodes[node, SPAN] and time - state[at] >= nodes[node, SPAN]:  # its first deadline has passed
                 state[at] = state[at + 1]
         if mask & nodes[node, WANTED]:
             for edge in range(nodes[node, LEAVING], nodes[node, LEAVING_END]):
@@ -125,7 +125,7 @@ def _advance(
                     continue
                 if edges[edge, TARGET] >= 0:
                     _place_row(nodes, edges, lists, state, edge, at, time)
-                elif at >= 0:
+                elif at >= 0:  # the match is done; a row that always lives has no beginning
                     ended = max(ended, state[at])
         if at >= 0 and (nodes[node, CONTIGUOUS] or mask & nodes[node, GUARDS]):
             state[at] = DEAD
@@ -190,7 +190,7 @@ def _is_better(
 
 @jit_lean_inline
 def _clear_beginning(nodes: IntArray, state: IntArray, ended: Int) -> None:
-    """End the rows of a beginning that has been reported; the event may just have made some of them."""
+    """Set to `DEAD` every row whose match began at `ended`, just reported; this event may have created some of them."""
     for node in range(len(nodes) - 1):
         if not nodes[node, SPAN] and state[nodes[node, AT]] == ended:
             state[nodes[node, AT]] = DEAD

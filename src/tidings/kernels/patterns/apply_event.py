@@ -1,6 +1,7 @@
 """What an event or a deadline changes: new rows enter fronts, reports spend the events they used, beginnings leave.
 
-All reports of the turn are written before anything here runs (see `runs`), so nothing here can stop halfway.
+All reports of the turn are written before anything here runs (see `runs`), so nothing here can stop halfway. Cost of a
+candidate: the length of the front that it enters; of a report: a look-up in `spent`, or `sweep`.
 """
 
 from __future__ import annotations
@@ -91,9 +92,8 @@ def put_rows(graph: GraphArrays, state: RunArrays, batch: EventArrays, count: In
     The pool has room for all of them: `runs` has seen to it.
     """
     edges, nodes, lists, uses, variables = graph.edges, graph.nodes, graph.lists, graph.uses, graph.variables
-    registers, pool, cells, candidates, fronts = (
-        state.registers, state.pool, state.cells, state.candidates, state.fronts,
-    )  # fmt: skip
+    registers, pool, cells = state.registers, state.pool, state.cells
+    candidates, fronts = state.candidates, state.fronts
     newest, stamp, direct = -1, registers[STAMP], registers[DIRECT]
     # Where a node's rows move on, as in a chain of plain steps, an event that serves it empties the cell first.
     for at in range(count):
@@ -138,7 +138,10 @@ def put_rows(graph: GraphArrays, state: RunArrays, batch: EventArrays, count: In
 
 @jit_lean
 def sweep(graph: GraphArrays, state: RunArrays, first_report: Int) -> None:
-    """Remove partial matches that begin where a report does, of patterns that report each first event once."""
+    """Remove partial matches that begin where a report does, of patterns that report each first event once.
+
+    Cost of a report: the fronts of all nodes that the pattern owns, for its key, and the key's fresh rows times nodes.
+    """
     edges, patterns, lists = graph.edges, graph.patterns, graph.lists
     registers, pool, cells, out = state.registers, state.pool, state.cells, state.out
     for report in range(first_report, registers[REPORTS]):

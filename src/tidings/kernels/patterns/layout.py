@@ -13,7 +13,7 @@ What changes while events pass is one pool of partial matches. A row of the pool
                                                   |            |
                               the row of the step before       the next older row that waits in the same cell
 
-A *cell* is a node and a key; the rows that wait there are its *front*, a chain through `PREV` that begins at
+A *graph cell* is a node and a key; the rows that wait there are its *front*, a chain through `PREV` that begins at
 `cells[cell, HEAD]`, newest first. Invariant: rows are only appended, so a parent lies before its children.
 
 Groups of arrays are handed on inside kernels without counting references (`kernels.jit.jit_lean`), and everything that

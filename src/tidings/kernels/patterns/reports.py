@@ -174,9 +174,8 @@ def _write_report(
 ) -> Int:
     """Write the report of a path, its events in the order of the steps; variables are those of `row` and the event."""
     edges, lists = graph.edges, graph.lists
-    registers, pool, out, listed_events, path = (
-        state.registers, state.pool, state.out, state.listed_events, state.path,
-    )  # fmt: skip
+    registers, pool, path = state.registers, state.pool, state.path
+    out, listed_events = state.out, state.listed_events
     report, begin, steps = registers[REPORTS], registers[LISTED_EVENTS], path[:, 3]
     if report >= len(out) or begin + length > len(listed_events):
         return MORE_OUT
@@ -261,7 +260,7 @@ def enumerate_embeddings(
 
 @jit_lean
 def _find_next_older(pool: IntArray, row: Int, depth: Int, lead: Int) -> Int:
-    """Return the next older row of a front, or -1; a deadline (no lead) belongs to one row alone."""
+    """Return the next older row of a front, or -1; at a deadline (no lead) the last row has no substitute."""
     return -1 if lead == 0 and depth == 0 else pool[row, PREV]
 
 

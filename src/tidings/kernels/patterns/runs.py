@@ -277,6 +277,7 @@ def _pass_time(graph: GraphArrays, state: RunArrays, batch: EventArrays, time: I
 
     Each node that an absence ends has a queue of its rows in ascending order of deadline, so the earliest of all is
     one of the heads. Rows whose wait a guard has ended are flagged and leave a queue when they reach its head.
+    A deadline costs a look at all heads, so deadlines times absences; events before the next deadline pay nothing.
     """
     nodes, absences = graph.nodes, graph.absences
     registers, pool, queues = state.registers, state.pool, state.queues

@@ -36,7 +36,7 @@ def group_by_event(events: IntArray, symbols: IntArray, count: Int) -> tuple[Int
 
 @jit
 def take_lists(starts: IntArray, symbols: IntArray, numbers: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the lists of these numbers, in their order and as often as they come: events by kind, or some events."""
+    """Gather the CSR lists `numbers[0]`, `numbers[1]`, ... (repeats allowed): expand event kinds, or select events."""
     out = np.zeros(len(numbers) + 1, np.int64)
     for event in range(len(numbers)):
         out[event + 1] = out[event] + starts[numbers[event] + 1] - starts[numbers[event]]

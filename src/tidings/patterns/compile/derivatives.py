@@ -283,12 +283,12 @@ class _Derivation:
         if moment.which == "begin":
             return 1
         to_enter = terms.find_obtainable(term)[1]
-        wishes: set[int] = set()
+        directions: set[int] = set()
         for number, condition in enumerate(self.conditions):
             moments = {condition.late, condition.early}
             if (number in active or condition.timed in to_enter) and moment in moments:
-                wishes |= _list_wishes(condition, moment, both_stored=moments <= stored)
-        return wishes.pop() if len(wishes) == 1 else 0
+                directions |= _list_easing_directions(condition, moment, both_stored=moments <= stored)
+        return directions.pop() if len(directions) == 1 else 0
 
 
 def _split_within(root: patterns.Node) -> tuple[patterns.Node, int | None]:
@@ -333,15 +333,15 @@ def _find_limit(condition: _Condition, stored: frozenset[StepMoment]) -> tuple[S
     return None
 
 
-def _list_wishes(condition: _Condition, moment: StepMoment, *, both_stored: bool) -> set[int]:
-    """Return in which directions a moment makes one condition easier: later (1), earlier (-1), both or neither."""
+def _list_easing_directions(condition: _Condition, moment: StepMoment, *, both_stored: bool) -> set[int]:
+    """Return the directions in which moving the stored time eases the condition: 1 later, -1 earlier, none or both."""
     low, high = condition.low, condition.high
     if condition.absolute and both_stored:
         return {1, -1}
     as_early = moment == condition.early or condition.absolute
-    wishes = set()
+    directions = set()
     if high is not None:
-        wishes.add(1 if as_early else -1)
+        directions.add(1 if as_early else -1)
     if low is not None and not (as_early and low <= 0 and not both_stored):
-        wishes.add(-1 if as_early else 1)
-    return wishes
+        directions.add(-1 if as_early else 1)
+    return directions

@@ -151,9 +151,7 @@ class _PatternEntry:
         self.merged, self.pattern, self.number = merged, pattern, len(merged.patterns) - 1
         self.graph = graph = compiled.graph or derive_configurations(pattern, mode)
         stored = sorted({moment for edge in graph.edges for moment in edge.stores})
-        self.moments: dict[StepMoment | None, int] = {None: -1} | {
-            moment: number for number, moment in enumerate(stored)
-        }
+        self.moments: dict[StepMoment | None, int] = dict(zip((None, *stored), range(-1, len(stored)), strict=True))
         bound = any(named.variables for named in pattern.filters)
         self.key, self.variables = pattern.key_variables() if bound else (), number_other_variables(pattern)
         self.operands: dict[str, OperandInput] = {}

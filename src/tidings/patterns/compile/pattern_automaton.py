@@ -3,7 +3,7 @@
 The subset construction over minterms. A state is the set of configurations that are alive, and whether the event that
 led here reported. That second half keeps the final state apart from the one that a run goes on from, so a sequence of
 m steps over filters that exclude each other has m + 1 states, as the paper counts; without it `restart` would need m.
-Time conditions, absences and variables that are no key ask for more than a state can hold; such patterns are refused.
+Time conditions, absences and variables outside the key ask for more than a state can hold; such patterns are refused.
 Cost: states times minterms, once; `budget` bounds the states before Hopcroft's algorithm merges equal ones.
 """
 
@@ -60,7 +60,7 @@ class PatternAutomaton:
         return entered
 
     def list_shortest_words(self) -> list[tuple[str, ...]]:
-        """Return of each state a shortest word that leads there: what each event satisfies, `*` for nothing."""
+        """Return for each state a shortest sequence of events leading to it: the filters each satisfies, or `*`."""
         names = ["+".join(sorted(symbol)) or "*" for symbol in self.minterms.symbols]
         words: dict[int, tuple[str, ...]] = {0: ()}
         for state in (queue := [0]):  # grows while it is read

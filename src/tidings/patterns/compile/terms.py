@@ -83,7 +83,7 @@ Term: TypeAlias = "StepTerm | RepeatTerm | SequenceTerm | AllTerm | ChoiceTerm |
 
 
 def continue_sequence(left: Term | None, rest: tuple[tuple[Joint, Term], ...]) -> Term:
-    """Return what is left of a sequence of which `left` is what is left of its head; `None`: the head is done."""
+    """Return the rest of a sequence after an event; `left` is the rest of its first part, `None` if it is complete."""
     if left is not None:
         return SequenceTerm(left, rest)
     (joint, head), *others = rest

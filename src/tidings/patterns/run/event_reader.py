@@ -31,7 +31,7 @@ from tidings.model.values import EPOCH
 from tidings.patterns.run.event_archive import EventRecords, concat_records
 from tidings.patterns.run.event_times import EARLIEST, NO_TIME, look_up, read_time, read_times
 from tidings.patterns.run.mismatch_counts import PatternMismatchCounts
-from tidings.patterns.run.variable_values import ValueNumbers, VariableReader, list_heads
+from tidings.patterns.run.variable_values import ValueNumbers, VariableReader, list_path_prefixes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,7 +55,7 @@ class EncodedEvents:
     symbols_at: IntArray
     symbols: IntArray
     values: dict[str, IntArray]  # of each attribute that gives a variable its value
-    timed: BoolArray | None = None  # whether each has a time of its own; nothing: all of them
+    timed: BoolArray | None = None  # whether each has a time of its own; None: all of them
 
     def __len__(self) -> int:
         return len(self.times)
@@ -89,10 +89,10 @@ def concat_events(pieces: list[EncodedEvents]) -> EncodedEvents:
 def adapt_events(events: EncodedEvents, filters: Iterable[int], attributes: Iterable[str]) -> EncodedEvents:
     """Adapt events that were read for other patterns: drop old filters, add empty columns for new attributes."""
     is_wanted = np.isin(events.symbols, np.fromiter(filters, np.int64))
-    ends = np.append(0, np.cumsum(is_wanted))[events.symbols_at].astype(np.int64)
+    offsets = np.append(0, np.cumsum(is_wanted))[events.symbols_at].astype(np.int64)
     absent = np.full(len(events), -1, np.int64)
     values = {name: events.values.get(name, absent) for name in attributes}
-    return replace(events, symbols_at=ends, symbols=events.symbols[is_wanted], values=values)
+    return replace(events, symbols_at=offsets, symbols=events.symbols[is_wanted], values=values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class EventReader:
     counts: PatternMismatchCounts
 
     def read(
-        self, events: Events, names: ValueNumbers, first: int, *, collect: bool = False
+        self, events: Events, value_numbers: ValueNumbers, first: int, *, collect: bool = False
     ) -> tuple[EncodedEvents, list[DeadLetter]]:
         """Return the events that can be read, and the dead letters; the id of an event without one is its number.
 
@@ -115,26 +115,26 @@ class EventReader:
         """
         batch = EventBatch.of(events)
         if batch.table is not None:
-            prepared, dead = self._read_table(batch.table, names, first, collect=collect)
+            prepared, dead = self._read_table(batch.table, value_numbers, first, collect=collect)
         else:
-            prepared, dead = self._read_rows(list(batch), names, first, collect=collect)
+            prepared, dead = self._read_rows(list(batch), value_numbers, first, collect=collect)
         self.counts.events += len(prepared)
         self.counts.untimed += int((prepared.times == NO_TIME).sum())
         return prepared, dead
 
     def _read_table(
-        self, table: pa.Table | pa.RecordBatch, names: ValueNumbers, first: int, *, collect: bool
+        self, table: pa.Table | pa.RecordBatch, value_numbers: ValueNumbers, first: int, *, collect: bool
     ) -> tuple[EncodedEvents, list[DeadLetter]]:
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
-        ends, symbols, dead = self._match_table(table, collect=collect)
+        offsets, symbols, dead = self._match_table(table, collect=collect)
         records = EventRecords(self._read_ids(table, first), _select_fields(table, self.keep) if self.keep else None)
         if dead:
             indexes = np.setdiff1d(np.arange(table.num_rows), [letter.index for letter in dead])
             table, records = table.take(indexes), records.select(indexes)
-            ends, symbols = take_lists(ends, symbols, indexes)
-        values = self.variables.read_table(table, names, self.counts)
-        return EncodedEvents(read_times(table, self.time), records, ends, symbols, values), dead
+            offsets, symbols = take_lists(offsets, symbols, indexes)
+        values = self.variables.read_table(table, value_numbers, self.counts)
+        return EncodedEvents(read_times(table, self.time), records, offsets, symbols, values), dead
 
     def _read_ids(self, table: pa.Table, first: int) -> pa.Array | list[Any]:
         if self.event_id not in table.column_names:
@@ -146,20 +146,21 @@ class EventReader:
 
     def _match_table(self, table: pa.Table, *, collect: bool) -> tuple[IntArray, IntArray, list[DeadLetter]]:
         """Return the filters each event satisfies, by their numbers."""
-        few = self._find_kinds(table)
+        few = self._find_distinct_rows(table)
         if few is not None:
-            kinds, codes = few
+            distinct_rows, row_of_event = few
             counts = MismatchCounts()
             try:
-                matches = self.matcher.match_many(kinds, counts=counts)
-                self._recount(counts, kinds, codes)
-                ends, symbols = group_by_event(matches.event_index, _filter_numbers(matches), kinds.num_rows)
-                return (*take_lists(ends, symbols, codes), [])
+                matches = self.matcher.match_many(distinct_rows, counts=counts)
+                self._recount(counts, distinct_rows, row_of_event)
+                numbers = _filter_numbers(matches)
+                offsets, symbols = group_by_event(matches.event_index, numbers, distinct_rows.num_rows)
+                return (*take_lists(offsets, symbols, row_of_event), [])
             except BadEvent:
                 pass  # asked one by one below, where the bad ones are named
         matches = self.matcher.match_many(self._select_columns(table), on_error="collect" if collect else "raise")
-        ends, symbols = group_by_event(matches.event_index, _filter_numbers(matches), table.num_rows)
-        return ends, symbols, list(matches.dead_letters)
+        offsets, symbols = group_by_event(matches.event_index, _filter_numbers(matches), table.num_rows)
+        return offsets, symbols, list(matches.dead_letters)
 
     def _select_columns(self, table: pa.Table) -> pa.Table:
         """Leave out columns that filters do not read, so that values there which Python cannot represent do no harm."""
@@ -168,25 +169,25 @@ class EventReader:
             return table
         unit_attributes = [need.unit_from for needs in required.attributes.values() for need in needs if need.unit_from]
         needed = [*required.attributes, *unit_attributes]
-        heads = list_heads(source for name in needed for source in ontology.sources(name))
-        wanted = [name for name in table.column_names if name in heads]
+        prefixes = list_path_prefixes(source for name in needed for source in ontology.sources(name))
+        wanted = [name for name in table.column_names if name in prefixes]
         return table.select(wanted) if wanted else table
 
-    def _recount(self, counts: MismatchCounts, kinds: pa.Table, codes: IntArray) -> None:
-        """Count mismatches by events: what was counted so far is each kind of event once."""
-        often = np.bincount(codes, minlength=kinds.num_rows)
+    def _recount(self, counts: MismatchCounts, distinct_rows: pa.Table, row_of_event: IntArray) -> None:
+        """Count mismatches by events: what was counted so far is each distinct row once."""
+        often = np.bincount(row_of_event, minlength=distinct_rows.num_rows)
         needs, total = self.matcher.needs(), self.matcher.mismatch_counts
         for key, _ in counts:
             of_key = tuple(need for need in needs[key.name] if key in need.list_keys(key.name))
             reader = AttributeReader(Requirements({key.name: of_key}), self.matcher.ontology or Ontology())
-            for events, row in zip(often.tolist(), to_rows(kinds.select([key.name])), strict=True):
+            for events, row in zip(often.tolist(), to_rows(distinct_rows.select([key.name])), strict=True):
                 values = reader.read(row, EPOCH).values.get(key, ())
                 total.values[key] += events * len(values)
                 for value in values:
                     if isinstance(value, Mismatch):
                         total.add(key, describe_type(value.raw), events)
 
-    def _find_kinds(self, table: pa.Table) -> tuple[pa.Table, IntArray] | None:
+    def _find_distinct_rows(self, table: pa.Table) -> tuple[pa.Table, IntArray] | None:
         """Return the distinct rows of the columns that filters read, and the row of each event; `None` if too many."""
         attributes = [name for name in self.matcher.needs() if name in table.column_names]
         if self._reaches_further() or len(attributes) > 3 or table.num_rows < 256:
@@ -218,29 +219,29 @@ class EventReader:
         )
 
     def _read_rows(
-        self, events: list[EventLike], names: ValueNumbers, first: int, *, collect: bool
+        self, events: list[EventLike], value_numbers: ValueNumbers, first: int, *, collect: bool
     ) -> tuple[EncodedEvents, list[DeadLetter]]:
         matches = self.matcher.match_many(events, on_error="collect" if collect else "raise")
         dead = {letter.index: letter for letter in matches.dead_letters}
         indexes = [index for index in range(len(events)) if index not in dead]
-        rows = [self._read_row(events[index], first + index, names) for index in indexes]
-        ends, symbols = group_by_event(matches.event_index, _filter_numbers(matches), len(events))
+        rows = [self._read_row(events[index], first + index, value_numbers) for index in indexes]
+        offsets, symbols = group_by_event(matches.event_index, _filter_numbers(matches), len(events))
         if dead:
-            ends, symbols = take_lists(ends, symbols, np.array(indexes, np.int64))
+            offsets, symbols = take_lists(offsets, symbols, np.array(indexes, np.int64))
         table = np.array([row[3] for row in rows], np.int64).reshape(len(rows), len(self.variables.names))
         columns = {name: np.ascontiguousarray(table[:, at]) for at, name in enumerate(self.variables.names)}
         records = EventRecords([row[1] for row in rows], [row[2] for row in rows] if self.keep else None)
         times = np.array([row[0] for row in rows], np.int64)
-        return EncodedEvents(times, records, ends, symbols, columns), [dead[index] for index in sorted(dead)]
+        return EncodedEvents(times, records, offsets, symbols, columns), [dead[index] for index in sorted(dead)]
 
     def _read_row(
-        self, event: EventLike, number: int, names: ValueNumbers
+        self, event: EventLike, number: int, value_numbers: ValueNumbers
     ) -> tuple[int, Any, dict[str, Any], list[int]]:
         values = get_values(event)
         time = event.time if isinstance(event, Event) and event.time is not None else look_up(values, self.time)
         id_ = event.id if isinstance(event, Event) and event.id is not None else values.get(self.event_id)
         fields = {name: look_up(values, name) for name in self.keep}
-        numbers = self.variables.read_row(values, names, self.counts)
+        numbers = self.variables.read_row(values, value_numbers, self.counts)
         return read_time(time), number if id_ is None else id_, fields, numbers
 
 
@@ -279,11 +280,10 @@ def _encode_few(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
     if t.is_dictionary(column.type):
         unified = column.unify_dictionaries()
         return pa.concat_arrays(unified.chunks) if unified.num_chunks else None
+    # Not of string views: Arrow cannot `take` them.
     if not any(is_kind(column.type) for is_kind in (t.is_string, t.is_large_string, t.is_boolean, t.is_integer)):
         return None
-    if (
-        len(column) > SAMPLE and len(column.slice(0, SAMPLE).unique()) > SAMPLE // 2
-    ):  # a look at a few, before all are coded
+    if len(column) > SAMPLE and len(column.slice(0, SAMPLE).unique()) > SAMPLE // 2:  # before all of them are coded
         return None
     coded = column.dictionary_encode()
     return coded.combine_chunks() if coded.num_chunks == 1 else pa.concat_arrays(coded.unify_dictionaries().chunks)

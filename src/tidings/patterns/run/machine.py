@@ -84,7 +84,7 @@ class Machine:
         return self.ways != ((),)
 
     @cached_property
-    def names(self) -> GraphNames:
+    def stable_names(self) -> GraphNames:
         """Stable names of nodes, edges and patterns, for states."""
         return GraphNames(self.merged)
 
@@ -94,27 +94,27 @@ class Machine:
         return GraphRun(self.graph, keyed=self.has_keys, most=settings.partials, buffers=buffers)
 
     def feed(
-        self, run: GraphRun, events: EncodedEvents, names: ValueNumbers, base: int, *, until: int = LONG_AGO
+        self, run: GraphRun, events: EncodedEvents, value_numbers: ValueNumbers, base: int, *, until: int = LONG_AGO
     ) -> list[ReportBatch]:
         """Let a run take events, numbered from `base`, and time pass to `until`."""
         symbols_at, symbols = rename_symbols(events.symbols_at, events.symbols, self.symbols)
         count = len(events)
         keys = np.zeros((count, 1), np.int64)
         if self.has_keys:
-            keys = np.stack([compute_keys(way, events, names) for way in self.merged.ways], axis=1)
+            keys = np.stack([compute_keys(way, events, value_numbers) for way in self.merged.ways], axis=1)
         if self.timed and events.timed is not None:
             keys[~events.timed] = -1  # in no stream at all
         columns = [events.values[name] for name in self.merged.columns]
         values = np.stack(columns, axis=1) if columns else np.zeros((count, 0), np.int64)
         batch = EventArrays(events.times, symbols_at, symbols, np.ascontiguousarray(keys), np.ascontiguousarray(values))
-        reports_of_run = run.feed(batch, base, keys=len(names), until=until)
-        return [ReportBatch(reports, self.layout, names.values) for reports in reports_of_run]
+        reports_of_run = run.feed(batch, base, keys=len(value_numbers), until=until)
+        return [ReportBatch(reports, self.layout, value_numbers.values) for reports in reports_of_run]
 
 
-def compute_keys(way: tuple[str, ...], events: EncodedEvents, names: ValueNumbers) -> IntArray:
+def compute_keys(way: tuple[str, ...], events: EncodedEvents, value_numbers: ValueNumbers) -> IntArray:
     """Return the number of each event's key, formed by some attributes; -1 where it has none."""
     columns = [events.values[attribute] for attribute in way]
-    return columns[0] if len(columns) == 1 else names.number_tuples(columns)
+    return columns[0] if len(columns) == 1 else value_numbers.number_tuples(columns)
 
 
 def map_filters(all_numbers: Mapping[Filter, int], own_numbers: Mapping[Filter, int]) -> IntArray:
@@ -125,16 +125,16 @@ def map_filters(all_numbers: Mapping[Filter, int], own_numbers: Mapping[Filter, 
     return numbers
 
 
-def build_machines(watched: Sequence[CompiledPattern], filters: Mapping[Filter, int]) -> list[Machine]:
+def build_machines(patterns: Sequence[CompiledPattern], filters: Mapping[Filter, int]) -> list[Machine]:
     """Return one machine for each way of dividing the stream; `filters` has the number of each filter."""
     groups: dict[Partitioning, list[int]] = defaultdict(list)
-    for index, compiled in enumerate(watched):
+    for index, compiled in enumerate(patterns):
         groups[find_partitioning(compiled.pattern)].append(index)
     machines = []
     for (ways, timed), indexes in groups.items():
         merged = MergedGraph(ways={way: number for number, way in enumerate(ways)})
         for index in indexes:
-            merged.add(watched[index])
+            merged.add(patterns[index])
         variables = [(c.pattern.key_variables(), tuple(number_other_variables(c.pattern))) for c in merged.patterns]
         layout = ReportLayout(np.array(indexes, np.int64), tuple(variables))
         symbols = map_filters(filters, merged.symbols)

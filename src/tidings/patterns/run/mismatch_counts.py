@@ -35,7 +35,7 @@ class PatternMismatchCounts:
     """
 
     value_counts: Counter[str] = field(default_factory=Counter)
-    sorts: dict[str, Counter[str]] = field(default_factory=dict)
+    mismatch_types: dict[str, Counter[str]] = field(default_factory=dict)
     events: int = 0
     untimed: int = 0
 
@@ -44,7 +44,7 @@ class PatternMismatchCounts:
         if has_value or instead:
             self.value_counts[name] += events
         if instead:
-            self.sorts.setdefault(name, Counter())[instead] += events
+            self.mismatch_types.setdefault(name, Counter())[instead] += events
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +76,27 @@ class PatternMismatch:
 
 
 def describe_pattern_mismatches(
-    counts: PatternMismatchCounts, matcher: Matcher, watched: Iterable[CompiledPattern], *, time: str
+    counts: PatternMismatchCounts, matcher: Matcher, compiled: Iterable[CompiledPattern], *, time: str
 ) -> Iterator[PatternMismatch]:
     """Yield what patterns could not use: by filters first, then by variables, then for want of a time."""
-    watched = list(watched)
-    yield from _describe_filter_mismatches(matcher, watched)
-    for name, sorts in counts.sorts.items():
-        names = tuple(pattern.name for pattern in watched if name in pattern.pattern.variable_attributes())
+    patterns = list(compiled)
+    yield from _describe_filter_mismatches(matcher, patterns)
+    for name, types in counts.mismatch_types.items():
+        names = tuple(pattern.name for pattern in patterns if name in pattern.pattern.variable_attributes())
         if names:
-            sort_counts = tuple(sorts.most_common())
-            yield PatternMismatch(name, VARIABLE, counts.value_counts[name], sorts.total(), sort_counts, names)
-    names = tuple(pattern.name for pattern in watched if pattern.pattern.asks_for_time())
+            type_counts = tuple(types.most_common())
+            yield PatternMismatch(name, VARIABLE, counts.value_counts[name], types.total(), type_counts, names)
+    names = tuple(pattern.name for pattern in patterns if pattern.pattern.asks_for_time())
     if counts.untimed and names:
         yield PatternMismatch(time, TIME, counts.events, counts.untimed, (("none", counts.untimed),), names)
 
 
-def _describe_filter_mismatches(matcher: Matcher, watched: list[CompiledPattern]) -> Iterator[PatternMismatch]:
+def _describe_filter_mismatches(matcher: Matcher, patterns: list[CompiledPattern]) -> Iterator[PatternMismatch]:
     """Yield the matcher's counts with the names of patterns; the matcher has only the numbers of their filters."""
     bind = matcher.admission.bind_filter
     for key, count in matcher.mismatch_counts:
         names = tuple(
-            p.name for p in watched if any(key in collect_attributes(bind(tree)) for tree in p.list_filters())
+            p.name for p in patterns if any(key in collect_attributes(bind(tree)) for tree in p.list_filters())
         )
         if names:
             asked = PLURALS.get(key.kind, key.kind) + (f" in {key.unit}" if key.unit else "")

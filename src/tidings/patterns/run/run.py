@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 class Run:
     """The patterns of a set over one stream.
 
-    `patterns` may be set anew: those that are in both sets keep their partial matches. `names` numbers the values of
-    variables, `archive` has the events that reports may name. `position` is how many events were taken, so the number
-    of the next; `arrived` counts those that wait, came late or were bad too. `latest` is the latest time so far,
-    `waiting` the events not older than that by the lateness.
+    `patterns` may be set anew: those that are in both sets keep their partial matches. `value_numbers` has the values
+    of variables, `archive` the events that reports may name. `position` is how many events were taken, so the number
+    of the next; `arrived` counts those that wait, came late or were bad too. `latest` is the latest time so far (the
+    watermark plus the lateness), `waiting` has the events that are later than `latest - lateness`.
     """
 
     def __init__(self, patterns: PatternSet, *, observers: Sequence[Observer] = (), detects: bool = True) -> None:
         """Start before the first event; with `detects=False` the observers alone take the events."""
         self.patterns, self.observers, self._detects = patterns, tuple(observers), detects
-        self.names, self.archive = ValueNumbers(), EventArchive()
+        self.value_numbers, self.archive = ValueNumbers(), EventArchive()
         self.position = self.arrived = self.late_count = 0
         self.latest = LONG_AGO
         self.waiting: EncodedEvents | None = None
@@ -57,7 +57,7 @@ class Run:
     # Patterns ----------------------------------------------------------------------------------
 
     @property
-    def visible_after(self) -> int:
+    def new_patterns_after(self) -> int:
         """The time that events must be after for a pattern that is added now to see them."""
         return self.latest if self.waiting is not None and len(self.waiting) else LONG_AGO
 
@@ -65,7 +65,7 @@ class Run:
         """Return each machine with where it stands; after a change of patterns the states move to the new graphs."""
         if self._prepared_set is not self.patterns:
             states = {
-                machine.partitioning: dump_graph_run(run, machine.names)
+                machine.partitioning: dump_graph_run(run, machine.stable_names)
                 for machine, run in self._graph_runs
                 if run.state.registers[layout.MADE]
             }
@@ -73,7 +73,7 @@ class Run:
             for machine in self.patterns.machines:
                 run = machine.start(self.patterns.settings)
                 if machine.partitioning in states:
-                    load_graph_run(run, machine.names, *states[machine.partitioning], len(self.names))
+                    load_graph_run(run, machine.stable_names, *states[machine.partitioning], len(self.value_numbers))
                 self._graph_runs.append((machine, run))
             if self.waiting is not None:
                 self.waiting = adapt_events(self.waiting, self.patterns.filters.values(), self.patterns.attributes)
@@ -93,7 +93,7 @@ class Run:
     def detect_many(self, events: Events, *, collect: bool = False) -> Detections:
         """Read events and take them; with `collect`, bad events become dead letters instead of `BadEvent`."""
         self.prepare_graph_runs()
-        encoded, dead = self.patterns.reader.read(events, self.names, self.arrived, collect=collect)
+        encoded, dead = self.patterns.reader.read(events, self.value_numbers, self.arrived, collect=collect)
         self.arrived += len(dead)
         return self.take(encoded, dead_letters=tuple(dead))
 
@@ -118,7 +118,7 @@ class Run:
 
     def advance(self, events: EncodedEvents | None, until: int) -> ReportColumns:
         """Take events that are in order and whose ids are integers, then let time pass; return reports as columns."""
-        values = self.names.values
+        values = self.value_numbers.values
         batches = self.feed(events, until=until)
         self.latest = max(self.latest, until)
         columns = Detections(batches, self.patterns.names, self.archive).to_columns(values)
@@ -126,7 +126,7 @@ class Run:
         return columns
 
     def close(self) -> None:
-        """Take the events that still wait."""
+        """Take the events that still wait. Their detections are discarded: only observers see what they complete."""
         if self.waiting is not None:
             self.prepare_graph_runs()
             self.feed(self._release_events(self.latest))
@@ -143,7 +143,7 @@ class Run:
             batches += self._feed_piece(piece)
             self.position += len(piece)
         if until > LONG_AGO:
-            empty, _ = self.patterns.reader.read([], self.names, 0)
+            empty, _ = self.patterns.reader.read([], self.value_numbers, 0)
             batches += self._feed_piece(empty, until=until)
         return batches
 
@@ -152,7 +152,7 @@ class Run:
         batches: list[ReportBatch] = []
         if self._detects:
             for machine, run in self._graph_runs:
-                batches += machine.feed(run, piece, self.names, self.position, until=until)
+                batches += machine.feed(run, piece, self.value_numbers, self.position, until=until)
         for observer in self.observers:
             observer.on_batch(piece, batches)
         return batches
@@ -194,13 +194,13 @@ class Run:
         """Forget events and values that nothing refers to any more, when they are many."""
         runs, tuning = [run for _, run in self._graph_runs], self.patterns.settings.tuning
         most = tuning.kept_values + 4 * sum(run.rows for run in runs)
-        archive, names = self.archive, self.names
-        if len(archive.chunks) < tuning.archive_chunks and len(archive) < most and len(names) < most:
+        archive, values = self.archive, len(self.value_numbers)
+        if len(archive.chunks) < tuning.archive_chunks and len(archive) < most and values < most:
             return
         for run in runs:
             run.tidy()
         self.archive = archive.keep(self.find_used_events())
-        if len(names) >= most:
+        if values >= most:
             self._renumber_keys()
 
     def find_used_events(self) -> IntArray:
@@ -217,7 +217,7 @@ class Run:
         kept = self.find_used_keys()
         for holder in self._list_key_holders():
             holder.renumber_keys(kept)
-        self.names = self.names.keep(kept)
+        self.value_numbers = self.value_numbers.keep(kept)
         if self.waiting is not None:
             columns = self.waiting.values.items()
             values = {name: np.where(column >= 0, np.searchsorted(kept, column), -1) for name, column in columns}
@@ -232,7 +232,7 @@ class Run:
 
     @property
     def latest_time(self) -> datetime | None:
-        """The time up to which events have come; nothing before the first that has one."""
+        """The watermark plus the lateness; `None` before the first event that has a time."""
         return None if self.latest <= LONG_AGO else to_datetime(self.latest)
 
     @property

@@ -3,9 +3,10 @@
 Equal values have equal numbers: `1` and `1.0` are one value; text is never a number, and a boolean never either. When
 few numbers are in use, they are given anew.
 
-`ip = $x` takes one value. Several of them, a record, or what is no text, number, truth value or time is no value for
-a variable: the event does not satisfy that named filter, and nobody else hears of it. What an attribute gives depends
-on declarations and the event alone, never on the patterns; so one number for each event and attribute serves them all.
+`ip = $x` takes one value. Several of them, a record, or anything that is not a text, number, truth value or time is no
+value for a variable: the event does not satisfy that named filter, and nobody else hears of it. What an attribute
+gives depends on declarations and the event alone, never on the patterns; so one number for each event and attribute
+serves them all.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from tidings.algebra.law.raw_values import is_missing
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, describe_type
 from tidings.errors import BadEvent
 from tidings.model import Kind
-from tidings.model.arrow_types import to_rows
+from tidings.model.arrow_types import find_kind, to_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from tidings.concepts import Ontology, Vocabulary
     from tidings.kernels.array_types import IntArray
@@ -105,7 +106,7 @@ def _to_canonical(value: Any) -> Any:
         case float():
             return value if math.isfinite(value) else None
         case str():
-            return value if value.isascii() or _is_written(value) else None
+            return value if value.isascii() or _is_encodable(value) else None
         case tuple():  # a key of several variables
             return tuple(_to_canonical(part) for part in value)
         case datetime():
@@ -115,8 +116,8 @@ def _to_canonical(value: Any) -> Any:
     return None
 
 
-def _is_written(text: str) -> bool:
-    """Tell whether text can be stored at all: half of a surrogate pair cannot."""
+def _is_encodable(text: str) -> bool:
+    """Tell whether text encodes as UTF-8; a lone surrogate does not."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -137,39 +138,40 @@ def to_dictionary(column: pa.Array | pa.ChunkedArray) -> pa.DictionaryArray:
 _RAW = ReadSpec(Kind.OPAQUE)
 """How a value is read that nobody declares: not at all."""
 
-_DIRECT: dict[Kind | None, frozenset[type]] = {
-    Kind.OPAQUE: frozenset((str, int, float, bool, Decimal, datetime)),
-    Kind.TEXT: frozenset((str,)),
-    Kind.NUMBER: frozenset((int, float, Decimal)),
-    Kind.BOOL: frozenset((bool,)),
-    Kind.TIME: frozenset((datetime,)),
+_DIRECT: dict[Kind | None, tuple[type, ...]] = {
+    Kind.TEXT: (str,),
+    Kind.NUMBER: (int, float, Decimal),
+    Kind.BOOL: (bool,),
+    Kind.TIME: (datetime,),
 }
-"""Of each kind, the values that are its readings already."""
+"""Of each kind, the types of values that are its readings already; an undeclared attribute takes all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariableSource:
     """How a variable reads its value from an attribute; `field` is the single field that is read, where one suffices.
 
-    Values of the types in `direct` are taken as they are. Numbers stay exact: only text is parsed.
+    Values of the types in `direct`, and columns of `direct_kinds`, are taken as they are. Numbers stay exact: only text
+    is parsed.
     """
 
     name: str
     field: str | None
-    relevant_fields: frozenset[str] | None  # those that its value depends on; nothing: all of them
+    relevant_fields: frozenset[str] | None  # those that its value depends on; None: all of them
     parses_text: bool  # as a number
     direct: frozenset[type]
+    direct_kinds: frozenset[Kind | None]
     reader: AttributeReader
     key: TypedAttribute
 
-    def read(self, fields: Mapping[str, Any], names: ValueNumbers) -> tuple[int, str]:
+    def read(self, fields: Mapping[str, Any], value_numbers: ValueNumbers) -> tuple[int, str]:
         """Return the number of an event's value; or `NO_VALUE` and a word for what is there instead."""
         if self.field is not None:
             raw = fields.get(self.field)
             if raw is None:
                 return NO_VALUE, ""
             if type(raw) in self.direct:
-                return _number_value(raw, names)
+                return _number_value(raw, value_numbers)
         try:
             values = self.reader.read(fields, datetime.now(UTC)).values.get(self.key, ())
         except BadEvent:  # by a declaration: filters have told of it
@@ -182,9 +184,9 @@ class VariableSource:
                 value = coerce(value, Kind.NUMBER)
             except ValueError:
                 value = Mismatch(value)
-        return _number_value(str(value) if isinstance(value, IPv4Address | IPv6Address) else value, names)
+        return _number_value(str(value) if isinstance(value, IPv4Address | IPv6Address) else value, value_numbers)
 
-    def read_table(self, table: pa.Table, names: ValueNumbers, counts: PatternMismatchCounts) -> IntArray:
+    def read_table(self, table: pa.Table, value_numbers: ValueNumbers, counts: PatternMismatchCounts) -> IntArray:
         """Return the numbers of a whole table; what is there once is read once."""
         fields = [name for name in table.column_names if self.relevant_fields is None or name in self.relevant_fields]
         if not fields:
@@ -194,29 +196,30 @@ class VariableSource:
             with suppress(pa.ArrowNotImplementedError):
                 coded = to_dictionary(table.column(self.field))
         if coded is None:
-            return self._read_rows(table.select(fields), np.ones(table.num_rows, np.int64), names, counts)
+            return self._read_rows(table.select(fields), np.ones(table.num_rows, np.int64), value_numbers, counts)
         codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
-        if _find_python_type(coded.type) in self.direct - {float, datetime}:  # all are taken: a column of its own kind
-            numbers = names.number_column(coded)
+        # All values of such a column are taken: only floats may be NaN or infinite, and times out of range.
+        if not t.is_floating(coded.dictionary.type) and find_kind(coded.type) in self.direct_kinds - {Kind.TIME}:
+            numbers = value_numbers.number_column(coded)
             counts.count(self.name, "", has_value=True, events=int((numbers >= 0).sum()))
             return numbers
         often = np.bincount(codes, minlength=len(coded.dictionary) + 1)
-        by_code = self._read_rows(pa.table({self.field: coded.dictionary}), often, names, counts)
+        by_code = self._read_rows(pa.table({self.field: coded.dictionary}), often, value_numbers, counts)
         return np.asarray(np.append(by_code, NO_VALUE)[codes])
 
     def _read_rows(
-        self, table: pa.Table, often: IntArray, names: ValueNumbers, counts: PatternMismatchCounts
+        self, table: pa.Table, often: IntArray, value_numbers: ValueNumbers, counts: PatternMismatchCounts
     ) -> IntArray:
         """Return the numbers of rows, where row `i` occurs in `often[i]` events."""
         numbers = np.full(table.num_rows, NO_VALUE, np.int64)
         for place, row in enumerate(to_rows(table)):
-            numbers[place], instead = self.read(row, names)
+            numbers[place], instead = self.read(row, value_numbers)
             counts.count(self.name, instead, has_value=numbers[place] != NO_VALUE, events=int(often[place]))
         return numbers
 
 
-def _number_value(value: Any, names: ValueNumbers) -> tuple[int, str]:
-    number = names.number(value)
+def _number_value(value: Any, value_numbers: ValueNumbers) -> tuple[int, str]:
+    number = value_numbers.number(value)
     if number != NO_VALUE or is_missing(value):
         return number, ""
     raw = value.raw if type(value) is Mismatch else value
@@ -235,22 +238,26 @@ class VariableReader:
         """The attributes, as patterns write them."""
         return tuple(self._sources)
 
-    def read_row(self, fields: Mapping[str, Any], names: ValueNumbers, counts: PatternMismatchCounts) -> list[int]:
+    def read_row(
+        self, fields: Mapping[str, Any], value_numbers: ValueNumbers, counts: PatternMismatchCounts
+    ) -> list[int]:
         """Return the number of each attribute's value in one event."""
         numbers = []
         for source in self._sources.values():
-            number, instead = source.read(fields, names)
+            number, instead = source.read(fields, value_numbers)
             counts.count(source.name, instead, has_value=number != NO_VALUE)
             numbers.append(number)
         return numbers
 
-    def read_table(self, table: pa.Table, names: ValueNumbers, counts: PatternMismatchCounts) -> dict[str, IntArray]:
+    def read_table(
+        self, table: pa.Table, value_numbers: ValueNumbers, counts: PatternMismatchCounts
+    ) -> dict[str, IntArray]:
         """Return the same of a whole table, by attribute."""
-        return {name: source.read_table(table, names, counts) for name, source in self._sources.items()}
+        return {name: source.read_table(table, value_numbers, counts) for name, source in self._sources.items()}
 
     def takes_as_is(self, name: str, kind: pa.DataType) -> bool:
         """Tell whether values of a column of this type are taken without conversion."""
-        return self._sources[name].field == name and _find_python_type(kind) in self._sources[name].direct
+        return self._sources[name].field == name and find_kind(kind) in self._sources[name].direct_kinds
 
 
 def _find_source(name: str, needs: RequirementTracker, ontology: Ontology) -> VariableSource:
@@ -259,37 +266,23 @@ def _find_source(name: str, needs: RequirementTracker, ontology: Ontology) -> Va
     kind = declared.kind
     exact = kind is Kind.NUMBER and declared.unit is None
     need = _RAW if exact else declared
+    plain_kinds = _DIRECT.keys() if kind is Kind.OPAQUE else _DIRECT.keys() & {kind}
+    direct_kinds = frozenset[Kind | None](() if declared.folded else plain_kinds)
     sources = ontology.sources(own)
     alone = sources == (own,) and own not in ontology.derived and "." not in own and declared.unit is None
     return VariableSource(
         name,
         field=own if alone else None,
-        relevant_fields=None if own in ontology.derived or declared.unit_from else list_heads(sources),
+        relevant_fields=None if own in ontology.derived or declared.unit_from else list_path_prefixes(sources),
         parses_text=exact,
-        direct=frozenset() if declared.folded else _DIRECT.get(kind, frozenset()),
+        direct=frozenset(plain_type for direct_kind in direct_kinds for plain_type in _DIRECT[direct_kind]),
+        direct_kinds=direct_kinds,
         reader=AttributeReader(Requirements({own: (need,)}), ontology),
         key=need.list_keys(own)[0],
     )
 
 
-def list_heads(sources: Iterable[str]) -> frozenset[str]:
+def list_path_prefixes(sources: Iterable[str]) -> frozenset[str]:
     """Return every field at which a dotted name may begin."""
     paths = [source.split(".") for source in sources]
     return frozenset(".".join(path[:count]) for path in paths for count in range(1, len(path) + 1))
-
-
-_PYTHON_TYPES: tuple[tuple[Callable[[pa.DataType], bool], type], ...] = (
-    (t.is_string, str),
-    (t.is_large_string, str),
-    (t.is_integer, int),
-    (t.is_floating, float),
-    (t.is_decimal, Decimal),
-    (t.is_boolean, bool),
-    (t.is_timestamp, datetime),
-    (t.is_date, datetime),
-)
-
-
-def _find_python_type(kind: pa.DataType) -> type | None:
-    kind = kind.value_type if t.is_dictionary(kind) else kind
-    return next((python_type for is_kind, python_type in _PYTHON_TYPES if is_kind(kind)), None)

@@ -116,7 +116,7 @@ def fingerprint_text(text: str) -> str:
 
 
 def dump_graph_run(run: GraphRun, names: GraphNames) -> tuple[Header, dict[str, IntArray]]:
-    """Return a run as a header and arrays."""
+    """Return a graph run as a header and arrays."""
     run.tidy()
     state, graph = run.state, run.graph
     rows = state.pool[: run.rows].copy()
@@ -137,14 +137,14 @@ def dump_graph_run(run: GraphRun, names: GraphNames) -> tuple[Header, dict[str, 
 
 
 def _list_entries(table: IntArray, width: int, *, keyed: bool) -> IntArray:
-    """Return the used entries of a table of cells: node or pattern, key, head and count; `width` is of the code."""
+    """Return the node or pattern, key, head and count of each used cell; its code is `key * width + node`."""
     filled = np.flatnonzero(table[:, layout.HEAD] >= 0)
-    codes = table[filled, layout.CODE] if keyed else filled
+    codes = table[filled, layout.CODE] if keyed else filled  # without keys a row's number is its code
     return np.column_stack([codes % width, codes // width, table[filled, layout.HEAD], table[filled, layout.COUNT]])
 
 
 def load_graph_run(run: GraphRun, names: GraphNames, header: Header, arrays: dict[str, IntArray], keys: int) -> None:
-    """Load a state into a fresh run; partial matches at nodes or edges that its graph does not have are dropped."""
+    """Load a state into a fresh graph run; partial matches at nodes or edges that its graph lacks are dropped."""
     edge_of, node_of, pattern_of = (
         np.array([numbers.get(name, -1) for name in header[kind]] + [-1], np.int64)
         for kind, numbers in (("edges", names.edge_of), ("nodes", names.node_of), ("patterns", names.pattern_of))

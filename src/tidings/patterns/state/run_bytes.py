@@ -53,7 +53,7 @@ def dump_patterns(patterns: PatternSet) -> State:
         ],
         "settings": [settings.time, settings.event_id, list(settings.keep), settings.lateness, settings.partials],
     }
-    vocabulary = dump_vocabulary(patterns.matcher.admission.vocabulary)
+    vocabulary = dump_vocabulary(patterns.vocabulary)
     return header, {f"around.{name}": data for name, data in vocabulary.items()}
 
 
@@ -85,13 +85,13 @@ def run_from_bytes(run: Run, state: bytes) -> None:
 
 def dump_run(run: Run) -> State:
     """Return the state of a run and of its observers."""
-    graphs = [(machine, *dump_graph_run(graph_run, machine.names)) for machine, graph_run in run.prepare_graph_runs()]
+    graphs = [(machine, *dump_graph_run(part, machine.stable_names)) for machine, part in run.prepare_graph_runs()]
     kept, numbers = run.find_used_keys(), run.find_used_events()
     records = run.archive.select(numbers).to_lists()
     header: Header = {
         "at": [run.position, run.arrived, run.latest, run.late_count],
         "runs": [[[list(way) for way in machine.ways], head, machine.timed] for machine, head, _ in graphs],
-        "names": [to_plain(run.names.values[number]) for number in kept.tolist()],
+        "names": [to_plain(run.value_numbers.values[number]) for number in kept.tolist()],
         **_dump_records(records),
         "waiting": None,
     }
@@ -112,7 +112,7 @@ def load_run(run: Run, header: Header, arrays: Arrays) -> None:
     run.position, run.arrived, run.latest, run.late_count = header["at"]
     kept = arrays["held"]
     # Numbers in the state are those of before: the values stand at the same positions, with nothing between them.
-    run.names = ValueNumbers(from_plain(value) for value in header["names"])
+    run.value_numbers = ValueNumbers(from_plain(value) for value in header["names"])
     run.archive = EventArchive.of(arrays["seqs"], _load_records(header))
     for machine, graph_run in run.prepare_graph_runs():
         for place, (ways, head, *timed) in enumerate(header["runs"]):
@@ -121,7 +121,7 @@ def load_run(run: Run, header: Header, arrays: Arrays) -> None:
                 # Copies: in older states, patterns with and without times share them.
                 copies = {name.removeprefix(f"run{place}."): array.copy() for name, array in own}
                 _renumber(copies, head["slots"], kept, keyed=machine.has_keys)
-                load_graph_run(graph_run, machine.names, head, copies, len(run.names))
+                load_graph_run(graph_run, machine.stable_names, head, copies, len(run.value_numbers))
     if header["waiting"] is not None:
         waiting = _load_waiting(header["waiting"], arrays, kept, run.patterns.filters)
         run.waiting = adapt_events(waiting, run.patterns.filters.values(), run.patterns.attributes)
@@ -173,8 +173,8 @@ def _load_waiting(header: Header, arrays: Arrays, kept: IntArray, filters: Mappi
     for number, name in enumerate(header["values"]):
         column = arrays[f"waiting.value{number}"]
         values[name] = np.where(column >= 0, np.searchsorted(kept, column), -1)
-    times, ends, symbols = arrays["waiting.times"], arrays["waiting.at"], current[arrays["waiting.symbols"]]
-    return EncodedEvents(times, _load_records(header), ends, symbols, values, arrays.get("waiting.timed"))
+    times, offsets, symbols = arrays["waiting.times"], arrays["waiting.at"], current[arrays["waiting.symbols"]]
+    return EncodedEvents(times, _load_records(header), offsets, symbols, values, arrays.get("waiting.timed"))
 
 
 def to_plain(value: Any) -> Any:

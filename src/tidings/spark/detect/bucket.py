@@ -1,8 +1,8 @@
 """One bucket of keys: its rows as Arrow tables in bytes, its run of the patterns, and both as state.
 
-Rows of a bucket cross Spark's shuffle as a few large values, not one by one: an Arrow stream for each bucket and some
-ten thousand events. A row has its time in microseconds, the filters it satisfies, its id and the kept fields, the
-values of variables, and whether this is the bucket that reports the event when it is late.
+Rows of a bucket cross Spark's shuffle as a few large packets, not one by one: an Arrow stream for each bucket and
+131,072 events (`bucketing.PIECE`). A row has its time in microseconds, the filters it satisfies, its id and the kept
+fields, the values of variables, and whether this is the bucket that reports the event when it is late.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidings.patterns.run.graph_run import LONG_AGO
 from tidings.patterns.run.portions import format_key
 from tidings.patterns.state.graph_bytes import pack_state, unpack_state
 from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
-from tidings.spark.detect.bucket_forecasts import PlacedGaps, find_owned
+from tidings.spark.detect.bucket_forecasts import PositionedGaps, find_owned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from tidings.patterns.run.variable_values import ValueNumbers
     from tidings.spark.detect.worker_plan import DetectPlan
 
-TIME, REPORTS_LATE, SYMBOLS, PLACE, REPORTED, VALUE = "time", "tells", "symbols", "place", "tell:", "value:"
-"""The columns of a bucket's rows; the last two are prefixes of reported columns and of values of variables.
+TIME, REPORTS_LATE, SYMBOLS, STREAM_POSITION = "time", "tells", "symbols", "place"
+REPORTED, VALUE = "tell:", "value:"
+"""The columns of a bucket's rows; `REPORTED` and `VALUE` are prefixes of reported columns and of values of variables.
 
 Waiting rows are part of a stream's state, so the names are part of its format.
 """
@@ -82,13 +83,13 @@ class Bucket:
         self._run = Run(portion.patterns, observers=[self._forecasting] if self._forecasting else ())
         self._rows: pa.Table | None = None
         self._seqs = np.empty(0, np.int64)
-        self._arrived, self._seen, self._place = arrived, seen, 0
+        self._arrived, self._seen, self._stream_position = arrived, seen, 0
 
     def resume(self, state: bytes) -> None:
         """Resume from a state of `to_state`; patterns may have been added or removed since."""
         header, arrays = unpack_state(state)
         run_from_bytes(self._run, arrays["where"])
-        self._place = header.get("place", 0)
+        self._stream_position = header.get("place", 0)
         if header["held"]:
             self._rows, self._seqs = from_bytes(arrays["rows"]), arrays["seqs"]
 
@@ -97,7 +98,7 @@ class Bucket:
         run = run_to_bytes(self._run)
         self._drop_unused()
         rows = b"" if self._rows is None else to_bytes(self._rows)
-        header = {"held": self._rows is not None, "place": self._place}
+        header = {"held": self._rows is not None, "place": self._stream_position}
         return pack_state(header, {"where": run, "rows": rows, "seqs": self._seqs})
 
     @property
@@ -107,7 +108,7 @@ class Bucket:
 
     @property
     def held_events(self) -> int:
-        """The number of events that partial matches hold."""
+        """How many events are kept because a partial match may still report them."""
         return len(self._seqs)
 
     def advance(self, rows: pa.Table | None, until: int = LONG_AGO) -> pa.Table | None:
@@ -116,13 +117,13 @@ class Bucket:
         reported = events = None
         if rows is not None:
             reported = rows.select([name for name in rows.column_names if name.startswith(REPORTED)])
-            events = encode_rows(rows, base, self._portion, self._run.names)
-        if rows is not None and self._forecasting and self._plan.open().needs_positions(self._portion):
+            events = encode_rows(rows, base, self._portion, self._run.value_numbers)
+        if rows is not None and self._forecasting and self._plan.open().needs_stream_positions(self._portion):
             self._run.prepare()
             assert self._forecasting.forecaster is not None
-            places = self._locate_rows(rows)
+            positions = self._locate_rows(rows)
             for follower in self._forecasting.forecaster.followers:
-                follower.key_gaps = PlacedGaps(places, follower.seen, follower.key_gaps)
+                follower.key_gaps = PositionedGaps(positions, follower.seen, follower.key_gaps)
         reports = self._run.advance(events, until)
         pieces = [table for table in (self._rows, reported) if table is not None]
         records = concat_rows(pieces) if pieces else None
@@ -137,24 +138,25 @@ class Bucket:
         return pa.concat_tables(tables) if tables else None
 
     def _locate_rows(self, rows: pa.Table) -> IntArray:
-        """Return the places of rows in the stream: their own, else spread evenly over the events since the last."""
-        if PLACE in rows.column_names:
-            return _to_int64(rows.column(PLACE))
+        """Return the stream positions of rows: their own, else spread evenly over the events since the last."""
+        if STREAM_POSITION in rows.column_names:
+            return _to_int64(rows.column(STREAM_POSITION))
         count, position = rows.num_rows, self._run.position + rows.num_rows
-        start = self._place
+        start = self._stream_position
         # The share of this bucket's rows that is processed by now stands for the share of the whole stream.
-        self._place = max(start + count, round(self._seen * position / max(1, self._arrived)))
-        return np.asarray(start + np.arange(1, count + 1) * (self._place - start) // max(1, count) - 1)
+        self._stream_position = max(start + count, round(self._seen * position / max(1, self._arrived)))
+        return np.asarray(start + np.arange(1, count + 1) * (self._stream_position - start) // max(1, count) - 1)
 
     def _keep_owned(self, reports: ReportColumns) -> ReportColumns:
         """Return the reports without those for keys of other buckets."""
         if len(self._portion.ways) == 1:
             return reports
         rows = find_owned(self._portion, self._number, reports.keys, reports.values)
-        lengths = np.diff(reports.ends)[rows]
-        ends = compute_starts(lengths)
-        events = reports.events[expand_ranges(reports.ends[rows], lengths)]
-        return ReportColumns(reports.patterns[rows], reports.keys[rows], reports.values, reports.at[rows], events, ends)
+        lengths = np.diff(reports.offsets)[rows]
+        offsets = compute_starts(lengths)
+        events = reports.events[expand_ranges(reports.offsets[rows], lengths)]
+        patterns, keys, at = (column[rows] for column in (reports.patterns, reports.keys, reports.at))
+        return ReportColumns(patterns, keys, reports.values, at, events, offsets)
 
     def _build_matches(self, reports: ReportColumns, records: pa.Table) -> pa.Table | None:
         if not len(reports.patterns):
@@ -166,7 +168,7 @@ class Bucket:
             texts = [format_key(reports.values[number]) for number in numbers.tolist()]
             keys = pa.array(texts, pa.string()).take(places.reshape(-1))
         events = records.take(np.searchsorted(self._seqs, reports.events))
-        lists = build_event_lists(events, reports.ends, self._plan)
+        lists = build_event_lists(events, reports.offsets, self._plan)
         return build_rows("match", names.take(reports.patterns), keys, reports.at, lists)
 
     def _build_forecasts(self, batch: ForecastBatch, records: pa.Table) -> pa.Table | None:
@@ -190,40 +192,40 @@ class Bucket:
             self._rows = None
 
 
-def list_values(values_table: pa.Table) -> list[tuple[int, bytes]]:
-    """Return the values of a bucket in the order of arrival, each with its task; closing values have no rows."""
-    values, arrived = values_table.column("rows").to_pylist(), _to_int64(values_table.column("arrived"))
-    order = np.argsort(arrived, kind="stable").tolist()
-    return [(int(arrived[place] >> 32), values[place]) for place in order if values[place] is not None]
+def list_packets(packets: pa.Table) -> list[tuple[int, bytes]]:
+    """Return the packets of a bucket in the order of arrival, each with its task; closing packets have no rows."""
+    rows, arrival_order = packets.column("rows").to_pylist(), _to_int64(packets.column("arrival_order"))
+    order = np.argsort(arrival_order, kind="stable").tolist()
+    return [(int(arrival_order[place] >> 32), rows[place]) for place in order if rows[place] is not None]
 
 
-def read_tables(values_table: pa.Table) -> list[pa.Table]:
-    """Return the rows of a bucket in the order of arrival; places in a task become places in the whole stream."""
-    seen, tasks = _to_int64(values_table.column("seen")), _to_int64(values_table.column("arrived")) >> 32
+def read_tables(packets: pa.Table) -> list[pa.Table]:
+    """Return the rows of a bucket in the order of arrival; positions in a task become those in the whole stream."""
+    seen, tasks = _to_int64(packets.column("seen")), _to_int64(packets.column("arrival_order")) >> 32
     tables = []
-    for task, value in list_values(values_table):
-        table = from_bytes(value)
-        if PLACE in table.column_names:
-            places = _to_int64(table.column(PLACE)) + int(seen[tasks < task].sum())
-            table = table.set_column(table.column_names.index(PLACE), PLACE, pa.array(places))
+    for task, packet in list_packets(packets):
+        table = from_bytes(packet)
+        if STREAM_POSITION in table.column_names:
+            positions = _to_int64(table.column(STREAM_POSITION)) + int(seen[tasks < task].sum())
+            column = table.column_names.index(STREAM_POSITION)
+            table = table.set_column(column, STREAM_POSITION, pa.array(positions))
         tables.append(table)
     return tables
 
 
-def encode_rows(rows: pa.Table, base: int, portion: Portion, names: ValueNumbers) -> EncodedEvents:
+def encode_rows(rows: pa.Table, base: int, portion: Portion, value_numbers: ValueNumbers) -> EncodedEvents:
     """Return rows as events of a run; their ids are their positions in the bucket, from `base` on."""
     rows = rows.combine_chunks()
     lists = rows.column(SYMBOLS).chunk(0) if rows.num_rows else pa.array([], pa.list_(pa.int32()))
     values = {}
     for name in portion.patterns.attributes:
-        has_column = VALUE + name in rows.column_names
-        values[name] = (
-            names.number_column(rows.column(VALUE + name)) if has_column else np.full(rows.num_rows, -1, np.int64)
-        )
+        values[name] = np.full(rows.num_rows, -1, np.int64)
+        if VALUE + name in rows.column_names:
+            values[name] = value_numbers.number_column(rows.column(VALUE + name))
     ids = pa.array(np.arange(base, base + rows.num_rows))
     symbols = lists.values.to_numpy().astype(np.int64)
-    ends = lists.offsets.to_numpy().astype(np.int64)
-    return EncodedEvents(_to_int64(rows.column(TIME)), EventRecords(ids), ends, symbols, values)
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    return EncodedEvents(_to_int64(rows.column(TIME)), EventRecords(ids), offsets, symbols, values)
 
 
 # Output rows -----------------------------------------------------------------------------------------
@@ -249,11 +251,11 @@ def build_late_rows(rows: pa.Table, plan: DetectPlan) -> pa.Table:
     return build_rows("late", nothing, nothing, _to_int64(rows.column(TIME)), events)
 
 
-def build_event_lists(rows: pa.Table, ends: IntArray, plan: DetectPlan) -> pa.Array:
-    """Return lists of events, cut at `ends`: of ids, or of records of the id and the kept fields."""
+def build_event_lists(rows: pa.Table, offsets: IntArray, plan: DetectPlan) -> pa.Array:
+    """Return lists of events, cut at `offsets`: of ids, or of records of the id and the kept fields."""
     columns = [_combine(rows.column(REPORTED + name)) for name in plan.reported_columns]
     inner = pa.StructArray.from_arrays(columns, list(plan.reported_columns)) if plan.keep else columns[0]
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), inner)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner)
 
 
 def _combine(column: pa.ChunkedArray) -> pa.Array:

@@ -63,7 +63,7 @@ def choose_forecasts(
     return loaded if plans else None, plans
 
 
-def needs_places(plans: Mapping[str, ForecastPlan], detector: Detector) -> bool:
+def needs_stream_positions(plans: Mapping[str, ForecastPlan], detector: Detector) -> bool:
     """Tell whether a forecast depends on how often a key occurs in the whole stream."""
     keyed = {compiled.name for compiled in detector.patterns if is_keyed(compiled.pattern)}
     horizons = [plan.horizon for name, plan in plans.items() if name in keyed]
@@ -73,20 +73,20 @@ def needs_places(plans: Mapping[str, ForecastPlan], detector: Detector) -> bool:
 # In a worker ------------------------------------------------------------------------------------------
 
 
-class PlacedGaps(KeyGaps):
-    """The gaps between events of a key, where a bucket has only some events of the stream but knows their places.
+class PositionedGaps(KeyGaps):
+    """The gaps between events of a key, where a bucket has only some events of the stream but knows their positions.
 
-    They continue the gaps `before`; `places` are those of the bucket's events from its `first` on.
+    They continue the gaps `before`; `positions` are the stream's, of the bucket's events from its `first` on.
     """
 
-    def __init__(self, places: IntArray, first: int, before: KeyGaps) -> None:
+    def __init__(self, positions: IntArray, first: int, before: KeyGaps) -> None:
         super().__init__(keyed=before.is_keyed)
         self.last, self.mean, self.count = before.last, before.mean, before.count
-        self._places, self._first = places, first
+        self._positions, self._first = positions, first
 
     def take(self, entries: StreamEntries, times: IntArray, position: int) -> FloatArray:
         """Return the mean gaps at entries; `position` is that of their first event among those of the bucket."""
-        return self.update_gaps(entries, self._places[position - self._first + entries.event], times[entries.event])
+        return self.update_gaps(entries, self._positions[position - self._first + entries.event], times[entries.event])
 
 
 def find_owned(portion: Portion, number: int, keys: IntArray, values: Sequence[Any]) -> IntArray:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tidings.spark.detect.worker_plan import DetectPlan
 
 CHUNK = 1 << 16
-"""Rows of one output value."""
+"""Rows of one output packet."""
 
 ARRIVAL = "arrival"
 """The column of waiting rows with their order of arrival."""
@@ -59,12 +59,12 @@ def make_batch_processor(plan: DetectPlan, schema: pa.Schema) -> Callable[[tuple
     """
 
     # A plain function: Spark counts its arguments.
-    def process(key: tuple[pa.Scalar, ...], values: pa.Table) -> pa.Table:
-        address = plan.open().find_portion(key[0].as_py())
-        tables = read_tables(values)
+    def process(key: tuple[pa.Scalar, ...], packets: pa.Table) -> pa.Table:
+        address = plan.open().resolve_bucket(key[0].as_py())
+        tables = read_tables(packets)
         if address is None or not tables:
             return schema.empty_table()
-        until = int(values.column("newest").to_numpy().max())
+        until = int(packets.column("newest").to_numpy().max())
         answer = Bucket(*address, plan).advance(sort_rows(concat_rows(tables)), until)
         return schema.empty_table() if answer is None else answer
 
@@ -79,8 +79,8 @@ def make_unpacker() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBa
         import pyarrow as pa
 
         for batch in batches:
-            for value in batch.column(0).to_pylist():
-                yield from pa.ipc.open_stream(pa.py_buffer(value))
+            for packet in batch.column(0).to_pylist():
+                yield from pa.ipc.open_stream(pa.py_buffer(packet))
 
     return unpack
 
@@ -119,9 +119,9 @@ class BucketProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: tuple[str], rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
         """Process a bucket's rows of a micro-batch."""
-        pieces = [(row.arrived, row.seen, row.rows) for row in rows]
-        values = sorted((arrived, value) for arrived, _, value in pieces if value is not None)
-        fresh = concat_rows([from_bytes(value) for _, value in values]) if values else None
+        pieces = [(row.arrival_order, row.seen, row.rows) for row in rows]
+        packets = sorted((order, packet) for order, _, packet in pieces if packet is not None)
+        fresh = concat_rows([from_bytes(packet) for _, packet in packets]) if packets else None
         seen = sum(seen for _, seen, _ in pieces)
         yield from self._advance(key[0], fresh, timerValues.getCurrentWatermarkInMs(), seen=seen)
 
@@ -142,7 +142,7 @@ class BucketProcessor(StatefulProcessor):
         self, name: str, fresh: pa.Table | None, watermark: int, fired: int | None = None, seen: int = 0
     ) -> Iterator[Row]:
         """Process what is due, and let the rest wait; `fired` is the timer that Spark is about to remove."""
-        address = self._plan.open().find_portion(name)
+        address = self._plan.open().resolve_bucket(name)
         if address is None:  # its patterns are gone
             self._state.clear()
             self._waiting.clear()

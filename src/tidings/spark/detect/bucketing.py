@@ -1,7 +1,7 @@
 """Events to buckets, without state: which filters each event satisfies, which keys it has, and their buckets.
 
 A batch is matched against all filters at once. Events that satisfy no filter are dropped, unless a pattern is about the
-very next event, or is forecast or trained. The rows of one bucket leave as one value (`bucket.to_bytes`), with its
+very next event, or is forecast or trained. The rows of one bucket leave as one packet (`bucket.to_bytes`), with its
 number in the order of arrival.
 """
 
@@ -19,8 +19,9 @@ from tidings.kernels.patterns.symbol_lists import rename_symbols
 from tidings.model import DeadLetter
 from tidings.patterns.run.event_reader import EncodedEvents
 from tidings.patterns.run.event_times import NO_TIME, read_times
+from tidings.patterns.run.machine import compute_keys
 from tidings.patterns.run.variable_values import ValueNumbers
-from tidings.spark.detect.bucket import PLACE, REPORTED, REPORTS_LATE, SYMBOLS, TIME, VALUE, to_bytes
+from tidings.spark.detect.bucket import REPORTED, REPORTS_LATE, STREAM_POSITION, SYMBOLS, TIME, VALUE, to_bytes
 from tidings.spark.detect.worker_plan import DetectPlan
 from tidings.spark.schema import find_columns, find_names_read, require_columns, to_column
 
@@ -41,24 +42,25 @@ Those of a stream do not depend on the cluster: its checkpoint does on them.
 """
 
 PIECE = 1 << 17
-"""Events that are processed at once: many rows for each value, in little memory."""
+"""Events that are processed at once: many rows for each packet, in little memory."""
 
 MAX_KEPT_VALUES = 1 << 18
 """Values of variables that are kept between pieces."""
 
-BUCKET_VALUES = "bucket STRING, arrived BIGINT, newest BIGINT, seen BIGINT, rows BINARY"
-"""The output: a bucket's name, the order of arrival, the newest time in microseconds, and the rows.
+BUCKET_PACKETS = "bucket STRING, arrival_order BIGINT, newest BIGINT, seen BIGINT, rows BINARY"
+"""The output: a bucket's name, the order of arrival (the task's number in the upper 32
+bits, then a sequence number), the newest time in microseconds, and the rows.
 
-A value without rows closes a task: it has the newest time of all, and the number of events `seen`.
+A packet without rows closes a task: it has the newest time and the number of events (`seen`) of that task.
 """
 
 TallyBuilder: TypeAlias = "Callable[[OpenPatterns, EncodedEvents], tuple[str, bytes]]"
-"""Counts a piece of the stream for training, and returns the name of the bucket of such counts and a value for it."""
+"""Counts a piece of the stream for training, and returns the name of the bucket of such counts and a packet for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketStep:
-    """The function Spark runs over Arrow batches, whose columns are called `names`; the filters look at `read`.
+    """The function Spark runs over Arrow batches, whose columns are called `columns`; the filters look at `read`.
 
     With `clock`, every bucket with patterns that time completes gets the newest time, also where it gets no row.
     Buckets whose forecasts depend on a key's share of the stream get the number of events. With `tally` a model is
@@ -66,20 +68,20 @@ class BucketStep:
     """
 
     plan: DetectPlan
-    names: tuple[str, ...]
+    columns: tuple[str, ...]
     read: tuple[str, ...]
     clock: bool = False
-    with_places: bool = False  # rows are in order over all tasks, so their places in the stream are known
+    needs_stream_positions: bool = False  # rows are in order over all tasks, so their positions in the stream are known
     tally: TallyBuilder | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield values for buckets."""
+        """Yield packets for buckets."""
         bucketer: EventBucketer | None = None
-        for table in gather_batches(batches, self.names):
+        for table in gather_batches(batches, self.columns):
             bucketer = bucketer or EventBucketer(self)
             yield from bucketer.bucket_table(table)
         if bucketer is not None:
-            yield from bucketer.build_closing_values()
+            yield from bucketer.build_closing_packets()
 
 
 def list_bad_events(
@@ -116,7 +118,9 @@ class ReadableEvents:
     letters: tuple[DeadLetter, ...]
 
 
-def read_events(opened: OpenPatterns, table: pa.Table, read: tuple[str, ...], names: ValueNumbers) -> ReadableEvents:
+def read_events(
+    opened: OpenPatterns, table: pa.Table, read: tuple[str, ...], value_numbers: ValueNumbers
+) -> ReadableEvents:
     """Read events; those without a time, and those that break a declared type, become dead letters.
 
     Only their times order the rows of a DataFrame, so here every event needs one, whatever its patterns.
@@ -129,7 +133,7 @@ def read_events(opened: OpenPatterns, table: pa.Table, read: tuple[str, ...], na
         letters = [DeadLetter(place, f"the event has no `{time}`") for place in np.flatnonzero(missing).tolist()]
         places = np.flatnonzero(~missing)
         table = table.take(places)
-    events, dead = opened.patterns.reader.read(table.select(list(read)), names, 0, collect=True)
+    events, dead = opened.patterns.reader.read(table.select(list(read)), value_numbers, 0, collect=True)
     if dead:
         letters += [DeadLetter(int(places[letter.index]), letter.reason) for letter in dead]
         alive = np.ones(table.num_rows, bool)
@@ -144,16 +148,16 @@ class EventBucketer:
     def __init__(self, step: BucketStep) -> None:
         task = TaskContext.get()
         self._step, self._open = step, step.plan.open()
-        self._arrived = (task.partitionId() if task is not None else 0) << 32
+        self._arrival_order = (task.partitionId() if task is not None else 0) << 32
         self._newest, self._seen = -(1 << 62), 0
-        self._names = ValueNumbers()
+        self._value_numbers = ValueNumbers()
         self._buckets: dict[str, IntArray] = {}  # of all values so far, for each portion: a value is hashed once
 
     def bucket_table(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yield the values for the buckets of all portions."""
-        if len(self._names) > MAX_KEPT_VALUES:
-            self._names, self._buckets = ValueNumbers(), {}
-        readable = read_events(self._open, table, self._step.read, self._names)
+        """Yield the packets for the buckets of all portions."""
+        if len(self._value_numbers) > MAX_KEPT_VALUES:
+            self._value_numbers, self._buckets = ValueNumbers(), {}
+        readable = read_events(self._open, table, self._step.read, self._value_numbers)
         if not len(readable.events):
             return
         self._newest = max(self._newest, int(readable.events.times.max()))
@@ -163,40 +167,40 @@ class EventBucketer:
         if self._step.tally is not None:
             yield from self._to_batches([self._step.tally(self._open, readable.events)])
         self._seen += len(readable.events)
-        self._arrived += 1
+        self._arrival_order += 1
 
-    def build_closing_values(self) -> Iterator[pa.RecordBatch]:
+    def build_closing_packets(self) -> Iterator[pa.RecordBatch]:
         """Yield the newest time and the number of events for all buckets that need them."""
         clock, trains = self._step.clock, self._step.tally is not None
         portions = [
             portion
             for portion in self._open.portions
-            if self._open.needs_positions(portion) or (clock and (trains or portion.has_absence))
+            if self._open.needs_stream_positions(portion) or (clock and (trains or portion.has_absence))
         ]
         if portions and self._seen:
             names = [portion.name_bucket(bucket) for portion in portions for bucket in range(portion.buckets)]
-            yield _build_values(names, self._arrived, self._newest, [None] * len(names), seen=self._seen)
+            yield _build_packets(names, self._arrival_order, self._newest, [None] * len(names), seen=self._seen)
 
-    def _to_batches(self, values: list[tuple[str, bytes]]) -> Iterator[pa.RecordBatch]:
-        if values:
-            names, rows = zip(*values, strict=True)
-            yield _build_values(names, self._arrived, self._newest, rows)
+    def _to_batches(self, packets: list[tuple[str, bytes]]) -> Iterator[pa.RecordBatch]:
+        if packets:
+            names, rows = zip(*packets, strict=True)
+            yield _build_packets(names, self._arrival_order, self._newest, rows)
 
     def _bucket_portion(self, portion: Portion, readable: ReadableEvents, sent: BoolArray) -> list[tuple[str, bytes]]:
         """Return the rows of each bucket of a portion; `sent` marks the events that some bucket has."""
         events = readable.events
-        ends, symbols = rename_symbols(events.symbols_at, events.symbols, portion.symbols)
+        offsets, symbols = rename_symbols(events.symbols_at, events.symbols, portion.symbols)
         needs_all = self._step.tally is not None or portion.is_contiguous or self._open.has_forecasts(portion)
-        wanted = np.full(len(events), True) if needs_all else np.diff(ends) > 0
+        wanted = np.full(len(events), True) if needs_all else np.diff(offsets) > 0
         rows, buckets = self._pair_with_buckets(portion, events, wanted)
         if not len(rows):
             return []
         columns = {
             TIME: pa.array(events.times),
-            SYMBOLS: pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(symbols, pa.int32())),
+            SYMBOLS: pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(symbols, pa.int32())),
         }
-        if self._step.with_places and portion.has_keys:
-            columns[PLACE] = pa.array(self._seen + np.arange(len(events)))
+        if self._step.needs_stream_positions and portion.has_keys:
+            columns[STREAM_POSITION] = pa.array(self._seen + np.arange(len(events)))
         columns |= {REPORTED + name: readable.rows.column(name) for name in self._step.plan.reported_columns}
         columns |= {VALUE + name: self._read_variable(name, readable) for name in portion.patterns.attributes}
         sorted_rows = pa.table(columns).take(rows).combine_chunks()
@@ -216,8 +220,7 @@ class EventBucketer:
             return rows, np.zeros(len(rows), np.int64)
         pairs = []
         for way in portion.ways:
-            columns = [events.values[name] for name in way]
-            keys = columns[0] if len(columns) == 1 else self._names.number_tuples(columns)
+            keys = compute_keys(way, events, self._value_numbers)
             rows = np.flatnonzero(wanted & (keys >= 0))
             pairs.append((self._find_buckets(portion)[keys[rows]], rows))
         buckets, rows = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
@@ -230,7 +233,7 @@ class EventBucketer:
     def _find_buckets(self, portion: Portion) -> IntArray:
         """Return the bucket of each value by its number."""
         buckets = self._buckets.get(portion.name, np.empty(0, np.int64))
-        fresh = [portion.find_bucket(value) for value in self._names.values[len(buckets) :]]
+        fresh = [portion.find_bucket(value) for value in self._value_numbers.values[len(buckets) :]]
         self._buckets[portion.name] = np.concatenate([buckets, np.array(fresh, np.int64)]) if fresh else buckets
         return self._buckets[portion.name]
 
@@ -241,7 +244,7 @@ class EventBucketer:
             # A date as its midnight: a state keeps times, and a date would come back as text.
             return column.cast(pa.timestamp("us", "UTC")) if pa.types.is_date(column.type) else column
         numbers, places = np.unique(readable.events.values[name], return_inverse=True)
-        values = [None if number < 0 else self._names.values[number] for number in numbers.tolist()]
+        values = [None if number < 0 else self._value_numbers.values[number] for number in numbers.tolist()]
         return pa.array(values).take(places.reshape(-1))
 
 
@@ -254,12 +257,12 @@ def _mark_first(rows: IntArray, sent: BoolArray) -> BoolArray:
     return is_first
 
 
-def _build_values(
-    names: Sequence[str], arrived: int, newest: int, rows: Sequence[bytes | None], *, seen: int = 0
+def _build_packets(
+    names: Sequence[str], arrival_order: int, newest: int, rows: Sequence[bytes | None], *, seen: int = 0
 ) -> pa.RecordBatch:
-    numbers = [pa.repeat(pa.scalar(number, pa.int64()), len(names)) for number in (arrived, newest, seen)]
+    numbers = [pa.repeat(pa.scalar(number, pa.int64()), len(names)) for number in (arrival_order, newest, seen)]
     columns = [pa.array(names, pa.string()), *numbers, pa.array(rows, pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, ["bucket", "arrived", "newest", "seen", "rows"])
+    return pa.RecordBatch.from_arrays(columns, ["bucket", "arrival_order", "newest", "seen", "rows"])
 
 
 # In the driver ----------------------------------------------------------------------------------
@@ -275,16 +278,16 @@ def find_columns_read(events: DataFrame, detector: Detector) -> tuple[str, ...]:
     return read
 
 
-def select_by_place(events: DataFrame, names: Sequence[str], *, time: str | None = None) -> DataFrame:
+def select_numbered_columns(events: DataFrame, names: Sequence[str], *, time: str | None = None) -> DataFrame:
     """Return these columns, renamed `_0`, `_1`, ...; with `time`, rows in the order of that column.
 
     Rows of equal time keep their order in the DataFrame.
     """
     # mapInArrow would take a dot in a column's name for a field of a struct.
-    columns = [to_column(name).alias(f"_{place}") for place, name in enumerate(names)]
+    columns = [to_column(name).alias(f"_{number}") for number, name in enumerate(names)]
     if time is None:
         return events.select(*columns)
-    row = "row"  # the name of no place
+    row = "row"  # the name of no numbered column
     rows = events.select(*columns, F.monotonically_increasing_id().alias(row))
     return rows.orderBy(f"_{list(names).index(time)}", row).drop(row)
 
@@ -295,11 +298,11 @@ def send_to_buckets(
     detector: Detector,
     *,
     clock: bool,
-    in_order: bool,
+    needs_stream_positions: bool,
     tally: TallyBuilder | None = None,
 ) -> DataFrame:
-    """Return the values for buckets; only columns that are read or reported cross into Python."""
+    """Return the packets for buckets; only columns that are read or reported cross into Python."""
     read = find_columns_read(events, detector)
     names = tuple(dict.fromkeys([*read, *plan.reported_columns]))
-    rows = select_by_place(events, names, time=plan.time if in_order else None)
-    return rows.mapInArrow(BucketStep(plan, names, read, clock, in_order, tally), BUCKET_VALUES)
+    rows = select_numbered_columns(events, names, time=plan.time if needs_stream_positions else None)
+    return rows.mapInArrow(BucketStep(plan, names, read, clock, needs_stream_positions, tally), BUCKET_PACKETS)

@@ -1,7 +1,7 @@
 """`detect`: a DataFrame of events in, a DataFrame of detected patterns out; the same call for batch and stream.
 
 Events are first matched against all filters, where they lie and without state. What the patterns need of them goes to
-buckets of keys (`bucketing`), and each bucket's detector takes its rows in the order of time (`bucket_processor`). A
+buckets of keys (`bucketing`), and each bucket's `Run` takes its rows in the order of time (`bucket_processor`). A
 batch is sorted as a whole; a stream waits for its watermark.
 """
 
@@ -17,9 +17,9 @@ from tidings.errors import BadFrame
 from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.spark import schema as frames
 from tidings.spark.detect import bucketing
-from tidings.spark.detect.bucket_forecasts import choose_forecasts, needs_places
+from tidings.spark.detect.bucket_forecasts import choose_forecasts, needs_stream_positions
 from tidings.spark.detect.bucket_processor import PACKED, BucketProcessor, make_batch_processor, make_unpacker
-from tidings.spark.detect.bucketing import find_columns_read, list_bad_events, select_by_place, send_to_buckets
+from tidings.spark.detect.bucketing import find_columns_read, list_bad_events, select_numbered_columns, send_to_buckets
 from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.detect.worker_plan import DetectPlan, build_output_schema
 from tidings.spark.query_context import QueryContext
@@ -104,8 +104,9 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     columns = build_output_schema(events.schema, plan)
     if events.isStreaming:
         return _detect_stream(events, detector, plan, columns)
-    # Each bucket sorts its own rows; a sort of all events is paid for only where their places in the batch count.
-    rows = send_to_buckets(events, plan, detector, clock=True, in_order=needs_places(forecasts, detector))
+    # Each bucket sorts its own rows; a sort of all events is paid for only where their positions in the batch count.
+    positions = needs_stream_positions(forecasts, detector)
+    rows = send_to_buckets(events, plan, detector, clock=True, needs_stream_positions=positions)
     arrow_columns = pa.schema([(field.name, frames.find_arrow_type(field.dataType)) for field in columns])
     return rows.groupBy("bucket").applyInArrow(make_batch_processor(plan, arrow_columns), columns)
 
@@ -117,7 +118,7 @@ def _detect_stream(events: DataFrame, detector: Detector, plan: DetectPlan, colu
         msg = f"a stream of events needs a watermark on `{plan.time}`: {way_out}"
         raise BadFrame(msg)
     require_rocksdb(events.sparkSession)
-    rows = send_to_buckets(events, plan, detector, clock=False, in_order=False)
+    rows = send_to_buckets(events, plan, detector, clock=False, needs_stream_positions=False)
     packed = rows.groupBy("bucket").transformWithState(BucketProcessor(plan), PACKED, "append", "eventTime")
     return packed.mapInArrow(make_unpacker(), columns)
 
@@ -150,10 +151,10 @@ def bad_events(  # noqa: PLR0913 - the public face: keywords, each of its own me
     frames.require_columns(names, frame.schema, why="the events")
     reason = StructField(frames.make_unused_name("reason", names), StringType(), nullable=False)
     plan = DetectPlan.of(detector, buckets=1, shards=1, event_id=event_id or time, keep=())
-    fields = [StructField(f"_{place}", frame.schema[name].dataType) for place, name in enumerate(names)]
+    fields = [StructField(f"_{number}", frame.schema[name].dataType) for number, name in enumerate(names)]
     letters = partial(list_bad_events, plan=plan, names=names, read=find_columns_read(events, detector))
-    bad = select_by_place(frame, names).mapInArrow(letters, StructType([*fields, reason]))
-    bad = bad.select(*(frames.to_column(f"_{place}").alias(name) for place, name in enumerate(names)), reason.name)
+    bad = select_numbered_columns(frame, names).mapInArrow(letters, StructType([*fields, reason]))
+    bad = bad.select(*(frames.to_column(f"_{number}").alias(name) for number, name in enumerate(names)), reason.name)
     event = [] if event_id is None else [frames.to_column(event_id).alias("event")]
     return bad.select(*event, frames.to_column(reason.name).alias("reason"), frames.to_json_row(names).alias("row"))
 

@@ -62,7 +62,7 @@ class OpenPatterns:
         """Tell whether a portion's patterns are forecast: then every event counts."""
         return bool(self._find_horizon_units(portion))
 
-    def needs_positions(self, portion: Portion) -> bool:
+    def needs_stream_positions(self, portion: Portion) -> bool:
         """Tell whether its forecasts depend on the shares that keys have of the whole stream."""
         return portion.has_keys and bool(self._find_horizon_units(portion) - {"own"})
 
@@ -72,19 +72,19 @@ class OpenPatterns:
         return {plan.horizon.unit for plan in plans if plan.horizon is not None}
 
     def build_observer(self, portion: Portion) -> ForecastObserver | None:
-        """Return an observer that forecasts a portion's patterns in one bucket; nothing where none are forecast."""
+        """Return an observer that forecasts a portion's patterns in one bucket; None where none are forecast."""
         if self.model is None or not self.has_forecasts(portion):
             return None
         plans = {name: self._plan.forecasts[name] for name in portion.patterns.names if name in self._plan.forecasts}
         if portion.name not in self._forecasters:
             self._forecasters[portion.name] = Forecaster(self.model, portion.patterns, plans, learns=False)
-        tuning, forecaster = ForecastTuning(idle_keys=KEYS), self._forecasters[portion.name].fork()
+        tuning, forecaster = ForecastTuning(idle_keys=KEYS), self._forecasters[portion.name].copy_without_learner()
         return ForecastObserver(self.model, plans=plans, tuning=tuning, forecaster=forecaster)
 
-    def find_portion(self, bucket: str) -> tuple[Portion, int] | None:
-        """Return the portion and the number of a bucket by its name, or nothing when its patterns are gone."""
-        name, _, place = bucket.rpartition("#")
-        number, _, count = place.partition("/")
+    def resolve_bucket(self, bucket: str) -> tuple[Portion, int] | None:
+        """Return the portion and the number of a bucket by its name, or None when its patterns are gone."""
+        name, _, address = bucket.rpartition("#")
+        number, _, count = address.partition("/")
         portion = next((portion for portion in self.portions if portion.name == name), None)
         if portion is None:
             return None

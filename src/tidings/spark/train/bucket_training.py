@@ -1,7 +1,7 @@
 """What runs in the workers that train a model: each bucket counts its own keys or patterns, one counts the stream.
 
 Events come in the order of time, over all tasks. Every event counts, also one that satisfies no filter, and a bucket of
-keys knows the places of its events in the whole stream. Numbers of the whole stream (how many events, how fast, how
+keys knows the positions of its events in the whole stream. Numbers of the whole stream (how many events, how fast, how
 many satisfied each filter) are tallied where the events lie, and added up in a bucket of their own.
 """
 
@@ -20,8 +20,8 @@ from tidings.forecast.learning.group_counter import HalfLife, count_traffic
 from tidings.forecast.learning.learner import Learner, LearningObserver
 from tidings.forecast.model import make_pattern_key
 from tidings.patterns import Run
-from tidings.spark.detect.bucket import PLACE, concat_rows, encode_rows, list_values, read_tables, sort_rows
-from tidings.spark.detect.bucket_forecasts import PlacedGaps, find_owned
+from tidings.spark.detect.bucket import STREAM_POSITION, concat_rows, encode_rows, list_packets, read_tables, sort_rows
+from tidings.spark.detect.bucket_forecasts import PositionedGaps, find_owned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -80,18 +80,18 @@ def make_trainer(plan: DetectPlan) -> Callable[[tuple[pa.Scalar, ...], pa.Table]
     """Return the function that counts all rows of a bucket, in the order of time, into a row of `MODEL_ROWS`."""
 
     # A plain function: Spark counts its arguments.
-    def train(key: tuple[pa.Scalar, ...], values: pa.Table) -> pa.Table:
+    def train(key: tuple[pa.Scalar, ...], packets: pa.Table) -> pa.Table:
         name, opened = key[0].as_py(), plan.open()
         schema = pa.schema([("bucket", pa.string()), ("model", pa.binary())])
         assert opened.model is not None
         if name == TRAFFIC:
-            model = merge_tallies([value for _, value in list_values(values)], opened.model)
-        elif tables := read_tables(values):
-            address = opened.find_portion(name)
+            model = merge_tallies([tally for _, tally in list_packets(packets)], opened.model)
+        elif tables := read_tables(packets):
+            address = opened.resolve_bucket(name)
             assert address is not None
-            end = int(values.column("seen").to_numpy().sum()), int(values.column("newest").to_numpy().max())
+            end = int(packets.column("seen").to_numpy().sum()), int(packets.column("newest").to_numpy().max())
             model = train_bucket(*address, sort_rows(concat_rows(tables)), end, opened)
-        else:  # it has closing values only
+        else:  # it has closing packets only
             return schema.empty_table()
         return pa.table({"bucket": [name], "model": [model.to_bytes()]}, schema=schema)
 
@@ -106,9 +106,9 @@ def train_bucket(portion: Portion, number: int, rows: pa.Table, end: tuple[int, 
     learner = Learner(opened.model.with_counts(patterns=patterns, traffic=Traffic(), now=(0, 0)), portion.patterns)
     observer = LearningObserver(learner)
     if portion.has_keys:
-        observer = BucketLearningObserver(learner, portion, number, rows.column(PLACE).to_numpy())
+        observer = BucketLearningObserver(learner, portion, number, rows.column(STREAM_POSITION).to_numpy())
     run = Run(portion.patterns, observers=[observer], detects=learner.needs_reports)
-    events = encode_rows(rows, 0, portion, run.names)
+    events = encode_rows(rows, 0, portion, run.value_numbers)
     for start in range(0, len(events), PIECE):
         # Fed, but not tidied up after: the learner counts keys by the numbers that they have here.
         run.feed(events.select(np.arange(start, min(start + PIECE, len(events)))))
@@ -117,42 +117,42 @@ def train_bucket(portion: Portion, number: int, rows: pa.Table, end: tuple[int, 
 
 
 class BucketLearningObserver(LearningObserver):
-    """Gives a learner the places of events in the whole stream, and leaves out keys of other buckets.
+    """Gives a learner the positions of events in the whole stream, and leaves out keys of other buckets.
 
-    `places` are those of all events that will come.
+    `stream_positions` are those of all events that will come.
     """
 
-    def __init__(self, learner: Learner, portion: Portion, number: int, places: IntArray) -> None:
+    def __init__(self, learner: Learner, portion: Portion, number: int, stream_positions: IntArray) -> None:
         super().__init__(learner)
-        self._portion, self._number, self._places = portion, number, places
+        self._portion, self._number, self._stream_positions = portion, number, stream_positions
         for counter in learner.counters:
-            counter.key_gaps = PlacedGaps(places, 0, counter.key_gaps)
+            counter.key_gaps = PositionedGaps(stream_positions, 0, counter.key_gaps)
 
     def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
         """Count events with what they completed."""
         assert self.run is not None
-        learner, places, base = self.learner, self._places, self.run.position
+        learner, positions, base = self.learner, self._stream_positions, self.run.position
         counts = [[len(rows) for rows in counter.reports] for counter in learner.counters]
         super().on_batch(events, reports)
         learner.gathered = 0  # counted here: a learner by itself would take a bucket's events for all
-        now = (int(places[base + len(events) - 1]) + 1, learner.now[1])
+        now = (int(positions[base + len(events) - 1]) + 1, learner.now[1])
         for counter, before in zip(learner.counters, counts, strict=True):
             for member, rows, count in zip(counter.group.tracked, counter.reports, before, strict=True):
                 new = rows[count:]
                 between = member.pattern.absence is not None
-                new[:, 1] = self._locate_deadlines(new, events.times, base) if between else places[new[:, 1]]
-            counter.fresh = [self._keep_owned(fresh, self.run.names) for fresh in counter.fresh]
-            counter.settle(learner.kinds, now)
+                new[:, 1] = self._locate_deadlines(new, events.times, base) if between else positions[new[:, 1]]
+            counter.fresh = [self._keep_owned(fresh, self.run.value_numbers) for fresh in counter.fresh]
+            counter.count_pending(learner.kinds, now)
 
     def _locate_deadlines(self, reports: IntArray, times: IntArray, base: int) -> IntArray:
-        """Return approximate places of deadlines, interpolated between the bucket's events before and after them."""
+        """Return approximate positions of deadlines, interpolated between the bucket's events before and after them."""
         after = np.minimum(reports[:, 1], base + len(times) - 1)
         before = np.maximum(after - 1, base)
         first, last = times[before - base], times[after - base]
         part = np.clip((reports[:, 2] - first) / np.maximum(last - first, 1), 0, 1)
-        low, high = self._places[before], self._places[after]
+        low, high = self._stream_positions[before], self._stream_positions[after]
         return np.asarray(low + np.ceil(part * (high - low)).astype(np.int64))
 
     def _keep_owned(self, fresh: PendingWaits, names: ValueNumbers) -> PendingWaits:
-        fresh = replace(fresh, at=self._places[fresh.at])
+        fresh = replace(fresh, at=self._stream_positions[fresh.at])
         return fresh.select(find_owned(self._portion, self._number, fresh.key, names.values))

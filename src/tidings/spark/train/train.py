@@ -77,8 +77,8 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
         detector, buckets=buckets or BATCH_BUCKETS, shards=shards or SHARDS, event_id=None, keep=(), model=base
     )
     tally = partial(build_tally, base.settings.half_life)
-    values = send_to_buckets(events, plan, detector, clock=True, in_order=True, tally=tally)
-    rows = values.groupBy("bucket").applyInArrow(make_trainer(plan), MODEL_ROWS).collect()
+    packets = send_to_buckets(events, plan, detector, clock=True, needs_stream_positions=True, tally=tally)
+    rows = packets.groupBy("bucket").applyInArrow(make_trainer(plan), MODEL_ROWS).collect()
     return _merge_models(base, {row.bucket: Model.from_bytes(bytes(row.model)) for row in rows})
 
 

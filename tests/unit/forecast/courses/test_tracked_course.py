@@ -33,15 +33,15 @@ def pattern_of(text, names="abcd", key=""):
 
 def follow_word(course, word, hits=(), *, state=None):
     """Walk one key through a word of (names, seconds); return the chain's cells by name."""
-    tracker = course.tracker
+    tracker, filters = course.tracker, course.tracker.filter_names
     state = tracker.make_state()[None] if state is None else state
-    masks = [sum(1 << tracker.names.index(name) for name in names if name in tracker.names) for names, _ in word]
+    masks = [sum(1 << filters.index(name) for name in names if name in filters) for names, _ in word]
     times = [round(at * S) for _, at in word]
     hit = [place in hits for place in range(len(word))]
     cells = tracker.walk(
         state, np.array([0]), np.array([0, len(word)]), np.array(masks), np.array(times), np.array(hit)
     )
-    return [course.states[course.chain[cell]] for cell in cells]
+    return [course.states[course.chain_state_of[cell]] for cell in cells]
 
 
 TEXTS = (
@@ -244,11 +244,11 @@ def test_a_course_holds_together(world, context, share):
     assert tracked.cells <= course.MOST_CELLS
     assert tracked.depth <= context
     assert tracked.groups.shape == (tracked.depth + 1, tracked.cells)
-    assert tracked.groups[0].tolist() == tracked.chain.tolist()
+    assert tracked.groups[0].tolist() == tracked.chain_state_of.tolist()
     assert tracked.groups[-1].tolist() == list(range(tracked.cells))
     for coarse, fine in zip(tracked.groups[:-1], tracked.groups[1:], strict=True):
         assert len({(a, b) for a, b in zip(coarse.tolist(), fine.tolist(), strict=True)}) == fine.max() + 1
-    prior = tracker.guess_prior(dict.fromkeys(tracker.names, share))
+    prior = tracker.guess_prior(dict.fromkeys(tracker.filter_names, share))
     assert prior.shape == (size, size + 1)
     assert (prior >= 0).all()
     np.testing.assert_allclose(prior.sum(axis=1), 1)
@@ -279,7 +279,7 @@ def test_every_process_numbers_cells_alike():
         "from tidings.model.patterns import Mode\n"
         "from tidings.forecast.courses.tracked_course import build_tracked_course\n"
         "course = build_tracked_course(lang.parse_pattern(sys.stdin.read()), Mode.RESTART, context=2)\n"
-        "print(course.states, [table.tolist() for table in course.tracker.tables], course.tracker.names)\n"
+        "print(course.states, [table.tolist() for table in course.tracker.tables], course.tracker.filter_names)\n"
     )
     filters = "".join(f"{name} = kind = '{name}'\n" for name in NAMES)
     output = {
@@ -345,7 +345,7 @@ def test_what_is_followed_is_as_far_as_the_furthest_partial_match(variables, dat
     detector.add("it", pattern, mode=mode)
     whole, state = Everything(pattern, mode, 0, [0]), course.tracker.make_state()[None]
     for event in events:
-        mask = sum(1 << bit for bit, name in enumerate(course.tracker.names) if name == event["kind"])
+        mask = sum(1 << bit for bit, name in enumerate(course.tracker.filter_names) if name == event["kind"])
         now = round(event["time"].timestamp() * S)
         hit = bool(detector.on_event(event))
         assert whole.on_event(mask, now) == hit, "everything is what a detector holds"

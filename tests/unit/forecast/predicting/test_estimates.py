@@ -29,14 +29,24 @@ def test_there_are_four():
     assert set(ESTIMATORS) == {"both", "chain", "direct", "printed"}
 
 
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_each_has_a_formula(name):
+    assert estimates(name).compute_curve(2)[0].shape == (3, 3)
+
+
+def test_one_without_a_formula_is_refused():
+    with pytest.raises(AssertionError, match="no formula"):
+        estimates("median").compute_curve(2)
+
+
 def test_where_nothing_was_counted_the_shares_of_events_are_left():
-    assert estimates().compute_chances().tolist() == [[0.2, 0.3, 0.5]] * 3
+    assert estimates().compute_label_probabilities().tolist() == [[0.2, 0.3, 0.5]] * 3
     assert estimates().compute_curve(2)[0][:, START].tolist() == [0, 0, 0.15]
 
 
 def test_counts_are_drawn_towards_them():
     estimator = estimates(smoothing=1, moves=[(AFTER, B, 7), (AFTER, STAR, 2)])
-    assert estimator.compute_chances()[AFTER] == pytest.approx([(2 + 0.6) / 12, 0.9 / 12, (7 + 1.5) / 12])
+    assert estimator.compute_label_probabilities()[AFTER] == pytest.approx([(2 + 0.6) / 12, 0.9 / 12, (7 + 1.5) / 12])
 
 
 def test_the_direct_share_is_that_of_waits():

@@ -6,7 +6,7 @@ import pytest
 
 import tidings as td
 from tidings.forecast.predicting.following import POLICIES
-from tidings.kernels.forecast.forecasts import CHANGE, CROSSING, EPISODE, EVERY, judge_forecast
+from tidings.kernels.forecast.forecasts import CHANGE, CROSSING, EPISODE, EVERY, apply_alarm_rule
 from tidings.patterns.tuning import DetectorTuning
 
 KEYED = "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; b"
@@ -15,10 +15,10 @@ NAN = float("nan")
 
 def judge(policy, limit, steps):
     """Return where something is told of a list of (probability, hit, idle)."""
-    was, alarms = NAN, []
-    plain = getattr(judge_forecast, "py_func", judge_forecast)
+    memory, alarms = NAN, []
+    plain = getattr(apply_alarm_rule, "py_func", apply_alarm_rule)
     for at, (probability, hit, idle) in enumerate(steps):
-        tells, was = plain(policy, limit, probability, was, hit, idle)
+        tells, memory = plain(policy, limit, probability, memory, hit, idle)
         alarms += [at] * bool(tells)
     return alarms
 

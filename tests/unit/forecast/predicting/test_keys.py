@@ -71,7 +71,7 @@ def test_keys_that_are_given_up_leave_the_others_as_they_are(history, model):
     for at in range(0, len(history), 100):
         detections = list_probabilities(made.detect_many(history[at : at + 100]))
         assert all(0 <= p <= 1 for p in detections.values())
-    assert len(made.run.names) < 200
+    assert len(made.run.value_numbers) < 200
     lasts = {row["k"]: row["kind"] for row in history}
     assert {forecast.key for forecast in made.forecast("next")} - {None} == {
         key for key, kind in lasts.items() if kind == "a"

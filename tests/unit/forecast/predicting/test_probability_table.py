@@ -16,9 +16,9 @@ from tidings.forecast.predicting.probability_table import (
     FARTHEST,
     MEANS,
     SHARES,
+    compute_event_count_weights,
     find_offset,
     locate_on_grids,
-    mix_counts,
     require_times,
 )
 
@@ -28,7 +28,7 @@ TIMED = Traffic(seen=100, gaps=50, elapsed=25e6)
 
 @given(st.integers(1, 40))
 def test_of_the_streams_events_binomially_many_are_of_the_key(count):
-    law = mix_counts(Horizon(count), keyed=True, traffic=Traffic())
+    law = compute_event_count_weights(Horizon(count), keyed=True, traffic=Traffic())
     assert law.shape == (len(SHARES), count + 1)
     for share, row in zip(SHARES[:8], law, strict=False):
         wanted = [comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(count + 1)]
@@ -37,7 +37,7 @@ def test_of_the_streams_events_binomially_many_are_of_the_key(count):
 
 @pytest.mark.parametrize("count", [1, 7, FARTHEST, FARTHEST + 1, 100_000])
 def test_laws_sum_to_one_however_far(count):
-    law = mix_counts(Horizon(count), keyed=True, traffic=Traffic())
+    law = compute_event_count_weights(Horizon(count), keyed=True, traffic=Traffic())
     assert law.sum(axis=1) == pytest.approx(np.ones(len(law)), abs=1e-9)
     assert law.min() >= 0
     assert law.shape[1] <= FARTHEST + 1
@@ -45,20 +45,20 @@ def test_laws_sum_to_one_however_far(count):
 
 @pytest.mark.parametrize("seconds", [1, 3, 20])
 def test_a_span_holds_as_many_as_come_at_that_rate(seconds):
-    [law] = mix_counts(Horizon(seconds * 1_000_000, "time"), keyed=False, traffic=TIMED)
+    [law] = compute_event_count_weights(Horizon(seconds * 1_000_000, "time"), keyed=False, traffic=TIMED)
     for k in range(20):
         assert law[k] == pytest.approx(exp(-2 * seconds) * (2 * seconds) ** k / factorial(k), abs=1e-12)
     assert law.sum() == pytest.approx(1)
 
 
 def test_a_very_long_span_is_as_far_as_is_looked():
-    [law] = mix_counts(Horizon(10**14, "time"), keyed=False, traffic=TIMED)
+    [law] = compute_event_count_weights(Horizon(10**14, "time"), keyed=False, traffic=TIMED)
     assert law[-1] == pytest.approx(1)
 
 
 def test_own_events_and_those_of_a_stream_without_keys_are_not_thinned():
-    assert mix_counts(Horizon(5, "own"), keyed=True, traffic=TIMED) is None
-    assert mix_counts(Horizon(5), keyed=False, traffic=TIMED) is None
+    assert compute_event_count_weights(Horizon(5, "own"), keyed=True, traffic=TIMED) is None
+    assert compute_event_count_weights(Horizon(5), keyed=False, traffic=TIMED) is None
 
 
 def test_a_span_needs_times_once_events_were_seen():
@@ -75,7 +75,7 @@ def test_a_span_needs_times_once_events_were_seen():
 
 @pytest.mark.parametrize("traffic", [Traffic(), Traffic(seen=4)])
 def test_where_no_time_has_passed_a_span_holds_about_one_event(traffic):
-    [law] = mix_counts(Horizon.of("5 min"), keyed=False, traffic=traffic)
+    [law] = compute_event_count_weights(Horizon.of("5 min"), keyed=False, traffic=traffic)
     assert (law @ np.arange(len(law))) == pytest.approx(1)
 
 

@@ -112,8 +112,8 @@ def test_times_that_are_missing_or_cannot_be_read_are_the_same_by_columns_and_by
     table = pa.table({"time": times, "kind": ["a", "a", "b"], "n": [2, 2, 2]})
     detector = detector_of(time=name)
     reader = detector.compile().reader
-    by_columns, _ = reader.read(table, detector.run.names, 0)
-    by_rows, _ = reader.read(EventBatch.from_arrow(table).__iter__(), detector.run.names, 0, collect=True)
+    by_columns, _ = reader.read(table, detector.run.value_numbers, 0)
+    by_rows, _ = reader.read(EventBatch.from_arrow(table).__iter__(), detector.run.value_numbers, 0, collect=True)
     kept = [place for place, time in enumerate(by_columns.times) if place != 1 or len(by_rows) == 3]
     assert by_columns.times[kept].tolist() == by_rows.times.tolist()
     assert by_columns.times[1] == NO_TIME
@@ -122,7 +122,7 @@ def test_times_that_are_missing_or_cannot_be_read_are_the_same_by_columns_and_by
 def test_the_latest_before_is_the_time_of_an_event_without_one():
     detector = detector_of()
     prepared, _ = detector.compile().reader.read(
-        [{"time": 5}, {}, {"time": 3}, {}, {"time": 8}, {}], detector.run.names, 0
+        [{"time": 5}, {}, {"time": 3}, {}, {"time": 8}, {}], detector.run.value_numbers, 0
     )
     assert prepared.times[1] == NO_TIME
     assert (fill_times(prepared, 0).times // 10**6).tolist() == [5, 5, 3, 5, 8, 8]
@@ -166,7 +166,7 @@ def test_few_kinds_are_asked_once_and_answer_for_all(kinds, coded):
         table = table.set_column(2, "kind", table["kind"].dictionary_encode())
     detector = detector_of()
     reader = detector.compile().reader
-    by_columns, by_rows = (reader.read(form, detector.run.names, 0)[0] for form in (table, rows))
+    by_columns, by_rows = (reader.read(form, detector.run.value_numbers, 0)[0] for form in (table, rows))
     assert np.array_equal(by_columns.symbols_at, by_rows.symbols_at)
     for low, high in zip(by_rows.symbols_at, by_rows.symbols_at[1:], strict=False):
         assert sorted(by_columns.symbols[low:high]) == sorted(by_rows.symbols[low:high])

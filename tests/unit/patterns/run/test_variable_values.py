@@ -10,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.patterns.run.variable_values import NO_VALUE, ValueNumbers
+from tidings.concepts import Vocabulary
+from tidings.model.arrow_types import to_rows
+from tidings.patterns.run.mismatch_counts import PatternMismatchCounts
+from tidings.patterns.run.variable_values import NO_VALUE, ValueNumbers, VariableReader
 
 VALUES = [0, 1, 2, 1.0, 0.0, 2.5, True, False, "1", "true", "", None, Decimal(1), float("nan")]
 
@@ -101,3 +104,34 @@ def test_tuples_are_absent_where_a_part_is():
 def test_names_that_are_kept_are_numbered_anew():
     names = ValueNumbers(["x", True, ("x", 1)]).keep(np.array([1, 2]))
     assert [names.number(True), names.number(("x", 1.0)), names.number("x")] == [0, 1, 2]
+
+
+SCALARS = {
+    **{str(kind): pa.array([1, None, 2, 1], kind) for kind in (pa.int8(), pa.int64(), pa.uint64(), pa.float32())},
+    **{str(kind): pa.array(["1", None, "y", "1"], kind) for kind in (pa.string(), pa.large_string(), pa.string_view())},
+    **{str(kind): pa.array([0, None, 1, 0]).cast(kind) for kind in (pa.timestamp("us"), pa.timestamp("s", "UTC"))},
+    "double": pa.array([1.0, None, float("inf"), float("nan")]),
+    "decimal": pa.array([Decimal(1), None, Decimal("2.5"), Decimal(1)]),
+    "bool": pa.array([True, None, False, True]),
+    "date32": pa.array([0, None, 1, 0], pa.date32()),
+    "date64": pa.array([0, None, 86_400_000, 0], pa.date64()),
+    "dictionary": pa.array(["x", None, "y", "x"]).dictionary_encode(),
+    "binary": pa.array([b"x", None, b"y", b"x"]),
+    "duration": pa.array([0, None, 1, 0], pa.duration("us")),
+    "time64": pa.array([0, None, 1, 0], pa.time64("us")),
+    "null": pa.nulls(4),
+}
+SCHEMAS = [None, *(td.Schema({"v": kind}) for kind in ("text", "number", "bool", "time"))]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=repr)
+@pytest.mark.parametrize("name", SCALARS)
+def test_every_scalar_type_has_the_same_numbers_by_table_and_by_row(name, schema):
+    table = pa.table({"v": SCALARS[name]})
+    by_table, by_row = (VariableReader(["v"], Vocabulary(schema)) for _ in range(2))
+    numbers, counts = ValueNumbers(), PatternMismatchCounts()
+    rows = [by_row.read_row(row, numbers, counts) for row in to_rows(table)]
+    assert by_table.read_table(table, numbers, PatternMismatchCounts())["v"].tolist() == [number for [number] in rows]
+    assert by_table.takes_as_is("v", table["v"].type) is by_table.takes_as_is(
+        "v", pa.dictionary(pa.int32(), table["v"].type)
+    )

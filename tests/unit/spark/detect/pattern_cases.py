@@ -123,7 +123,7 @@ class BucketStream:
         for place, batch in enumerate(batches):
             for bucket_batch in deal(iter([batch])):
                 for row in bucket_batch.to_pylist():
-                    values.setdefault(row["bucket"], []).append(Row(**row | {"arrived": place}))
+                    values.setdefault(row["bucket"], []).append(Row(**row | {"arrival_order": place}))
         for bucket, dealt_rows in values.items():
             self._collect_rows(self._tester.test(bucket, dealt_rows[::-1]))
 
