@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import Binder, RequirementTracker, fold_names
 from tidings.errors import BadSubscriptions, FilterWarning, TidingsError
-from tidings.lang import parse, parse_stored
+from tidings.lang import parse_filter, parse_stored
 from tidings.lang.filters.ambiguities import WarningCollector
 from tidings.model import And, Filter, Not, Or, Test
 from tidings.model.values import INT_MAX, INT_MIN, check_text
@@ -41,7 +41,6 @@ class Admission:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary, self.concepts = vocabulary, vocabulary.concepts
-        self._keywords = vocabulary.to_keywords()
         self.binder, self.needs = Binder(vocabulary), RequirementTracker(vocabulary)
 
     def parse(self, source: Any, notation: str = "text", warnings: list[FilterWarning] | None = None) -> Filter:
@@ -56,7 +55,7 @@ class Admission:
                 raise source
             if isinstance(source, dict | bool | list):
                 notation = "json"
-        return parse(source, notation=notation, warnings=warnings, **self._keywords)
+        return parse_filter(source, self.vocabulary, notation=notation, warnings=warnings)
 
     def parse_stored(self, source: str | Filter) -> Filter:
         """Return a filter in force, or that of its text: no warning comes twice, and no rule changes its meaning."""
@@ -210,7 +209,7 @@ def check_id(id: object) -> None:
 
 
 def check_on_error(on_error: str) -> None:
-    """Refuse what is none of the two ways to treat bad subscriptions and events."""
+    """Refuse anything but the two ways to treat bad subscriptions and events."""
     if on_error not in ("raise", "collect"):
         msg = f"on_error is `raise` or `collect`, not `{on_error}`"
         raise TidingsError(msg)

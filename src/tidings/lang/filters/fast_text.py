@@ -73,7 +73,7 @@ class FastParser:
         self._limit = limit
 
     def parse(self, text: str) -> model.Filter | None:
-        """Return the filter when every part of it is plain, or nothing when the grammar must read it."""
+        """Return the filter when every part of it is plain, or None when the grammar must read it."""
         if len(text) > MAX_LENGTH:
             return None
         try:

@@ -56,7 +56,15 @@ def parse(
     `warnings` takes them instead. Backticks around the word say that another attribute is meant.
     """
     no_vocabulary = schema is None and ontology is None and regions is None
-    if no_vocabulary and notation == "text" and type(source) is str and not BARE_WORD.search(source):
+    vocabulary = _NO_VOCABULARY if no_vocabulary else _find_vocabulary(schema, ontology, regions)
+    return parse_filter(source, vocabulary, notation=notation, warnings=warnings)
+
+
+def parse_filter(
+    source: Any, vocabulary: Vocabulary, *, notation: str = "text", warnings: list[FilterWarning] | None = None
+) -> Filter:
+    """Read a filter as `parse` does, with schema, ontology and regions as one value."""
+    if vocabulary.is_empty and notation == "text" and type(source) is str and not BARE_WORD.search(source):
         tree = parse_fast(source)  # a million filters come this way
         if tree is not None:
             return tree
@@ -64,7 +72,7 @@ def parse(
     if notation != "json" and not isinstance(source, str):
         msg = f"a filter in {notation} notation is text, not {type(source).__name__}"
         raise FilterError(msg, mistakes=(), text=None)
-    checker = None if no_vocabulary else _find_fast_checker(schema, ontology, regions)
+    checker = None if vocabulary.is_empty else _find_fast_checker(vocabulary)
     tree, filter_warnings = _parse(source, notation, checker, stored=False)
     if filter_warnings:
         issue_warnings(filter_warnings, warnings)
@@ -72,13 +80,13 @@ def parse(
 
 
 def parse_stored(source: str, vocabulary: Vocabulary) -> Filter:
-    """Read the text of a filter that was accepted before.
+    """Read a stored filter: the text of one that was accepted before.
 
     Syntax that has been refused or warned of since then (`%` in a `like` pattern) keeps its old meaning.
     """
     checker = None
     if not vocabulary.is_empty:
-        checker = _find_fast_checker(vocabulary.schema, vocabulary.ontology, vocabulary.regions)
+        checker = _find_fast_checker(vocabulary)
     elif (tree := parse_fast(source)) is not None:
         return tree
     return _parse(source, "text", checker, stored=True)[0]
@@ -121,7 +129,7 @@ class _FastChecker:
         self._accepted: dict[int, tuple[Test, Filter]] = {}
 
     def parse(self, source: str) -> Filter | None:
-        """Return the checked filter, or nothing when the grammar must read it."""
+        """Return the checked filter, or None when the grammar must read it."""
         built = parse_fast(source)
         try:
             return None if built is None else self._check_filter(built)
@@ -151,15 +159,25 @@ _MAX_ACCEPTED = 100_000
 _last_checker: list[_FastChecker] = []  # at most one: a loader parses filter after filter with the same vocabulary
 
 
-def _find_fast_checker(schema: Schema | None, ontology: Ontology | None, regions: Regions | None) -> _FastChecker:
-    """Return the checker of exactly these objects: the last one used, or a new one."""
+_NO_VOCABULARY = Vocabulary()
+
+
+def _find_vocabulary(schema: Schema | None, ontology: Ontology | None, regions: Regions | None) -> Vocabulary:
+    """Return the vocabulary of exactly these objects: that of the last checker, or a new one."""
     for checker in _last_checker:
         last = checker.vocabulary
         # Compared one by one: making a `Vocabulary` of them takes a quarter of the time of a plain filter.
         if last.schema is schema and last.ontology is ontology and last.regions is regions:
+            return last
+    return Vocabulary.of(schema, ontology, regions)
+
+
+def _find_fast_checker(vocabulary: Vocabulary) -> _FastChecker:
+    """Return the last checker used if it is of this very vocabulary, or a new one."""
+    for checker in _last_checker:
+        if checker.vocabulary is vocabulary:
             return checker
-    checker = _FastChecker(Vocabulary.of(schema, ontology, regions))
-    _last_checker[:] = [checker]
+    _last_checker[:] = [checker := _FastChecker(vocabulary)]
     return checker
 
 

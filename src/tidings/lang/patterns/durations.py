@@ -57,7 +57,7 @@ def _read_amount(cursor: TokenCursor) -> tuple[Fraction, int]:
 
 
 def parse_duration(text: str) -> int:
-    """Return a duration's microseconds; a text that is none raises `PatternReadError`."""
+    """Return a duration's microseconds; any other text raises `PatternReadError`."""
     cursor = TokenCursor(tokenize_expression(text), len(text))
     duration, _ = read_duration(cursor)
     if cursor.peek().kind is not TokenKind.END:

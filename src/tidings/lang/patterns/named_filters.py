@@ -14,7 +14,7 @@ from tidings.concepts import Vocabulary
 from tidings.errors import FilterError
 from tidings.lang.filters.ambiguities import shift_warnings
 from tidings.lang.filters.check import FilterChecker
-from tidings.lang.filters.notations import parse
+from tidings.lang.filters.notations import parse_filter
 from tidings.lang.filters.render_text import RESERVED
 from tidings.lang.patterns.tokens import PatternReadError, Token, TokenKind
 from tidings.lang.source_map import SourceMap, SourceSpan
@@ -95,8 +95,8 @@ def read_definition(
     offset = definition.start + len(body) - len(body.lstrip())
     try:
         # Without the blanks around it, a plain filter is read by the fast parser.
-        keywords = (Vocabulary() if placeholders else vocabulary).to_keywords()
-        tree = parse(body.strip(), warnings=filter_warnings, **keywords)
+        names = Vocabulary() if placeholders else vocabulary
+        tree = parse_filter(body.strip(), names, warnings=filter_warnings)
     except FilterError as problem:
         mistakes = [mistake.shift(offset) for mistake in problem.mistakes]
         source_map.mistakes += [

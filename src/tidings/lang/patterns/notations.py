@@ -48,11 +48,17 @@ def parse_pattern(
     and their literals take the attributes' kinds. A file of patterns is for `read_patterns`. A list given as
     `warnings` takes each `FilterWarning` about the filters, which are issued otherwise.
     """
+    return read_pattern(source, Vocabulary.of(schema, ontology, regions), notation=notation, warnings=warnings)
+
+
+def read_pattern(
+    source: Any, vocabulary: Vocabulary, *, notation: str = "text", warnings: list[FilterWarning] | None = None
+) -> Pattern:
+    """Read a pattern as `parse_pattern` does, with schema, ontology and regions as one value."""
     check_notation(notation, NOTATIONS, " of patterns")
     if notation == "text" and not isinstance(source, str):
         msg = f"a pattern in text notation is text, not {type(source).__name__}"
         raise PatternError(msg)
-    vocabulary = Vocabulary.of(schema, ontology, regions)
     draft = (read_json_draft if notation == "json" else read_text_draft)(source, vocabulary)
     pattern = build_pattern(draft, source)
     issue_warnings(draft.source_map.filter_warnings, warnings)

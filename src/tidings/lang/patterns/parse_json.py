@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tidings.concepts import did_you_mean
 from tidings.errors import FilterError, PatternError
 from tidings.lang.diagnostics import decode_json
-from tidings.lang.filters.notations import parse
+from tidings.lang.filters.notations import parse_filter
 from tidings.lang.patterns.check import HOLE, MAX_LEVELS, TOO_DEEP, PatternDraft
 from tidings.lang.patterns.durations import parse_duration
 from tidings.lang.patterns.named_filters import check_attribute
@@ -69,7 +69,7 @@ class _PatternJsonReader:
 
     def _read_filter(self, node: Any, path: str) -> Filter:
         try:
-            return parse(node, notation="json", **self._vocabulary.to_keywords())
+            return parse_filter(node, self._vocabulary, notation="json")
         except FilterError as problem:
             for mistake in problem.mistakes:
                 below = None if mistake.path is None else path + mistake.path.removeprefix("$")

@@ -16,7 +16,7 @@ from tidings.lang.diagnostics import build_error, decode_json
 from tidings.lang.filters import value_text
 from tidings.lang.filters.ambiguities import issue_warnings, shift_warnings
 from tidings.lang.filters.render_text import RESERVED
-from tidings.lang.patterns.notations import parse_pattern, render_pattern
+from tidings.lang.patterns.notations import read_pattern, render_pattern
 from tidings.model.patterns import Mode, Pattern
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class _PatternFileReader:
         body = self._text[head.end() : end]
         try:
             filter_warnings: list[FilterWarning] = []
-            pattern = parse_pattern(body, warnings=filter_warnings, **self._vocabulary.to_keywords())
+            pattern = read_pattern(body, self._vocabulary, warnings=filter_warnings)
             self.filter_warnings += shift_warnings(filter_warnings, head.end(), self._text)
         except PatternError as problem:
             self._add_mistakes(problem, head.end())
@@ -178,8 +178,7 @@ class _PatternFileReader:
     def _parse_pattern(self, node: Any, start: int) -> Pattern | None:
         notation = "text" if isinstance(node, str) else "json"
         try:
-            keywords = self._vocabulary.to_keywords()
-            return parse_pattern(node, notation=notation, warnings=self.filter_warnings, **keywords)
+            return read_pattern(node, self._vocabulary, notation=notation, warnings=self.filter_warnings)
         except PatternError as problem:
             for mistake in problem.mistakes:
                 path, offset = f"$.pattern{(mistake.path or '$')[1:]}", mistake.start or 0
