@@ -55,7 +55,7 @@ class QueryContext:
         unknown: str = "error",
     ) -> QueryContext:
         """Return the context of the keyword values of a public function; a bad schema or rule is refused."""
-        return cls(Vocabulary(to_schema(schema), ontology, regions), now, check_unknown(unknown))
+        return cls(Vocabulary.of(to_schema(schema), ontology, regions), now, check_unknown(unknown))
 
     def build_matcher(self) -> Matcher:
         """Return an empty matcher with this vocabulary and time."""
@@ -117,7 +117,7 @@ def to_schema(schema: SchemaLike | None) -> Schema | None:
 
 
 def check_unknown(unknown: str) -> Unknown:
-    """Return the rule for unknown names, or raise `BadFrame` when it is none of the two."""
+    """Return the rule for unknown names, or raise `BadFrame` when it is another."""
     if unknown not in ("error", "absent"):
         msg = f'unknown is "error" or "absent", not {unknown!r}'
         raise BadFrame(msg)

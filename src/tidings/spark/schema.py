@@ -53,7 +53,7 @@ def schema_of(frame: T.StructType | DataFrame) -> Schema:
 
 
 def find_arrow_type(kind: T.DataType) -> pa.DataType | None:
-    """Return the Arrow type of a column's values, or nothing where Arrow has none."""
+    """Return the Arrow type of a column's values, or None where Arrow has none."""
     if isinstance(kind, T.CharType | T.VarcharType):  # PySpark's own conversion does not know them
         return pa.string()
     # Nullable throughout: PySpark's own conversion refuses the element type of `array()` otherwise.

@@ -108,13 +108,13 @@ def dead_letters(  # noqa: PLR0913 - the public face: keywords, each of its own 
     handle = open_subscriptions(
         events.sparkSession, subscriptions, frames.schema_of(events.schema), context, shards=None
     )
-    if limit is not None and handle.store.shards > 1:
+    # With a limit, events must be matched to count their subscriptions; without one, reading them is enough.
+    plan = ShardPlan(handle.store.shards, limit=limit, judge=limit is None)
+    if plan.needs_gathering:
         msg = "dead_letters(limit=) counts the matches of an event in one place, and these subscriptions are in shards"
         raise BadFrame(msg)
     reason = StructField(frames.make_unused_name("reason", events.columns), StringType(), nullable=False)
     frame = frames.cast_for_arrow(events)
-    # With a limit, events must be matched to count their subscriptions; without one, reading them is enough.
-    plan = ShardPlan(handle.store.shards, limit=limit, judge=limit is None)
     letters = match_in_workers(frame, handle, WorkerStage(names, names, build_letters, (reason,), plan), now)
     return frames.select_letters(letters, names, event_id=event_id, reason=reason.name)
 
@@ -127,7 +127,8 @@ def refused(events: DataFrame, subscriptions: Live, *, unknown: Unknown = "error
     """
     frames.require_frame(events, "the events")
     if not isinstance(subscriptions, Live):
-        msg = f"ts.refused takes a td.Live, not `{type(subscriptions).__name__}`; of others ts.match tells itself"
+        way_out = "for subscriptions in any other form ts.match raises the error"
+        msg = f"ts.refused takes a td.Live, not `{type(subscriptions).__name__}`; {way_out}"
         raise BadFrame(msg)
     context = QueryContext(unknown=check_unknown(unknown))
     subscriptions.sync()

@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from tidings.model import Filter, Schema
     from tidings.spark.query_context import QueryContext
 
-Pairs: TypeAlias = "Iterable[tuple[str | int, str | Filter]]"
+SubscriptionPairs: TypeAlias = "Iterable[tuple[str | int, str | Filter]]"
 """Ids and filters, as text or parsed; a third member, where there is one, names the notation."""
 
-Subscriptions: TypeAlias = "DataFrame | Matcher | Live | str | os.PathLike[str] | pa.Table | Pairs"
+Subscriptions: TypeAlias = "DataFrame | Matcher | Live | str | os.PathLike[str] | pa.Table | SubscriptionPairs"
 """What `match` takes: what `td.Matcher.add_many` takes, a DataFrame, a matcher, a folder's path, a `td.Live`."""
 
 
@@ -169,7 +169,7 @@ def _store_matcher(matcher: Matcher, folder: Path | None, shards: int | None) ->
 
 
 def make_shared_folder(session: SparkSession) -> Path | None:
-    """Return a new, empty folder that workers see, or nothing where no shared folder is configured.
+    """Return a new, empty folder that workers see, or None where no shared folder is configured.
 
     With a local master every folder is one, and a temporary folder is used that is removed when the process ends. On a
     cluster the variable TIDINGS_SHARED names it. Without one, small sets travel inside the job.
@@ -190,7 +190,7 @@ def _make_process_folder(root: str | None) -> str:
     return folder
 
 
-def _build_matcher(subscriptions: Pairs | pa.Table, frame: Schema, context: QueryContext) -> Matcher:
+def _build_matcher(subscriptions: SubscriptionPairs | pa.Table, frame: Schema, context: QueryContext) -> Matcher:
     """Return a matcher whose schema has, of the frame's columns, those that its filters read."""
     wide = context.with_columns(frame)
     matcher = wide.build_matcher()

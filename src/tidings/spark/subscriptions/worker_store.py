@@ -148,7 +148,20 @@ class LiveStore:
 
 
 @dataclass(frozen=True, slots=True)
-class PackedStore(_FixedStore):
+class _PackedBytes(_FixedStore):
+    """The cache's key of a packed matcher: its bytes are given up when it is opened, or the cache would keep both."""
+
+    digest: str
+    payloads: list[bytes] = field(compare=False)
+
+    def load(self, shard: int) -> Matcher:  # noqa: ARG002 - one shard
+        """Unpack the matcher."""
+        matcher: Matcher = pickle.loads(self.payloads.pop())  # noqa: S301 - bytes of our own driver
+        return matcher
+
+
+@dataclass(frozen=True, slots=True)
+class PackedStore:
     """A matcher as bytes inside the job, for clusters without a shared folder."""
 
     digest: str
@@ -161,10 +174,13 @@ class PackedStore(_FixedStore):
         payload = pickle.dumps(matcher, protocol=pickle.HIGHEST_PROTOCOL)
         return cls(hashlib.blake2b(payload, digest_size=16).hexdigest(), payload)
 
-    def load(self, shard: int) -> Matcher:  # noqa: ARG002 - one shard
-        """Unpack the matcher."""
-        matcher: Matcher = pickle.loads(self.payload)  # noqa: S301 - bytes of our own driver
-        return matcher
+    def resolve(self) -> Self:
+        """Return itself."""
+        return self
+
+    def open(self, shard: int) -> Matcher:
+        """Return the matcher, opened once in this process."""
+        return open_matcher(_PackedBytes(self.digest, [self.payload]), shard)
 
 
 WorkerStore: TypeAlias = SnapshotStore | VersionStore | LiveStore | PackedStore

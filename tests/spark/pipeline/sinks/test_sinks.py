@@ -214,16 +214,10 @@ def test_a_column_that_the_folders_hide_is_refused(spark, sink):
         open_sink(sink("json"), key=KEY).write(frame, 0)
 
 
-def test_odd_names_and_file_addresses_are_local_paths(spark, tmp_path, sink):
+def test_folders_with_odd_names_are_local(spark, tmp_path, sink):
     odd = tmp_path / "a b%20c {x}"
     open_sink(SinkSettings(kind="json", path=f"file://{odd}"), key=KEY).write(pairs(spark, 3), 0)
     assert files(odd) == ["batch=00000000"]
-    assert batch_folders.to_local_path("hdfs://host/x") is None
-    assert (
-        batch_folders.to_local_path("file:/x/y")
-        == batch_folders.to_local_path("/x/y")
-        == batch_folders.to_local_path("file:///x/y")
-    )
 
 
 def test_a_remote_folder_is_written_over(spark, tmp_path):

@@ -17,7 +17,7 @@ from tidings.spark.pipeline.config.path_kinds import load_or_reject
 from tidings.spark.pipeline.config.reading import FileMistake
 from tidings.spark.pipeline.config.settings import FEEDS, SourceSettings, get_rule, list_keys, summarize_key
 from tidings.spark.pipeline.config.value_kinds import WrongValue
-from tidings.spark.pipeline.sinks.batch_folders import to_local_path
+from tidings.spark.pipeline.local_paths import to_local_path
 from tidings.spark.pipeline.sinks.sinks import import_function
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tidings.errors import TidingsError
 from tidings.model import Schema
 from tidings.spark.pipeline.config.environment import derive_text, mask
 from tidings.spark.pipeline.config.value_kinds import ValueKind, WrongValue, flatten, make_text_kind
-from tidings.spark.pipeline.sinks.batch_folders import to_local_path
+from tidings.spark.pipeline.local_paths import to_local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -93,7 +93,7 @@ class FileReading:
         self.mistakes.append(FileMistake(path, f"{label or self.label_table(path)} {text}"))
 
     def render(self, mistakes: list[FileMistake]) -> tuple[str, ...]:
-        """Return mistakes as texts, each after the line of its key or else of its table."""
+        """Return messages, each prefixed with the line number of its key, or of its table."""
         numbers = map(self.find_line, mistakes)
         return tuple(
             f"line {number}: {mistake}" if number else str(mistake)

@@ -30,7 +30,7 @@ from tidings.spark.pipeline.config import path_kinds
 from tidings.spark.pipeline.config import value_kinds as kinds
 from tidings.spark.pipeline.config.environment import derive_text, mask
 from tidings.spark.pipeline.config.value_kinds import Trigger, make_choice_kind
-from tidings.spark.pipeline.sinks.batch_folders import to_local_path
+from tidings.spark.pipeline.local_paths import to_local_path
 from tidings.spark.pipeline.sources.size_limits import DEFAULT_MAX_BYTES
 from tidings.spark.query_context import QueryContext, Unknown
 

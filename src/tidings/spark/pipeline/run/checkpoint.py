@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 import tidings as td
 from tidings.engine.persist.mapped_arrays import write_atomically
 from tidings.errors import CheckpointError
+from tidings.spark.pipeline.local_paths import to_local_path
 from tidings.spark.pipeline.run.failures import diagnose_folder
-from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ class Checkpoint:
         try:
             mark = (self.folder / MARK).open("rb+")
         except OSError as problem:
-            way_out = diagnose_folder(self.folder, "") or f"{problem.strerror or problem}; see to it"
+            way_out = diagnose_folder(self.folder, "") or f"{problem.strerror or problem}; correct this"
             msg = f"the checkpoint `{self.folder}` cannot be written to: {way_out}, then start the pipeline again"
             raise CheckpointError(msg) from problem
         with mark:

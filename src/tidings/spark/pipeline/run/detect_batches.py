@@ -174,7 +174,7 @@ class DetectBatches(PipelineQuery):
         )
 
     def _count_rows(self, rows: DataFrame) -> Row:
-        """Count the rows; this is the only pass through the patterns."""
+        """Count the rows by kind in one Spark action: it runs the detection; sinks read the persisted rows."""
         kind = to_column("kind")
         counts = rows.agg(
             F.coalesce(F.sum(SEEN), F.lit(0)).alias("events"),

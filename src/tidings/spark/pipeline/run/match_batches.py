@@ -201,7 +201,7 @@ class MatchBatches(PipelineQuery):
         return choose_columns(frame.schema, event_id=event, keep=keep, grouped=matching.per == "event")
 
     def _count_rows(self, tagged: DataFrame) -> Row:
-        """Count the rows; this is the only pass over the events, and the sinks read what it persisted."""
+        """Count the rows by sort in one Spark action: it runs the matching; sinks read the persisted rows."""
         reason = to_column("reason")
         counts = tagged.agg(
             F.sum("events").alias("events"),
@@ -254,7 +254,10 @@ class PipelineMismatches:
         self._reports: tuple[MismatchReport, ...] = ()
 
     def add(self, counted: Iterable[str], folder: Path, version: Version) -> tuple[MismatchReport, ...]:
-        """Add the workers' counts of a batch; return all mismatches so far, with the subscriptions that ask."""
+        """Add the workers' counts of a batch; return all mismatches so far.
+
+        Each has the ids of the subscriptions whose tests the values did not fit.
+        """
         batches = [json.loads(text) for text in counted]
         if not batches:
             return self._reports

@@ -113,7 +113,7 @@ def _parse_partitions(topic: str, message: str) -> list[str]:
 def _report_unreadable(
     subject: str, problem: BaseException, position: Mapping[str, Any], texts: Iterable[str]
 ) -> Changes:
-    """Return a change that only reports an error: what was read before stays in force.
+    """Return a batch with one error and no change; the subscriptions in force stay.
 
     The reason is not shown where a variable is part of one of the `texts`, of which it may quote any.
     """

@@ -69,6 +69,7 @@ class StopSignal:
         if not self.requested:
             with suppress(Empty):
                 self._requests.get(timeout=timeout)
+                self._requests.put(None)  # for whoever else waits
         return self.requested
 
     def _handle(self, number: int, _: FrameType | None) -> None:

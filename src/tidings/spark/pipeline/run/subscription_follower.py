@@ -114,7 +114,7 @@ class SnapshotFeed:
     path: str
 
     def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:
-        """Replace the subscriptions if the manifest changed; this is no list of changes, so it is done here."""
+        """Replace all subscriptions if the snapshot's checksum changed; return no changes: a snapshot lists none."""
         assert isinstance(current, Live)
         try:
             checksum = read_manifest(Path(self.path)).get("checksum")

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import uuid
 from collections.abc import Mapping
@@ -61,20 +60,6 @@ def name_batch_folder(batch: int) -> str:
     return f"batch={batch:08}"
 
 
-def to_local_path(path: str) -> Path | None:
-    """Return the local path that a path or URI names, or None for a remote one.
-
-    A bare path is a local one, whatever file system Spark takes by default.
-
-    >>> to_local_path("file:///data/out"), to_local_path("/data/out"), to_local_path("s3a://bucket/out")
-    (PosixPath('/data/out'), PosixPath('/data/out'), None)
-    """
-    scheme, colon, rest = path.partition(":")
-    if colon and scheme == "file":
-        return Path("/" + rest.lstrip("/"))
-    return None if colon and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme) else Path(path).absolute()
-
-
 @dataclass(frozen=True, slots=True)
 class RemoteFolder:
     """Batches on a file system that only Spark reaches: a retried batch is overwritten, not atomically."""
@@ -113,7 +98,7 @@ class LocalFolder:
             for leftover in path.glob(f"{STAGING}*"):
                 shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         except OSError as problem:
-            way_out = diagnose_folder(path, "") or f"{problem.strerror or problem}; see to it"
+            way_out = diagnose_folder(path, "") or f"{problem.strerror or problem}; correct this"
             msg = f"the sink's folder `{path}` cannot be used: {way_out}, then start the pipeline again"
             raise SinkError(msg) from problem
         return cls(path, format, options, owner)

@@ -25,7 +25,8 @@ from rich.text import Text
 
 from tidings.errors import SinkError
 from tidings.lang.diagnostics import to_printable
-from tidings.spark.pipeline.sinks.batch_folders import EXACT_TIMES, LocalFolder, RemoteFolder, to_local_path
+from tidings.spark.pipeline.local_paths import to_local_path
+from tidings.spark.pipeline.sinks.batch_folders import EXACT_TIMES, LocalFolder, RemoteFolder
 from tidings.spark.schema import to_column
 
 if TYPE_CHECKING:

@@ -112,7 +112,7 @@ class WholeRowReader(io.RawIOBase):
         """Return True, as Arrow asks of a file."""
         return True
 
-    def take_refusals(self) -> list[line_cutter.Refusal]:
+    def take_refusals(self) -> list[line_cutter.RefusedText]:
         """Return the rows that were refused since the last call."""
         return line_cutter.take_refusals(self._partial)
 

@@ -29,13 +29,13 @@ END_OF_FILE = sys.maxsize
 _LF, _CR = 10, 13
 _NO_LINES = pa.array([], pa.binary())
 
-Refusal: TypeAlias = tuple[str, str]
+RefusedText: TypeAlias = tuple[str, str]
 """The reason, and the text that is refused."""
 
 
 def cut_lines(
     stream: pa.NativeFile, *, start: int, stop: int, largest: int, tuning: ReadTuning = DEFAULT_TUNING
-) -> Iterator[tuple[pa.Array, list[Refusal]]]:
+) -> Iterator[tuple[pa.Array, list[RefusedText]]]:
     """Yield the lines that begin within the range, piece by piece, and those that are too large.
 
     A compressed stream cannot be entered in the middle: its range is all of it.
@@ -118,7 +118,7 @@ def find_large(partial: PartialLine, whole: ByteArray, starts: IntArray, ends: I
     return large
 
 
-def take_refusals(partial: PartialLine) -> list[Refusal]:
+def take_refusals(partial: PartialLine) -> list[RefusedText]:
     """Return the lines that were refused since the last call; another thread may be adding some."""
     refused = [partial.refused.pop(0) for _ in range(len(partial.refused))]
     return [(describe_too_large(size, partial.largest), start.decode("utf-8", "replace")) for size, start in refused]

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from tidings.errors import BadFrame
-from tidings.spark.pipeline.sinks.batch_folders import to_local_path
+from tidings.spark.pipeline.local_paths import to_local_path
 from tidings.spark.pipeline.sources import file_stream
 from tidings.spark.pipeline.sources.file_stream import COMPRESSED_NAMES, PLAIN_NAMES, stream_lines
 from tidings.spark.pipeline.sources.json_decode import decode_json, decode_plain_text

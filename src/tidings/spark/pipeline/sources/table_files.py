@@ -22,10 +22,10 @@ import pyarrow.fs as pfs
 import pyarrow.parquet as pq
 
 from tidings.matcher.loading.row_readers import SHOWN_BYTES
-from tidings.spark.pipeline.sinks.batch_folders import to_local_path
+from tidings.spark.pipeline.local_paths import to_local_path
 from tidings.spark.pipeline.sources.arrow_cast import cast_column
 from tidings.spark.pipeline.sources.csv_stream import CsvFormat, Utf8Stream, WholeRowReader, restore_invalid
-from tidings.spark.pipeline.sources.line_cutter import Refusal, cut_lines
+from tidings.spark.pipeline.sources.line_cutter import RefusedText, cut_lines
 from tidings.spark.pipeline.sources.size_limits import (
     DEFAULT_MAX_BYTES,
     DEFAULT_TUNING,
@@ -60,7 +60,7 @@ class TargetTable:
         }
         return _append_refusals(values, refused)
 
-    def build_refusals(self, refused: Sequence[Refusal]) -> pa.RecordBatch:
+    def build_refusals(self, refused: Sequence[RefusedText]) -> pa.RecordBatch:
         """Return rows with nothing but a reason and the refused text."""
         return _append_refusals([pa.nulls(len(refused), field.type) for field in self.schema], dict(enumerate(refused)))
 
@@ -96,14 +96,14 @@ def read_parquet(
         _require_some(table, names)
         wanted = [name for name in table.schema.names if name in names]
         for batch in file.iter_batches(_count_rows_at_once(file.metadata, tuning), columns=wanted, use_threads=False):
-            refused: list[Refusal] = []
+            refused: list[RefusedText] = []
             for part in _split_large_rows(batch, largest, refused):
                 yield table.build_batch(dict(zip(part.schema.names, part.columns, strict=True)), part)
             if refused:
                 yield table.build_refusals(refused)
 
 
-def _split_large_rows(batch: pa.RecordBatch, largest: int, refused: list[Refusal]) -> Iterator[pa.RecordBatch]:
+def _split_large_rows(batch: pa.RecordBatch, largest: int, refused: list[RefusedText]) -> Iterator[pa.RecordBatch]:
     """Yield the batch in slices without rows that are too large: it is halved until such a row is alone."""
     if batch.nbytes <= largest:
         yield batch
@@ -129,7 +129,7 @@ def read_csv(
     if not names:
         return  # an empty file has no rows
     _require_some(table, [name.strip() for name in names])
-    wrong: list[Refusal] = []
+    wrong: list[RefusedText] = []
     files, inner = open_file_system(path)
     with files.open_input_stream(inner) as stream:
         text = Utf8Stream(stream, form.encoding)
@@ -143,7 +143,7 @@ def read_csv(
         yield from _take_refusals(table, wrong, rows)
 
 
-def _take_refusals(table: TargetTable, wrong: list[Refusal], rows: WholeRowReader) -> Iterator[pa.RecordBatch]:
+def _take_refusals(table: TargetTable, wrong: list[RefusedText], rows: WholeRowReader) -> Iterator[pa.RecordBatch]:
     """Yield the rows refused since the last call; Arrow may be adding some in a thread of its own."""
     refused = [wrong.pop(0) for _ in range(len(wrong))] + rows.take_refusals()
     if refused:
@@ -184,7 +184,7 @@ def _read_header(path: str, form: CsvFormat) -> list[str]:
 
 
 def _read_blocks(
-    text: WholeRowReader, names: list[str], form: CsvFormat, wrong: list[Refusal], *, size: int
+    text: WholeRowReader, names: list[str], form: CsvFormat, wrong: list[RefusedText], *, size: int
 ) -> Iterator[pa.RecordBatch]:
     """Read block after block, every column as bytes; rows with too many or too few values go to `wrong`."""
 
@@ -223,11 +223,11 @@ def _require_some(table: TargetTable, names: Sequence[str]) -> None:
     """Refuse a file that has none of the columns: its rows would all be empty, and that would pass for events."""
     if not set(names) & set(table.schema.names):
         listing = ", ".join(f"`{name[:QUOTED_LENGTH]}`" for name in names[:10])
-        msg = f"none of the declared columns is in it; it has {listing}"
+        msg = f"the file has none of the declared columns; it has {listing}"
         raise ValueError(msg)
 
 
-def _append_refusals(columns: list[pa.Array], refused: Mapping[int, Refusal]) -> pa.RecordBatch:
+def _append_refusals(columns: list[pa.Array], refused: Mapping[int, RefusedText]) -> pa.RecordBatch:
     """Add the columns of reasons and refused texts; Spark goes by position, so names only have to differ."""
     rows = len(columns[0])
     for part in (0, 1):

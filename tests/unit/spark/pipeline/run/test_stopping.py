@@ -109,6 +109,17 @@ def test_a_program_may_ask_itself_and_waiting_has_an_end():
         assert stopping.wait(0)
 
 
+def test_one_request_wakes_all_who_wait():
+    stopping, answers = StopSignal(), []
+    threads = [threading.Thread(target=lambda: answers.append(stopping.wait(60)), daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    stopping.request()
+    for thread in threads:
+        thread.join(20)
+    assert answers == [True] * 3
+
+
 def test_outside_the_main_thread_signals_stay_with_whom_they_were():
     before, handlers = signal.getsignal(signal.SIGTERM), []
 
