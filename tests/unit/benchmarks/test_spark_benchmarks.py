@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from benchmarks.spark import arriving, ground, latency, processes
+from benchmarks.spark import arriving, ground, latency, processes, reading
 from benchmarks.spark.producing import compute_crc32c
 from tidings.spark.pipeline.config.load import read
 
@@ -68,3 +68,21 @@ def test_the_pipeline_that_is_measured_has_no_mistakes(tmp_path, servers):
 
 def test_the_checksum_is_castagnolis():
     assert compute_crc32c(b"123456789") == 0xE3069283
+
+
+# Readers -------------------------------------------------------------------------------------------
+
+
+def test_rows_and_columns_of_a_file_are_what_was_written(capsys):
+    reading.report(300, repeat=1)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["reading:", "csv", "parquet"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_readers_that_differ_from_what_was_written_are_not_timed(suffix, tmp_path):
+    table, (read_rows, read_columns) = reading.write_files(tmp_path, 20), reading.READERS[suffix]
+    file = tmp_path / f"ads.{suffix}"
+    with pytest.raises(RuntimeError, match="rows"):
+        reading.check_agreement(table, list(read_rows(file))[1:], read_columns(file))
+    with pytest.raises(RuntimeError, match="columns"):
+        reading.check_agreement(table, read_rows(file), [batch.slice(1) for batch in read_columns(file)])

@@ -66,7 +66,7 @@ class Load:
         bulk_rows: int = MATCHER_TUNING.bulk_rows,
         written: WrittenFilters | None = None,
     ) -> None:
-        """Read the names of the columns; refuse what is no table of parameters."""
+        """Read the names of the columns; refuse anything that is not a table of parameters."""
         import pyarrow as pa
 
         self.table: pa.Table = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table

@@ -1,7 +1,7 @@
 """Arrow columns of parameters as plain arrays: values, masks of the rows that have one, and the rows left over.
 
-Two masks are filled. `odd` rows hold what is left to row-by-row admission: values that a filter refuses or reads as
-something else, integers that floats cannot hold. `lossy` rows are compiled like all others, but their literals
+Two masks are filled. `odd`: an odd row is left to row-by-row admission, for a value that a filter refuses or reads as
+something else, or an integer that floats cannot hold. `lossy` rows are compiled like all others, but their literals
 do not give back what was written: `5.0` would come back as `5`, `[5 .. 5]` as `= 5`.
 """
 

@@ -3,8 +3,8 @@
 A row that cannot be read is a row with a problem and never the end of the file. A batch ends where the stream
 has nothing more to give at once, so that no row waits for the next one to be written.
 
-`spark.pipeline.sources` reads the same formats into Arrow columns, from byte ranges in different workers; one reader
-for both would be slower there, and lose line numbers and immediate answers here. Only `PartialLine` is shared.
+`spark.pipeline.sources` reads the same formats into Arrow columns, from byte ranges in different workers. One reader
+for both would be 16 times slower there, or lose line numbers and immediate answers here (docs/decisions/0017).
 """
 
 from __future__ import annotations
@@ -300,7 +300,7 @@ class ParquetRows:
     """The rows of a Parquet file, a batch at a time."""
 
     def __init__(self, stream: Stream, name: str, tuning: FileTuning = FILE_TUNING) -> None:
-        """Read the file's index; what has none is no Parquet."""
+        """Read the footer of the file; `FileError` if it has none."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
