@@ -64,8 +64,8 @@ live.add("cheap", "price < 9000")
 (folder / "ads").mkdir()
 
 
-def arrive(*ads):
-    """Let ads arrive, as one file; the dot keeps Spark from reading half of it."""
+def add_ads(*ads):
+    """Add ads to the stream, as one file; the dot keeps Spark from reading half of it."""
     number = len(list((folder / "ads").iterdir()))
     beside = folder / "ads" / f".{number}.json"
     beside.write_text("".join(json.dumps(ad) + "\n" for ad in ads))
@@ -80,17 +80,17 @@ query = (
     .option("checkpointLocation", str(folder / "checkpoint"))
     .start()
 )
-arrive({"id": 1, "make": "ford", "price": 8500})
+add_ads({"id": 1, "make": "ford", "price": 8500})
 query.processAllAvailable()  # for a demonstration; a real stream just goes on
 
 live.add("opels", "make = 'opel'")  # in force in the next micro-batch, without a restart
 live.remove("cheap")
-arrive({"id": 2, "make": "opel", "price": 4200})
+add_ads({"id": 2, "make": "opel", "price": 4200})
 query.processAllAvailable()
 query.stop()
-found = sorted(map(tuple, session.table("matches").collect()))
-print(found)
-assert found == [(1, "cheap"), (2, "opels")]
+pairs = sorted(map(tuple, session.table("matches").collect()))
+print(pairs)
+assert pairs == [(1, "cheap"), (2, "opels")]
 
 # %% Shards: for more subscriptions than one machine's memory holds. The rows are the same.
 many = session.range(5000).selectExpr("cast(id as string) id", "concat('price < ', id, ' and year > 2010') filter")

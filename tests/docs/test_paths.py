@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "tidings"
+GLOSSARY = ROOT / "docs" / "glossary.md"
 PACKAGES = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists())
 
 ABOUT_CODE = [
@@ -205,9 +206,51 @@ def test_the_readme_draws_the_layers_that_do_something():
     assert list_drawn_layers(ROOT / "README.md") == [layer for layer in layers if layer]
 
 
+@functools.cache
+def list_glossary_rows():
+    """Each row of the glossary as its cells: the word with what is around it, the meaning, the owner."""
+    lines = [line for line in read_document(GLOSSARY).splitlines() if line.startswith("|")]
+    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
+    return [row for row in rows if row[0] != "word" and set(row[0]) != {"-"}]
+
+
+def find_owners(owner):
+    """The texts of the modules that a glossary row names; those of studies are outside of the package."""
+    for name in re.findall(r"`([\w.]+)`", owner):
+        path = (ROOT if name.startswith("benchmarks.") else PACKAGE).joinpath(*name.split("."))
+        yield read_document(path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py")
+
+
+def has_word(text, word):
+    """Whether a word of the glossary is in a text: as words, in snake_case or in CamelCase, singular or plural."""
+    *parts, last = word.split()
+    ending = rf"{last[:-1]}(?:y|ies)" if last.endswith("y") else rf"{last}(?:e?s)?"
+    words = r"[\s_-]*".join([*parts, ending])
+    camel_case = "".join(part.capitalize() for part in word.split())
+    return re.search(rf"(?i:(?<![a-z]){words}(?![a-z]))|{camel_case}", text) is not None
+
+
 def test_the_glossary_has_each_word_once():
-    rows = re.findall(r"^\| \*([^*]+)\* \| ([^|]+) \|", read_document(ROOT / "docs" / "glossary.md"), re.MULTILINE)
-    words = [word for word, _ in rows]
-    assert len(words) > 20
+    rows = list_glossary_rows()
+    assert len(rows) > 90
+    words = [word for word, _, _ in rows]
+    assert not [word for word in words if not re.fullmatch(r"\*[a-z -]+\*", word)], "a word is not qualified"
     assert len(words) == len(set(words))
-    assert not [word for word, meaning in rows if meaning.count(". ")]
+    assert not [word for word, meaning, _ in rows if re.search(r"\. ", meaning) or not meaning.endswith(".")]
+
+
+@pytest.mark.parametrize(("word", "owner"), [(row[0].strip("*"), row[-1]) for row in list_glossary_rows()])
+def test_the_module_that_owns_a_word_uses_it(word, owner):
+    texts = list(find_owners(owner))
+    assert texts
+    assert all(has_word(text, word) for text in texts)
+
+
+@pytest.mark.parametrize("text", ["a graph cell", "graph_cells = 1", "class GraphCells:", "each graph\n    cell"])
+def test_a_word_is_found_in_the_forms_that_code_gives_it(text):
+    assert has_word(text, "graph cell")
+
+
+@pytest.mark.parametrize("text", ["a cell", "paragraph cells", "cell of a graph", ""])
+def test_a_word_that_is_not_there_is_not_found(text):
+    assert not has_word(text, "graph cell")

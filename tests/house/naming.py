@@ -45,13 +45,13 @@ VERBS = _split_words("""
     flatten flip fold follow follows forecast forget fork format freeze fullmatch gather generate get give go group
     grow guard guess hand handle hash hide hint holds hurry identify implies import includes increase index infer
     init insert inspect install interleave intern interpolate intersect invalidate invert invoke issue iterate jit join
-    judge keep kill label lacks launch lay learn leave lengthen limit link list listen lists load locate lock log
+    judge keep kill label lacks launch lay learn leave lend lengthen limit link list listen lists load locate lock log
     look lower make map mark mask match matches measure meets mend mention merge migrate minimise mix move multiply
     name narrow needs negate nest normalise normalize note notify number observe offer open order overlaps pack pad
     paint pair parse pass pause peek persist pick place plan plant play plot pluralize plus point poll pool position
     prefer prefetch prepare print probe process produce prune publish push put quantify query queue quote rank
     reaches read reads rebuild recall receive recode record recount recover redirect reduce refill refresh refuse
-    refused register rehash reject rejoin relate release relink remap remember remove rename render renew renumber
+    register rehash reject rejoin relate release relink remap remember remove rename render renew renumber
     reopen reorder repack repeat replace report request require reserve reset resolve respond restore restrict
     resume retry reverse revise rotate round route run sample sanitize satisfies save say scale scan scatter
     schedule score seal search segment select send senses serve set settle shape shard share shift shorten show
@@ -109,13 +109,11 @@ NAMED_BY_OTHERS = _split_words("command callback composite register_strategy")
 
 
 NAMED_AS_NOUNS = tuple(map(Path, ("src/tidings/testing/strategies", "src/tidings/bench/workloads")))
-"""Folders whose functions may be nouns: a strategy or a workload is called by what it yields, as `st.lists` is."""
+"""Folders whose public functions may be nouns: a strategy is called by what it yields, as `st.lists` is."""
 
 
 def list_verbless(path: Path, tree: ast.Module) -> Iterator[str]:
     """Yield functions whose names do not begin with a verb; a grammar's rules name the methods of its transformer."""
-    if path.parent in NAMED_AS_NOUNS:
-        return
     exempt = {
         method
         for node in ast.walk(tree)
@@ -124,7 +122,9 @@ def list_verbless(path: Path, tree: ast.Module) -> Iterator[str]:
     }
     for node, is_property in walk_functions(tree):
         decorators = {ast.unparse(decorator).split("(")[0].split(".")[-1] for decorator in node.decorator_list}
-        if is_property or node in exempt or decorators & NAMED_BY_OTHERS or node.name.startswith("__"):
+        is_public = not node.name.startswith("_")
+        is_named_by_others = is_public and (path.parent in NAMED_AS_NOUNS or decorators & NAMED_BY_OTHERS)
+        if is_property or node in exempt or is_named_by_others or node.name.startswith("__"):
             continue
         if get_first_word(node.name) not in VERBS | IDIOMS:
             yield f"{path}:{node.lineno}: function `{node.name}` begins with no verb"
@@ -144,21 +144,54 @@ def list_variables(path: Path, tree: ast.Module) -> Iterator[str]:
             yield f"{path}:{node.lineno}: variable `{name}`"
 
 
+CLASS_FACTORIES = _split_words("Enum StrEnum IntEnum Flag NamedTuple namedtuple TypedDict NewType")
+"""Functions that make a class: `Form = StrEnum("Form", ...)`."""
+
+
+def list_class_names(body: list[ast.stmt]) -> Iterator[str]:
+    """Yield the names of classes and type aliases that a module defines, also below `if TYPE_CHECKING`."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.If | ast.Try):
+            yield from list_class_names([*node.body, *node.orelse])
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            if "TypeAlias" in ast.unparse(node.annotation):
+                yield node.target.id
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and is_alias(node):
+            yield node.targets[0].id
+
+
+def is_alias(node: ast.Assign) -> bool:
+    """Tell whether an assignment names a type: a capitalised name for another one, a generic type, a union, an enum."""
+    name, value = ast.unparse(node.targets[0]).strip("_"), node.value
+    if not re.fullmatch(r"[A-Z]\w*[a-z]\w*", name):
+        return False
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).split(".")[-1] in CLASS_FACTORIES
+    return isinstance(value, ast.Name | ast.Attribute | ast.Subscript | ast.BinOp)
+
+
 def list_repeated_classes(trees: dict[Path, ast.Module]) -> Iterator[str]:
-    """Yield public class names that are defined in more than one place."""
+    """Yield names of classes and type aliases that are defined in more than one place; `_Run` repeats `Run`."""
     homes: dict[str, list[Path]] = defaultdict(list)
     for path, tree in trees.items():
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                homes[node.name].append(path)
+        for name in list_class_names(tree.body):
+            homes[name.strip("_")].append(path)
     for name, paths in sorted(homes.items()):
         if len(paths) > 1:
             yield f"class `{name}` is defined in {', '.join(map(str, paths))}"
 
 
+def is_script(path: Path) -> bool:
+    """Tell whether a file is a Python program by its first line."""
+    return path.is_file() and path.read_bytes()[:80].startswith(b"#!/usr/bin/env python")
+
+
 def parse_sources(folders: list[Path]) -> dict[Path, ast.Module]:
-    """Return the syntax tree of each Python file below the folders."""
-    paths = sorted(path for folder in folders for path in ([folder] if folder.is_file() else folder.rglob("*.py")))
+    """Return the syntax tree of each Python file below the folders; one without an ending says so in its first line."""
+    paths = sorted(path for folder in folders for path in ([folder] if folder.is_file() else folder.rglob("*")))
+    paths = [path for path in paths if path.suffix == ".py" or (not path.suffix and is_script(path))]
     return {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
