@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tidings.kernels.array_types import IntArray
     from tidings.model import Matches
 
-Answer: TypeAlias = "list[SubId] | int"
+EntrantAnswer: TypeAlias = "list[SubId] | int"
 """The matches of one event: their ids, or, from a peer, how many there are."""
 
 
@@ -83,7 +83,7 @@ class Entrant(Protocol):
     def match(self, count: int) -> Any:
         """Match the first `count` events, and return the matches in the entrant's form."""
 
-    def list_answers(self, matches: Any, count: int) -> list[Answer]:
+    def list_answers(self, matches: Any, count: int) -> list[EntrantAnswer]:
         """Return the answers to the first `count` events from what `match` returned."""
 
 
@@ -124,9 +124,9 @@ class EngineEntrant:
         numbers = np.arange(count)
         return build_matches([(numbers, part) for part in parts], count, ())
 
-    def list_answers(self, matches: list[Matches], count: int) -> list[Answer]:
+    def list_answers(self, matches: list[Matches], count: int) -> list[EntrantAnswer]:
         """Return the ids of each event."""
-        answers: list[Answer] = []
+        answers: list[EntrantAnswer] = []
         for batch in matches:
             answers += batch.by_event()
         return answers[:count]
@@ -159,7 +159,7 @@ class AlgorithmEntrant:
         """Match all readings at once."""
         return self.algorithm.match_many(self.bound.readings[:count], self.bound.setting)
 
-    def list_answers(self, matches: list[list[SubId]], count: int) -> list[Answer]:
+    def list_answers(self, matches: list[list[SubId]], count: int) -> list[EntrantAnswer]:
         """Return the ids of each event."""
         return list(matches[:count])
 
@@ -188,6 +188,6 @@ class PeerEntrant:
         del count
         return self.peer.count_matches(self.prepared)
 
-    def list_answers(self, matches: IntArray, count: int) -> list[Answer]:
+    def list_answers(self, matches: IntArray, count: int) -> list[EntrantAnswer]:
         """Return the counts."""
         return [int(number) for number in matches[:count]]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
-    from benchmarks.scoreboard.entrants import Answer, Entrant
+    from benchmarks.scoreboard.entrants import Entrant, EntrantAnswer
     from benchmarks.scoreboard.forked_process import Send
     from tidings.bench.harness.measure import Settings
 
@@ -91,7 +91,7 @@ class AnswerDifference:
 
 
 def compare_answers(
-    answers: Sequence[Answer], expected: Sequence[AbstractSet[Any]], *, approximate: bool
+    answers: Sequence[EntrantAnswer], expected: Sequence[AbstractSet[Any]], *, approximate: bool
 ) -> AnswerDifference:
     """Compare answers with the expected ids: ids as sets, each id once; counts with the size of the set.
 

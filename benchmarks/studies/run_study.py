@@ -25,7 +25,7 @@ from benchmarks.studies.study import Scale, find_study
 from tidings.bench.harness import describe_run
 from tidings.cli import render
 from tidings.cli.bench.bench import make_folder, print_circumstances, print_rows, show_activity
-from tidings.cli.bench.commands import STUDY_PREFIX
+from tidings.cli.bench.studies import STUDY_PREFIX
 from tidings.errors import MissingExtra
 from tidings.matcher.loading.row_readers import refuse_failure
 

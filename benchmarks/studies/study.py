@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from benchmarks.studies.charts import Chart
-from tidings.cli.bench.commands import STUDY_PREFIX
+from tidings.cli.bench.studies import STUDY_PREFIX
 from tidings.concepts.spelling import did_you_mean
 from tidings.errors import FileError, TidingsError
 

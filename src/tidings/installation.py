@@ -43,7 +43,7 @@ def find_java() -> tuple[str | None, str]:
 
 @lru_cache
 def read_java_version(java: str) -> tuple[int | None, str]:
-    """Return the major version of a Java, or nothing when it does not print one, and its home."""
+    """Return the major version of a Java, or None when it does not print one, and its home."""
     # Java prints its own home, so links and version managers' shims do not matter.
     output = run_program([java, "-XshowSettings:properties", "-version"])
     version = re.search(r'(?:java\.specification\.version = |version ")(?:1\.)?(\d+)', output)
@@ -66,7 +66,7 @@ def find_missing_jars(folder: Path | None) -> list[str]:
 
 
 def find_version(package: str) -> str | None:
-    """Return the version of an installed package, or nothing."""
+    """Return the version of an installed package, or None."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -74,7 +74,7 @@ def find_version(package: str) -> str | None:
 
 
 def run_program(command: list[str]) -> str:
-    """Return what a program prints, or nothing where it cannot be run or does not end."""
+    """Return what a program prints, or None where it cannot be run or does not end."""
     try:
         done = subprocess.run(  # noqa: S603 - the user's own Java or Python
             command, capture_output=True, text=True, errors="replace", check=False, timeout=PATIENCE_S

@@ -68,7 +68,7 @@ SIZES = {
 """Table 1's ranges; `large` sizes are ours, for the engine beside CTPS."""
 
 
-class _Results:
+class _CtpsResults:
     """Curves and facts as they come."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class _Results:
 
 def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
     """Measure all figures at a scale."""
-    sizes, results = SIZES[scale], _Results()
+    sizes, results = SIZES[scale], _CtpsResults()
     for height in (LOW, HIGH):
         for n in sizes.ns:
             say(f"figures 7 and 8: {n:,} subscriptions, height {height}")
@@ -111,7 +111,7 @@ def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
 
 
 def _measure_over_subscriptions(
-    results: _Results, concepts: BoundConcepts, height: int, sizes: CtpsSizes, *, seed: int
+    results: _CtpsResults, concepts: BoundConcepts, height: int, sizes: CtpsSizes, *, seed: int
 ) -> None:
     n = len(concepts.pairs)
     ours = build_from(CTPS, concepts)
@@ -141,7 +141,7 @@ def _measure_over_subscriptions(
         results.facts[f"ctps_public_ms_{height}"] = measure_public(matcher, concepts, repeat=1).median
 
 
-def _note_sizes(results: _Results, kind: str, explanation: dict[str, Any], *, n: int, height: int) -> None:
+def _note_sizes(results: _CtpsResults, kind: str, explanation: dict[str, Any], *, n: int, height: int) -> None:
     """Keep the sizes that an index reports of itself."""
     if kind == "mic":
         results.facts[f"mic_entries_{height}"] = float(explanation["entries for each constraint"])
@@ -151,7 +151,7 @@ def _note_sizes(results: _Results, kind: str, explanation: dict[str, Any], *, n:
         results.facts[f"ctps_bit_megabytes_{height}"] = float(explanation["bytes of bit arrays"]) / 1e6
 
 
-def _measure_engine_facts(results: _Results, sizes: CtpsSizes, *, seed: int, say: Callable[[str], None]) -> None:
+def _measure_engine_facts(results: _CtpsResults, sizes: CtpsSizes, *, seed: int, say: Callable[[str], None]) -> None:
     """Compare the engine with CTPS at the paper's largest size, and beyond."""
     for n in sizes.large:
         say(f"the engine beside CTPS: {n:,} subscriptions, height {HIGH}")
@@ -171,7 +171,7 @@ def _measure_engine_facts(results: _Results, sizes: CtpsSizes, *, seed: int, say
     results.facts["engine_columns_faster"] = ours / results.get_median(f"8-{HIGH}", ENGINE_COLUMNS, n)
 
 
-def _measure_over_height(results: _Results, sizes: CtpsSizes, *, seed: int, say: Callable[[str], None]) -> None:
+def _measure_over_height(results: _CtpsResults, sizes: CtpsSizes, *, seed: int, say: Callable[[str], None]) -> None:
     """Measure CTPS at all heights in turn, once with equal numbers of answers, once as in Table 1."""
     steady, table, rivals = [], [], []
     for height in HEIGHTS:
@@ -194,7 +194,7 @@ def _measure_over_height(results: _Results, sizes: CtpsSizes, *, seed: int, say:
     results.facts["g_topss_growth"] = high / low
 
 
-def _spread(results: _Results, name: str) -> float:
+def _spread(results: _CtpsResults, name: str) -> float:
     """Return how far the heights lie apart, as a share of their mean."""
     medians = [results.get_median("height", name, height) for height in HEIGHTS]
     return (max(medians) - min(medians)) / fmean(medians)
@@ -204,7 +204,7 @@ def _measure_ops_index(concepts: BoundConcepts) -> float:
     return float(build_from("ops", concepts).explain()["bytes of possible edges"])  # type: ignore[arg-type]
 
 
-def _compute_facts(results: _Results, sizes: CtpsSizes) -> None:
+def _compute_facts(results: _CtpsResults, sizes: CtpsSizes) -> None:
     facts, n, few = results.facts, sizes.most, sizes.ns[0]
     for height in (LOW, HIGH):
         ours = results.get_median(f"8-{height}", CTPS, n)
@@ -233,7 +233,7 @@ def _compute_facts(results: _Results, sizes: CtpsSizes) -> None:
     facts["growth_over_subscriptions"] = over[1] / over[0]
 
 
-def _build_charts(results: _Results, sizes: CtpsSizes) -> tuple[Chart, ...]:
+def _build_charts(results: _CtpsResults, sizes: CtpsSizes) -> tuple[Chart, ...]:
     number, time, memory = "subscriptions", "ms for 1,000 events", "MB"
     charts = [
         Chart("figure-7a", f"Memory, height {LOW}", number, memory, results.list_lines(f"7-{LOW}"), log_y=True),

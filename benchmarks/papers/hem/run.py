@@ -62,7 +62,7 @@ SIZES = {
 """Table 1's ranges are reached by `--full`."""
 
 
-class _Sweep:
+class _HemSweep:
     """Figures of all indexes over one parameter."""
 
     def __init__(self, repeat: int) -> None:
@@ -99,7 +99,7 @@ class _Sweep:
 def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
     """Measure all figures at a scale."""
     sizes = SIZES[scale]
-    by_n, by_m, by_delta = (_Sweep(sizes.repeat) for _ in range(3))
+    by_n, by_m, by_delta = (_HemSweep(sizes.repeat) for _ in range(3))
     for n in sizes.ns:
         say(f"figures 5, 8, 9: {n:,} subscriptions")
         by_n.measure_at(n, n=n, m=M, delta=DELTA, events=sizes.events, seed=seed)
@@ -125,7 +125,7 @@ def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
 
 
 def _build_charts(
-    sizes: HemSizes, by_n: _Sweep, by_m: _Sweep, by_delta: _Sweep, plans: dict[str, dict[float, Figure]]
+    sizes: HemSizes, by_n: _HemSweep, by_m: _HemSweep, by_delta: _HemSweep, plans: dict[str, dict[float, Figure]]
 ) -> tuple[Chart, ...]:
     per_event, per_row = "milliseconds per event", "microseconds per subscription"
     fixed = f"{sizes.fixed:,} subscriptions"
@@ -148,7 +148,7 @@ def _build_charts(
     )
 
 
-def _compute_facts(by_n: _Sweep, by_m: _Sweep, by_delta: _Sweep) -> dict[str, float]:
+def _compute_facts(by_n: _HemSweep, by_m: _HemSweep, by_delta: _HemSweep) -> dict[str, float]:
     """Return the facts that decide the claims of Figures 5-9."""
     facts: dict[str, float] = {}
     for word, hem in (("hem", HEM), ("linked", LINKED)):
@@ -206,7 +206,7 @@ def _compute_gap_growth(mine: dict[float, float], other: dict[float, float]) -> 
     return last / first if first > 0 else float("nan")
 
 
-def _write_notes(sizes: HemSizes, by_n: _Sweep) -> tuple[str, ...]:
+def _write_notes(sizes: HemSizes, by_n: _HemSweep) -> tuple[str, ...]:
     refused = [f"{name} at {n:,}" for name, at in by_n.costs.items() for n in sizes.ns if n not in at]
     return (
         "high = low + delta, where the text draws both ends by themselves (fact `swapped`: low above high at .05)",

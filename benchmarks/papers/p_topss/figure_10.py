@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tidings.bench.workloads.composites import Shape, Stream
+    from tidings.bench.workloads.composites import PublicationStream, Shape
     from tidings.model.patterns import Pattern
 
 TITLE = "P-ToPSS, Figures 10 a-c"
@@ -75,7 +75,7 @@ class Tested:
         self.base += sum_square_errors(build_constant(outcomes.base, outcomes), outcomes)
 
 
-Results: TypeAlias = dict[tuple[str, str], Tested]
+ResultsByTest: TypeAlias = dict[tuple[str, str], Tested]
 """By who forecasts, and by the test: a ratio, or `gaussian`."""
 
 
@@ -83,9 +83,11 @@ def measure_figure_10(n: int, *, seed: int, say: Callable[[str], None]) -> Study
     """Return charts, facts and notes for this number of subscriptions."""
     patterns = composites(n, pool=POOL, seed=seed)
     say(f"figure 10: streams of {n} subscriptions")
-    train: dict[str, Stream] = {shape: _stream(patterns, shape, 1, seed + 1) for shape in ("uniform", "gaussian")}
+    train: dict[str, PublicationStream] = {
+        shape: _stream(patterns, shape, 1, seed + 1) for shape in ("uniform", "gaussian")
+    }
     test = {name: _stream(patterns, "uniform", ratio, seed + 2) for name, ratio in RATIOS.items()}
-    results: Results = {}
+    results: ResultsByTest = {}
     for who, words in WHO.items():
         say(f"figure 10: {words}")
         for name in (*RATIOS, "gaussian"):
@@ -98,12 +100,16 @@ def measure_figure_10(n: int, *, seed: int, say: Callable[[str], None]) -> Study
     return Study(TITLE, _build_charts(results), _compute_facts(results), tuple(notes))
 
 
-def _stream(patterns: list[Pattern], shape: Shape, ratio: int, seed: int) -> Stream:
+def _stream(patterns: list[Pattern], shape: Shape, ratio: int, seed: int) -> PublicationStream:
     return publications(patterns, shape=shape, partial=QUOTA * ratio, full=QUOTA, pool=POOL, seed=seed)
 
 
 def _forecast(
-    who: str, patterns: list[Pattern], train: dict[str, Stream], test: dict[str, Stream], results: Results
+    who: str,
+    patterns: list[Pattern],
+    train: dict[str, PublicationStream],
+    test: dict[str, PublicationStream],
+    results: ResultsByTest,
 ) -> None:
     """Train on both streams, then test: the gaussian model on the first test stream alone."""
     for shape, stream in train.items():
@@ -113,7 +119,9 @@ def _forecast(
                 results[who, name].note(p, space.walk(_to_symbols(space, other)), space)
 
 
-def _train(who: str, patterns: list[Pattern], stream: Stream) -> Iterator[tuple[StateSpace, NDArray[np.float64]]]:
+def _train(
+    who: str, patterns: list[Pattern], stream: PublicationStream
+) -> Iterator[tuple[StateSpace, NDArray[np.float64]]]:
     """Yield each subscription's states, or cells, with their forecasts."""
     if who == "ours":
         model = train_model(patterns, stream.table(), MODE)
@@ -126,14 +134,14 @@ def _train(who: str, patterns: list[Pattern], stream: Stream) -> Iterator[tuple[
         yield space, compute_printed(space, space.count_moves(symbols, space.walk(symbols)), len(LOOKAHEADS))
 
 
-def _to_symbols(space: StateSpace, stream: Stream) -> NDArray[np.int64]:
+def _to_symbols(space: StateSpace, stream: PublicationStream) -> NDArray[np.int64]:
     return space.to_symbols([name_of(number) for number in range(POOL + IRRELEVANT)], stream.types)
 
 
 # Facts -----------------------------------------------------------------------------------------
 
 
-def _compute_facts(results: Results) -> dict[str, float]:
+def _compute_facts(results: ResultsByTest) -> dict[str, float]:
     facts: dict[str, float] = {}
     for who in WHO:
         same, more, gaussian = (results[who, name].alarms for name in ("1:1", "1:4", "gaussian"))
@@ -177,7 +185,7 @@ def _compute_distance(values: NDArray[np.float64]) -> float:
 # Charts ----------------------------------------------------------------------------------------
 
 
-def _build_charts(results: Results) -> tuple[Chart, ...]:
+def _build_charts(results: ResultsByTest) -> tuple[Chart, ...]:
     charts = []
     for who, name in WHO.items():
         lines = [

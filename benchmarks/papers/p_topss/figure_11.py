@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from benchmarks.papers.p_topss.predicting import Alarms
     from tidings.model.patterns import Mode
 
-Results: TypeAlias = dict[tuple[str, str], list[FoldResult]]
+FoldResults: TypeAlias = dict[tuple[str, str], list[FoldResult]]
 """The five folds of an entrant in a group of cities."""
 
 TITLE = "P-ToPSS, Figure 11"
@@ -82,7 +82,7 @@ def measure_figure_11(*, seed: int, say: Callable[[str], None], real: bool = Tru
     return Study(TITLE, tuple(charts), {**facts, **_compare_costs(paper)}, tuple(notes))
 
 
-def _describe_paper(paper: dict[str, Walked]) -> Results:
+def _describe_paper(paper: dict[str, Walked]) -> FoldResults:
     return {
         (f"{name}, {formula}", group): validate_model(model, estimate, group)
         for name, model in paper.items()
@@ -94,7 +94,7 @@ def _describe_paper(paper: dict[str, Walked]) -> Results:
 # Facts -----------------------------------------------------------------------------------------
 
 
-def _compute_facts(results: Results) -> dict[str, float]:
+def _compute_facts(results: FoldResults) -> dict[str, float]:
     """Return the facts that decide the claims; of several folds and groups, the least favourable."""
     generated, hand_made = (pool_alarms(results, name) for name in (GENERATED, HAND_MADE))
     powers = [pool_alarms(results, f"{model}, n-th power alone") for model in ("generated", "hand-made")]
@@ -115,17 +115,17 @@ def _compute_facts(results: Results) -> dict[str, float]:
     }
 
 
-def pool_alarms(results: Results, name: str) -> Alarms:
+def pool_alarms(results: FoldResults, name: str) -> Alarms:
     """Return the alarms in all cities: each was forecast once, by a model of cities of its own group and the other."""
     return reduce(add, (fold.alarms for fold in results[name, "together"]))
 
 
-def _list_folds(results: Results, name: str) -> Iterator[FoldResult]:
+def _list_folds(results: FoldResults, name: str) -> Iterator[FoldResult]:
     for group in GROUPS:
         yield from results[name, group]
 
 
-def pair_with_printed(results: Results, name: str) -> Iterator[tuple[FoldResult, FoldResult]]:
+def pair_with_printed(results: FoldResults, name: str) -> Iterator[tuple[FoldResult, FoldResult]]:
     """Yield each fold of an entrant beside that of the generated model with the formulas as printed."""
     yield from zip(_list_folds(results, name), _list_folds(results, GENERATED), strict=True)
 
@@ -178,7 +178,7 @@ def _compute_powers(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 # Charts ----------------------------------------------------------------------------------------
 
 
-def _build_charts(results: Results, mode: Mode) -> list[Chart]:
+def _build_charts(results: FoldResults, mode: Mode) -> list[Chart]:
     charts = []
     for letters, name in (("abc", GENERATED), ("def", HAND_MADE), ("ghi", OURS)):
         alarms = pool_alarms(results, name)
@@ -196,7 +196,7 @@ def _build_charts(results: Results, mode: Mode) -> list[Chart]:
     return charts
 
 
-def _list_skills(results: Results, mode: Mode, group: str) -> Chart:
+def _list_skills(results: FoldResults, mode: Mode, group: str) -> Chart:
     """Return Brier skill against the base rate over the lookahead, its bars from the worst fold to the best."""
     lines = []
     for name, where in results:
@@ -207,7 +207,7 @@ def _list_skills(results: Results, mode: Mode, group: str) -> Chart:
     return Chart(f"figure-11-skill-{mode}-{group.lower()}", title, "days ahead", "skill", tuple(lines))
 
 
-def _write_notes(results: Results, mode: Mode) -> list[str]:
+def _write_notes(results: FoldResults, mode: Mode) -> list[str]:
     """Return a line for each entrant of ours and group: the skill of each fold against the formulas as printed."""
     notes = []
     for name in ENTRANTS:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from tidings.bench.workloads.composites import Shape, Stream
+    from tidings.bench.workloads.composites import PublicationStream, Shape
     from tidings.model.patterns import Pattern
 
 
@@ -89,12 +89,16 @@ def count_our_states(detector: td.Detector) -> States:
     return States(shared, len(merged.nodes) - 1 + len(ends), merged.unmerged - 1)
 
 
-def stream_of(patterns: list[Pattern], *, pool: int, quota: int, seed: int, shape: Shape = "uniform") -> Stream:
+def stream_of(
+    patterns: list[Pattern], *, pool: int, quota: int, seed: int, shape: Shape = "uniform"
+) -> PublicationStream:
     """Return publications that match each subscription so often fully and so often in part."""
     return publications(patterns, shape=shape, partial=quota, full=quota, pool=pool, seed=seed)
 
 
-def measure_paper(machine: PaperMachine, stream: Stream, *, most: int | None = None, repeat: int = 0) -> MachineCost:
+def measure_paper(
+    machine: PaperMachine, stream: PublicationStream, *, most: int | None = None, repeat: int = 0
+) -> MachineCost:
     """Feed the paper's machine the first events of a stream, or all, then so many times again, which is timed.
 
     Transitions are those of the first time; without repeats it is the time of that, too.
@@ -108,7 +112,9 @@ def measure_paper(machine: PaperMachine, stream: Stream, *, most: int | None = N
     return MachineCost(_to_figure(seconds[bool(repeat) :], len(names)), transitions)
 
 
-def measure_ours(detector: td.Detector, stream: Stream, *, most: int | None = None, repeat: int = 0) -> MachineCost:
+def measure_ours(
+    detector: td.Detector, stream: PublicationStream, *, most: int | None = None, repeat: int = 0
+) -> MachineCost:
     """Feed our detector the same, in one table."""
     table = stream.table().slice(0, most)
     seconds, transitions = [], 0
@@ -125,7 +131,7 @@ def _feed(machine: PaperMachine, names: list[str], times: list[int]) -> None:
         machine.on_event((name,), at)
 
 
-def _shift_times(stream: Stream, turn: int) -> NDArray[np.int64]:
+def _shift_times(stream: PublicationStream, turn: int) -> NDArray[np.int64]:
     return stream.times + turn * (len(stream) * SECOND)
 
 

@@ -103,7 +103,7 @@ SIZES = {
 
 
 @dataclass
-class _Sweep:
+class _MachineSweep:
     """Figures of both over one parameter, for each workload."""
 
     states: dict[tuple[str, str], dict[float, States]] = field(default_factory=dict)
@@ -178,8 +178,8 @@ def _warm(seed: int) -> None:
 # The sweeps ------------------------------------------------------------------------------------
 
 
-def _measure_over_n(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
-    sweep = _Sweep()
+def _measure_over_n(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _MachineSweep:
+    sweep = _MachineSweep()
     for n in sizes.ns:
         say(f"figures 9 a, b: {n:,} subscriptions")
         for pool in (sizes.small, sizes.large):
@@ -197,8 +197,8 @@ def _measure_over_n(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -
     return sweep
 
 
-def _measure_over_later(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
-    sweep = _Sweep()
+def _measure_over_later(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _MachineSweep:
+    sweep = _MachineSweep()
     for later in sizes.laters:
         say(f"figure 9 c: {later} non-contiguous operators")
         patterns = composites(sizes.n, later=later, seed=seed)
@@ -215,8 +215,8 @@ def _measure_over_later(sizes: PTopssSizes, seed: int, say: Callable[[str], None
     return sweep
 
 
-def _measure_over_length(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
-    sweep = _Sweep()
+def _measure_over_length(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _MachineSweep:
+    sweep = _MachineSweep()
     for length in sizes.lengths:
         say(f"figure 9 d: subscriptions of {length}")
         for shape in SHAPES:
@@ -225,8 +225,8 @@ def _measure_over_length(sizes: PTopssSizes, seed: int, say: Callable[[str], Non
     return sweep
 
 
-def _measure_over_pool(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _Sweep:
-    sweep = _Sweep()
+def _measure_over_pool(sizes: PTopssSizes, seed: int, say: Callable[[str], None]) -> _MachineSweep:
+    sweep = _MachineSweep()
     for pool in sizes.pools:
         say(f"figures 9 e, f: a pool of {pool}")
         for shape in SHAPES:
@@ -252,7 +252,7 @@ def _pair(shape: str, published: str) -> str:
 # Facts -----------------------------------------------------------------------------------------
 
 
-def _compute_facts_n(sweep: _Sweep, sizes: PTopssSizes) -> dict[str, float]:
+def _compute_facts_n(sweep: _MachineSweep, sizes: PTopssSizes) -> dict[str, float]:
     """Return the facts that decide the claims of Figures 9 a and b; of several workloads, the least favourable."""
     facts: dict[str, float] = {}
     small, large = sizes.small, sizes.large
@@ -287,11 +287,11 @@ def _compute_facts_n(sweep: _Sweep, sizes: PTopssSizes) -> dict[str, float]:
     return facts
 
 
-def _compute_facts_later(sweep: _Sweep) -> dict[str, float]:
+def _compute_facts_later(sweep: _MachineSweep) -> dict[str, float]:
     return {f"{who}_time_over_later": _compute_rise(sweep.get_times(who, "uniform").values()) for who in WHO}
 
 
-def _compute_facts_length(sweep: _Sweep) -> dict[str, float]:
+def _compute_facts_length(sweep: _MachineSweep) -> dict[str, float]:
     facts = {}
     for who in WHO:
         lines = [list(sweep.get_commonality(who, shape).values()) for shape in SHAPES]
@@ -300,7 +300,7 @@ def _compute_facts_length(sweep: _Sweep) -> dict[str, float]:
     return facts
 
 
-def _compute_facts_pool(sweep: _Sweep) -> dict[str, float]:
+def _compute_facts_pool(sweep: _MachineSweep) -> dict[str, float]:
     facts = {}
     for who in WHO:
         states = {shape: sweep.map_merged(who, shape) for shape in SHAPES}
@@ -345,7 +345,7 @@ def _measure_straightness(line: dict[float, float]) -> float:
 
 
 def _build_charts(
-    sizes: PTopssSizes, by_n: _Sweep, by_later: _Sweep, by_length: _Sweep, by_pool: _Sweep
+    sizes: PTopssSizes, by_n: _MachineSweep, by_later: _MachineSweep, by_length: _MachineSweep, by_pool: _MachineSweep
 ) -> tuple[Chart, ...]:
     n, per_event = f"{sizes.n:,} subscriptions", "microseconds per event"
     shapes = [(who, shape) for who in WHO for shape in SHAPES]
@@ -390,7 +390,7 @@ def _build_charts(
     )
 
 
-def _build_time_lines(sweep: _Sweep) -> tuple[Line, ...]:
+def _build_time_lines(sweep: _MachineSweep) -> tuple[Line, ...]:
     return tuple(
         Line(f"{WHO[who]}, {workload}", tuple((x, cost.each) for x, cost in line.items()))
         for (who, workload), line in sweep.costs.items()

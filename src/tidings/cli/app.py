@@ -68,14 +68,14 @@ def tidings(
 @app.command()
 def parse(
     filter: Annotated[str, typer.Argument(metavar="FILTER", help="The filter; '-' reads standard input.")],
-    notation: Annotated[o.Notation, make_option("--from", "The notation it is written in.")] = o.Notation.text,
+    notation: Annotated[o.ParseInput, make_option("--from", "The notation it is written in.")] = o.ParseInput.text,
     output: Annotated[
         o.ParseOutput, make_option("--to", "What to print: a notation, a picture, the normal form.")
     ] = o.ParseOutput.text,
-    schema: o.Schema = None,
-    ontology: o.Ontology = None,
-    regions: o.Regions = None,
-    as_json: o.Json = False,
+    schema: o.SchemaOption = None,
+    ontology: o.OntologyOption = None,
+    regions: o.RegionsOption = None,
+    as_json: o.JsonOption = False,
 ) -> None:
     """Check a filter and write it in another notation.
 
@@ -101,15 +101,15 @@ def match(
     context: typer.Context,
     origin: SubscriptionOrigin,
     *,
-    events: o.Events,
-    event_id: o.EventId = None,
-    unknown: o.UnknownNames = o.Unknown.error,
+    events: o.EventsOption,
+    event_id: o.EventIdOption = None,
+    unknown: o.UnknownOption = o.UnknownChoice.error,
     dead_letters: Annotated[
         Path | None,
         make_option("--dead-letters", "Where events that cannot be read go, with the reason.", metavar="FILE"),
     ] = None,
-    quiet: o.Quiet = False,
-    as_json: o.Json = False,  # noqa: ARG001 - the output is JSON lines with or without it
+    quiet: o.QuietOption = False,
+    as_json: o.JsonOption = False,  # noqa: ARG001 - the output is JSON lines with or without it
 ) -> None:
     """Match events against subscriptions: JSON lines of event and subscription.
 
@@ -136,7 +136,7 @@ def test(
     cases: Annotated[
         str, typer.Argument(metavar="CASES", help="File of cases (JSON lines); '-' reads standard input.")
     ],
-    as_json: o.Json = False,
+    as_json: o.JsonOption = False,
 ) -> None:
     """Test subscriptions: each case is an event and the ids that must hear of it.
 
@@ -146,7 +146,7 @@ def test(
 
     A case is an object such as {"name": "a cheap Ford", "event": {"make": "ford", "price": 8500}, "expect": ["s1"]}.
     `expect` alone means exactly these ids; with `expect_not` only the ids that are named count. `now` sets the time
-    that ages are reckoned against. A case that fails is shown with the tests that decided it, and the exit code is 1.
+    that ages are measured against. A case that fails is shown with the tests that decided it, and the exit code is 1.
     """
     origin = choose_origin(context, origin, events=cases)
     from tidings.cli.match import subscription_tests as body
@@ -161,12 +161,12 @@ def why(
     context: typer.Context,
     origin: SubscriptionOrigin,
     *,
-    events: o.Events,
+    events: o.EventsOption,
     id: Annotated[str, typer.Option("--id", metavar="ID", help="The subscription to ask about.")],
     row: Annotated[
         int | None, typer.Option(metavar="N", help="The event's number, where the file has several.")
     ] = None,
-    as_json: o.Json = False,
+    as_json: o.JsonOption = False,
 ) -> None:
     """Tell why a subscription hears of an event, or why not.
 
@@ -183,7 +183,7 @@ def why(
 @app.command()
 @o.with_options("events subscriptions snapshot kind schema ontology regions now form as_json")
 def explain(
-    context: typer.Context, origin: SubscriptionOrigin, *, events: o.Sample = None, as_json: o.Json = False
+    context: typer.Context, origin: SubscriptionOrigin, *, events: o.SampleOption = None, as_json: o.JsonOption = False
 ) -> None:
     """Show how the matcher goes about these subscriptions; with a sample of events, how it fares.
 
@@ -204,7 +204,7 @@ def compile(
     origin: SubscriptionOrigin,
     *,
     output: Annotated[Path, make_option("--output -o", "The snapshot to write.", metavar="FOLDER")],
-    as_json: o.Json = False,
+    as_json: o.JsonOption = False,
 ) -> None:
     """Make a snapshot of subscriptions, with their schema, ontology and regions.
 
@@ -230,7 +230,7 @@ def run(
         bool, typer.Option("--check", help="Only check the file and say what would happen; nothing runs.")
     ] = False,
     once: Annotated[bool, make_option("--once", "Take what is there now, then end, whatever `trigger` says.")] = False,
-    as_json: o.Json = False,
+    as_json: o.JsonOption = False,
 ) -> None:
     """Run a pipeline on Spark: events stream in, subscriptions change, matches and detections stream out.
 
@@ -277,7 +277,7 @@ def run(
 
 
 @app.command()
-def doctor(as_json: o.Json = False) -> None:
+def doctor(as_json: o.JsonOption = False) -> None:
     """Say whether this machine has what Tidings needs, and how to mend what it has not.
 
     For example:

@@ -84,7 +84,7 @@ def run(*, as_json: bool) -> bool:
     if as_json:
         render.write_json({"ok": works, "checks": [check.to_dict() for check in checks]})
     else:
-        render.write("the core works" if works else "the core does not work; mend what stands above")
+        render.write("the core works" if works else "the core does not work; fix the problems listed above")
     return works
 
 

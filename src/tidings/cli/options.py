@@ -89,50 +89,48 @@ def parse_moment(text: str) -> datetime:
     return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 
-Notation = StrEnum("Notation", ["text", "json", "url"])
+ParseInput = StrEnum("ParseInput", ["text", "json", "url"])
 """The values of `parse --from`."""
 
 ParseOutput = StrEnum("ParseOutput", ["text", "json", "url", "tree", "normal"])
 """The values of `parse --to`."""
 
-Unknown = StrEnum("Unknown", ["error", "absent"])
+UnknownChoice = StrEnum("UnknownChoice", ["error", "absent"])
 """The values of `--unknown`."""
 
 FileForm = StrEnum("FileForm", ["jsonl", "csv", "parquet"])
 """The values of `--format`."""
 
-SUBSCRIPTIONS_HELP = (
-    "File of subscriptions: id and filter (JSON lines, CSV, Parquet; .gz too); '-' reads standard input."
-)
+SUBS_HELP = "File of subscriptions: id and filter (JSON lines, CSV, Parquet; .gz too); '-' reads standard input."
 EVENTS_HELP = "File of events (JSON lines, CSV, Parquet; .gz too); '-' reads standard input."
 FORM_HELP = "Form of standard input, or of a file whose name does not tell. JSON lines by default."
 UNKNOWN_HELP = "Names in filters that no column of a CSV or Parquet file of events has: an error, or absent."
-NOW_HELP = "The time that ages are reckoned against. This moment by default."
+NOW_HELP = "The time that ages are measured against. This moment by default."
 
-Subscriptions: TypeAlias = Annotated[str | None, make_option("--subscriptions -s", SUBSCRIPTIONS_HELP, metavar="SUBS")]
-Snapshot: TypeAlias = Annotated[
+SubscriptionsOption: TypeAlias = Annotated[str | None, make_option("--subscriptions -s", SUBS_HELP, metavar="SUBS")]
+SnapshotOption: TypeAlias = Annotated[
     Path | None,
     make_option("--snapshot", "Snapshot made by `tidings compile`, instead of --subscriptions.", metavar="FOLDER"),
 ]
-Events: TypeAlias = Annotated[str, make_option("--events -e", EVENTS_HELP, metavar="EVENTS")]
-Sample: TypeAlias = Annotated[str | None, make_option("--events -e", EVENTS_HELP, metavar="SAMPLE")]
-Form: TypeAlias = Annotated[FileForm | None, make_option("--format", FORM_HELP)]
-Kind: TypeAlias = Annotated[str | None, make_option("--matcher", "Matching algorithm.", metavar="KIND")]
-EventId: TypeAlias = Annotated[
+EventsOption: TypeAlias = Annotated[str, make_option("--events -e", EVENTS_HELP, metavar="EVENTS")]
+SampleOption: TypeAlias = Annotated[str | None, make_option("--events -e", EVENTS_HELP, metavar="SAMPLE")]
+FormOption: TypeAlias = Annotated[FileForm | None, make_option("--format", FORM_HELP)]
+KindOption: TypeAlias = Annotated[str | None, make_option("--matcher", "Matching algorithm.", metavar="KIND")]
+EventIdOption: TypeAlias = Annotated[
     str | None,
     make_option("--event-id", "Field that is the event's id; without it the line's number, from 0.", metavar="FIELD"),
 ]
-Schema: TypeAlias = Annotated[
+SchemaOption: TypeAlias = Annotated[
     Path | None, make_option("--schema", "Kinds of attributes (TOML or JSON); names are checked.", metavar="FILE")
 ]
-Ontology: TypeAlias = Annotated[
+OntologyOption: TypeAlias = Annotated[
     Path | None, make_option("--ontology", "Concepts, synonyms, units (TOML, JSON, CSV ...).", metavar="FILE")
 ]
-Regions: TypeAlias = Annotated[
+RegionsOption: TypeAlias = Annotated[
     Path | None, make_option("--regions", "Named regions (GeoJSON), for `within @name`.", metavar="FILE")
 ]
-UnknownNames: TypeAlias = Annotated[Unknown, make_option("--unknown", UNKNOWN_HELP)]
-Now: TypeAlias = Annotated[datetime | None, make_option("--now", NOW_HELP, parser=parse_moment, metavar="TIME")]
-SkipBad: TypeAlias = Annotated[bool, make_option("--skip-bad", "Go on without the subscriptions that are refused.")]
-Quiet: TypeAlias = Annotated[bool, make_option("--quiet -q", "No closing summary.")]
-Json: TypeAlias = Annotated[bool, make_option("--json", "Nothing but JSON on standard output.")]
+UnknownOption: TypeAlias = Annotated[UnknownChoice, make_option("--unknown", UNKNOWN_HELP)]
+NowOption: TypeAlias = Annotated[datetime | None, make_option("--now", NOW_HELP, parser=parse_moment, metavar="TIME")]
+SkipOption: TypeAlias = Annotated[bool, make_option("--skip-bad", "Go on without the subscriptions that are refused.")]
+QuietOption: TypeAlias = Annotated[bool, make_option("--quiet -q", "No closing summary.")]
+JsonOption: TypeAlias = Annotated[bool, make_option("--json", "Nothing but JSON on standard output.")]

@@ -141,7 +141,7 @@ class Ontology:
         return self._units
 
     def canonical(self, name: str, *, tree: str | None = None) -> str | None:
-        """Return the concept's own name, or nothing; a name that several share is refused."""
+        """Return the concept's own name, or None; a name that several share is refused."""
         owner = self._find_tree(name, tree)
         return None if owner is None else owner.canonical(name)
 
@@ -155,7 +155,7 @@ class Ontology:
         return value == concept if owner is None else owner.is_a(value, concept)
 
     def code(self, name: str, *, tree: str | None = None) -> int | None:
-        """Return the concept's depth-first number in its tree, or nothing."""
+        """Return the concept's depth-first number in its tree, or None."""
         owner = self._find_tree(name, tree)
         return None if owner is None else owner.code(name)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no attribute's name: parts divided by dots, none of them empty."""
+    """Refuse anything but an attribute's name: parts divided by dots, none of them empty."""
     if not name or not all(name.split(".")):
         msg = f"`{name}` is not an attribute's name"
         raise ValueError(msg)

@@ -119,7 +119,7 @@ def negate(tree: Filter) -> Filter:
 
 
 def require_filter(tree: object) -> Filter:
-    """Return the filter, or refuse what is none yet: text goes through `td.parse` first."""
+    """Return the filter; text raises an error that names `td.parse`."""
     if isinstance(tree, Test | And | Or | Not):
         return tree
     msg = f"expected a parsed filter, not `{tree!r:.60}`; td.parse makes one from text, JSON or a URL query"

@@ -57,7 +57,7 @@ class NamedFilter:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One event that satisfies a named filter; conditions call it by its label, or else by the filter's name."""
+    """One event that satisfies a named filter; conditions call it by its step label, or else by the filter's name."""
 
     filter: str
     label: str | None = None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TextOp(StrEnum):
-    """The tests of text beyond comparison."""
+    """The tests of text beyond comparison; snapshots keep their order (`text_automaton`), so a new one comes last."""
 
     STARTS_WITH = "starts with"
     ENDS_WITH = "ends with"

@@ -119,7 +119,7 @@ class Range:
 
     @property
     def kind(self) -> Kind | None:
-        """The kind of the ends, or nothing when there is no end."""
+        """The kind of the ends, or None when there is no end."""
         end = self.low if self.low is not None else self.high
         return None if end is None else get_kind(end)
 

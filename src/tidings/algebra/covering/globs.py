@@ -65,9 +65,16 @@ def to_glob(test: TextTest) -> Glob | None:
     # RE2 folds case differently from `casefold`, and special characters are not plain text.
     if test.op is TextOp.MATCHES and (folded or not _RE2_SPECIAL.isdisjoint(pattern)):
         return None
-    before = () if test.op is TextOp.STARTS_WITH else (STAR,)
-    after = () if test.op is TextOp.ENDS_WITH else (STAR,)
+    before, after = _STARS_AROUND[test.op]
     return _make_glob((*before, *to_signs(pattern), *after), folded=folded)
+
+
+_STARS_AROUND = {
+    TextOp.STARTS_WITH: ((), (STAR,)),
+    TextOp.ENDS_WITH: ((STAR,), ()),
+    TextOp.CONTAINS: ((STAR,), (STAR,)),
+    TextOp.MATCHES: ((STAR,), (STAR,)),  # a plain expression is searched for, like a part
+}
 
 
 def to_signs(text: str) -> tuple[Sign, ...]:

@@ -18,7 +18,7 @@ from tidings import model
 from tidings.model.values import KIND_BY_TYPE, get_kind
 
 Label: TypeAlias = "tuple[str, str, bool]"
-"""All of a `TypedAttribute` but its name: the kind, the unit, and whether numbers may come without it."""
+"""A reading label: a `TypedAttribute` without its name, so the kind, the unit, and whether numbers may come bare."""
 
 AS_IS: Label = ("", "", True)
 """The label of tests that ask for no kind: `exists`, `is null`."""

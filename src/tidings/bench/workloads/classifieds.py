@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.random import Generator
 
-    from tidings.bench.workloads.workload_columns import Column
+    from tidings.bench.workloads.workload_columns import WorkloadColumn
     from tidings.kernels.array_types import BoolArray, IntArray
 
 MAKES = tuple(dict.fromkeys(car.make for car in MODELS))
@@ -72,7 +72,7 @@ def build_classifieds() -> Workload:
 # Ads -------------------------------------------------------------------------------------------
 
 
-def _draw_ads(count: int, rng: Generator) -> dict[str, Column]:
+def _draw_ads(count: int, rng: Generator) -> dict[str, WorkloadColumn]:
     """Draw ads as columns; one in eight lacks something."""
     car = draw_zipf(rng, count, len(MODELS), POPULARITY)
     age = np.minimum(np.where(_ELECTRIC[car], 9.0, 25.0), rng.exponential(7, count))
@@ -97,7 +97,7 @@ def _draw_ads(count: int, rng: Generator) -> dict[str, Column]:
 # Searches --------------------------------------------------------------------------------------
 
 
-def _draw_searches(n: int, rng: Generator) -> dict[str, Column]:
+def _draw_searches(n: int, rng: Generator) -> dict[str, WorkloadColumn]:
     """Return saved searches as columns."""
     car = draw_zipf(rng, n, len(MODELS), POPULARITY)
     has_area = rng.random(n) < 0.05
@@ -182,12 +182,12 @@ def build_geo() -> Workload:
     )
 
 
-def _draw_offers(count: int, rng: Generator) -> dict[str, Column]:
+def _draw_offers(count: int, rng: Generator) -> dict[str, WorkloadColumn]:
     price, size = rng.lognormal(12.5, 0.6, count), rng.lognormal(4.4, 0.4, count)
     return {"spot": draw_places(rng, count), "price": np.round(price), "size": np.round(size, 1)}
 
 
-def _draw_area_searches(n: int, rng: Generator) -> dict[str, Column]:
+def _draw_area_searches(n: int, rng: Generator) -> dict[str, WorkloadColumn]:
     shapes = draw_areas(rng, min(n, DISTINCT_AREAS), reach=(0.05, 0.3))
     price, size = np.round(rng.lognormal(12.5, 0.6, n), -3), np.round(rng.lognormal(4.4, 0.4, n))
     which = np.arange(n) if n <= DISTINCT_AREAS else rng.integers(0, DISTINCT_AREAS, n)

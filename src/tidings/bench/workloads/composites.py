@@ -46,7 +46,7 @@ IRRELEVANT = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class PublicationStream:
     """Events in order: their types as numbers, and their times in microseconds."""
 
     types: Int32Array
@@ -108,7 +108,7 @@ def publications(
     irrelevant: tuple[int, int] = (1, 100),
     pool: int | None = None,
     seed: int,
-) -> Stream:
+) -> PublicationStream:
     """Return a stream that matches each subscription fully and in part so many times, or more often by chance.
 
     `pool` is the first type of irrelevant events; by default it follows the types of the subscriptions.
@@ -125,7 +125,7 @@ def publications(
     return _make_stream(_lay_out(rng, rows, pieces=pieces, sizes=sizes, first=first))
 
 
-def uniform_stream(n: int, pool: int = 50, *, seed: int) -> Stream:
+def uniform_stream(n: int, pool: int = 50, *, seed: int) -> PublicationStream:
     """Return a stream whose events are drawn uniformly from the pool."""
     return _make_stream(np.random.default_rng(seed).integers(0, pool, n, dtype=np.int32))
 
@@ -189,5 +189,5 @@ def _lay_out(rng: Generator, rows: Int32Array, *, pieces: IntArray, sizes: IntAr
     return types
 
 
-def _make_stream(types: Int32Array) -> Stream:
-    return Stream(types, np.arange(len(types), dtype=np.int64) * SECOND)
+def _make_stream(types: Int32Array) -> PublicationStream:
+    return PublicationStream(types, np.arange(len(types), dtype=np.int64) * SECOND)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-    from tidings.bench.workloads.workload_columns import Column
+    from tidings.bench.workloads.workload_columns import WorkloadColumn
     from tidings.kernels.array_types import IntArray
 
 CONCEPTS, NUMBERS = 4, 2
@@ -84,10 +84,10 @@ def build_ontology(height: int) -> Ontology:
     return Ontology(trees=values, attribute_trees=names, attributes=declared)
 
 
-def _draw_events(count: int, rng: Generator, height: int) -> dict[str, Column]:
+def _draw_events(count: int, rng: Generator, height: int) -> dict[str, WorkloadColumn]:
     """Return events with one leaf of each tree of names; the columns are all the leaves."""
     leaves = WIDTH**height
-    columns: dict[str, Column] = {}
+    columns: dict[str, WorkloadColumn] = {}
     for number in range(ATTRIBUTES):
         named = rng.integers(0, leaves, count)
         values = _draw_values(count, rng, number, height)

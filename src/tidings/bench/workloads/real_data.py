@@ -27,7 +27,7 @@ from tidings.errors import FileError
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from tidings.bench.workloads.workload_columns import Column
+    from tidings.bench.workloads.workload_columns import WorkloadColumn
     from tidings.kernels.array_types import BoolArray, IntArray
 
 VARIABLE = "TIDINGS_DATA"
@@ -102,7 +102,7 @@ def load_cars() -> pa.Table:
     return pa.concat_tables(parts).combine_chunks()
 
 
-def _draw_car_searches(n: int, rng: Generator) -> dict[str, Column]:
+def _draw_car_searches(n: int, rng: Generator) -> dict[str, WorkloadColumn]:
     pick, seen, wants = _pick_events(load_cars(), n, rng, {**CAR_WISHES, "spot": 0.1})
     price, year, odometer = (to_floats(seen.column(name)) for name in ("price", "year", "odometer"))
     top = np.round(price * rng.uniform(1.0, 1.3, n), -2)
@@ -153,7 +153,7 @@ def load_houses() -> pa.Table:
     return pa.table({**_read_numbers(read, HOUSE_NUMBERS), "spot": _read_places(read)}).combine_chunks()
 
 
-def _draw_house_searches(n: int, rng: Generator) -> dict[str, Column]:
+def _draw_house_searches(n: int, rng: Generator) -> dict[str, WorkloadColumn]:
     pick, seen, wants = _pick_events(load_houses(), n, rng, HOUSE_WISHES)
     price, living, rooms = (to_floats(seen.column(name)) for name in ("price", "sqft_living", "bedrooms"))
     built, grade, lot = (to_floats(seen.column(name)) for name in ("yr_built", "grade", "sqft_lot"))
@@ -179,7 +179,7 @@ def load_zip_areas() -> tuple[list[str], IntArray]:
 # Both ------------------------------------------------------------------------------------------
 
 
-def _read_numbers(read: pa.Table, names: tuple[str, ...]) -> dict[str, Column]:
+def _read_numbers(read: pa.Table, names: tuple[str, ...]) -> dict[str, WorkloadColumn]:
     return {name: pc.cast(read.column(name), pa.float64()) for name in names}
 
 
@@ -189,7 +189,7 @@ def _read_places(read: pa.Table) -> pa.Array:
     return make_places(lon, lat, valid=(np.abs(lon) <= 180) & (np.abs(lat) <= 90))
 
 
-def _sample_rows(table: pa.Table, count: int, rng: Generator) -> dict[str, Column]:
+def _sample_rows(table: pa.Table, count: int, rng: Generator) -> dict[str, WorkloadColumn]:
     rows = table.take(pa.array(rng.integers(0, table.num_rows, count))).combine_chunks()
     return dict(zip(rows.column_names, rows.columns, strict=True))
 

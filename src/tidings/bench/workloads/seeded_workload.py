@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.bench.workloads.ads import NOW
-from tidings.bench.workloads.workload_columns import Column, make_ids, render_filters
+from tidings.bench.workloads.workload_columns import WorkloadColumn, make_ids, render_filters
 from tidings.concepts import Ontology
 from tidings.errors import TidingsError
 from tidings.model import Filter, Schema
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Pair: TypeAlias = tuple[str, str | Filter]
 """A subscription: its id, and its filter as text or as a tree."""
 
-MakeColumns: TypeAlias = Callable[[int, np.random.Generator], Mapping[str, Column]]
+MakeColumns: TypeAlias = Callable[[int, np.random.Generator], Mapping[str, WorkloadColumn]]
 """Makes so many rows as columns by name, each an Arrow or a NumPy array."""
 
 CHUNK = 10_000

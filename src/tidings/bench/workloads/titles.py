@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.random import Generator
 
-    from tidings.bench.workloads.workload_columns import Column
+    from tidings.bench.workloads.workload_columns import WorkloadColumn
 
 _SYLLABLES = [a + b for a, b in product("bdfgklmnprstvz", "aeiou")]
 VOCABULARY = tuple(
@@ -53,7 +53,7 @@ def build_text() -> Workload:
     )
 
 
-def _draw_titles(count: int, rng: Generator) -> dict[str, Column]:
+def _draw_titles(count: int, rng: Generator) -> dict[str, WorkloadColumn]:
     most = LENGTH[1]
     codes = draw_zipf(rng, (count, most), len(VOCABULARY), 0.8)
     codes[:, 0] = draw_zipf(rng, count, OPENERS, 0.8)

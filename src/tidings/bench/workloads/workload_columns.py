@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tidings.kernels.array_types import BoolArray, FloatArray, IntArray
 
-Column: TypeAlias = "pa.Array | pa.ChunkedArray | NDArray[np.generic]"
+WorkloadColumn: TypeAlias = "pa.Array | pa.ChunkedArray | NDArray[np.generic]"
 """A column of a workload in bulk: Arrow where there are nulls, text or places, else NumPy."""
 
 SIGNS = {"from": ">=", "above": ">", "to": "<=", "below": "<"}
@@ -97,7 +97,7 @@ def _make_lists(sizes: IntArray, values: pa.Array, *, mask: pa.Array) -> pa.List
     return pa.ListArray.from_arrays(pa.array(starts), values, mask=mask)
 
 
-def to_floats(column: Column) -> FloatArray:
+def to_floats(column: WorkloadColumn) -> FloatArray:
     """Return a column of numbers or truth values as floats, NaN for null."""
     floats: FloatArray = np.asarray(pc.fill_null(pc.cast(column, pa.float64()), float("nan")).to_numpy())
     return floats

@@ -17,8 +17,7 @@ from tidings.bench import harness
 from tidings.bench.harness.result_tables import format_number
 from tidings.bench.workloads import WORKLOADS, workload
 from tidings.cli import render
-from tidings.cli.bench.commands import STUDY_PREFIX
-from tidings.cli.bench.studies import list_studies
+from tidings.cli.bench.studies import STUDY_PREFIX, list_studies
 from tidings.errors import MissingExtra, TidingsError
 from tidings.matcher.loading.row_readers import refuse_failure
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tidings.bench.harness import Result, Settings
-    from tidings.cli.bench.commands import BenchOptions
+    from tidings.cli.bench.options import BenchOptions
 
 SIZE, QUICK_SIZE = 1_000_000, 1_000
 """Subscriptions without `-n`, and without `-n` but with `--quick`."""
@@ -170,9 +169,8 @@ def show_activity() -> Iterator[Callable[[str], None]]:
 
 def make_folder(folder: Path) -> None:
     """Make the folder for the results: called before an hour of measuring, not after it."""
-    with refuse_failure(
-        f"make the folder `{folder}` for the results", ValueError, way_out="; choose another with --out"
-    ):
+    way_out = "; choose another with --out"
+    with refuse_failure(f"make the folder `{folder}` for the results", ValueError, way_out=way_out):
         folder.mkdir(parents=True, exist_ok=True)
 
 

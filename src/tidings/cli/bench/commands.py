@@ -1,21 +1,19 @@
 """`tidings bench`: its commands, their options and their help; `bench.py` does the work, imported when they run."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tidings.cli import options as o
+from tidings.cli.bench import studies
+from tidings.cli.bench.options import BenchOptions
 
 bench_app = typer.Typer(
     no_args_is_help=True,
     help="Measure matchers on seeded workloads, beside baselines and peers; repeat papers' figures; compare runs.",
 )
-
-STUDY_PREFIX = "papers/"
-"""The prefix of the keys of studies of papers."""
 
 NOT_FOR_STUDIES = {
     "sizes": "-n",
@@ -30,7 +28,7 @@ NOT_FOR_STUDIES = {
 
 
 @bench_app.command("list")
-def bench_list(as_json: o.Json = False) -> None:
+def bench_list(as_json: o.JsonOption = False) -> None:
     """List the workloads and how many matches an event has; in a checkout, also the studies of papers.
 
     For example:
@@ -40,35 +38,6 @@ def bench_list(as_json: o.Json = False) -> None:
     from tidings.cli.bench import bench as body
 
     body.list_workloads(as_json=as_json)
-
-
-@dataclass(frozen=True, slots=True)
-class BenchOptions:
-    """The options of `bench run` that say what is measured; where one is None, `--quick` decides."""
-
-    sizes: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--subscriptions", "-n", metavar="N", help="How many, 1,000,000 by default; several may be given."
-        ),
-    ] = None
-    kinds: Annotated[
-        list[str] | None, typer.Option("--matcher", metavar="KIND", help="Matching algorithm; several may be given.")
-    ] = None
-    events: Annotated[int | None, typer.Option(metavar="COUNT", help="How many events; 1,024 by default.")] = None
-    repeat: Annotated[int | None, typer.Option(metavar="TIMES", help="Repeats of each figure; 5 by default.")] = None
-    seed: Annotated[int, typer.Option(help="The seed of everything that is drawn.")] = 1
-    quick: Annotated[bool, typer.Option("--quick", help="A few seconds' work, to see that it runs.")] = False
-    from_text: Annotated[bool, typer.Option("--from-text", help="Also time loading the filters from text.")] = False
-    memory: Annotated[
-        bool | None, typer.Option("--memory/--no-memory", help="Measure bytes per subscription, in a child process.")
-    ] = None
-    peers: Annotated[
-        bool | None,
-        typer.Option(
-            "--peers/--no-peers", help="Measure mokaccino, DuckDB and NumPy too, where installed; yes by default."
-        ),
-    ] = None
 
 
 @bench_app.command("run")
@@ -95,7 +64,7 @@ def bench_run(
         Path | None,
         typer.Option(metavar="FOLDER", envvar="TIDINGS_DATA", help="Real data, for used-cars and house-sales."),
     ] = None,
-    as_json: o.Json = False,
+    as_json: o.JsonOption = False,
 ) -> None:
     """Measure matchers on a workload: building, matching, inserting, deleting, memory, and the ratio to baselines.
 
@@ -113,9 +82,7 @@ def bench_run(
     _check_options(context, key, quick=options.quick, full=full)
     if data is not None:
         os.environ["TIDINGS_DATA"] = str(data)  # the child that measures memory reads it too
-    if key.startswith(STUDY_PREFIX):
-        from tidings.cli.bench import studies
-
+    if key.startswith(studies.STUDY_PREFIX):
         scale = "quick" if options.quick else "full" if full else "usual"
         studies.run(key, scale, seed=options.seed, out=out, as_json=as_json)
         return
@@ -127,9 +94,10 @@ def bench_run(
 def _check_options(context: typer.Context, key: str, *, quick: bool, full: bool) -> None:
     """Refuse options that contradict each other, or the key."""
     o.refuse_when(quick and full, "--quick and --full exclude each other")
-    if not key.startswith(STUDY_PREFIX):
-        no_study = f"--full is for studies of papers (papers/hem); `{key}` is a workload: say how many with -n"
-        o.refuse_when(full, no_study)
+    if not key.startswith(studies.STUDY_PREFIX):
+        o.refuse_when(
+            full, f"--full is for studies of papers (papers/hem); `{key}` is a workload: say how many with -n"
+        )
         return
     typed = [option for name, option in NOT_FOR_STUDIES.items() if o.is_typed(context, name)]
     own = f"{', '.join(typed)} cannot be said of a study: `{key}` has its own"
@@ -140,7 +108,7 @@ def _check_options(context: typer.Context, key: str, *, quick: bool, full: bool)
 def bench_compare(
     before: Annotated[Path, typer.Argument(metavar="A", help="Results of one run.")],
     after: Annotated[Path, typer.Argument(metavar="B", help="Results of another.")],
-    as_json: o.Json = False,
+    as_json: o.JsonOption = False,
 ) -> None:
     """Say of every figure in two files of results whether it got faster, slower, or whether that is noise.
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from tidings.errors import TidingsError
 
-PACKAGE = "benchmarks"
+PACKAGE, STUDY_PREFIX = "benchmarks", "papers/"
+"""The package of a checkout that has studies, and the prefix of their keys."""
 
 
 def list_studies() -> list[Any]:
@@ -47,9 +48,9 @@ def _import_from(root: Path, module: str) -> ModuleType:
     """Import a module of the checkout's studies, even if another package called `benchmarks` was imported before."""
     package = sys.modules.get(PACKAGE)
     if package is not None and str(root / PACKAGE) not in list(getattr(package, "__path__", [])):
-        for other in list(sys.modules):
-            if other == PACKAGE or other.startswith(f"{PACKAGE}."):
-                del sys.modules[other]
+        for other in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+            del sys.modules[other]
+    # Stays there: studies import each other when they run, and so do the processes that they spawn with this path.
     if str(root) not in sys.path[:1]:
         sys.path.insert(0, str(root))
     importlib.invalidate_caches()

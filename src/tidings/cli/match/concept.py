@@ -17,7 +17,7 @@ concept_app = typer.Typer(
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A concept, by any of its names.")],
     ontology: Annotated[Path, o.make_option("--ontology", "The file of concepts.", metavar="FILE")],
-    as_json: o.Json = False,
+    as_json: o.JsonOption = False,
 ) -> None:
     """Show a concept: its names, what stands above it and what below.
 
@@ -37,7 +37,7 @@ def show(
 
 @concept_app.command()
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file of concepts.")], as_json: o.Json = False
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file of concepts.")], as_json: o.JsonOption = False
 ) -> None:
     """Check a file of concepts: every mistake at once, or what it holds.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidings.cli import render
 from tidings.cli.input_files import MAX_SHOWN, RejectedRow, Rejections, describe_kept, open_events, read_event_id
-from tidings.cli.options import Unknown
+from tidings.cli.options import UnknownChoice
 from tidings.cli.render import RowWriter
 from tidings.errors import BadEvent, UnknownAttributes
 from tidings.matcher import Matcher
@@ -29,7 +29,7 @@ def run(
     events: str,
     *,
     event_id: str | None,
-    unknown: Unknown,
+    unknown: UnknownChoice,
     dead_letters: Path | None,
     quiet: bool,
 ) -> None:
@@ -37,7 +37,7 @@ def run(
     started = time.perf_counter()
     with open_events(events, form=origin.form, dead_letters=dead_letters) as ([file], letters):
         matcher = origin.open_matcher()
-        if unknown is Unknown.error:
+        if unknown is UnknownChoice.error:
             _refuse_unknown(matcher, file, skip=origin.skip_bad)
         dead = Rejections("could not be read and were not matched", letters)
         writer, total, matched = RowWriter[str](), 0, 0

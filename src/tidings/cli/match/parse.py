@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidings.cli import render as show
 from tidings.cli.input_files import read_text
-from tidings.cli.options import Notation, ParseOutput
+from tidings.cli.options import ParseInput, ParseOutput
 from tidings.errors import FilterError, TidingsError
 from tidings.lang import parse, render
 from tidings.model import And, Has, Not, Or, Test
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidings.model import Filter, Schema
 
 
-def run(source: str, notation: Notation, output: ParseOutput, vocabulary: Vocabulary, *, as_json: bool) -> None:
+def run(source: str, notation: ParseInput, output: ParseOutput, vocabulary: Vocabulary, *, as_json: bool) -> None:
     """Parse a filter and print it; with `--json` a refusal is JSON on standard output too."""
     try:
         warnings: list[FilterWarning] = []

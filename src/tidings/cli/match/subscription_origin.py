@@ -24,15 +24,15 @@ FILE_ONLY = ("kind", "schema", "ontology", "regions", "skip_bad")
 class SubscriptionOrigin:
     """The options that say where subscriptions come from: a file with its vocabulary, or a snapshot."""
 
-    subscriptions: o.Subscriptions = None
-    snapshot: o.Snapshot = None
-    kind: o.Kind = None
-    schema: o.Schema = None
-    ontology: o.Ontology = None
-    regions: o.Regions = None
-    now: o.Now = None
-    form: o.Form = None
-    skip_bad: o.SkipBad = False
+    subscriptions: o.SubscriptionsOption = None
+    snapshot: o.SnapshotOption = None
+    kind: o.KindOption = None
+    schema: o.SchemaOption = None
+    ontology: o.OntologyOption = None
+    regions: o.RegionsOption = None
+    now: o.NowOption = None
+    form: o.FormOption = None
+    skip_bad: o.SkipOption = False
     silent: bool = False  # no progress bar: the command prints nothing but JSON
 
     def open_matcher(self) -> Matcher:

@@ -55,7 +55,7 @@ class Derived:
         return cls(name, text, expression, list_names(expression), wants, result.kind, unit)
 
     def value(self, lookup: Lookup, now: datetime) -> Any | None:
-        """Return the value for one event, or nothing where an input is absent."""
+        """Return the value for one event, or None where an input is absent."""
         try:
             result = _evaluate(self.expression, lookup, now)
             if self.divisor != 1 and result is not None:

@@ -47,7 +47,7 @@ def invert_links(links: Links) -> dict[str, tuple[str, ...]]:
 
 
 def find_circle(parents: Links) -> list[str]:
-    """Return the nodes of some circle, each under the next, or nothing.
+    """Return the nodes of some circle, each under the next; none if there is no circle.
 
     >>> find_circle({"a": ("b",), "b": ("a",), "c": ()})
     ['a', 'b']

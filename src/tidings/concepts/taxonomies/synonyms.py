@@ -55,7 +55,7 @@ class Spellings:
         self._folded = _Index(folded_names, ((fold(word), number) for word, number in others))
 
     def find(self, spelling: str) -> int | None:
-        """Return the concept's number, `SEVERAL`, or nothing."""
+        """Return the concept's number, `SEVERAL`, or None."""
         number = self._exact.numbers.get(spelling)
         return self._folded.numbers.get(fold(spelling)) if number is None else number
 

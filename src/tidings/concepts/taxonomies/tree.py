@@ -109,7 +109,7 @@ class Tree:
         return tuple(name for name in self._names if not self._parents[name])
 
     def canonical(self, name: str) -> str | None:
-        """Return the concept's own name, or nothing; a name that several share is refused."""
+        """Return the concept's own name, or None; a name that several share is refused."""
         number = self._spellings.find(name)
         if number is None:
             return None
@@ -120,7 +120,7 @@ class Tree:
         return self._names[self._find_number(name)]
 
     def code(self, name: str) -> int | None:
-        """Return the concept's depth-first number, or nothing; a name that several share is refused."""
+        """Return the concept's depth-first number, or None; a name that several share is refused."""
         number = self._spellings.find(name)
         if number == SEVERAL:
             raise build_ambiguity(name, [f"`{each}`" for each in self.candidates(name)], "write the one that is meant")

@@ -1,4 +1,4 @@
-"""Which version a batch of a query uses: settled once, written down, and the same whenever the batch is run again.
+"""Live claims: the version that a batch of a query uses, written down once and the same whenever the batch runs again.
 
 `claims/QUERY/BATCH.json` is written by the first worker that begins the batch, through a link that cannot replace
 another, so that of several workers that begin together all use the same version. A claimed version is not removed. The

@@ -94,7 +94,7 @@ def _get_path(folder: Path, number: int) -> Path:
 
 
 def read_version(folder: str | Path, number: int | None = None) -> Version:
-    """Read a version by its number, or the newest; refuse what is none, is altered, or has a newer format."""
+    """Read version `number`, or the newest; `SnapshotError` if it is missing, altered or of a newer format."""
     folder = Path(folder)
     number = find_newest(folder) if number is None else number
     if number is None:

@@ -96,7 +96,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a snapshot; refuse what is none, what is altered, and newer formats."""
+    """Read the manifest of a snapshot; `SnapshotError` if it is missing, altered or of a newer format."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -111,7 +111,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def check_manifest(manifest: object, *, newest: int, file: str, whole: str, noun: str) -> None:
-    """Refuse what is no manifest, has a format above `newest`, or is altered; the texts name it in messages."""
+    """Refuse anything but an unaltered manifest of a format up to `newest`; the texts name it in messages."""
     if not isinstance(manifest, dict) or type(manifest.get("format")) is not int:
         msg = f"{file} is not {noun}"
         raise SnapshotError(msg)

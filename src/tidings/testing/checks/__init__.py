@@ -9,7 +9,8 @@ Each check takes a factory of fresh matchers and raises `AssertionError` when a 
 """
 
 from tidings.testing.checks import matching, subscriptions
-from tidings.testing.checks.base import Check, Factory
+from tidings.testing.checks.base import Check
+from tidings.testing.checks.base import MatcherFactory as Factory
 
 __all__ = ["CHECKS", "Check", "Factory", "check_matcher"]
 

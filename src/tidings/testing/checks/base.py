@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from tidings.model.events import EventLike
     from tidings.model.values import EventValue
 
-Factory: TypeAlias = "Callable[..., Matcher]"
+MatcherFactory: TypeAlias = "Callable[..., Matcher]"
 """Makes a fresh, empty matcher; takes the keywords `schema`, `ontology`, `regions` and `now`."""
 
-Check: TypeAlias = "Callable[[Factory], None]"
+Check: TypeAlias = "Callable[[MatcherFactory], None]"
 """Returns if the matchers of a factory keep one promise, and raises `AssertionError` if they do not."""
 
 T = TypeVar("T")
@@ -112,13 +112,13 @@ DECLARED = Schema({"make": "text", "brand": "number", "price": "number"}, closed
 """A schema that the small events satisfy."""
 
 
-def choose_vocabulary(factory: Factory) -> CheckVocabulary:
+def choose_vocabulary(factory: MatcherFactory) -> CheckVocabulary:
     """Return the vocabulary that the matchers of this factory support: the full one, or the one of numbers."""
     supported = add_supported(factory(), FULL.searches)
     return FULL if len(supported) == len(FULL.searches) else NUMBERS
 
 
-def find_scope(factory: Factory) -> str:
+def find_scope(factory: MatcherFactory) -> str:
     """Return how much of the language the matchers support: everything, concepts, or numbers alone."""
     if choose_vocabulary(factory) is FULL:
         return EVERYTHING
@@ -134,7 +134,7 @@ def add_supported(matcher: Matcher, filters: dict[SomeId, SomeFilter]) -> dict[S
     return {id: tree for id, tree in filters.items() if id in matcher}
 
 
-def fill_matcher(factory: Factory, searches: dict[str, str] | None = None, **keywords: object) -> Matcher:
+def fill_matcher(factory: MatcherFactory, searches: dict[str, str] | None = None, **keywords: object) -> Matcher:
     """Return a matcher with these searches, or those of its vocabulary; keywords go to the factory."""
     matcher = factory(**keywords)
     matcher.add_many((choose_vocabulary(factory).searches if searches is None else searches).items())

@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
     from tidings.model.values import EventValue
-    from tidings.testing.checks.base import Factory
+    from tidings.testing.checks.base import MatcherFactory
     from tidings.testing.strategies import Case, World
 
 BAD = {"make": "ford", "brand": 7, "price": "expensive"}
 """An event whose price no search can read: bad where the price is declared, else merely without a price."""
 
 
-def check_agrees_with_evaluate(factory: Factory) -> None:
+def check_agrees_with_evaluate(factory: MatcherFactory) -> None:
     """On drawn worlds, filters and events, answers are those of `evaluate`, for single events and batches."""
     run_on_cases(cases(bad=True), lambda case: compare_with_evaluate(factory, case), examples=150)
 
 
-def compare_with_evaluate(factory: Factory, case: Case) -> None:
+def compare_with_evaluate(factory: MatcherFactory, case: Case) -> None:
     """Assert that a matcher answers a case as `evaluate` does, for single events and for the batch."""
     matcher = factory(**case.world.keywords)
     filters = add_supported(matcher, dict(enumerate(case.filters)))
@@ -76,12 +76,12 @@ def _evaluate_all(filters: dict[int, Filter], event: dict[str, EventValue], worl
     return {id for id, tree in filters.items() if evaluate(tree, event, **world.keywords)}
 
 
-def check_agrees_with_evaluate_on_mixed_kinds(factory: Factory) -> None:
+def check_agrees_with_evaluate_on_mixed_kinds(factory: MatcherFactory) -> None:
     """Answers are those of `evaluate` where filters read one attribute as different kinds; no event is bad."""
     run_on_cases(mixed_cases(find_scope(factory)), lambda case: compare_with_evaluate(factory, case), examples=100)
 
 
-def check_kinds_live_side_by_side(factory: Factory) -> None:
+def check_kinds_live_side_by_side(factory: MatcherFactory) -> None:
     """Filters that read one attribute as different kinds each match the values that they can read."""
     matcher = factory()
     matcher.add_many(
@@ -116,7 +116,7 @@ def check_kinds_live_side_by_side(factory: Factory) -> None:
     assert collect_batch(matcher, events) == [ids & set(matcher) for _, ids in expected]
 
 
-def check_agrees_with_evaluate_on_car_ads(factory: Factory) -> None:
+def check_agrees_with_evaluate_on_car_ads(factory: MatcherFactory) -> None:
     """Answers are those of `evaluate` on a small market of car ads."""
     matcher = factory(now=NOW)
     problems = matcher.add_many(saved_searches(60, seed=3), on_error="collect")
@@ -127,7 +127,7 @@ def check_agrees_with_evaluate_on_car_ads(factory: Factory) -> None:
     assert collect_batch(matcher, ads) == wanted
 
 
-def check_batch_equals_scalar(factory: Factory) -> None:
+def check_batch_equals_scalar(factory: MatcherFactory) -> None:
     """`match_many` returns what `match` returns, in each form of its result and for each form of a batch."""
     matcher = fill_matcher(factory)
     wanted = collect_answers(matcher)
@@ -153,7 +153,7 @@ def _check_arrow(table: pa.Table, pairs: list[tuple[int, SubId]]) -> None:
     assert sorted(zip(*columns, strict=True)) == sorted(pairs)
 
 
-def check_arrow_events_are_events(factory: Factory) -> None:
+def check_arrow_events_are_events(factory: MatcherFactory) -> None:
     """An Arrow table of events has the answers of its rows."""
     import pyarrow as pa
 
@@ -166,14 +166,14 @@ def check_arrow_events_are_events(factory: Factory) -> None:
         assert collect_batch(matcher, batch) == collect_answers(matcher, rows)
 
 
-def check_an_empty_batch_is_fine(factory: Factory) -> None:
+def check_an_empty_batch_is_fine(factory: MatcherFactory) -> None:
     """Without events, or without subscriptions, there are no matches."""
     for matcher, events in ((fill_matcher(factory), []), (factory(), EVENTS)):
         matches = matcher.match_many(events)
         assert (len(matches), matches.by_event(), matches.to_arrow().num_rows) == (0, [[] for _ in events], 0)
 
 
-def check_each_id_comes_once(factory: Factory) -> None:
+def check_each_id_comes_once(factory: MatcherFactory) -> None:
     """A subscription that an event satisfies in several ways is returned once."""
     matcher = factory()
     matcher.add_many(choose_vocabulary(factory).often.items())
@@ -182,7 +182,7 @@ def check_each_id_comes_once(factory: Factory) -> None:
     assert sorted(matcher.match_many([event, event])) == [(0, "often"), (0, "tags"), (1, "often"), (1, "tags")]
 
 
-def check_unknown_attributes_are_ignored(factory: Factory) -> None:
+def check_unknown_attributes_are_ignored(factory: MatcherFactory) -> None:
     """Attributes that no filter names are ignored, whatever they hold."""
     matcher = fill_matcher(factory)
     strange = {"other": object(), "nan": float("nan"), "deep": {"er": [None, {}]}, "price.note": 5, "": 1}
@@ -191,8 +191,8 @@ def check_unknown_attributes_are_ignored(factory: Factory) -> None:
     assert collect_batch(matcher, noisy) == collect_answers(matcher)
 
 
-def check_bad_events_are_refused(factory: Factory) -> None:
-    """An event that breaks the schema raises `BadEvent` that names the attribute; so does a value that is no event."""
+def check_bad_events_are_refused(factory: MatcherFactory) -> None:
+    """What breaks the schema raises `BadEvent` that names the attribute; so does anything that is not an event."""
     matcher = fill_matcher(factory, schema=DECLARED)
     problem = expect_error(BadEvent, lambda: matcher.match(BAD))
     assert "price" in str(problem)
@@ -206,7 +206,7 @@ def check_bad_events_are_refused(factory: Factory) -> None:
     expect_error(BadEvent, lambda: factory(schema=DECLARED).match(BAD))  # although no filter names the price
 
 
-def check_undeclared_values_make_no_event_bad(factory: Factory) -> None:
+def check_undeclared_values_make_no_event_bad(factory: MatcherFactory) -> None:
     """Without a declaration, a value that a filter cannot read does not satisfy it; other filters match as before."""
     matcher = fill_matcher(factory)
     without = {key: value for key, value in BAD.items() if key != "price"}
@@ -214,7 +214,7 @@ def check_undeclared_values_make_no_event_bad(factory: Factory) -> None:
     assert matcher.match_many([BAD, *EVENTS], on_error="collect").dead_letters == ()
 
 
-def check_bad_events_are_collected(factory: Factory) -> None:
+def check_bad_events_are_collected(factory: MatcherFactory) -> None:
     """With `on_error="collect"` bad events become dead letters with a reason, and the others match as before."""
     matcher = fill_matcher(factory, schema=DECLARED)
     matches = matcher.match_many([BAD, *EVENTS, BAD, "no event"], on_error="collect")
@@ -223,7 +223,7 @@ def check_bad_events_are_collected(factory: Factory) -> None:
     assert [set(ids) for ids in matches.by_event()] == [set(), *collect_answers(matcher), set(), set()]
 
 
-def check_unlike_values_do_not_compare(factory: Factory) -> None:
+def check_unlike_values_do_not_compare(factory: MatcherFactory) -> None:
     """Attributes of different kinds in an event do not satisfy a comparison; text of a number counts as a number."""
     matcher = factory()
     matcher.add("bargain", "price < `list_price`")
@@ -238,7 +238,7 @@ def check_unlike_values_do_not_compare(factory: Factory) -> None:
     assert matcher.match_many(events).by_event() == wanted
 
 
-def check_inputs_are_not_aliased(factory: Factory) -> None:
+def check_inputs_are_not_aliased(factory: MatcherFactory) -> None:
     """The matcher keeps no reference to its inputs: changing one later changes no answer, and calls change none."""
     subscriptions = [[id, text] for id, text in choose_vocabulary(factory).searches.items()]
     matcher = factory()
@@ -261,7 +261,7 @@ def check_inputs_are_not_aliased(factory: Factory) -> None:
     assert collect_answers(matcher) == wanted
 
 
-def check_a_tree_given_as_json_is_not_aliased(factory: Factory) -> None:
+def check_a_tree_given_as_json_is_not_aliased(factory: MatcherFactory) -> None:
     """A filter passed as a decoded JSON object is parsed at once, and no reference to it is kept."""
     import json
 
@@ -282,7 +282,7 @@ def _clear_all(tree: object) -> None:
         tree.clear()
 
 
-def check_now_is_an_argument(factory: Factory) -> None:
+def check_now_is_an_argument(factory: MatcherFactory) -> None:
     """Ages are relative to the matcher's `now`, or to that of the call."""
     now = datetime(2024, 5, 1, tzinfo=UTC)
     matcher = factory(now=now)
@@ -295,7 +295,7 @@ def check_now_is_an_argument(factory: Factory) -> None:
     assert matcher.match(event, now=later - timedelta(seconds=1)) == ["new"]
 
 
-def check_why_agrees_with_the_answer(factory: Factory) -> None:
+def check_why_agrees_with_the_answer(factory: MatcherFactory) -> None:
     """`why` and `why_not` agree with `match`, and can be printed."""
     matcher = fill_matcher(factory)
     for event in EVENTS:

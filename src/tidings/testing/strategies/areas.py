@@ -29,26 +29,26 @@ def _wrap_longitude(lon: float) -> float:
 
 
 @st.composite
-def _boxes(draw: st.DrawFn) -> Area:
+def _draw_box(draw: st.DrawFn) -> Area:
     west, south = draw(st.integers(-6, 4)), draw(st.integers(-6, 4))
     return Area(((_make_box(west, south, draw(st.integers(1, 5)), draw(st.integers(1, 5))),),))
 
 
 @st.composite
-def _triangles(draw: st.DrawFn) -> Area:
+def _draw_triangle(draw: st.DrawFn) -> Area:
     west, south = draw(st.integers(-6, 4)), draw(st.integers(-6, 4))
     corners = [(west, south), (west + 4, south), (west + draw(st.integers(0, 4)), south + draw(st.integers(1, 4)))]
     return Area(((_close_ring(*(corners if draw(st.booleans()) else reversed(corners))),),))
 
 
 @st.composite
-def _areas_with_hole(draw: st.DrawFn) -> Area:
+def _draw_holed_area(draw: st.DrawFn) -> Area:
     west, south = draw(st.integers(-4, 2)), draw(st.integers(-4, 2))
     return Area(((_make_box(west, south, 4, 4), _make_box(west + 1, south + 1, draw(st.integers(1, 2)), 2)),))
 
 
 @st.composite
-def _antimeridian_areas(draw: st.DrawFn) -> Area:
+def _draw_antimeridian(draw: st.DrawFn) -> Area:
     """Areas across the antimeridian, with longitudes beyond 180 or wrapped, with a hole or without."""
     south = draw(st.integers(-4, 2))
     hole = draw(st.sampled_from((None, 179, 180, 181)))
@@ -59,7 +59,7 @@ def _antimeridian_areas(draw: st.DrawFn) -> Area:
 
 
 @st.composite
-def _area_pairs(draw: st.DrawFn) -> Area:
+def _draw_pair(draw: st.DrawFn) -> Area:
     west, south = draw(st.integers(-6, 2)), draw(st.integers(-6, 2))
     east = west + draw(st.integers(3, 6))
     hole = (_make_box(east + 0.25, south + 0.5, 0.5, 1),) if draw(st.booleans()) else ()
@@ -78,7 +78,7 @@ _SPECIAL = (
 def areas() -> st.SearchStrategy[Area]:
     """Return areas; their corners lie on whole or quarter degrees, so tests can compute exactly."""
     return st.one_of(
-        _boxes(), _triangles(), _areas_with_hole(), _antimeridian_areas(), _area_pairs(), st.sampled_from(_SPECIAL)
+        _draw_box(), _draw_triangle(), _draw_holed_area(), _draw_antimeridian(), _draw_pair(), st.sampled_from(_SPECIAL)
     )
 
 

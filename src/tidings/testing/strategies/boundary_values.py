@@ -32,7 +32,7 @@ def find_boundary_values(trees: Iterable[model.Filter], world: World) -> dict[st
     for tree in trees:
         for name_in_filter, test in model.walk_tests(tree):
             name = world.canonical(name_in_filter)
-            values_by_name[name].update(dict.fromkeys(_boundary_values(test.condition, world)))
+            values_by_name[name].update(dict.fromkeys(_list_boundary_values(test.condition, world)))
             if isinstance(test.condition, model.Compare):
                 pairs.append((name, name_in_filter.removesuffix(test.attribute) + test.condition.other))
     for left, right in pairs:  # attributes that are compared draw from the same values
@@ -40,7 +40,7 @@ def find_boundary_values(trees: Iterable[model.Filter], world: World) -> dict[st
             _DEFAULTS.get(_find_kind(left, world), ())
         )
         values_by_name[left], values_by_name[right] = shared, shared
-    return {name: [*values, *_midpoints(values)] for name, values in values_by_name.items()}
+    return {name: [*values, *_compute_midpoints(values)] for name, values in values_by_name.items()}
 
 
 _DEFAULTS: dict[model.Kind | None, tuple[EventValue, ...]] = {
@@ -60,27 +60,27 @@ def _find_kind(name: str, world: World) -> model.Kind | None:
     return slot.kind if slot and not slot.units else None
 
 
-def _boundary_values(condition: model.Condition, world: World) -> Iterator[EventValue]:
+def _list_boundary_values(condition: model.Condition, world: World) -> Iterator[EventValue]:
     match condition:
         case model.Is() | model.In() | model.Range():
             for value in model.list_scalars(condition):
-                yield from _neighbours(value)
+                yield from _list_neighbours(value)
         case model.SameText(values):
             for value in values:
                 yield from (value, value.upper(), value.lower(), value.casefold(), value.swapcase(), f"{value}x")
         case model.TextTest(_, pattern):
-            yield from _texts_like(pattern)
+            yield from _list_texts_like(pattern)
         case model.IsA(concept):
             yield concept
         case model.Age(range):
             for seconds in model.list_scalars(range):
-                yield from _times_ago(seconds, world.now)
+                yield from _list_times_ago(seconds, world.now)
         case model.Within(area):
             yield from spots_of(area)
         case model.WithinRegion(region) if world.regions is not None:
             yield from spots_of(world.regions[region])
         case model.Near(center, metres):
-            yield from _places_around(center, metres)
+            yield from _list_places_around(center, metres)
         case model.InNetworks(networks):
             for block in networks:
                 for address in (int(block.network_address), int(block.broadcast_address)):
@@ -88,7 +88,7 @@ def _boundary_values(condition: model.Condition, world: World) -> Iterator[Event
                     yield from (str(type(block.network_address)(n)) for n in near)
 
 
-def _neighbours(value: EventValue) -> Iterator[EventValue]:
+def _list_neighbours(value: EventValue) -> Iterator[EventValue]:
     """Yield the value and its nearest neighbours on both sides."""
     match value:
         case bool():
@@ -101,16 +101,16 @@ def _neighbours(value: EventValue) -> Iterator[EventValue]:
             near = (math.nextafter(value, end) for end in (-math.inf, math.inf))
             yield from (n for n in near if math.isfinite(n))
         case str():
-            yield from _texts_like(value)
+            yield from _list_texts_like(value)
         case datetime():
-            yield from _neighbours_of_time(value)
+            yield from _list_times_beside(value)
         case model.Point(lon, lat):
             yield (lon, lat)
         case model.Quantity(amount, unit):
             yield from (model.Quantity(n, unit) for n in (amount, amount - 1, amount + 1, amount * 1000, amount / 1000))
 
 
-def _neighbours_of_time(value: datetime) -> Iterator[datetime]:
+def _list_times_beside(value: datetime) -> Iterator[datetime]:
     yield value
     for step in (timedelta(microseconds=1), timedelta(days=1)):
         if datetime.min.replace(tzinfo=value.tzinfo) + step <= value:
@@ -119,7 +119,7 @@ def _neighbours_of_time(value: datetime) -> Iterator[datetime]:
             yield value + step
 
 
-def _texts_like(pattern: str) -> Iterator[str]:
+def _list_texts_like(pattern: str) -> Iterator[str]:
     """Texts at the boundary of a text test: the pattern, longer, shorter, in the other case, wildcards filled."""
     yield from (pattern, f"{pattern}x", f"x{pattern}", f"x{pattern}x", pattern[:-1], pattern[1:], pattern.swapcase())
     plain = re.sub(r"\\(.)", r"\1", pattern)
@@ -128,15 +128,15 @@ def _texts_like(pattern: str) -> Iterator[str]:
     yield from (pattern.upper(), pattern.replace("SS", "ß"), pattern.replace("ss", "ẞ"))
 
 
-def _times_ago(seconds: float, now: datetime) -> Iterator[datetime]:
+def _list_times_ago(seconds: float, now: datetime) -> Iterator[datetime]:
     try:
         then = now - timedelta(seconds=seconds)
     except OverflowError:
         return
-    yield from _neighbours_of_time(then)
+    yield from _list_times_beside(then)
 
 
-def _places_around(center: model.Point, metres: float) -> Iterator[tuple[float, float]]:
+def _list_places_around(center: model.Point, metres: float) -> Iterator[tuple[float, float]]:
     yield (center.lon, center.lat)
     yield (center.lon - 180 if center.lon > 0 else center.lon + 180, -center.lat)
     for share in (0.99, 1.01):
@@ -144,6 +144,6 @@ def _places_around(center: model.Point, metres: float) -> Iterator[tuple[float, 
         yield from [(center.lon, lat)] if abs(lat) <= 90 else []
 
 
-def _midpoints(values: Iterable[EventValue]) -> list[EventValue]:
+def _compute_midpoints(values: Iterable[EventValue]) -> list[EventValue]:
     numbers = sorted(value for value in values if type(value) in (int, float))
     return [low + (high - low) // 2 for low, high in pairwise(numbers) if math.isfinite(high - low)]

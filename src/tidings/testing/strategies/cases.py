@@ -67,14 +67,14 @@ def worlds(
     Where data must be of the kinds that filters ask for (a table with typed columns), say `mixed=False`. With
     `declared`, most worlds have a schema: without a declaration nothing is bad.
     """
-    chosen = draw(_several_of(recipes))
+    chosen = draw(_build_lists_of(recipes))
     forest = draw(_FORESTS) if "concept" in chosen else FORESTS[0]
     slots: dict[str, Slot] = {}
     for recipe in chosen:
         name = _SPECIAL_NAMES.get(recipe) or draw(_NAMES)
         if not _is_name_in_use(name, slots):
-            slots[name] = draw(_slots(recipe, _list_spellings(forest["goods"])))
-    slots, schema = draw(_schemas(slots or {"a": Slot(Kind.NUMBER)}, mixed=mixed, declared=declared))
+            slots[name] = draw(_draw_slot(recipe, _list_spellings(forest["goods"])))
+    slots, schema = draw(_draw_schema(slots or {"a": Slot(Kind.NUMBER)}, mixed=mixed, declared=declared))
     table, lore = _build_table(slots, forest)
     has_place = any(slot.kind is Kind.PLACE for slot in slots.values())
     places = draw(st.one_of(regions(), st.none(), regions())) if has_place else None
@@ -86,7 +86,7 @@ _NAMES = st.one_of(st.sampled_from(NAMES), st.sampled_from(NAMES), st.sampled_fr
 
 
 @cache
-def _several_of(recipes: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
+def _build_lists_of(recipes: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
     return st.integers(1, 4).flatmap(lambda size: st.lists(st.sampled_from(recipes), min_size=size, max_size=size))
 
 
@@ -107,7 +107,7 @@ def _is_name_in_use(name: str, slots: Mapping[str, Slot]) -> bool:
 
 
 @st.composite
-def _slots(draw: st.DrawFn, recipe: str, words: tuple[str, ...]) -> Slot:
+def _draw_slot(draw: st.DrawFn, recipe: str, words: tuple[str, ...]) -> Slot:
     match recipe:
         case "concept":
             return Slot(Kind.CONCEPT, words=words, declared=draw(st.booleans()))
@@ -127,7 +127,7 @@ def _list_spellings(tree: Iterable[str]) -> tuple[str, ...]:
 
 
 @st.composite
-def _schemas(
+def _draw_schema(
     draw: st.DrawFn, slots: Mapping[str, Slot], *, mixed: bool, declared: bool
 ) -> tuple[dict[str, Slot], Schema | None]:
     """Draw a schema, or none; return the slots with the kinds and units it declares, and the schema."""
@@ -138,14 +138,14 @@ def _schemas(
     slots_in_schema: dict[str, Slot] = {}
     for name, slot in slots.items():
         is_declared = form == "closed" or draw(st.booleans())
-        slots_in_schema[name] = draw(_slots_in_schema(slot, mixed=mixed)) if is_declared and not slot.half else slot
+        slots_in_schema[name] = draw(_draw_slot_in_schema(slot, mixed=mixed)) if is_declared and not slot.half else slot
         if is_declared and not slot.half:
             entries.update(_list_attributes(name, slots_in_schema[name]))
     return slots_in_schema, Schema(entries, closed=form == "closed")
 
 
 @st.composite
-def _slots_in_schema(draw: st.DrawFn, slot: Slot, *, mixed: bool) -> Slot:
+def _draw_slot_in_schema(draw: st.DrawFn, slot: Slot, *, mixed: bool) -> Slot:
     several = slot.kind is Kind.RECORD or bool(slot.below or slot.spellings) or draw(st.booleans())
     if mixed and not slot.declared and draw(st.integers(0, 3)) == 0:
         return replace(slot, several=several)  # declared without a kind

@@ -45,14 +45,14 @@ def conditions(
     slot = slot or Slot(model.Kind(kind))
     # Cached by what conditions depend on: hypothesis validates each new strategy, which costs more than drawing.
     slot = Slot(slot.kind, declared=slot.declared, bare=slot.bare, units=slot.units, words=slot.words)
-    return _conditions(slot, tuple(regions), tuple(beside.items()))
+    return _build_conditions(slot, tuple(regions), tuple(beside.items()))
 
 
 @lru_cache(maxsize=4096)
-def _conditions(
+def _build_conditions(
     slot: Slot, regions: tuple[str, ...], beside: tuple[tuple[str, bool], ...]
 ) -> st.SearchStrategy[model.Condition]:
-    strategies = _conditions_of_kind(slot, regions)
+    strategies = _list_conditions_of_kind(slot, regions)
     strategies.append(st.sampled_from((model.Exists(), model.IsNull())))
     equality = (model.Comparison.EQ,)
     pairs = [(op, other) for other, has_order in beside for op in (model.Comparison if has_order else equality)]
@@ -61,20 +61,20 @@ def _conditions(
     return evenly(strategies)
 
 
-def _conditions_of_kind(slot: Slot, regions: Sequence[str]) -> list[st.SearchStrategy[model.Condition]]:
+def _list_conditions_of_kind(slot: Slot, regions: Sequence[str]) -> list[st.SearchStrategy[model.Condition]]:
     match slot.kind:
         case model.Kind.NUMBER:
-            return _value_conditions(_amounts(slot))
+            return _list_value_conditions(_list_amounts(slot))
         case model.Kind.TEXT:
-            return [*_value_conditions([texts()]), text_tests(), same_texts()]
+            return [*_list_value_conditions([texts()]), text_tests(), same_texts()]
         case model.Kind.CONCEPT:
-            return _concept_conditions(slot)
+            return _list_concept_conditions(slot)
         case model.Kind.BOOL:
             return [st.booleans().map(model.Is), st.just(model.In((True, False)))]
         case model.Kind.TIME:
-            return [*_value_conditions([scalars(model.Kind.TIME)]), ages()]
+            return [*_list_value_conditions([scalars(model.Kind.TIME)]), ages()]
         case model.Kind.PLACE:
-            return _place_conditions(regions)
+            return _list_place_conditions(regions)
         case model.Kind.IP:
             return [
                 st.lists(st.sampled_from(BLOCKS), min_size=1, max_size=3).map(
@@ -84,14 +84,14 @@ def _conditions_of_kind(slot: Slot, regions: Sequence[str]) -> list[st.SearchStr
     return []
 
 
-def _value_conditions(families: Sequence[st.SearchStrategy[Ordered]]) -> list[st.SearchStrategy[model.Condition]]:
+def _list_value_conditions(families: Sequence[st.SearchStrategy[Ordered]]) -> list[st.SearchStrategy[model.Condition]]:
     """Return equality, sets and ranges; the values of one range come from one family, such as one unit."""
     value = st.one_of(families)
     sets = st.lists(value, min_size=1, max_size=4).map(model.one_of)
     return [*(ranges(family) for family in families), sets, value.map(model.Is)]
 
 
-def _amounts(slot: Slot) -> list[st.SearchStrategy[int | float | model.Quantity]]:
+def _list_amounts(slot: Slot) -> list[st.SearchStrategy[int | float | model.Quantity]]:
     """Return plain numbers, and numbers with each unit; those with units are small enough not to overflow."""
     moderate = st.one_of(st.integers(-20, 2000), st.sampled_from((0.5, 2.5, 0.25)))
     united: list[st.SearchStrategy[int | float | model.Quantity]] = [
@@ -140,7 +140,7 @@ def ages() -> st.SearchStrategy[model.Age]:
     return ranges(st.one_of(st.sampled_from(SECONDS), st.integers(0, 10**6))).map(model.Age)
 
 
-def _concept_conditions(slot: Slot) -> list[st.SearchStrategy[model.Condition]]:
+def _list_concept_conditions(slot: Slot) -> list[st.SearchStrategy[model.Condition]]:
     words = st.sampled_from(slot.words) if slot.words else st.sampled_from(TEXTS)
     # An undeclared attribute compares with any text; a declared one only with concepts of its tree.
     plain = words if slot.declared else st.one_of(words, st.sampled_from(TEXTS))
@@ -149,7 +149,7 @@ def _concept_conditions(slot: Slot) -> list[st.SearchStrategy[model.Condition]]:
     return [is_a, plain.map(model.Is), sets, is_a, text_tests(), same_texts(), ranges(texts())]
 
 
-def _place_conditions(regions: Sequence[str]) -> list[st.SearchStrategy[model.Condition]]:
+def _list_place_conditions(regions: Sequence[str]) -> list[st.SearchStrategy[model.Condition]]:
     near = st.builds(model.Near, points(), st.sampled_from(METRES))
     several = st.lists(points(), min_size=1, max_size=3).map(model.one_of)
     # Few worlds have regions, so they are frequent in those.

@@ -62,7 +62,7 @@ class _Aimer:
         return record
 
     def _draw_half(self, slot: Slot, name: str, record: dict[str, EventValue]) -> None:
-        """Draw the attribute that a derived one is computed from."""
+        """Draw `slot.half`, the input of a derived attribute, which is twice it."""
         wanted = [value for value in self.aims.get(name, ()) if isinstance(value, int) and abs(value) < 2**40]
         halves = [st.none(), st.integers(-5, 5), *([st.sampled_from(wanted).map(lambda n: n // 2)] if wanted else [])]
         if slot.half and self.draw(st.booleans()):
@@ -148,7 +148,7 @@ def _fits(value: object, slot: Slot) -> bool:
 
 
 def _is_single(value: object) -> bool:
-    """Tell whether a value is no list and no range, as a schema of single values wants it."""
+    """Tell whether a value is neither a list nor a range, as a schema of single values wants it."""
     return not isinstance(value, list | tuple | Range)
 
 
@@ -168,7 +168,7 @@ def forms(value: EventValue, slot: Slot) -> list[EventValue]:
             exact = [value, Decimal(repr(value))] + ([float(value)] if float(value) == value else [])
             return [*exact, repr(value), f" {value!r} "]
         case datetime():
-            return _moment_forms(value)
+            return _list_moment_forms(value)
         case (lon, lat):
             pairs = [(lon, lat), [lon, lat]] if slot.several or slot.declared else []  # elsewhere a list is bad
             return [Point(lon, lat), *pairs, {"lon": lon, "lat": lat}]
@@ -183,7 +183,7 @@ def forms(value: EventValue, slot: Slot) -> list[EventValue]:
     return [value]
 
 
-def _moment_forms(value: datetime) -> list[EventValue]:
+def _list_moment_forms(value: datetime) -> list[EventValue]:
     zoned = [value] if not 2 < value.year < 9998 else [value.astimezone(zone) for zone in ZONES]
     forms: list[EventValue] = [*zoned, value.replace(tzinfo=None)]
     if value == datetime.combine(value, datetime.min.time(), UTC):

@@ -73,10 +73,10 @@ _SLOTS = {
 
 
 @st.composite
-def _tests(draw: st.DrawFn, names: Sequence[str], reach: str, *, plain: bool) -> model.Test:
+def _draw_test(draw: st.DrawFn, names: Sequence[str], reach: str, *, plain: bool) -> model.Test:
     name, rare = draw(st.sampled_from(names)), 0 if plain else draw(st.integers(0, 9))
     if rare == 1:
-        inner = draw(_tests(("k", "l"), reach, plain=True))
+        inner = draw(_draw_test(("k", "l"), reach, plain=True))
         return model.Test(name, model.Has(inner), draw(st.sampled_from(QUANTIFIERS)))
     if rare == 2:
         other = model.Compare(draw(st.sampled_from(model.Comparison)), draw(st.sampled_from(names)))
@@ -100,15 +100,15 @@ def _is_indexable(condition: model.Condition) -> bool:
 
 
 @st.composite
-def _rows(draw: st.DrawFn, reach: str) -> model.Filter:
+def _draw_row(draw: st.DrawFn, reach: str) -> model.Filter:
     """Return a conjunction of tests that indexes support; in `EVERYTHING`, now and then with others."""
     plain = reach != EVERYTHING or draw(st.integers(0, 2)) > 0
-    return model.all_of(draw(st.lists(_tests(ATTRIBUTES, reach, plain=plain), min_size=1, max_size=3)))
+    return model.all_of(draw(st.lists(_draw_test(ATTRIBUTES, reach, plain=plain), min_size=1, max_size=3)))
 
 
 def mixed_filters(reach: str = EVERYTHING) -> st.SearchStrategy[model.Filter]:
     """Return filters whose tests read the same few attributes as any kind."""
-    rows = _rows(reach)
+    rows = _draw_row(reach)
     several = st.lists(rows, min_size=2, max_size=3).map(model.any_of)
     return evenly((rows, rows, several, rows.map(model.Not)) if reach == EVERYTHING else (rows, rows, several))
 
@@ -121,20 +121,20 @@ def mixed_events(draw: st.DrawFn, trees: Sequence[model.Filter] = ()) -> dict[st
     event: dict[str, EventValue] = {}
     for name in ATTRIBUTES:
         above = aimed.get("contact", []) if name == "mail" else []
-        value = _values(tuple([*aimed.get(name, ()), *above] or every))
+        value = _draw_value(tuple([*aimed.get(name, ()), *above] or every))
         match draw(st.sampled_from(("absent", "one", "one", "one", "several", "records"))):
             case "one":
                 event[name] = draw(value)
             case "several":
                 event[name] = [draw(value) for _ in range(draw(st.integers(1, 3)))]
             case "records":
-                parts = [{key: draw(_values(tuple(every))) for key in ("k", "l")} for _ in range(2)]
+                parts = [{key: draw(_draw_value(tuple(every))) for key in ("k", "l")} for _ in range(2)]
                 event[name] = [*parts, draw(value)] if draw(st.booleans()) else parts
     return event
 
 
 @st.composite
-def _values(draw: st.DrawFn, telling: tuple[EventValue, ...]) -> EventValue:
+def _draw_value(draw: st.DrawFn, telling: tuple[EventValue, ...]) -> EventValue:
     if draw(st.integers(0, 3)) and telling:
         value = draw(st.sampled_from(telling))
         return draw(st.sampled_from(forms(value, _AMOUNT if isinstance(value, model.Quantity) else SLOTS[0])))
