@@ -19,7 +19,8 @@ from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.forecast.predicting.probability_table import require_times
 from tidings.forecast.tuning import ForecastTuning
 from tidings.forks import Level, guard, with_lock
-from tidings.lang import WrittenPattern, parse_pattern, render_pattern
+from tidings.lang import WrittenPattern, render_pattern
+from tidings.lang.patterns.notations import read_pattern
 from tidings.matcher.admission import check_on_error
 from tidings.model.patterns import Pattern
 from tidings.patterns import Detection, Detections, PatternCatalog, PatternSet, Run, StreamSettings
@@ -137,7 +138,7 @@ class Detector:
         """
         if isinstance(pattern, Pattern):  # built by hand: the notation's checks are the only ones
             pattern, notation = render_pattern(pattern, "json"), "json"
-        parsed = parse_pattern(pattern, notation=notation, **self.vocabulary.to_keywords())
+        parsed = read_pattern(pattern, self.vocabulary, notation=notation)
         written = check_pattern(name, parsed, mode, limit)
         self.add_many([written], horizon=horizon, threshold=threshold, tell=tell, step=step)
 

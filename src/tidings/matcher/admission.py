@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import Binder, RequirementTracker, fold_names
 from tidings.errors import BadSubscriptions, FilterWarning, TidingsError
-from tidings.lang import parse_filter, parse_stored
 from tidings.lang.filters.ambiguities import WarningCollector
+from tidings.lang.filters.notations import parse_filter, parse_stored
 from tidings.model import And, Filter, Not, Or, Test
 from tidings.model.values import INT_MAX, INT_MIN, check_text
 

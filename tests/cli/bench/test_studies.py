@@ -167,6 +167,12 @@ def test_a_study_outside_a_checkout_is_refused_and_told_where_studies_are(tiding
     assert "Clone the repository, and run this inside it" in done.err
 
 
+def test_studies_of_another_project_are_no_checkout(tidings, tmp_path):
+    (tmp_path / "benchmarks" / "studies").mkdir(parents=True)
+    assert "papers/" not in tidings("bench", "list").out
+    assert "`papers/hem` is a study of a paper" in tidings("bench", "run", "papers/hem", "--quick").err
+
+
 def test_an_unknown_study_is_refused_with_the_nearest(tidings, checkout):
     done = tidings("bench", "run", "papers/tny")
     assert (done.code, done.out) == (1, "")

@@ -41,7 +41,8 @@ def run(key: str, scale: str, *, seed: int, out: Path | None, as_json: bool) -> 
 def _find_checkout() -> Path | None:
     """Return the folder, this one or the nearest above, that has studies."""
     start = Path.cwd().resolve()
-    return next((folder for folder in (start, *start.parents) if (folder / PACKAGE / "studies").is_dir()), None)
+    runner = Path(PACKAGE, "studies", "run_study.py")
+    return next((folder for folder in (start, *start.parents) if (folder / runner).is_file()), None)
 
 
 def _import_from(root: Path, module: str) -> ModuleType:

@@ -23,7 +23,7 @@ from tidings.errors import TooLarge
 from tidings.kernels.match.literals import ALL, ANY, NOT_ALL, NOT_ANY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from tidings.concepts import Ontology
 
@@ -126,9 +126,9 @@ class FilterDraft:
                 self.candidate_trees.append((slot, self._build_node(flat, self.candidate_leaves)))
             return
         for row in rows:
-            self._append_row(slot, map(self._compile_literal, row))
+            self._append_row(slot, [self._compile_literal(literal) for literal in row])
 
-    def _append_row(self, slot: int, tests: Iterable[CompiledTest]) -> None:
+    def _append_row(self, slot: int, tests: list[CompiledTest]) -> None:
         size = 0
         for literals, items, _ in tests:
             size += len(literals)

@@ -56,6 +56,9 @@ def measure_reliability(p: ArrayLike, y: ArrayLike, bins: int = 10) -> tuple[Bin
     >>> [(bin_.mean, bin_.observed, bin_.count) for bin_ in measure_reliability([0.1, 0.1, 0.9], [0, 0, 1], bins=2)]
     [(0.1, 0.0, 2), (0.9, 1.0, 1)]
     """
+    if type(bins) is not int or bins < 1:
+        msg = f"`bins` is `{bins}`; give a whole number from 1 up"
+        raise BadValue(msg)
     raw, happened = check_pairs(p, y)
     forecasts = raw.clip(0.0, 1.0)
     limits = np.arange(1, bins) / bins  # not linspace: 3 / 10 is the 0.3 that a forecast of 0.3 is

@@ -4,7 +4,7 @@
 `pattern_expression` read them into a draft, `check` finds its mistakes. The filters themselves have their own parser.
 """
 
-from tidings.lang.patterns.notations import parse_pattern, read_pattern, render_pattern
+from tidings.lang.patterns.notations import parse_pattern, render_pattern
 from tidings.lang.patterns.pattern_files import WrittenPattern, read_patterns, render_patterns
 
-__all__ = ["WrittenPattern", "parse_pattern", "read_pattern", "read_patterns", "render_pattern", "render_patterns"]
+__all__ = ["WrittenPattern", "parse_pattern", "read_patterns", "render_pattern", "render_patterns"]

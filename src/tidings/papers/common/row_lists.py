@@ -57,7 +57,7 @@ class RowLists:
 
         Its place in that list goes into the same line of `places`, at the item.
         """
-        if numbers.size > len(self.pool) // 8:  # many: count first, so that no list moves twice
+        if np.count_nonzero(numbers >= 0) > len(self.pool) // 8:  # many: count first, so that no list moves twice
             counts = np.zeros(len(self.starts), np.int32)
             kernels.tally(numbers.ravel(), counts)
             self.repack(counts)

@@ -148,15 +148,13 @@ def bad_events(  # noqa: PLR0913 - the public face: keywords, each of its own me
         frames.require_columns([event_id], events.schema, why="event_id")
     frame = frames.cast_for_arrow(events)
     names = tuple(dict.fromkeys(events.columns))
-    frames.require_columns(names, frame.schema, why="the events")
     reason = StructField(frames.make_unused_name("reason", names), StringType(), nullable=False)
     plan = DetectPlan.of(detector, buckets=1, shards=1, event_id=event_id or time, keep=())
     fields = [StructField(f"_{number}", frame.schema[name].dataType) for number, name in enumerate(names)]
     letters = partial(list_bad_events, plan=plan, names=names, read=find_columns_read(events, detector))
     bad = select_numbered_columns(frame, names).mapInArrow(letters, StructType([*fields, reason]))
     bad = bad.select(*(frames.to_column(f"_{number}").alias(name) for number, name in enumerate(names)), reason.name)
-    event = [] if event_id is None else [frames.to_column(event_id).alias("event")]
-    return bad.select(*event, frames.to_column(reason.name).alias("reason"), frames.to_json_row(names).alias("row"))
+    return frames.select_letters(bad, names, event_id=event_id, reason=reason.name)
 
 
 def _check_columns(frame: StructType, event_id: str, keep: Sequence[str] | None) -> None:

@@ -325,6 +325,12 @@ def test_a_source_of_known_law_lies_on_the_diagonal_within_its_error():
     assert max(map(off, measure_reliability(np.sqrt(p), rng.random(20_000) < p))) > 10
 
 
+@pytest.mark.parametrize("bins", [0, -1, 2.5])
+def test_bins_that_cannot_be_made_are_refused(bins: float):
+    with pytest.raises(BadValue, match=f"`bins` is `{bins}`"):
+        measure_reliability([0.5], [1], bins)
+
+
 def test_reliability_without_forecasts_has_no_bins():
     assert measure_reliability([], []) == ()
 
