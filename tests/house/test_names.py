@@ -59,14 +59,8 @@ NOUNS = {
 
 
 REPEATED = {
-    "Condition": "`_Condition` stays inside `patterns.compile.derivatives`",
-    "Key": "what one module sorts or looks up by, and no other module reads",
-    "Moves": "both stay inside their modules of `patterns.compile`",
     "Name": "a node of derived expressions, and an alias that two modules of `algebra.covering` share",
     "NotPlain": "`_NotPlain` never leaves `lang.filters.fast_text`",
-    "Pairs": "arrays of matches: in the engine as they are returned, in kernels with the room that is left",
-    "Slots": "numbers of subscriptions: the engine's alias for its hints, and the table of the papers' matchers",
-    "State": "`_State` stays inside `patterns.compile.derivatives`",
 }
 """Names of classes and aliases that exist twice all the same, each with the reason."""
 

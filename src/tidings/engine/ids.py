@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    Slots: TypeAlias = NDArray[np.integer[Any]] | Sequence[int]
+    SlotNumbers: TypeAlias = NDArray[np.integer[Any]] | Sequence[int]
     IdSource: TypeAlias = Sequence[str] | Sequence[int] | pa.Array | NDArray[Any]
 
 LOAD = 0.6
@@ -85,7 +85,7 @@ class Ids:
         return cls(freeze(arrays["bytes"]), freeze(arrays["offsets"]), freeze(arrays["table"]))
 
     @classmethod
-    def concatenate(cls, parts: Sequence[Ids], keep: Sequence[Slots]) -> Ids:
+    def concatenate(cls, parts: Sequence[Ids], keep: Sequence[SlotNumbers]) -> Ids:
         """Concatenate the `keep` slots of several; parts of which nothing is kept may be of another kind."""
         import pyarrow as pa
 
@@ -174,7 +174,7 @@ class Ids:
         for start in range(0, len(self), CHUNK):
             yield from whole.slice(start, CHUNK).to_pylist()
 
-    def take(self, slots: Slots) -> pa.Array:
+    def take(self, slots: SlotNumbers) -> pa.Array:
         """Return the ids at these slots as Arrow's int64 or string (large_string from 2 GiB on)."""
         import pyarrow as pa
 
@@ -188,7 +188,7 @@ class Ids:
             whole = whole.cast(kind)
         return whole.take(pa.array(slots)).cast(kind)
 
-    def to_list(self, slots: Slots) -> list[str | int]:
+    def to_list(self, slots: SlotNumbers) -> list[str | int]:
         """Return the ids at these slots as Python objects."""
         return [self[slot] for slot in slots] if len(slots) <= MAX_SINGLE_READS else list(self.take(slots).to_pylist())
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tidings.engine.events.event_source import EventSource
     from tidings.model import Filter
 
-    Pairs = tuple[IntArray, CodeArray]
+    Hits = tuple[IntArray, CodeArray]
     """Events and slots."""
 
 
@@ -218,7 +218,7 @@ class Segment:
         ]
         return np.unique(np.concatenate([slots, np.array(trees, np.int64)]).astype(np.int64))
 
-    def match(self, batch: EventColumns, source: EventSource, *, pair_cost: int = DEFAULT_TUNING.pair_cost) -> Pairs:
+    def match(self, batch: EventColumns, source: EventSource, *, pair_cost: int = DEFAULT_TUNING.pair_cost) -> Hits:
         """Return the pairs of event and slot, each once; `batch` has the `required_columns`, at least."""
         if self.pattern_columns:
             texts = source.select_columns(self.pattern_columns, lambda column: self.automata[column.attribute])
@@ -241,15 +241,15 @@ class Segment:
 
     def _apply_exact_checks(
         self, batch: EventColumns, source: EventSource, events: IntArray, rows: NDArray[Any]
-    ) -> Pairs:
+    ) -> Hits:
         """Return the pairs of event and slot whose rows pass their exact checks, each once."""
         passing = self.exact_checks.filter_pairs(batch, source, events, rows)
         slots, sizes = self.list_slots(rows[passing])
         return _deduplicate_pairs(np.repeat(events[passing], sizes), slots, len(source), len(self))
 
     def _decide_candidates(
-        self, cells: EventCells, batch: EventColumns, source: EventSource, candidates: Pairs, pair_cost: int
-    ) -> Pairs:
+        self, cells: EventCells, batch: EventColumns, source: EventSource, candidates: Hits, pair_cost: int
+    ) -> Hits:
         """Return the pairs less those whose slot is a tree that the event does not satisfy."""
         events, slots = candidates
         trees = self.candidate_trees
@@ -268,9 +268,9 @@ class Segment:
         decided = numbers < 0
         return _concatenate([(events[decided], slots[decided]), accepted])
 
-    def _decide_trees(self, trees: FilterTrees, cells: EventCells, batch: EventColumns, source: EventSource) -> Pairs:
+    def _decide_trees(self, trees: FilterTrees, cells: EventCells, batch: EventColumns, source: EventSource) -> Hits:
         """Decide filters that are kept as trees for all events, 512 at a time."""
-        matches: list[Pairs] = [(np.zeros(0, np.int64), np.zeros(0, np.uint32))]
+        matches: list[Hits] = [(np.zeros(0, np.int64), np.zeros(0, np.uint32))]
         truths = trees.forest.make_truth_table()
         leaves, total = trees.leaves, 0
         for first in range(0, len(source), EVENTS):
@@ -298,14 +298,14 @@ class Segment:
         return result
 
 
-def _concatenate(pairs: list[Pairs]) -> Pairs:
+def _concatenate(pairs: list[Hits]) -> Hits:
     return np.concatenate([events for events, _ in pairs]), np.concatenate([slots for _, slots in pairs])
 
 
-def _deduplicate_pairs(events: IntArray, slots: CodeArray, event_count: int, slot_count: int) -> Pairs:
+def _deduplicate_pairs(events: IntArray, slots: CodeArray, event_count: int, slot_count: int) -> Hits:
     # The kernel stamps an array of all slots; for few pairs, sorting them is cheaper than clearing it.
     if 16 * len(events) > slot_count:
-        distinct: Pairs = drop_duplicates(events, slots, event_count, slot_count)
+        distinct: Hits = drop_duplicates(events, slots, event_count, slot_count)
         return distinct
     keys = np.unique(events.astype(np.uint64) << np.uint64(32) | slots.astype(np.uint64))
     return (keys >> np.uint64(32)).astype(np.int64), (keys & np.uint64(0xFFFFFFFF)).astype(np.uint32)

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from tidings.kernels.array_types import Int32Array, IntArray
     from tidings.model import Filter
 
-_Name = TypeVar("_Name")
+_Node = TypeVar("_Node")
 
-Ancestry: TypeAlias = "dict[_Name, tuple[_Name, ...]]"
+Ancestry: TypeAlias = "dict[_Node, tuple[_Node, ...]]"
 """Of each name or concept, itself and all above it."""
 
 MAX_EDGES = 50_000_000

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tidings.model.patterns import NamedFilter, Pattern
     from tidings.papers.p_topss.time_lists import TimeLists
 
-    Key = tuple[tuple[bool, Any], ...]
+    VariableValues = tuple[tuple[bool, Any], ...]
     Signature = frozenset[tuple[str, ...]]
 
 
@@ -95,7 +95,7 @@ class PaperMachine:
         """Take the next event: the filters it satisfies, its time, and its values where patterns have variables."""
         self.tally.begun = True
         symbols = {self.symbols[name] for name in names if name in self.symbols}
-        matches: dict[tuple[str, Key], PaperMatch] = {}
+        matches: dict[tuple[str, VariableValues], PaperMatch] = {}
         for group in self._groups.values():
             for key, attributes in group.find_keys(values or {}):
                 mine = [symbol for symbol in symbols if self._attributes[symbol] in attributes]
@@ -113,7 +113,7 @@ class PaperMachine:
                 yield from track.iterate_instances()
 
 
-def _iterate_matches(state: PaperState, lists: TimeLists, key: Key) -> Iterator[PaperMatch]:
+def _iterate_matches(state: PaperState, lists: TimeLists, key: VariableValues) -> Iterator[PaperMatch]:
     plain = tuple(value for _, value in key)
     for ending in state.ends:
         times = tuple(
@@ -127,12 +127,12 @@ class _KeyGroup:
 
     def __init__(self, signature: Signature) -> None:
         self.root = PaperState()
-        self.tracks: dict[Key, Track] = {}
+        self.tracks: dict[VariableValues, Track] = {}
         self._signature = signature
 
-    def find_keys(self, values: Mapping[str, Any]) -> list[tuple[Key, set[tuple[str, ...]]]]:
+    def find_keys(self, values: Mapping[str, Any]) -> list[tuple[VariableValues, set[tuple[str, ...]]]]:
         """Return the keys whose substream the event belongs to, each with the attributes that carry it."""
-        keys: dict[Key, set[tuple[str, ...]]] = {}
+        keys: dict[VariableValues, set[tuple[str, ...]]] = {}
         for attributes in self._signature:
             key_values = [values.get(attribute) for attribute in attributes]
             if all(isinstance(value, str | int | float) for value in key_values):

@@ -88,7 +88,7 @@ class _Move:
 
 
 @dataclass(frozen=True, slots=True)
-class _Condition:
+class _TimeCondition:
     """A time condition: which timed part it binds with, its two moments, and its bounds as closed ends."""
 
     timed: int
@@ -99,7 +99,7 @@ class _Condition:
     absolute: bool
 
     @classmethod
-    def of(cls, timed: int, elapsed: patterns.Elapsed, steps: dict[str, int]) -> _Condition:
+    def of(cls, timed: int, elapsed: patterns.Elapsed, steps: dict[str, int]) -> _TimeCondition:
         """Return a condition of the tree; `steps` has the number of each step's name."""
         late, early = (StepMoment(steps[moment.label], str(moment.which)) for moment in (elapsed.late, elapsed.early))
         low = elapsed.low if elapsed.low is None else elapsed.low + elapsed.low_open
@@ -107,10 +107,10 @@ class _Condition:
         return cls(timed, late, early, low, high, elapsed.absolute)
 
 
-_State: TypeAlias = tuple[Term, frozenset[int], frozenset[StepMoment]]
+_SequenceState: TypeAlias = tuple[Term, frozenset[int], frozenset[StepMoment]]
 """What is left of the tree, the conditions that are open, by their numbers, and the moments that are stored."""
 
-_Moves: TypeAlias = "list[tuple[_Move, Term | None]]"
+_MoveList: TypeAlias = "list[tuple[_Move, Term | None]]"
 """What an event may do, each with what is left then; `None`: nothing, the match is complete."""
 
 
@@ -129,7 +129,7 @@ class _Derivation:
         steps = pattern.steps()
         self.filters = [step.filter for step in steps]
         self.step_numbers = {step.name: number for number, step in enumerate(steps)}
-        self.conditions: list[_Condition] = []
+        self.conditions: list[_TimeCondition] = []
         self.bounds: dict[int, int] = {}  # of parts with `within`
         root, self.within = _split_within(pattern.root)
         self.root = self._build_term(root, count(), count())
@@ -137,7 +137,7 @@ class _Derivation:
     def derive(self, budget: int) -> Configurations:
         certain = terms.find_certain_parts(self.root)
         binding = frozenset(i for i, condition in enumerate(self.conditions) if condition.timed in certain)
-        start: _State = (self.root, binding, frozenset())
+        start: _SequenceState = (self.root, binding, frozenset())
         places, waiting, edges = {start: 0}, [start], []
         while waiting:
             state = waiting.pop()
@@ -171,14 +171,14 @@ class _Derivation:
                 return terms.ChoiceTerm(tuple(self._build_term(part, steps, parts) for part in operands))
             case patterns.Timed(part, conditions, within):
                 number = next(parts)
-                self.conditions += [_Condition.of(number, elapsed, self.step_numbers) for elapsed in conditions]
+                self.conditions += [_TimeCondition.of(number, elapsed, self.step_numbers) for elapsed in conditions]
                 if within is not None:
                     self.bounds[number] = within
                 return terms.TimedTerm(number, self._build_term(part, steps, parts))
 
     # One event further -------------------------------------------------------------------------
 
-    def _derive_edges(self, state: _State) -> Iterator[tuple[Edge, _State | None]]:
+    def _derive_edges(self, state: _SequenceState) -> Iterator[tuple[Edge, _SequenceState | None]]:
         term, active, stored = state
         for move, rest in dict.fromkeys(self._derive_moves(term)):
             judged = self._judge_move(move, rest, active, stored)
@@ -220,7 +220,7 @@ class _Derivation:
         needed |= {StepMoment(part, "begin") for part in terms.find_open_parts(rest)}
         return tuple(sorted(checks, key=str)), frozenset(still_open), (stored | now) & needed
 
-    def _derive_moves(self, term: Term) -> _Moves:
+    def _derive_moves(self, term: Term) -> _MoveList:
         match term:
             case terms.StepTerm(step):
                 return [(_Move(step), None)]
@@ -236,26 +236,26 @@ class _Derivation:
                 return self._interleave_moves(parts)
             case terms.TimedTerm(timed, part, begun):
                 entered, inside = (frozenset(), frozenset({timed})) if begun else (frozenset({timed}), frozenset())
-                moves: _Moves = []
+                moves: _MoveList = []
                 for move, left in self._derive_moves(part):
                     within = replace(move, entered=move.entered | entered, inside=move.inside | inside)
                     moves.append((within, None if left is None else terms.TimedTerm(timed, left, begun=True)))
                 return moves
 
-    def _repeat_moves(self, term: terms.RepeatTerm) -> _Moves:
+    def _repeat_moves(self, term: terms.RepeatTerm) -> _MoveList:
         least, most = max(term.least - 1, 0), None if term.most is None else term.most - 1
         move = _Move(term.step, first=not term.begun)
-        moves: _Moves = [(move, None)] if least == 0 else []
+        moves: _MoveList = [(move, None)] if least == 0 else []
         # More events than the least say nothing new, unless first and last are to be two: drop one in the middle.
         if most != 0 and (least > 0 or self.keeps_every_count or not term.begun):
             left = terms.RepeatTerm(term.step, least, most, begun=True)
             moves.append((replace(move, last=False), terms.WaitTerm(patterns.Joint(patterns.Gap.LATER), left)))
         return moves
 
-    def _interleave_moves(self, parts: tuple[Term, ...]) -> _Moves:
+    def _interleave_moves(self, parts: tuple[Term, ...]) -> _MoveList:
         waits = [terms.find_wait_conditions(part) for part in parts]
         bound = [place for place, (contiguous, _) in enumerate(waits) if contiguous]
-        moves: _Moves = []
+        moves: _MoveList = []
         for place in bound or range(len(parts)):
             guards = frozenset(name for i, (_, names) in enumerate(waits) if i != place for name in names)
             for move, left in self._derive_moves(parts[place]):
@@ -266,7 +266,7 @@ class _Derivation:
 
     # What is said of a configuration -----------------------------------------------------------
 
-    def _describe_state(self, state: _State) -> Configuration:
+    def _describe_state(self, state: _SequenceState) -> Configuration:
         term, active, stored = state
         contiguous, guards = terms.find_wait_conditions(term)
         begun = terms.find_open_parts(term) & self.bounds.keys()
@@ -277,7 +277,7 @@ class _Derivation:
         used = tuple((moment, self._find_use(moment, state)) for moment in sorted(stored))
         return Configuration(contiguous, tuple(sorted(guards)), tuple(sorted(limits, key=str)), used)
 
-    def _find_use(self, moment: StepMoment, state: _State) -> int:
+    def _find_use(self, moment: StepMoment, state: _SequenceState) -> int:
         """Return 1 if a later moment is at least as good for all open conditions, -1 if an earlier one is, else 0."""
         term, active, stored = state
         if moment.which == "begin":
@@ -299,7 +299,7 @@ def _split_within(root: patterns.Node) -> tuple[patterns.Node, int | None]:
     return inner, root.within
 
 
-def _decide_check(condition: _Condition, now: frozenset[StepMoment]) -> list[TimeCheck] | None:
+def _decide_check(condition: _TimeCondition, now: frozenset[StepMoment]) -> list[TimeCheck] | None:
     """Return what is left to judge at run time: nothing when it always holds; None when it never does."""
     low, high = condition.low, condition.high
     late, early = (None if moment in now else moment for moment in (condition.late, condition.early))
@@ -321,7 +321,7 @@ def _decide_check(condition: _Condition, now: frozenset[StepMoment]) -> list[Tim
     return [TimeCheck(late, early, low, high, condition.absolute and len(stored) == 2)]
 
 
-def _find_limit(condition: _Condition, stored: frozenset[StepMoment]) -> tuple[StepMoment, int] | None:
+def _find_limit(condition: _TimeCondition, stored: frozenset[StepMoment]) -> tuple[StepMoment, int] | None:
     """Return a stored moment, and how long after it the condition cannot hold any more; `None` if it always may."""
     if condition.early in stored and condition.late not in stored and condition.high is not None:
         return condition.early, condition.high
@@ -333,7 +333,7 @@ def _find_limit(condition: _Condition, stored: frozenset[StepMoment]) -> tuple[S
     return None
 
 
-def _list_easing_directions(condition: _Condition, moment: StepMoment, *, both_stored: bool) -> set[int]:
+def _list_easing_directions(condition: _TimeCondition, moment: StepMoment, *, both_stored: bool) -> set[int]:
     """Return the directions in which moving the stored time eases the condition: 1 later, -1 earlier, none or both."""
     low, high = condition.low, condition.high
     if condition.absolute and both_stored:

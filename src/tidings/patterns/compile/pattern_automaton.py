@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 BUDGET = 4096
 """The most states before equal ones are merged."""
 
-_Key: TypeAlias = tuple[int, bool]
+_SubsetKey: TypeAlias = tuple[int, bool]
 """The configurations alive, as bits, and whether the event that led here reported."""
 
 
@@ -87,7 +87,7 @@ def determinise(
         graph = derive_configurations(pattern, mode, budget=budget)
     except (TooLarge, PatternError) as problem:
         return NotDeterministic(str(problem))
-    subsets = _build_subsets(_Moves(graph, alphabet), mode, budget)
+    subsets = _build_subsets(_SubsetMoves(graph, alphabet), mode, budget)
     return NotDeterministic(f"more than {budget:,} states") if subsets is None else _minimise(*subsets, alphabet, mode)
 
 
@@ -107,7 +107,7 @@ def _find_hindrance(pattern: Pattern, mode: Mode) -> str | None:
 # The subset construction ----------------------------------------------------------------------------
 
 
-class _Moves:
+class _SubsetMoves:
     """Sets of configurations as numbers, a bit for each (`done` is the highest), and where minterms lead from them."""
 
     def __init__(self, graph: Configurations, alphabet: Minterms) -> None:
@@ -145,9 +145,9 @@ class _Moves:
             yield reached
 
 
-def _build_subsets(moves: _Moves, mode: Mode, budget: int) -> tuple[list[_Key], Int32Array] | None:
+def _build_subsets(moves: _SubsetMoves, mode: Mode, budget: int) -> tuple[list[_SubsetKey], Int32Array] | None:
     """Return all states and where each minterm leads from each; `None` when there are more than `budget` states."""
-    numbers: dict[_Key, int] = {(1, False): 0}
+    numbers: dict[_SubsetKey, int] = {(1, False): 0}
     keys, rows = [(1, False)], []
     for alive, _ in keys:  # grows while it is read
         row = []
@@ -175,7 +175,7 @@ def _list_bits(bits: int) -> Iterator[int]:
 # Minimisation ---------------------------------------------------------------------------------------
 
 
-def _minimise(keys: list[_Key], table: Int32Array, alphabet: Minterms, mode: Mode) -> PatternAutomaton:
+def _minimise(keys: list[_SubsetKey], table: Int32Array, alphabet: Minterms, mode: Mode) -> PatternAutomaton:
     """Merge equal states; each class is numbered by its first state, so the initial one stays 0."""
     final = np.array([reported for _, reported in keys], dtype=np.bool_)
     classes = np.array(_find_classes(table, final))
