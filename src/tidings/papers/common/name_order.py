@@ -35,11 +35,10 @@ class NameOrder:
     order, one after the other; a name without paths is forgotten.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, min_paths: int = MIN_PATHS) -> None:
         self.counts: dict[TypedAttribute, int] = {}
         self.ranks: dict[TypedAttribute, int] = {}
-        self._next = 0
-        self.reordered_at = MIN_PATHS // 2
+        self._next, self._min_paths, self.reordered_at = 0, min_paths, min_paths // 2
 
     def add(self, names: Iterable[TypedAttribute]) -> None:
         """Count the names of a new path."""
@@ -60,7 +59,7 @@ class NameOrder:
             if not counts[name]:
                 del counts[name], self.ranks[name]
         if not counts:
-            self._next, self.reordered_at = 0, MIN_PATHS // 2
+            self._next, self.reordered_at = 0, self._min_paths // 2
 
     def is_due(self, paths: int) -> bool:
         """Tell whether there are twice as many paths as at the last `reorder`."""
