@@ -1,6 +1,7 @@
 """The filter tree of the classifieds paper: Algorithm 1 with its corrections, and what the tree keeps."""
 
 from itertools import combinations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
