@@ -114,9 +114,7 @@ def _build_tree(entry: dict[str, Any], shape: str, place: str, *, base: Path) ->
     _check_types(entry, shape, options)
     if shape in ("children", "parents"):
         draft = draft_tree(entry, f"[{place}]")
-        if "root" in options:
-            draft.add_root(options["root"])
-        return Tree.of_parts(draft.check(lenient=options.get("lenient", False)))
+        return Tree.of_parts(draft.check(lenient=options.get("lenient", False), root=options.get("root")))
     if shape == "outline":
         tree = Tree.read(entry["outline"], format="outline", label=f"[{place}]", **options)
     else:

@@ -11,6 +11,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -158,10 +159,8 @@ def find_attributes(schema: pa.Schema) -> dict[str, Attribute]:
     and `lat` is also a place. Columns of text may also be asked for as a concept or an address; to have one read as a
     number or a time, declare it. Values of maps have no kind of their own.
     """
-    attributes: dict[str, Attribute] = {}
-    for field in schema:
-        attributes.update(_iterate_attributes(field.name, field.type, several=False))
-    return attributes
+    pairs = (_iterate_attributes(field.name, field.type, several=False) for field in schema)
+    return dict(chain.from_iterable(pairs))
 
 
 def _iterate_attributes(name: str, kind: pa.DataType, *, several: bool) -> Iterator[tuple[str, Attribute]]:

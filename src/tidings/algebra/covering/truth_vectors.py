@@ -228,11 +228,8 @@ class _VectorTable:
             implied, excluded = self._implied[index] & decided, self._excluded[index]
             # Conditions already decided that imply this one.
             makers = sum(1 << other for other in self._unordered if self._implied[other] & bit) & decided
-            holding, failing = [], []
-            if not false & bit:
-                holding = [bits | bit for bits in choices if not implied & ~bits and not excluded & bits]
-            if not true & bit:
-                failing = [bits for bits in choices if not makers & bits]
+            holding = [bits | bit for bits in choices if not (false & bit or implied & ~bits or excluded & bits)]
+            failing = [bits for bits in choices if not (true & bit or makers & bits)]
             choices = holding + failing
             decided |= bit
             if len(choices) > MAX_CHOICES:

@@ -44,8 +44,8 @@ class _TypeInference:
                 return Type.TIME
             case Name(name):
                 return self._infer_name(name, part)
-            case Call(function, args) if function in OPERATORS:
-                return self._infer_operator(part, *args)
+            case Call(function) if function in OPERATORS:
+                return self._infer_operator(part)
             case Call():
                 return self._infer_function(part)
 
@@ -55,17 +55,15 @@ class _TypeInference:
             raise self._build_error(part, f"`{name}` is a {kind}; expressions work with numbers, texts and times")
         return _TYPES[kind] if kind else Type.ANY
 
-    def _infer_operator(self, call: Call, left: Expression, right: Expression) -> Type:
-        left_type, right_type = self.infer(left), self.infer(right)
-        if call.function == "-" and Type.TIME in (left_type, right_type):
-            self._require_type(left, left_type, Type.TIME, call)
-            self._require_type(right, right_type, Type.TIME, call)
+    def _infer_operator(self, call: Call) -> Type:
+        left, right = types = [self.infer(part) for part in call.args]
+        if call.function == "-" and Type.TIME in types:
+            self._require_type(call, types, Type.TIME)
             return Type.DURATION
-        if call.function == "-" and (left_type, right_type) == (Type.ANY, Type.ANY):
+        if call.function == "-" and types == [Type.ANY, Type.ANY]:
             return Type.ANY  # two numbers or two times; only the values of an event decide
-        self._require_type(left, left_type, Type.NUMBER, call)
-        self._require_type(right, right_type, Type.NUMBER, call)
-        return _infer_result(call.function, left_type, right_type)
+        self._require_type(call, types, Type.NUMBER)
+        return _infer_result(call.function, left, right)
 
     def _infer_function(self, call: Call) -> Type:
         function = FUNCTIONS.get(call.function)
@@ -79,8 +77,7 @@ class _TypeInference:
             )
         types = [self.infer(part) for part in call.args]
         if function.takes is not Type.ANY:
-            for part, actual in zip(call.args, types, strict=True):
-                self._require_type(part, actual, function.takes, call)
+            self._require_type(call, types, function.takes)
         if function.gives is not None:
             return function.gives
         return types[0] if function.takes is not Type.ANY else self._infer_common(call, types)
@@ -88,21 +85,20 @@ class _TypeInference:
     def _infer_common(self, call: Call, types: list[Type]) -> Type:
         """Ask that all values be of one type: `min`, `max` and `coalesce` choose among them."""
         common = next((actual for actual in types if actual is not Type.ANY), Type.ANY)
-        if common is not Type.ANY:
-            for part, actual in zip(call.args, types, strict=True):
-                self._require_type(part, actual, common, call)
+        self._require_type(call, types, common)
         return common
 
-    def _require_type(self, part: Expression, actual: Type, wanted: Type, call: Call) -> None:
-        if actual is wanted or (actual in _NUMBERS and wanted in _NUMBERS):
-            return
-        if actual is not Type.ANY:
-            name = f"{call.function}()" if call.function.isidentifier() else call.function
-            hint = _hint(actual, wanted, call.function)
-            raise self._build_error(part, f"`{name}` takes {wanted} here, and this is {actual}{hint}")
-        kind = wanted.kind
-        if isinstance(part, Name) and kind is not None:
-            self.wants[part.name] = kind
+    def _require_type(self, call: Call, types: list[Type], wanted: Type) -> None:
+        """Require one type of all arguments, whose own types are given."""
+        for part, actual in zip(call.args, types, strict=True):
+            if actual is wanted or (actual in _NUMBERS and wanted in _NUMBERS):
+                continue
+            if actual is not Type.ANY:
+                name = f"{call.function}()" if call.function.isidentifier() else call.function
+                hint = _hint(actual, wanted, call.function)
+                raise self._build_error(part, f"`{name}` takes {wanted} here, and this is {actual}{hint}")
+            if isinstance(part, Name) and wanted.kind is not None:
+                self.wants[part.name] = wanted.kind
 
     def _build_error(self, part: Expression, message: str) -> OntologyError:
         return OntologyError(point_at(self.text, part.offset, message))

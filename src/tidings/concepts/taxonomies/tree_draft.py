@@ -93,7 +93,7 @@ class Draft:
         for (_, parent), line in self._links.items():
             self.mention(parent, line)
 
-    def add_root(self, root: str) -> None:
+    def _add_root(self, root: str) -> None:
         """Put all roots under one."""
         children = {child for child, _ in self._links}
         roots = [name for name in self._lines if name not in children]
@@ -101,8 +101,10 @@ class Draft:
         for name in roots:
             self.link(name, root)
 
-    def check(self, *, lenient: bool = False) -> TreeParts:
-        """Check the whole, and return what a tree is built of."""
+    def check(self, *, lenient: bool = False, root: str | None = None) -> TreeParts:
+        """Check the whole, under one `root` if it is given, and return what a tree is built of."""
+        if root is not None:
+            self._add_root(root)
         self._drop_undefined()
         advice = f"{self.label}: `lenient = true` (in Python `lenient=True`) leaves such places out and loads the rest"
         refuse(self._mistakes if lenient or not self._gaps else [*self._mistakes, *self._gaps, advice])

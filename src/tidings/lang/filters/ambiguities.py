@@ -12,7 +12,6 @@ import inspect
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from tidings.concepts import Vocabulary
 from tidings.errors import FilterWarning
 from tidings.lang.diagnostics import format_excerpt
 from tidings.lang.source_map import VALUE
@@ -21,6 +20,7 @@ from tidings.model import Compare, get_other_name, walk_tests
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tidings.concepts import Vocabulary
     from tidings.lang.source_map import SourceMap
     from tidings.model import Filter
 
@@ -28,12 +28,9 @@ MAX_WARNINGS = 5
 """Warnings issued one by one; a feed of a million filters must not issue a million."""
 
 
-def find_ambiguous_words(
-    tree: Filter, source_map: SourceMap, text: str, vocabulary: Vocabulary | None
-) -> list[FilterWarning]:
+def find_ambiguous_words(tree: Filter, source_map: SourceMap, text: str, vocabulary: Vocabulary) -> list[FilterWarning]:
     """Return a warning for each comparison with a bare word that neither schema nor ontology declares."""
     bare = {id(test) for test in source_map.bare_words}
-    vocabulary = vocabulary or Vocabulary()
     filter_warnings = []
     for name, test in walk_tests(tree):
         if id(test) not in bare or vocabulary.has_attribute(get_other_name(name, test)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tidings.concepts.units import SIGNS
 from tidings.model import Comparison
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ _LITERAL = rf"(?:{_TEXT}|{_NUMBER})"
 _SUBJECT, _QUOTED = rf"(?P<name>{_NAME})", rf"(?P<text>{_TEXT})"
 _TEXT_WORD = r"(?P<word>(?:starts|begins|ends)_?with|contains|includes)"
 _QUOTES, _SAMPLE = "'\"", "'x'"
-_CURRENCIES = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₽": "RUB", "₹": "INR"}
 _WORDS = {"s": "starts with", "b": "starts with", "e": "ends with", "c": "contains", "i": "contains", "h": "contains"}
 
 
@@ -44,7 +44,7 @@ def _advise_age(match: re.Match[str]) -> str:
 
 
 def _advise_amount(match: re.Match[str]) -> str:
-    number, unit = match["number"], _CURRENCIES[match["sign"]]
+    number, unit = match["number"], SIGNS[match["sign"]]
     return f"write the number alone, {number}, or with its unit behind it: {number} {unit}"
 
 
@@ -125,8 +125,7 @@ _HABITS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     # nulls and truth
     (rf"{_SUBJECT}\s*(?:!=|<>)\s*null\b", "write `{name} exists`"),
     (rf"{_SUBJECT}\s*==?\s*null\b", "write `{name} is null`"),
-    (rf"{_SUBJECT}\s+is\s+not\s+null\b", "write `{name} exists`, or `not ({name} is null)`"),
-    (rf"{_SUBJECT}\s+not\s+null\b", "write `{name} exists`, or `not ({name} is null)`"),
+    (rf"{_SUBJECT}\s+(?:is\s+)?not\s+null\b", "write `{name} exists`, or `not ({name} is null)`"),
     (rf"{_SUBJECT}\s+is\s+(?P<no>not\s+)?(?P<value>true\b|false\b|{_LITERAL})", _advise_equality),
     (rf"{_SUBJECT}\s+is\s+(?:missing|none|empty|absent)\b", "write `not ({name} exists)`"),
     (rf"\bexists\s+{_SUBJECT}", "the attribute comes first: `{name} exists`"),

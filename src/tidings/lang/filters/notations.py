@@ -96,8 +96,8 @@ def _parse(
     source: Any, notation: str, checker: _FastChecker | None, *, stored: bool
 ) -> tuple[Filter, list[FilterWarning]]:
     """Return the filter and the warnings about it; `checker` is that of the vocabulary, if there is one."""
-    vocabulary = None if checker is None else checker.vocabulary
-    schema = None if vocabulary is None else vocabulary.schema
+    vocabulary = _NO_VOCABULARY if checker is None else checker.vocabulary
+    schema = vocabulary.schema
     if checker is not None and notation == "text":
         # With a closed schema an unknown word is a mistake, not a warning, so no warning can be missed here.
         unambiguous = stored or (schema is not None and schema.closed) or not BARE_WORD.search(source)
@@ -105,7 +105,7 @@ def _parse(
             return tree, []
     built, source_map = _read_notation(source, notation, schema, stored=stored)
     tree, mistakes = built, list(source_map.mistakes)
-    if vocabulary is not None:
+    if checker is not None:
         checks = FilterChecker(vocabulary)
         tree = checks.check(built, source_map)
         mistakes += [mistake for mistake in checks.mistakes if not any(map(mistake.meets, source_map.mistakes))]

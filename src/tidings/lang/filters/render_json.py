@@ -42,10 +42,8 @@ def _to_fields(condition: model.Condition) -> dict[str, object]:
             return {"op": "range", **_to_bounds(condition)}
         case model.Age(span):
             return {"op": "age", **_to_bounds(span)}
-        case model.SameText((value,)):
-            return {"op": "=", "value": value, "ignoring_case": True}
         case model.SameText(values):
-            return {"op": "in", "values": [*values], "ignoring_case": True}
+            return {**_to_fields(model.one_of(values)), "ignoring_case": True}
         case model.TextTest(op, pattern, ignoring_case):
             return {"op": op.value, "value": pattern, **({"ignoring_case": True} if ignoring_case else {})}
         case model.IsA(concept):

@@ -65,10 +65,8 @@ def _render_condition(condition: Any) -> str:
             return _render_range(condition, render_literal)
         case model.Age(span):
             return _render_range(span, value_text.format_seconds)
-        case model.SameText((value,)):
-            return f"= {render_literal(value)} ignoring case"
         case model.SameText(values):
-            return f"in ({', '.join(map(render_literal, values))}) ignoring case"
+            return f"{_render_condition(model.one_of(values))} ignoring case"
         case model.TextTest(op, pattern, ignoring_case):
             return f"{op} {_quote_pattern(op, pattern)}{' ignoring case' if ignoring_case else ''}"
         case model.IsA(concept):

@@ -16,7 +16,7 @@ from tidings.lang.diagnostics import check_length
 from tidings.lang.filters import value_text
 from tidings.lang.filters.render_text import render_literal, render_text
 from tidings.lang.source_map import SourceMap, SourceSpan
-from tidings.model import And, In, InNetworks, Is, Kind, Quantifier, Range, Test, all_of, one_of
+from tidings.model import And, In, InNetworks, Is, Kind, Quantifier, Range, Test, all_of, list_scalars, one_of
 
 if TYPE_CHECKING:
     from tidings.model import Filter, Schema
@@ -163,10 +163,8 @@ def _to_parameters(test: Test, schema: Schema | None) -> list[str]:
     if test.quantifier is not Quantifier.ANY:
         raise _make_error(test, f"the quantifier `{test.quantifier}`")
     match condition:
-        case Is(value):
-            parameters = [(name, value)]
-        case In(values):
-            parameters = [(name, value) for value in values]
+        case Is() | In():
+            parameters = [(name, value) for value in list_scalars(condition)]
         case InNetworks(networks):
             parameters = [(name, str(network)) for network in networks]
         case Range(low, high) if not condition.low_open and not condition.high_open:

@@ -59,10 +59,10 @@ def find_mistakes(draft: PatternDraft) -> list[Mistake]:
     if mistakes or draft.source_map.mistakes:
         return mistakes
     used_names = {name for name, _ in used}
-    unused = [named for named in draft.filters if named.name not in used_names]
-    for named in unused:
-        message = f"`{named.name}` is never used; take it out, or use it in a step"
-        mistakes.append(locate(named).make_mistake(message))
+    for named in draft.filters:
+        if named.name not in used_names:
+            message = f"`{named.name}` is never used; take it out, or use it in a step"
+            mistakes.append(locate(named).make_mistake(message))
     keys = set(patterns.Pattern(draft.filters, draft.root, draft.absence).key_variables())
     for name, span, before in guards:
         for variable in sorted(variables[name] - keys - before):
@@ -138,14 +138,7 @@ def find_bound_variables(node: patterns.Node, variables: Mapping[str, set[str]])
 
     `variables` maps a filter's name to the variables that it binds.
     """
-    match node:
-        case patterns.Step(name, _):
-            return set(variables.get(name, ()))
-        case patterns.Repeat(step, _, _):
-            return find_bound_variables(step, variables)
-        case patterns.Timed(part, _, _):
-            return find_bound_variables(part, variables)
-        case patterns.Sequence(parts, _) | patterns.Conjunction(parts):
-            return set[str]().union(*(find_bound_variables(part, variables) for part in parts))
-        case patterns.Disjunction(parts):
-            return set.intersection(*(find_bound_variables(part, variables) for part in parts))
+    if isinstance(node, patterns.Step):
+        return set(variables.get(node.filter, ()))
+    bound = [find_bound_variables(part, variables) for part in patterns.list_children(node)]
+    return set.intersection(*bound) if isinstance(node, patterns.Disjunction) else set.union(*bound)

@@ -63,7 +63,7 @@ class ExpressionParser:
 
     def parse(self) -> tuple[Node | None, Absence | None]:
         """Return the tree, and the absence (`; not b for 5 min`) that ends it, if there is one."""
-        if max(self._levels, default=0) > MAX_LEVELS:
+        if max(self._levels) > MAX_LEVELS:
             token = self._cursor.tokens[self._levels.index(MAX_LEVELS + 1)]
             self._source_map.refuse(TOO_DEEP, token.span)
             return None, None
@@ -267,8 +267,7 @@ class ExpressionParser:
     # Moving -----------------------------------------------------------------------------------------
 
     def _get_level(self) -> int:
-        index = self._cursor.index
-        return self._levels[index] if index < len(self._levels) else self._levels[-1] if self._levels else 0
+        return self._levels[min(self._cursor.index, len(self._levels) - 1)]
 
     def _skip_to_joint(self, level: int) -> None:
         """Skip to the next joint of this level, or to the parenthesis that closes it."""

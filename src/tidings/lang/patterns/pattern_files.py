@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tidings.model import Schema
 
 _PLAIN = re.compile(r"[\w.-]+")
+_LINE = re.compile(r"^(?![^\S\n]*(?:#|--|$))[^\n]+", re.MULTILINE)  # one that is neither empty nor a comment
 # Not before a keyword: `pattern like 'x'` is a filter over an attribute called `pattern`.
 _HEAD = re.compile(
     rf"^[ \t]*pattern[ \t]+(?!(?:{'|'.join(sorted(RESERVED))}|for)\b(?![.-]))(?=[\w`'\".-])(?P<rest>[^\n]*)",
@@ -69,7 +70,7 @@ def read_patterns(
     if reader.mistakes:
         raise build_error(PatternError, reader.mistakes, text)
     issue_warnings(reader.filter_warnings)
-    return patterns
+    return [pattern for pattern in patterns if pattern is not None]
 
 
 class _PatternFileReader:
@@ -83,15 +84,12 @@ class _PatternFileReader:
 
     # Blocks -----------------------------------------------------------------------------------------
 
-    def read_blocks(self) -> list[WrittenPattern]:
+    def read_blocks(self) -> list[WrittenPattern | None]:
         heads = [*_HEAD.finditer(self._text)]
         ends = [*(head.start() for head in heads), len(self._text)]
-        for line in re.finditer(r"[^\n]+", self._text[: ends[0]]):
-            if line[0].strip() and not line[0].lstrip().startswith(("#", "--")):
-                self._refuse("a pattern in a file begins with a line `pattern NAME`", line.start(), line.end())
-                break
-        patterns = [self._read_block(head, end) for head, end in zip(heads, ends[1:], strict=True)]
-        return [pattern for pattern in patterns if pattern is not None]
+        if line := _LINE.search(self._text[: ends[0]]):
+            self._refuse("a pattern in a file begins with a line `pattern NAME`", *line.span())
+        return [self._read_block(head, end) for head, end in zip(heads, ends[1:], strict=True)]
 
     def _read_block(self, head: re.Match[str], end: int) -> WrittenPattern | None:
         count = len(self.mistakes)
@@ -118,8 +116,7 @@ class _PatternFileReader:
         except ValueError as problem:
             self._refuse(str(problem), *span)
         self._add_name(name, *span)
-        mode, limit = self._read_options(words[1:], start)
-        return name, mode, limit
+        return name, *self._read_options(words[1:], start)
 
     def _read_options(self, words: list[re.Match[str]], start: int) -> tuple[Mode, int | None]:
         options: dict[str, str] = {}
@@ -148,13 +145,8 @@ class _PatternFileReader:
 
     # JSON lines -------------------------------------------------------------------------------------
 
-    def read_json_lines(self) -> list[WrittenPattern]:
-        patterns, start = [], 0
-        for line in self._text.split("\n"):
-            if line.strip() and not line.lstrip().startswith(("#", "--")):
-                patterns.append(self._read_json_line(line, start))
-            start += len(line) + 1
-        return [pattern for pattern in patterns if pattern is not None]
+    def read_json_lines(self) -> list[WrittenPattern | None]:
+        return [self._read_json_line(line[0], line.start()) for line in _LINE.finditer(self._text)]
 
     def _read_json_line(self, line: str, start: int) -> WrittenPattern | None:
         count, where = len(self.mistakes), (start, start + len(line))

@@ -61,10 +61,7 @@ def read_tree_text(
         raise OntologyError(msg)
     if "columns" in options:
         options["columns"] = tuple(options["columns"])
-    draft = READERS[format](Source(text, label=label or format, **options))
-    if root is not None:
-        draft.add_root(root)
-    return draft.check(lenient=lenient)
+    return READERS[format](Source(text, label=label or format, **options)).check(lenient=lenient, root=root)
 
 
 def format_of(path: Path, text: str) -> str:
