@@ -6,12 +6,12 @@ the separate parameters that typer reads, and hands the command one value of the
 
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -32,7 +32,10 @@ def with_options(order: str) -> Callable[[Command], Command]:
         groups: dict[str, Any] = {
             name: parameter.annotation for name, parameter in own.items() if is_dataclass(parameter.annotation)
         }
-        expanded = {name: parameter for group in groups.values() for name, parameter in _list_parameters(group)} | own
+        expanded: dict[str, inspect.Parameter] = {}
+        for group in groups.values():
+            expanded |= inspect.signature(group, eval_str=True).parameters
+        expanded |= own
         contexts = [name for name, parameter in own.items() if parameter.annotation is typer.Context]
 
         @wraps(command)
@@ -48,16 +51,6 @@ def with_options(order: str) -> Callable[[Command], Command]:
         return run
 
     return expand
-
-
-def _list_parameters(group: Any) -> list[tuple[str, inspect.Parameter]]:
-    hints = get_type_hints(group, include_extras=True)
-    empty, kind = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
-    return [
-        (field.name, inspect.Parameter(field.name, kind, default=default, annotation=hints[field.name]))
-        for field in fields(group)
-        for default in [empty if field.default is MISSING else field.default]
-    ]
 
 
 def is_typed(context: typer.Context, name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tidings.bench.harness.result_tables import format_number
 from tidings.bench.harness.results import BATCH, Role
-from tidings.errors import FileError
+from tidings.matcher.loading.row_readers import refuse_failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,10 +81,7 @@ def make_axes(width: float, height: float) -> tuple[Drawing, Axes]:
 
 def save_figure(figure: Drawing, path: Path) -> Path:
     """Write a figure of matplotlib as a PNG, and return its path."""
-    try:
+    with refuse_failure(f"write the picture `{path}`"):
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)
-    except OSError as problem:
-        msg = f"cannot write the picture `{path}`: {problem.strerror}"
-        raise FileError(msg) from problem
     return path

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.bench.harness.timing import Figure
 from tidings.errors import FileError
 from tidings.installation import find_version
+from tidings.matcher.loading.row_readers import refuse_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -109,12 +110,9 @@ def describe_machine() -> str:
 def write_results(results: Iterable[Result], path: Path, *, run: Mapping[str, object]) -> None:
     """Write the results, a line of JSON each, with the circumstances of the run in every one."""
     lines = [json.dumps({**result.to_dict(), "run": run}, ensure_ascii=False) for result in results]
-    try:
+    with refuse_failure(f"write the results to `{path}`"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    except OSError as problem:
-        msg = f"cannot write the results to `{path}`: {problem.strerror}"
-        raise FileError(msg) from problem
 
 
 def read_results(path: Path) -> list[Result]:

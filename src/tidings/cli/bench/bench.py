@@ -33,21 +33,17 @@ SIZE, QUICK_SIZE = 1_000_000, 1_000
 
 def list_workloads(*, as_json: bool) -> None:
     """Print the workloads, each with its matches for an event at a million subscriptions, and a checkout's studies."""
-    workloads = [workload(key) for key in WORKLOADS]
-    papers = list_studies()
+    workloads = [(load.key, load.description, load.expected(SIZE)) for load in map(workload, WORKLOADS)]
+    papers = [(f"{STUDY_PREFIX}{study.key}", study.title, None) for study in list_studies()]
     if as_json:
-        for load in workloads:
-            expected = load.expected(SIZE)
-            render.write_json({"key": load.key, "description": load.description, "expected_at_1m": expected})
-        for study in papers:
-            render.write_json({"key": f"{STUDY_PREFIX}{study.key}", "description": study.title, "expected_at_1m": None})
+        for key, description, expected in [*workloads, *papers]:
+            render.write_json({"key": key, "description": description, "expected_at_1m": expected})
         return
-    rows = [["workload", "matches / event at 1M", "what it is"]]
-    rows += [[load.key, format_number(load.expected(SIZE)), load.description] for load in workloads]
-    print_rows(rows)
+    rows = [[key, format_number(expected), description] for key, description, expected in workloads]
+    print_rows([["workload", "matches / event at 1M", "what it is"], *rows])
     if papers:
         render.write("")
-        print_rows([["study", "what it repeats"], *([f"{STUDY_PREFIX}{study.key}", study.title] for study in papers)])
+        print_rows([["study", "what it repeats"], *([key, title] for key, title, _ in papers)])
 
 
 def run(key: str, options: BenchOptions, *, out: Path | None, as_json: bool) -> None:
@@ -106,12 +102,11 @@ def _build_settings(options: BenchOptions) -> Settings:
 
 
 def _check_counts(options: BenchOptions, sizes: Sequence[int]) -> None:
-    counts = {"-n": sizes, "--events": [options.events], "--repeat": [options.repeat]}
-    for option, values in counts.items():
-        for value in values:
-            if value is not None and value < 1:
-                msg = f"{option} must be at least 1, not `{value}`"
-                raise TidingsError(msg)
+    counts = [*(("-n", size) for size in sizes), ("--events", options.events), ("--repeat", options.repeat)]
+    for option, value in counts:
+        if value is not None and value < 1:
+            msg = f"{option} must be at least 1, not `{value}`"
+            raise TidingsError(msg)
 
 
 # Output ----------------------------------------------------------------------------------------

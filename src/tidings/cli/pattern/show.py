@@ -67,14 +67,11 @@ def _restrict_model(model: Model, patterns: list[WrittenPattern], path: Path) ->
     """Return the model of these patterns alone, under their present names: a model identifies them by content."""
     from tidings.forecast.model import make_pattern_key
 
-    keys = [make_pattern_key(pattern.pattern, pattern.mode) for pattern in patterns]
-    missing = [pattern for pattern, key in zip(patterns, keys, strict=True) if key not in model.patterns]
-    if missing:
+    by_key = [(make_pattern_key(pattern.pattern, pattern.mode), pattern) for pattern in patterns]
+    if missing := [pattern for key, pattern in by_key if key not in model.patterns]:
         msg = f"`{path}` knows nothing of {_join_names(missing)}, as the file has it; train it again"
         raise UnknownPattern(msg)
-    counted = {
-        key: replace(model.patterns[key], name=pattern.name) for pattern, key in zip(patterns, keys, strict=True)
-    }
+    counted = {key: replace(model.patterns[key], name=pattern.name) for key, pattern in by_key}
     return model.with_counts(patterns=counted, traffic=model.traffic)
 
 
