@@ -135,11 +135,11 @@ def _draw_schema(
     if form == "none":
         return dict(slots), None
     entries: dict[str, Attribute] = {}
-    slots_in_schema: dict[str, Slot] = {}
+    slots_in_schema = dict(slots)
     for name, slot in slots.items():
         is_declared = form == "closed" or draw(st.booleans())
-        slots_in_schema[name] = draw(_draw_slot_in_schema(slot, mixed=mixed)) if is_declared and not slot.half else slot
         if is_declared and not slot.half:
+            slots_in_schema[name] = draw(_draw_slot_in_schema(slot, mixed=mixed))
             entries.update(_list_attributes(name, slots_in_schema[name]))
     return slots_in_schema, Schema(entries, closed=form == "closed")
 

@@ -76,11 +76,8 @@ def _list_conditions_of_kind(slot: Slot, regions: Sequence[str]) -> list[st.Sear
         case model.Kind.PLACE:
             return _list_place_conditions(regions)
         case model.Kind.IP:
-            return [
-                st.lists(st.sampled_from(BLOCKS), min_size=1, max_size=3).map(
-                    lambda blocks: model.InNetworks(tuple(blocks))
-                )
-            ]
+            blocks = st.lists(st.sampled_from(BLOCKS), min_size=1, max_size=3)
+            return [blocks.map(lambda chosen: model.InNetworks(tuple(chosen)))]
     return []
 
 

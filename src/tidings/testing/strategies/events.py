@@ -169,11 +169,9 @@ def forms(value: EventValue, slot: Slot) -> list[EventValue]:
             return [*exact, repr(value), f" {value!r} "]
         case datetime():
             return _list_moment_forms(value)
-        case (lon, lat):
+        case (lon, lat) | Point(lon, lat):
             pairs = [(lon, lat), [lon, lat]] if slot.several or slot.declared else []  # elsewhere a list is bad
             return [Point(lon, lat), *pairs, {"lon": lon, "lat": lat}]
-        case Point(lon, lat):
-            return forms((lon, lat), slot)
         case Quantity(amount, unit):
             return [f"{amount} {unit}", f" {amount}{unit}", value, *([amount] if slot.bare else [])]
         case str() if _is_address(value) and (slot.kind is Kind.IP or not slot.declared):
@@ -199,12 +197,10 @@ def _put(draw: st.DrawFn, fields: dict[str, EventValue], name: str, value: Event
     for part in parts[:split]:
         inner = record.setdefault(part, {})
         if not isinstance(inner, dict):  # the name before the dot has values of its own
-            break
+            fields[name] = value
+            return
         record = inner
-    else:
-        record[".".join(parts[split:])] = value
-        return
-    fields[name] = value
+    record[".".join(parts[split:])] = value
 
 
 @st.composite

@@ -10,7 +10,7 @@ from the definition stays quick. Words are symbols with times in microseconds; e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -161,13 +161,11 @@ class _Grower:
         if count == 1:
             return self._draw_step()
         shares = self._split(count)
-        match self.draw(st.sampled_from(("sequence", "sequence", "sequence", "and", "or"))):
-            case "sequence":
-                return self._grow_sequence(shares, before)
-            case "and":
-                return nodes.Conjunction(tuple(self._grow(share, before) for share in shares))
-            case _:
-                return nodes.Disjunction(tuple(self._grow(share, before) for share in shares))
+        kind = self.draw(st.sampled_from(("sequence", "sequence", "sequence", "and", "or")))
+        if kind == "sequence":
+            return self._grow_sequence(shares, before)
+        parts = tuple(self._grow(share, before) for share in shares)
+        return nodes.Conjunction(parts) if kind == "and" else nodes.Disjunction(parts)
 
     def _split(self, count: int) -> list[int]:
         """Split the number of steps into two shares or more."""
@@ -218,13 +216,8 @@ class _Grower:
     # Times ------------------------------------------------------------------------------------------
 
     def _add_times(self, node: nodes.Node) -> nodes.Node:
-        match node:
-            case nodes.Sequence(parts, joints):
-                node = nodes.Sequence(tuple(self._add_times(part) for part in parts), joints)
-            case nodes.Conjunction(parts):
-                node = nodes.Conjunction(tuple(self._add_times(part) for part in parts))
-            case nodes.Disjunction(parts):
-                node = nodes.Disjunction(tuple(self._add_times(part) for part in parts))
+        if isinstance(node, nodes.Sequence | nodes.Conjunction | nodes.Disjunction):
+            node = replace(node, parts=tuple(self._add_times(part) for part in node.parts))
         if self.draw(st.integers(0, 3)) < 3:
             return node
         conditions = self._draw_conditions()
