@@ -80,10 +80,8 @@ def find_claimed_versions(folder: Path, *, silent_seconds: float) -> set[int]:
     _remove_silent(folder, silent_seconds)
     versions = set()
     for path in (folder / CLAIMS).glob("*/*.json"):
-        try:
+        with suppress(FileNotFoundError):  # removed meanwhile
             versions.add(int(json.loads(path.read_text(encoding="utf-8"))["version"]))
-        except FileNotFoundError:  # removed meanwhile
-            continue
     return versions
 
 

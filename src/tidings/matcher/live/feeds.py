@@ -10,6 +10,7 @@ the id is removed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -84,7 +85,8 @@ class FileFeed:
         try:
             status = Path(self.path).stat()
         except OSError as problem:  # gone for a moment, while somebody replaces it: what was read stays in force
-            return Changes([_unread(FileError(f"cannot read `{self.path}`: {problem.strerror}"))], position)
+            missing = FileError(f"cannot read `{self.path}`: {problem.strerror}")
+            return Changes([ChangeStep(None, problem=missing)], position)
         new_position = {"file": [status.st_mtime_ns, status.st_size, status.st_ino]}
         if position.get("file") == new_position["file"]:
             return Changes([], position)
@@ -92,20 +94,18 @@ class FileFeed:
         mentioned = {step.id for step in steps if step.problem is None}
         if not mentioned:  # what was read before stays in force
             empty = FileError(f"`{self.path}` holds no subscription; what was read before stays in force")
-            return Changes(steps or [_unread(empty)], new_position)
+            return Changes(steps or [ChangeStep(None, problem=empty)], new_position)
         whole = all(step.problem is None for step in steps)  # else what cannot be read may be any of them
         gone = [ChangeStep(id, removes=True) for id in current if id not in mentioned] if whole else []
         return Changes([*gone, *steps], new_position)
 
 
 def _list_files(folder: Path) -> Iterator[Path]:
-    try:
+    with suppress(FileNotFoundError):
         for path in folder.iterdir():
             name = path.name.removesuffix(".gz")
             if not path.name.startswith((".", "_")) and name.endswith(ENDINGS) and path.is_file():
                 yield path
-    except FileNotFoundError:
-        return
 
 
 def _read(path: Path, notation: str) -> Iterator[ChangeStep]:
@@ -114,16 +114,11 @@ def _read(path: Path, notation: str) -> Iterator[ChangeStep]:
         with RowFile(path) as file:
             for row in (row for batch in file for row in batch):
                 if row.values is None or not is_id(row.values.get("id")):
-                    yield _unread(
-                        FileError(f"{path.name}, {row.place}: {row.problem if row.values is None else NO_ID}")
-                    )
+                    why = row.problem if row.values is None else NO_ID
+                    yield ChangeStep(None, problem=FileError(f"{path.name}, {row.place}: {why}"))
                     continue
                 text = row.values.get("filter")
                 removes = text is None or text == ""
                 yield ChangeStep(row.values["id"], text, row.values.get("notation") or notation, removes=removes)
     except TidingsError as error:
-        yield _unread(error)
-
-
-def _unread(problem: TidingsError) -> ChangeStep:
-    return ChangeStep(None, problem=problem)
+        yield ChangeStep(None, problem=error)

@@ -13,8 +13,9 @@ Old versions are removed, with the data files that no version names any more, ex
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,11 +70,8 @@ class Version:
 
 
 def is_versioned(folder: str | Path) -> bool:
-    """Tell whether a folder holds versions."""
-    try:
-        return (Path(folder) / VERSIONS).is_dir()
-    except OSError:  # a name that no file system takes
-        return False
+    """Tell whether a folder holds versions; a name that no file system takes does not."""
+    return os.path.isdir(Path(folder) / VERSIONS)
 
 
 def find_newest(folder: Path) -> int | None:
@@ -202,19 +200,16 @@ def write_version(
     return _parse_version(table, path)
 
 
-def remove_old(folder: Path, claimed: Iterable[int], *, keep: int) -> list[int]:
+def remove_old(folder: Path, claimed: Collection[int], *, keep: int) -> None:
     """Remove versions that are neither among the `keep` newest nor claimed, and the data that none names any more.
 
     Only under the lock of the folder (`snapshot_folder.lock_folder`): no version names a file that is being written.
     """
-    numbers = sorted(_list_numbers(folder))
-    removed = [number for number in numbers[:-keep] if number not in set(claimed)]
-    if not removed:
-        return []
+    removed = [number for number in sorted(_list_numbers(folder))[:-keep] if number not in claimed]
     for number in removed:
         _get_path(folder, number).unlink(missing_ok=True)
-    remove_unnamed(folder)
-    return removed
+    if removed:
+        remove_unnamed(folder)
 
 
 def remove_unnamed(folder: Path) -> None:

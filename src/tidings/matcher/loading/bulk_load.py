@@ -26,7 +26,6 @@ from tidings.errors import FilterWarning, KindConflict, TidingsError
 from tidings.matcher.admission import COLLECTOR_PAUSE_MIN, RowStager, pause_collector
 from tidings.matcher.loading.parameter_columns import PlainColumns
 from tidings.matcher.loading.parameter_table import ParameterRows, check_types, find_kinds, parse_column_names
-from tidings.matcher.tuning import MATCHER_TUNING
 from tidings.model import Kind
 from tidings.model.arrow_types import is_text_type
 
@@ -63,7 +62,7 @@ class Load:
         admission: Admission,
         backend: Backend,
         *,
-        bulk_rows: int = MATCHER_TUNING.bulk_rows,
+        bulk_rows: int,
         written: WrittenFilters | None = None,
     ) -> None:
         """Read the names of the columns; refuse anything that is not a table of parameters."""

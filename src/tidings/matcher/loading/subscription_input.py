@@ -56,14 +56,10 @@ def iterate_subscriptions(subscriptions: Any) -> Iterator[Submission]:
         )
         raise TidingsError(msg)
     for entry in subscriptions:
-        yield _to_triple(entry)
-
-
-def _to_triple(entry: object) -> Submission:
-    if isinstance(entry, tuple | list) and len(entry) in (2, 3):
-        return entry[0], entry[1], (entry[2] if len(entry) == 3 else None) or "text"
-    msg = f"a subscription is a pair of id and filter, not {entry!r}"
-    raise TidingsError(msg)
+        if not isinstance(entry, tuple | list) or len(entry) not in (2, 3):
+            msg = f"a subscription is a pair of id and filter, not {entry!r}"
+            raise TidingsError(msg)
+        yield entry[0], entry[1], (entry[2] if len(entry) == 3 else None) or "text"
 
 
 def _read_table(table: pa.Table | pa.RecordBatch) -> Iterator[Submission]:

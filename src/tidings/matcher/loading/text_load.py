@@ -17,7 +17,6 @@ from tidings.kernels.match import filter_text as kernel
 from tidings.lang.filters.render_text import RESERVED
 from tidings.matcher.loading.bulk_load import Load, WrittenFilters
 from tidings.matcher.loading.parameter_table import ColumnRole
-from tidings.matcher.tuning import MATCHER_TUNING
 from tidings.model.arrow_types import is_arrow
 
 if TYPE_CHECKING:
@@ -177,7 +176,9 @@ def lay_out(parsed: ParsedPredicates) -> ParameterLayout:
     test = 2 * parsed.name.astype(np.int64) + equal  # a name may be ranged over in one row and equal in another
     begin = np.searchsorted(parsed.row, parsed.row)
     position = np.arange(len(parsed.row)) - begin
-    order = np.argsort(_find_mean_positions(test, position, 2 * len(parsed.names)), kind="stable")
+    tests = 2 * len(parsed.names)
+    count = np.maximum(np.bincount(test, minlength=tests), 1)
+    order = np.argsort(np.bincount(test, position, minlength=tests) / count, kind="stable")  # by mean position
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     backwards = (np.diff(rank[test]) < 0) & (np.diff(parsed.row) == 0)
@@ -220,11 +221,6 @@ def _find_repeated(parsed: ParsedPredicates) -> IntArray:
     """Return the rows that test a name twice."""
     keys = np.sort(parsed.row * (len(parsed.names) + 1) + parsed.name)
     return np.asarray(keys[1:][np.diff(keys) == 0] // (len(parsed.names) + 1))
-
-
-def _find_mean_positions(test: IntArray, position: IntArray, tests: int) -> FloatArray:
-    count = np.maximum(np.bincount(test, minlength=tests), 1)
-    return np.asarray(np.bincount(test, position, minlength=tests) / count)
 
 
 def _build_ends(parsed: ParsedPredicates, own: IntArray, rows: int) -> dict[str, pa.Array]:
@@ -284,9 +280,7 @@ def _build_equality(parsed: ParsedPredicates, own: IntArray, rows: int) -> dict[
 # Going in ------------------------------------------------------------------------------------------
 
 
-def build_text_load(
-    table: Any, admission: Admission, backend: Backend, *, bulk_rows: int = MATCHER_TUNING.bulk_rows
-) -> Load:
+def build_text_load(table: Any, admission: Admission, backend: Backend, *, bulk_rows: int) -> Load:
     """Return a load of a table of filters in text: the texts are read, and laid out as columns of parameters."""
     import pyarrow as pa
 
