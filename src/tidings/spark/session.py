@@ -109,9 +109,7 @@ def _build_start_settings(master: str | None) -> dict[str, str]:
 
 
 def _start(name: str, settings: Mapping[str, str], log: str | Path | None) -> SparkSession:
-    builder = SparkSession.builder.appName(name)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
+    builder = SparkSession.builder.appName(name).config(map=dict(settings))
     try:
         if log is not None and not is_java_running():
             _launch_java(settings, log)

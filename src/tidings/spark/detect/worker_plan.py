@@ -139,9 +139,7 @@ class DetectPlan:
         return self.keep if self.event_id is None else (self.event_id, *self.keep)
 
 
-@lru_cache(maxsize=6)
-def _open_patterns(plan: DetectPlan) -> OpenPatterns:
-    return OpenPatterns(plan)
+_open_patterns = lru_cache(maxsize=6)(OpenPatterns)
 
 
 def build_output_schema(frame: StructType, plan: DetectPlan) -> StructType:

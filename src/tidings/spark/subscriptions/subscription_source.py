@@ -126,7 +126,7 @@ def open_stored(path: str, frame: Schema, context: QueryContext, shards: int | N
     if is_versioned(path):
         version = read_version(path)
         _check_shards(path, version, shards)
-        store, matcher = VersionStore.of(path, version.number), Matcher(content=load_version(path, version))
+        store, matcher = VersionStore.of(path, version), Matcher(content=load_version(path, version))
     elif shards in (None, 1):
         version, matcher, store = None, Matcher.open(path), SnapshotStore.of(path)
     else:
@@ -209,6 +209,6 @@ def _compile_frame(
     version = compile_into(subscriptions, folder, shards=shards, context=context, events=events)
     matcher = Matcher(content=load_version(folder, version))
     refuse_conflicts(matcher.needs(), events)
-    handle = _build_handle(VersionStore.of(str(folder), version.number), matcher, version)
+    handle = _build_handle(VersionStore.of(str(folder), version), matcher, version)
     # An empty DataFrame has no ids, but its column has a type.
     return replace(handle, ids="integer" if isinstance(subscriptions.schema["id"].dataType, IntegralType) else "text")

@@ -23,7 +23,7 @@ from pyspark import TaskContext
 from tidings.errors import SnapshotError
 from tidings.matcher import Live, Matcher
 from tidings.matcher.live.feeds import Feed
-from tidings.matcher.live.versions import load_version, read_version
+from tidings.matcher.live.versions import Version, load_version, read_version
 from tidings.matcher.snapshot.snapshot_folder import read_manifest
 from tidings.model import Schema
 from tidings.spark.subscriptions.refusals import remove_refused, warn_refused
@@ -100,9 +100,9 @@ class VersionStore(_FixedStore):
     frame: Schema | None = None
 
     @classmethod
-    def of(cls, folder: str, number: int | None = None, *, frame: Schema | None = None) -> VersionStore:
+    def of(cls, folder: str, version: Version | None = None, *, frame: Schema | None = None) -> VersionStore:
         """Return the store of a version, by default the newest."""
-        version = read_version(folder, number)
+        version = version or read_version(folder)
         return cls(str(Path(folder).resolve()), version.number, len(version.shards), version.checksum, frame)
 
     def load(self, shard: int) -> Matcher:
@@ -133,10 +133,10 @@ class LiveStore:
         """Return the version for the micro-batch that this task is part of."""
         task = TaskContext.get()
         batch = task.getLocalProperty(BATCH_ID) if task is not None else None
-        if task is None or batch is None:
-            return VersionStore.of(self.folder, self.number, frame=self.frame)
-        claim = self._open_live().claim(task.getLocalProperty(QUERY_ID) or "query", int(batch))
-        return VersionStore.of(self.folder, claim.version, frame=self.frame)
+        number = self.number
+        if task is not None and batch is not None:
+            number = self._open_live().claim(task.getLocalProperty(QUERY_ID) or "query", int(batch)).version
+        return VersionStore.of(self.folder, read_version(self.folder, number), frame=self.frame)
 
     def _open_live(self) -> Live:
         """Return this process's own `Live`, which knows what it wrote last; a folder not visible here is an error."""

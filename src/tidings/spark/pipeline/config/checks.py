@@ -222,15 +222,14 @@ def _list_folders(
     reading: FileReading, file: PipelineFile, sinks: list[tuple[TomlPath, SinkSettings]]
 ) -> Iterator[tuple[TomlPath, str, str]]:
     """Yield the folders of sinks: where in the file, how messages name it, and the path."""
-    letters = file.dead_letters
-    if file.patterns is not None and letters is not None and letters.path is not None:
-        # Patterns write their dead letters beside those of matching.
-        sinks = [*sinks[:-1], (("dead_letters",), letters.derive_pattern_letters()), sinks[-1]]
     for table, sink in sinks:
+        label = reading.label_table(table)
+        if sink is file.dead_letters and file.patterns is not None:  # theirs lie beside those of matching
+            beside = sink.derive_pattern_letters().path
+            if beside is not None:
+                yield table, f"{label} of patterns", beside
         if sink.path is not None:
-            label = reading.label_table(table)
-            is_beside = table == ("dead_letters",) and sink is not letters
-            yield table, f"{label} of patterns" if is_beside else label, sink.path
+            yield table, label, sink.path
 
 
 def check_sinks(reading: FileReading, file: PipelineFile, sinks: list[tuple[TomlPath, SinkSettings]]) -> None:

@@ -7,6 +7,7 @@ and some stand for the content of their file: a schema, an ontology, regions.
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,8 +33,9 @@ def resolve_path(text: str, context: FileContext) -> str:
     return derive_text(text, os.path.abspath(context.folder / text))
 
 
-def require_path(path: str, *, folder: bool, remote: bool = False) -> str:
-    """Return a path if it is there; with `remote`, one that only Spark can reach is taken unseen."""
+def require_path(text: str, context: FileContext, *, folder: bool, remote: bool = False) -> str:
+    """Resolve a path, which must be there; with `remote`, one that only Spark can reach is taken unseen."""
+    path = resolve_path(text, context)
     local, noun = to_local_path(path), "folder" if folder else "file"
     if local is None:
         if remote:
@@ -47,15 +49,8 @@ def require_path(path: str, *, folder: bool, remote: bool = False) -> str:
     return path
 
 
-def _make_path_kind(*, folder: bool, remote: bool = False) -> ValueKind:
-    """Return the kind of paths that must be there when the file is read."""
-    return make_text_kind(
-        PATH.words, lambda text, context: require_path(resolve_path(text, context), folder=folder, remote=remote)
-    )
-
-
 def _convert_jars(text: str, context: FileContext) -> str:
-    path = require_path(resolve_path(text, context), folder=True)
+    path = require_path(text, context, folder=True)
     if not any(Path(path).glob("*.jar")):
         msg = f"names `{mask(path)}`, which holds no jars"
         raise WrongValue(msg)
@@ -76,7 +71,7 @@ def _make_loaded_kind(load: Callable[[str], Any], words: str = "a path") -> Valu
     """Return the kind of paths that stand for what their file holds."""
 
     def convert(text: str, context: FileContext) -> Any:
-        path = require_path(resolve_path(text, context), folder=False)
+        path = require_path(text, context, folder=False)
         return load_or_reject(lambda: load(path), context)
 
     return make_text_kind(words, convert)
@@ -92,9 +87,9 @@ def _convert_schema(value: object, context: FileContext) -> Schema:
 
 
 PATH = make_text_kind("a path", resolve_path)
-FEED_FILE = _make_path_kind(folder=False, remote=True)
-FEED_FOLDER = _make_path_kind(folder=True, remote=True)
-LOCAL_FILE = _make_path_kind(folder=False)
+FEED_FILE = make_text_kind(PATH.words, partial(require_path, folder=False, remote=True))
+FEED_FOLDER = make_text_kind(PATH.words, partial(require_path, folder=True, remote=True))
+LOCAL_FILE = make_text_kind(PATH.words, partial(require_path, folder=False))
 JARS = make_text_kind(PATH.words, _convert_jars)
 OUTPUT_FILE = make_text_kind(PATH.words, lambda text, context: text if text == "-" else resolve_path(text, context))
 ONTOLOGY = _make_loaded_kind(Ontology.load)

@@ -94,10 +94,8 @@ class FileReading:
 
     def render(self, mistakes: list[FileMistake]) -> tuple[str, ...]:
         """Return messages, each prefixed with the line number of its key, or of its table."""
-        numbers = map(self.find_line, mistakes)
         return tuple(
-            f"line {number}: {mistake}" if number else str(mistake)
-            for number, mistake in zip(numbers, mistakes, strict=True)
+            f"line {line}: {mistake}" if (line := self.find_line(mistake)) else str(mistake) for mistake in mistakes
         )
 
     def find_line(self, mistake: FileMistake) -> int:

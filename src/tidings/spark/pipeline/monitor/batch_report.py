@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -85,9 +85,7 @@ class BatchReport:
             f"{name}_per_second": getattr(self, name) / self.seconds if self.seconds > 0 else 0.0
             for name in ("events", "matches")
         }
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        fields["mismatches"] = [dict(mismatch) for mismatch in self.mismatches]
-        return {**fields, "started": self.started.isoformat(), "lag": dict(self.lag), **rates}
+        return {**asdict(self), "started": self.started.isoformat(), **rates}
 
 
 class Monitor(Protocol):

@@ -155,8 +155,7 @@ class MatchBatches(PipelineQuery):
 
     def _open_subscriptions(self, claim: Claim, columns: Schema | None) -> tuple[SubscriptionHandle, Version]:
         version = read_version(self._live.folder, claim.version)
-        folder = str(self._live.folder.resolve())
-        store = VersionStore(folder, version.number, len(version.shards), version.checksum, columns)
+        store = VersionStore.of(str(self._live.folder), version, frame=columns)
         # Workers get whole events, and the time is the claim's, so the handle says nothing about either.
         return SubscriptionHandle(store, {}, None, version.ids, None), version
 

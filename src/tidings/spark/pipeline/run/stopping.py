@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
+    from types import FrameType
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 """The signals of supervisors and of Ctrl-C."""
@@ -44,9 +44,7 @@ class StopSignal:
         self.install_handlers()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._old_handlers.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         self._old_handlers.clear()
