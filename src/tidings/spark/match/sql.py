@@ -142,7 +142,7 @@ def _check_arguments(
     id_, kept = (None if argument is None else argument.value for argument in (event_id, keep))
     is_names = kept is None or (isinstance(kept, list) and all(isinstance(name, str) for name in kept))
     mistakes = [
-        *([] if events.isTable else ["events: must be a table: TABLE(events), or TABLE(SELECT ...)"]),
+        *([] if events.isTable else ["events: it is a table that is wanted: TABLE(events), or TABLE(SELECT ...)"]),
         *_find_mistakes("snapshot", snapshot, isinstance(path, str), "the path of a snapshot, as text"),
         *_find_mistakes("event_id", event_id, isinstance(id_, str | None), "the name of a column, as text"),
         *_find_mistakes("keep", keep, is_names, "names of columns: array('url', 'price')"),
