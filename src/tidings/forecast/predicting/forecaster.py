@@ -112,7 +112,7 @@ class Forecaster:
         begin = 0
         while begin < len(events):
             end = min(len(events), begin + max(1, self.next_refresh - self.learner.now[0]))
-            piece = events if end - begin == len(events) else events.select(np.arange(begin, end))
+            piece = events if end - begin == len(events) else events.slice(begin, end)
             completed = _split_reports(reports, base + end, int(piece.times[-1]))
             batches += self._follow(piece, completed, base + begin, value_numbers)
             self.learner.take(piece, (), base + begin, value_numbers)

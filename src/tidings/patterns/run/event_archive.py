@@ -34,6 +34,14 @@ class EventRecords:
             return EventRecords(ids, [self.fields[index] for index in indexes.tolist()])
         return EventRecords(ids, None if self.fields is None else self.fields.take(indexes))
 
+    def slice(self, first: int, end: int) -> EventRecords:
+        """Return the events from `first` to before `end`, of Arrow's without a copy."""
+        ids, fields = self.ids, self.fields
+        ids = ids[first:end] if isinstance(ids, list) else ids.slice(first, end - first)
+        if fields is None or isinstance(fields, list):
+            return EventRecords(ids, fields and fields[first:end])
+        return EventRecords(ids, fields.slice(first, end - first))
+
     def to_lists(self) -> EventRecords:
         """Return the same as lists."""
         ids = self.ids if isinstance(self.ids, list) else self.ids.to_pylist()

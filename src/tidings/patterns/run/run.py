@@ -137,7 +137,7 @@ class Run:
         batches: list[ReportBatch] = []
         for first in range(0, count, size):
             assert events is not None
-            piece = events if count <= size else events.select(np.arange(first, min(first + size, count)))
+            piece = events if count <= size else events.slice(first, min(first + size, count))
             self.prepare()
             self.archive = self.archive.add(self.position, piece.records)
             batches += self._feed_piece(piece)

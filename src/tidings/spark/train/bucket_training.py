@@ -111,7 +111,7 @@ def train_bucket(portion: Portion, number: int, rows: pa.Table, end: tuple[int, 
     events = encode_rows(rows, 0, portion, run.value_numbers)
     for start in range(0, len(events), PIECE):
         # Fed, but not tidied up after: the learner counts keys by the numbers that they have here.
-        run.feed(events.select(np.arange(start, min(start + PIECE, len(events)))))
+        run.feed(events.slice(start, min(start + PIECE, len(events))))
     learner.now = (end[0], max(learner.now[1], end[1]))
     return learner.build_model()
 

@@ -1,5 +1,6 @@
 """Events as runs take them: times of every kind, and the same answers by rows, by columns, and by kinds."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
@@ -182,3 +183,25 @@ def test_events_batches_and_tables_are_all_taken():
     for form in (batch, td.EventBatch.of(batch), td.EventBatch.of(rows)):
         assert [detection.events for detection in detector_of().detect_many(form)] == [("x", "y")]
     assert len(detector_of().detect_many(batch.slice(0, 0))) == 0
+
+
+@pytest.mark.parametrize("kind", ["table", "rows"])
+@pytest.mark.parametrize("timed", [False, True])
+@given(ends=st.tuples(st.integers(0, 9), st.integers(0, 9)).map(sorted))
+def test_a_slice_has_the_events_that_are_selected_by_their_indexes(kind, timed, ends):
+    detector = td.Detector(keep=["kind"])
+    detector.add("twice", "a = kind = 'a' and u = $x\nb = n < 5 and u = $x\na ; b")
+    rows = [{"id": n, "time": n, "kind": "ab"[n % 2], "n": n, "u": f"u{n % 3}"} for n in range(9)]
+    events = pa.Table.from_pylist(rows) if kind == "table" else rows
+    encoded, _ = detector.compile().reader.read(events, detector.run.value_numbers, 0)
+    encoded = replace(encoded, timed=np.arange(9) % 2 == 0) if timed else encoded
+    part, chosen = encoded.slice(*ends), encoded.select(np.arange(*ends))
+    assert list_columns(part) == list_columns(chosen)
+
+
+def list_columns(events):
+    records = events.records.to_lists()
+    timed = None if events.timed is None else events.timed.tolist()
+    values = {name: column.tolist() for name, column in events.values.items()}
+    offsets, symbols = events.symbols_at.tolist(), events.symbols.tolist()
+    return events.times.tolist(), records.ids, records.fields, offsets, symbols, values, timed
