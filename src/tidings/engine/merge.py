@@ -25,7 +25,7 @@ from tidings.engine.prune import prune_table
 from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
 from tidings.kernels.match import row_codes as kernel
 from tidings.kernels.match.index_build import gather_rows
-from tidings.kernels.match.layout import OP_BITS, IndexRows
+from tidings.kernels.match.layout import OP_BITS, OP_MASK, IndexRows
 from tidings.kernels.match.literals import UNION
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def _move_table(
         moved = literals.remap(table.spaces, [ranks[column] for column in table.columns], new_sizes)
         if not len(numbers):
             return moved
-        head = (numbers[literals.head >> OP_BITS] << OP_BITS | (literals.head & 15)).astype(np.uint32)
+        head = (numbers[literals.head >> OP_BITS] << OP_BITS | (literals.head & OP_MASK)).astype(np.uint32)
         return moved._replace(head=head)
 
     trees, candidate_trees = (

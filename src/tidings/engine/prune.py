@@ -22,7 +22,7 @@ from tidings.engine.compile.columns import Column, Numbers, View
 from tidings.engine.compile.row_table import Literals, RowTable
 from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
 from tidings.kernels.match import row_codes as kernel
-from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.layout import OP_BITS, OP_MASK
 from tidings.kernels.match.literals import UNION
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _drop_unions(table: RowTable) -> RowTable:
 def _drop_columns(table: RowTable) -> RowTable:
     literals = table.literals
     numbers, place = np.unique(literals.head >> OP_BITS, return_inverse=True)
-    head = (place.astype(np.int64) << OP_BITS | (literals.head & ((1 << OP_BITS) - 1))).astype(np.uint32)
+    head = (place.astype(np.int64) << OP_BITS | (literals.head & OP_MASK)).astype(np.uint32)
     kept = numbers.tolist()
     columns: tuple[Column, ...] = tuple(table.columns[number] for number in kept)
     named = {column.attribute for column in columns if column.view is View.PATTERNS}

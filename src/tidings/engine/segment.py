@@ -36,7 +36,7 @@ from tidings.kernels.array_types import BoolArray, CodeArray, IntArray
 from tidings.kernels.match import batch as kernel
 from tidings.kernels.match.candidate_trees import decide_pairs
 from tidings.kernels.match.exact_check import MOST
-from tidings.kernels.match.layout import OP_BITS, EventCells, LeafArrays
+from tidings.kernels.match.layout import OP_BITS, OP_MASK, EventCells, LeafArrays
 from tidings.kernels.match.row_codes import drop_duplicates
 from tidings.kernels.match.trees import decide_leaves
 from tidings.kernels.match.vector_words import EVENTS, WORDS
@@ -72,7 +72,7 @@ class FilterTrees:
     @cached_property
     def leaf_arrays(self) -> LeafArrays:
         """The leaves as kernels take them."""
-        column, op = freeze(self.leaves.head >> OP_BITS), freeze(self.leaves.head.astype(np.uint8) & 15)
+        column, op = freeze(self.leaves.head >> OP_BITS), freeze(self.leaves.head.astype(np.uint8) & OP_MASK)
         return LeafArrays(column, op, self.leaves.low, self.leaves.high, *self.leaves[3:])
 
     @cached_property

@@ -18,7 +18,7 @@ from tidings.engine.compile.columns import View
 from tidings.engine.exact.exact_checks import quantify
 from tidings.kernels.array_types import BoolArray, IntArray
 from tidings.kernels.match.layout import OP_BITS
-from tidings.kernels.match.literals import UNION
+from tidings.kernels.match.literals import KIND_MASK, UNION
 from tidings.lang import parse, render
 from tidings.model import Filter
 from tidings.model.values import to_datetime
@@ -100,7 +100,7 @@ def decompile_filter(segment: Segment, slot: int) -> Filter:
     for head, low, high in rows.literal.reshape(-1, 3)[int(rows.start[row]) : int(rows.start[row + 1])].tolist():
         number = head >> OP_BITS
         condition = _decode_condition(segment, number, low, high, union=bool(head & UNION))
-        tests.append(quantify(segment.columns[number].attribute, condition, head & 7))
+        tests.append(quantify(segment.columns[number].attribute, condition, head & KIND_MASK))
     return model.all_of(tests)
 
 

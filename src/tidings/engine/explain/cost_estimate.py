@@ -19,7 +19,7 @@ from tidings.engine.index.planner import estimate_bitmap_ns
 from tidings.engine.tuning import IndexTuning
 from tidings.kernels.match.keys import find_hits_of_plain
 from tidings.kernels.match.layout import OP_BITS, IndexPaths, IndexRows
-from tidings.kernels.match.literals import ABSENT, ANY, SEVERAL, UNION
+from tidings.kernels.match.literals import ABSENT, ANY, KIND_MASK, SEVERAL, UNION
 from tidings.kernels.match.selectivity import estimate_rates
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _estimate_rates(rows: IndexRows, literal: NDArray[Any], codes: CodeArray) ->
     joined = np.concatenate([*ordered, np.zeros(0, np.uint32)]).astype(np.uint32)
     inside, _ = estimate_rates(head, low, high, *unions, bounds, joined)
     present = np.append(np.diff(bounds), 0)[np.minimum(head >> OP_BITS, len(ordered))] / max(1, len(codes))
-    return np.where((head & 7) == ANY, inside * present, 1.0)
+    return np.where((head & KIND_MASK) == ANY, inside * present, 1.0)
 
 
 def _follow_keys(paths: IndexPaths, codes: CodeArray) -> IntArray:

@@ -98,7 +98,7 @@ def _estimate_literals(table: RowTable, rows: RowLiterals, statistics: EventStat
     rate, spanned = selectivity.estimate_rates(*rows[1:], bounds, all_codes)
     column = rows.head >> OP_BITS
     # A text satisfies several patterns, and the ids between two of them mean nothing: no hulls there.
-    is_pattern = np.array([column.view is View.PATTERNS for column in table.columns], bool)
+    is_pattern = np.array([described.view is View.PATTERNS for described in table.columns], bool)
     if is_pattern.any():
         spanned[is_pattern[column]] = 1.0
     # An event without the column satisfies no literal on it that finds rows. `spanned` stays as it is: `choose`

@@ -16,7 +16,7 @@ One row, and what is known of its literals:
     spanned           0.20                  0.01            -                   ... that lie between its ends
     popular           40,000 rows packed    200,000 rows keyed  -               rows that may use the column so
     -> KEYED by the literal of `make`: 0.01 of the work for a row in bitmaps, and a 200,000th of a look-up
-       (the cluster of `ford` has 200,000 * 0.01 = 2,000 rows and so has tiles; from 256 rows on, see `SCANNED_BELOW`)
+       (the cluster of `ford` has 200,000 * 0.01 = 2,000 rows; from `SCANNED_BELOW` on the planner assumes tiles)
 
 Cost of a way: (share of events that meet the row) * (work for a row that is met) + (its share of finding out). The last
 term is what makes the choice mutual: a look-up or a hull is paid for once and shared by all rows that use the same
@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from tidings.kernels.jit import jit, jit_inline
-from tidings.kernels.match.layout import OP_BITS, RowLiterals
-from tidings.kernels.match.literals import ANY, UNION
+from tidings.kernels.match.layout import OP_BITS, OP_MASK, RowLiterals
+from tidings.kernels.match.literals import ANY, KIND_MASK, UNION
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import ByteArray, CodeArray, Float, Float32Array, Int, Int32Array, IntArray
@@ -101,8 +101,8 @@ def classify_uses(literals: RowLiterals) -> ByteArray:
     result = np.zeros(len(head), np.uint8)
     for row in range(len(start) - 1):
         for at in range(start[row], start[row + 1]):
-            op = head[at] & 15
-            if op & 7 != ANY:
+            op = head[at] & OP_MASK
+            if op & KIND_MASK != ANY:
                 continue
             result[at] = HULL
             alone = True
@@ -115,13 +115,13 @@ def classify_uses(literals: RowLiterals) -> ByteArray:
                 # Odd codes are end points themselves, even ones the gaps between them: a gap is not a key.
                 if low[at] == high[at] and low[at] & 1:
                     result[at] = POINT
-            else:
+            else:  # `ANY | UNION`: one of several intervals
                 first, last = union_start[low[at]], union_start[low[at] + 1]
-                points = last - first <= MOST_COPIES
+                is_point_set = last - first <= MOST_COPIES
                 for part in range(first, last):
                     if union_low[part] != union_high[part] or union_low[part] & 1 == 0:
-                        points = False
-                if points:
+                        is_point_set = False
+                if is_point_set:
                     result[at] = POINTS
     return result
 

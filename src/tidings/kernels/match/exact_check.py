@@ -18,8 +18,8 @@ import numpy as np
 
 from tidings.kernels.growth import grow
 from tidings.kernels.jit import jit
-from tidings.kernels.match.layout import OP_BITS, EventCells, IndexRows, Intervals, Pairs
-from tidings.kernels.match.literals import ABSENT, NOT_ANY, SEVERAL, UNION, accepts
+from tidings.kernels.match.layout import OP_BITS, OP_MASK, EventCells, IndexRows, Intervals, Pairs
+from tidings.kernels.match.literals import ABSENT, KIND_MASK, NOT_ANY, SEVERAL, UNION, accepts
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import CodeArray, Int
@@ -44,10 +44,10 @@ def check_literals(
     while at < last:
         head = literal[at]
         code = cell[event, head >> OP_BITS]
-        op = np.int64(head & 7)
+        op = np.int64(head & KIND_MASK)
         if head & UNION or (code >= SEVERAL and code != ABSENT):
             if not accepts(
-                code, head & 15, literal[at + U1], literal[at + U2],
+                code, head & OP_MASK, literal[at + U1], literal[at + U2],
                 many[0], many[1], many[2], unions[0], unions[1], unions[2],
             ):  # fmt: skip
                 return False
@@ -150,13 +150,13 @@ def sift_rows(rows: IndexRows, cells: EventCells, wait_event: CodeArray, wait_ro
                 bad |= (code < literal[at + U7]) | (code > literal[at + U8])
                 code = flat[of_event + np.uint64(head_d >> OP_BITS)]
                 bad |= (code < literal[at + U10]) | (code > literal[at + U11])
-                odd = (head_a | head_b | head_c | head_d) & 15 != 0
+                odd = (head_a | head_b | head_c | head_d) & OP_MASK != 0
                 first += U4
             while first < last and not (bad | odd):
                 at = U3 * first
                 code = flat[of_event + np.uint64(literal[at] >> OP_BITS)]
                 bad = (code < literal[at + U1]) | (code > literal[at + U2])
-                odd = literal[at] & 15 != 0
+                odd = literal[at] & OP_MASK != 0
                 first += U1
             if odd:
                 bad = not check_literals(

@@ -31,8 +31,8 @@ import numpy as np
 
 from tidings.kernels.bits import count_bits
 from tidings.kernels.jit import jit
-from tidings.kernels.match.layout import OP_BITS, RowLiterals
-from tidings.kernels.match.literals import ANY, NOT_ANY, NOT_NONE, UNION
+from tidings.kernels.match.layout import OP_BITS, OP_MASK, RowLiterals
+from tidings.kernels.match.literals import ANY, KIND_MASK, NOT_ANY, NOT_NONE, UNION
 from tidings.kernels.match.tiles import find_bucket
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ def set_literal_bits(
     bit: np.uint64, bits: WordArray,
 ) -> None:  # fmt: skip
     """Set a row's bit in the bitmap of every bucket in which some value may satisfy the literal, and of absence."""
-    op = rows.head[at] & 15
-    kind = op & 7
+    op = rows.head[at] & OP_MASK
+    kind = op & KIND_MASK
     buckets = last - first + 1
     if kind >= NOT_ANY:
         bits[place + buckets * words + word] |= bit
@@ -148,7 +148,7 @@ def intersect_literals(rows: RowLiterals, row: Int, at: Int) -> tuple[Int, Int]:
     for other in range(at, rows.start[row + 1]):
         if rows.head[other] >> OP_BITS != rows.head[at] >> OP_BITS:
             continue
-        if rows.head[other] & 15 != ANY:
+        if rows.head[other] & OP_MASK != ANY:
             return np.int64(1), np.int64(0)
         low, high = max(low, np.int64(rows.low[other])), min(high, np.int64(rows.high[other]))
     return low, high
@@ -221,7 +221,7 @@ def fill_tiles(
                     rest[rest_start[tile] + word] |= bit
                 first, last = edge_start[dense], edge_start[dense + 1]
                 low, high = np.int64(rows.low[at]), np.int64(rows.high[at])
-                plain = alone and rows.head[at] & 15 == ANY
+                plain = alone and rows.head[at] & OP_MASK == ANY
                 if not alone:
                     low, high = intersect_literals(rows, row, at)
                     plain = low <= high
@@ -341,7 +341,7 @@ def fill_hulls(
             for row in range(tile_row[tile], tile_end[tile]):
                 low, high = np.int64(0), np.int64(1) << 31
                 for at in range(rows.start[row], rows.start[row + 1]):
-                    if rows.head[at] >> OP_BITS != column or rows.head[at] & 7 != ANY:
+                    if rows.head[at] >> OP_BITS != column or rows.head[at] & KIND_MASK != ANY:
                         continue
                     if rows.head[at] & UNION:
                         low, high = np.int64(1) << 40, np.int64(0)

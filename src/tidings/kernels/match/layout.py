@@ -17,6 +17,9 @@ from tidings.kernels.array_types import ByteArray, CodeArray, Float32Array, Int,
 OP_BITS = 4
 """A literal's head is its column, shifted by this, and its op."""
 
+OP_MASK = (1 << OP_BITS) - 1
+"""The bits of a head that are its op."""
+
 Pairs: TypeAlias = tuple[IntArray, CodeArray, Int]
 """Output that grows: events, their slots (or rows), and how many pairs there are."""
 

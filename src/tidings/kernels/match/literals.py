@@ -29,6 +29,9 @@ ANY, ALL, NONE, NOT_ANY, NOT_ALL, NOT_NONE = 0, 1, 2, 3, 4, 5
 UNION = 8
 """Added to the op of a literal with several intervals."""
 
+KIND_MASK = 7
+"""The bits of an op without `UNION`: one of the six above."""
+
 SEVERAL = np.uint32(0x8000_0000)
 """Cells from here on are not single codes."""
 
@@ -60,7 +63,7 @@ def accepts(
 ) -> bool:  # fmt: skip
     """Tell whether an event's cell satisfies one literal."""
     union = op >= UNION
-    kind = op & 7
+    kind = op & KIND_MASK
     # An absent attribute satisfies none of the three ops, so it satisfies all their negations.
     if cell == ABSENT:
         return kind >= NOT_ANY

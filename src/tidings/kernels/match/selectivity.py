@@ -15,7 +15,7 @@ import numpy as np
 
 from tidings.kernels.jit import jit
 from tidings.kernels.match.layout import OP_BITS
-from tidings.kernels.match.literals import ANY, UNION
+from tidings.kernels.match.literals import ANY, KIND_MASK, UNION
 
 if TYPE_CHECKING:
     from tidings.kernels.array_types import CodeArray, Float32Array, Int, IntArray
@@ -38,7 +38,7 @@ def sample_ends(
         column = np.int64(head[at] >> OP_BITS)
         seen[column] += 1
         # Every n-th literal of a column: no random numbers, so the same rows always give the same plan.
-        if seen[column] % (1 + total[column] // most) != 0 or head[at] & 7 != ANY:
+        if seen[column] % (1 + total[column] // most) != 0 or head[at] & KIND_MASK != ANY:
             continue
         first, last = np.int64(low[at]), np.int64(high[at])
         if head[at] & UNION:

@@ -31,7 +31,7 @@ import numpy as np
 from tidings.kernels.bits import count_bits, find_lowest_bit
 from tidings.kernels.growth import ensure_room
 from tidings.kernels.jit import jit, jit_inline
-from tidings.kernels.match.literals import ABSENT, NONE, NOT_ALL, NOT_ANY, SEVERAL, UNION, accepts
+from tidings.kernels.match.literals import ABSENT, KIND_MASK, NONE, NOT_ALL, NOT_ANY, SEVERAL, UNION, accepts
 from tidings.kernels.match.tree_code import FLIP, POP, PUSH, ROW, STOP, TURN
 from tidings.kernels.match.vector_words import (
     EVENTS,
@@ -137,7 +137,7 @@ def decide_leaves(cells: EventCells, leaves: LeafArrays, column_starts: IntArray
         absent_row, single_row = load(absent, _ZERO), load(single, _ZERO)
         for leaf in range(column_starts[column], column_starts[column + 1]):
             op = leaf_op[leaf]
-            kind = op & 7
+            kind = op & KIND_MASK
             if op < UNION:
                 low = _count_below(codes, count, ranks, np.int64(leaf_low[leaf]))
                 high = max(low, _count_below(codes, count, ranks, np.int64(leaf_high[leaf]) + 1))

@@ -1,6 +1,6 @@
 """Instances of P-ToPSS: a track runs a state machine, a Boolean run a Boolean machine with tracks below it.
 
-Sections 4.1, 4.2 and 5.1 of the paper (choices are listed in `paper_machine`). A track keeps the instances inside a
+Sections 4.1, 4.2 and 5.1 of the paper (choices are listed in README.md). A track keeps the instances inside a
 term, which the next event moves or ends, apart from those that wait behind one, which are found by the events that move
 them. A Boolean run is a child of the instance that triggers it and lives as long; each match of it leads on to its
 target.

@@ -5,12 +5,14 @@ from datetime import date, datetime
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise, product
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 import tidings as td
 from tidings import model as m
+from tidings.model.filters import Condition
 from tidings.testing import strategies
 from tidings.testing.strategies import bad_values, cases, ontologies, regions, scalars, schemas
 from tidings.testing.strategies.cases import RECIPES, SPECIAL
@@ -77,8 +79,7 @@ def list_inside(value):
             yield from list_inside(item)
 
 
-CONDITIONS = (m.Is, m.In, m.Range, m.TextTest, m.IsA, m.Within, m.WithinRegion, m.Near, m.InNetworks, m.Age, m.Compare,
-              m.Has, m.Exists, m.IsNull)  # fmt: skip
+CONDITIONS = get_args(Condition)
 
 
 @pytest.mark.parametrize("kind", CONDITIONS)

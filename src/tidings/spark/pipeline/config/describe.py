@@ -116,16 +116,19 @@ def _describe_sinks(name: str, sinks: Sequence[settings.SinkSettings]) -> dict[s
 
 
 def _describe_sink(sink: settings.SinkSettings) -> str:
+    return _describe_target(sink) + _describe_options(sink.options)
+
+
+def _describe_target(sink: settings.SinkSettings) -> str:
     match sink.kind:
         case "kafka":
-            where = f"Kafka topic {_show(sink.topic)} at {_show(sink.servers)}; at least once, exact by key"
+            return f"Kafka topic {_show(sink.topic)} at {_show(sink.servers)}; at least once, exact by key"
         case "console":
-            where = f"the terminal, {sink.rows:,} rows of a micro-batch; at least once"
+            return f"the terminal, {sink.rows:,} rows of a micro-batch; at least once"
         case "python":
-            where = f"the function {_show(sink.function)}; at least once, with the batch's number"
+            return f"the function {_show(sink.function)}; at least once, with the batch's number"
         case "json" | "parquet" as form:
-            where = f"{_FORMS[form]} files in {_show(sink.path)}; exactly once"
-    return where + _describe_options(sink.options)
+            return f"{_FORMS[form]} files in {_show(sink.path)}; exactly once"
 
 
 def _describe_trigger(trigger: Trigger) -> str:
