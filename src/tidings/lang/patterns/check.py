@@ -141,4 +141,4 @@ def find_bound_variables(node: patterns.Node, variables: Mapping[str, set[str]])
     if isinstance(node, patterns.Step):
         return set(variables.get(node.filter, ()))
     bound = [find_bound_variables(part, variables) for part in patterns.list_children(node)]
-    return set.intersection(*bound) if isinstance(node, patterns.Disjunction) else set.union(*bound)
+    return set.intersection(*bound) if isinstance(node, patterns.Disjunction) else set[str]().union(*bound)

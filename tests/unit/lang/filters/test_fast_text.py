@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 import tidings as td
+from tidings.concepts import Vocabulary
 from tidings.lang.diagnostics import MAX_DEPTH, MAX_LENGTH
+from tidings.lang.filters import notations
 from tidings.lang.filters.fast_text import FAST_PARSER, FastParser, parse_fast
 from tidings.lang.filters.parse_text import parse_text
 from tidings.model import And, Is, Not, Or, Test
@@ -151,3 +153,11 @@ def test_surroundings_of_the_wrong_sort_are_refused_each_time():
     for _ in range(2):
         with pytest.raises(td.TidingsError, match="schema= takes"):
             td.parse("n = 1", schema={"n": "number"})
+
+
+def test_matchers_of_one_schema_share_what_was_checked():
+    schema = td.Schema({"price": "number"})
+    first, second = Vocabulary(schema), Vocabulary(schema)
+    checker = notations._find_fast_checker(first)  # noqa: SLF001 - a cache shows nowhere else
+    assert notations._find_fast_checker(second) is checker  # noqa: SLF001
+    assert notations._find_fast_checker(Vocabulary(td.Schema({"price": "number"}))) is not checker  # noqa: SLF001
