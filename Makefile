@@ -18,17 +18,17 @@ ARGS ?=
 SPARKS := tests/spark tests/kafka
 OTHERS := $(addprefix --ignore=,$(SPARKS))
 
-.PHONY: help demo test test-all quick check bench scoreboard format constraints clean distclean java kafka
+.PHONY: help demo test test-all quick check bench scoreboard format constraints clean distclean java kafka postgres
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: java $(VENV)/.spark ## match a stream of car ads against saved searches, on Spark
+demo: java $(VENV)/.demo ## serve car ads and saved searches over HTTP, matched on Spark
 	@export JAVA_HOME="$$(tools/java-home 2>/dev/null)"; \
-	echo "==> demo: Spark on the Java in $$JAVA_HOME"; \
-	$(BIN)/python -m tidings.spark.demo $(ARGS)
+	echo "==> demo: a service, its Spark on the Java in $$JAVA_HOME"; \
+	$(BIN)/python -m tidings.service.demo $(ARGS)
 
-test: java kafka $(VENV)/.dev $(VENV)/spark-classes.jsa ## run all tests
+test: java kafka postgres $(VENV)/.dev $(VENV)/spark-classes.jsa ## run all tests
 	@export JAVA_HOME="$$(tools/java-home 2>/dev/null)" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci}; \
 	if [ -n "$(if $(strip $(ARGS)),some)" ]; then \
 		echo "==> tests: pytest, Spark on the Java in $$JAVA_HOME"; \
@@ -49,7 +49,7 @@ quick: $(VENV)/.dev ## run the unit tests and laws of what changed since main, w
 	echo "==> quick: $$(wc -l <<< "$$chosen") files of tests"; \
 	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q $(ARGS) $$chosen
 
-test-all: java kafka $(VENV)/.dev $(VENV)/spark-classes.jsa ## run all tests with exhaustive sweeps and many examples (hours)
+test-all: java kafka postgres $(VENV)/.dev $(VENV)/spark-classes.jsa ## run all tests with exhaustive sweeps and many examples (hours)
 	@export JAVA_HOME="$$(tools/java-home 2>/dev/null)" HYPOTHESIS_PROFILE=thorough; \
 	echo "==> tests: all of them, the sweeps too"; $(BIN)/python -m pytest -m "" $(ARGS)
 
@@ -102,14 +102,18 @@ java:
 kafka:
 	@tools/kafka-jars || if [ "$${CI:-}" = true ]; then exit 1; else echo "==> the Kafka tests will be skipped"; fi
 
+# Likewise the store's tests on PostgreSQL.
+postgres:
+	@tools/postgres >/dev/null || if [ "$${CI:-}" = true ]; then exit 1; else echo "==> the tests of PostgreSQL will be skipped"; fi
+
 $(VENV)/.made: tools/make-venv
 	@tools/make-venv $(VENV)
 	@touch $@
 
-$(VENV)/.spark: EXTRAS := spark,rdf
-$(VENV)/.dev: EXTRAS := spark,rdf,dev
+$(VENV)/.demo: EXTRAS := spark,service
+$(VENV)/.dev: EXTRAS := spark,service,kafka,rdf,dev
 $(VENV)/.bench: EXTRAS := bench
-$(VENV)/.spark $(VENV)/.dev $(VENV)/.bench: $(NEEDS)
+$(VENV)/.demo $(VENV)/.dev $(VENV)/.bench: $(NEEDS)
 	$(install)
 
 # Every Java that the tests start maps Spark's classes from it. They run without it too, but longer: a Java that

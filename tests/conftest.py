@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.service.postgres import postgres, postgres_url  # noqa: F401 - fixtures
 from tests.spark import class_archive
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -207,7 +207,11 @@ class CannotServe(TidingsError, RuntimeError):
     """The metrics cannot be served at this address."""
 
 
-class BadPipeline(TidingsError, ValueError):
-    """The pipeline's file has mistakes."""
+class BadSettings(TidingsError, ValueError):
+    """The settings file has mistakes."""
 
     mistakes: tuple[str, ...]
+
+
+class BadPipeline(BadSettings):
+    """The pipeline's file has mistakes."""

@@ -16,9 +16,11 @@ from tests.cli.samples import write_lines
 import tidings as td
 
 HEAVY = {"numba", "pyarrow", "shapely", "pint", "lark", "numpy", "pyspark", "pandas", "re2"}
+HEAVY |= {"fastapi", "uvicorn", "sqlalchemy", "alembic", "httpx", "orjson"}
+HELPS = ["--version", "--help", "match --help", "concept show --help", "serve --help", "sub add --help"]
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["match", "--help"], ["concept", "show", "--help"]])
+@pytest.mark.parametrize("arguments", [line.split() for line in HELPS], ids=HELPS)
 def test_help_loads_none_of_the_large_packages(arguments):
     program = f"""
         import sys
@@ -35,7 +37,10 @@ def test_the_version_is_the_package_s(tidings):
     assert tidings("--version").out == f"tidings {td.__version__}\n"
 
 
-COMMANDS = ["parse", "match", "test", "why", "explain", "compile", "doctor", "concept show", "concept check"]
+COMMANDS = ["parse", "match", "test", "why", "explain", "compile", "doctor", "concept show", "concept check", "serve"]
+COMMANDS += ["service key add", "service key list", "service key revoke", "service erase", "service train"]
+VERBS = "add edit pause resume remove list show matches watch try import export"
+COMMANDS += [f"sub {verb}" for verb in VERBS.split()]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

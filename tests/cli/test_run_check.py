@@ -12,10 +12,9 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from tidings.cli.app import run
+from tidings.configuration.reading import FileMistake
 from tidings.errors import SparkUnavailable
-from tidings.spark import pipeline
 from tidings.spark.pipeline.config import analysis
-from tidings.spark.pipeline.config.reading import FileMistake
 from tidings.spark.pipeline.config.value_kinds import Trigger
 
 SECRET = "swordfish-4711"
@@ -67,7 +66,7 @@ def runs(monkeypatch):
     runner = ModuleType("tidings.spark.pipeline.run.runner")
     runner.run = calls.append
     monkeypatch.setitem(sys.modules, runner.__name__, runner)
-    monkeypatch.setattr(pipeline, "runner", runner, raising=False)
+    monkeypatch.setattr("tidings.spark.pipeline.run.runner", runner, raising=False)  # where it was imported before
     return calls
 
 

@@ -16,6 +16,19 @@ def test_a_benchmark_runs_and_prints_its_baseline(name):
     assert "baseline" in done.stdout
 
 
+def test_the_store_is_measured_beside_raw_sql():
+    command = [sys.executable, "-m", "benchmarks.service.store", "--quick", "-n", "2000"]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for name in (
+        "created, 1 in a transaction",
+        "raw committed insert",
+        "import of 2,000",
+        "matches of one subscription",
+    ):
+        assert name in done.stdout
+
+
 def test_the_scoreboard_writes_its_page(tmp_path):
     options = ["--quick", "--workloads", "equalities,concepts", "--kinds", "engine,brute,numpy", "--out", str(tmp_path)]
     command = [sys.executable, "-m", "benchmarks.scoreboard", *options]

@@ -71,7 +71,8 @@ def find_dotted_names(text):
 def find_module_names(text):
     """Names that begin with a package of ours: `lang.filters.notations.parse`."""
     words = {re.sub(r"\(.*\)$", "", word) for word in find_code_words(text)}
-    return sorted(word for word in words if re.fullmatch(rf"(?:{'|'.join(PACKAGES)})(?:\.[A-Za-z_]\w*)+", word))
+    names = (word for word in words if re.fullmatch(rf"(?:{'|'.join(PACKAGES)})(?:\.[A-Za-z_]\w*)+", word))
+    return sorted(name for name in names if name != "service.toml")
 
 
 # --- what exists ----------------------------------------------------------------------------------

@@ -33,33 +33,35 @@ NO_PARTICIPLE = _split_words("feed seed need embed speed exceed proceed shed bed
 """Words in -ed that are no participles, or adjectives of the field."""
 
 VERBS = _split_words("""
-    accepts accumulate acquire adapt add adds advance advise agrees align allocate allows analyze announce answer
-    append apply are arrange ask asks assemble assert assign attach batch begin bench bin bind blend broadcast
-    bucket build cache call capture carry cast catch change check choose claim classify clean clear close coerce
-    collect combine commit compact compare compares compile compute concat concatenate connect contain continue
-    convert copy correct cost count cover covers create cut deal decide declare decode decompile decrease
-    deduplicate defer define delete deliver demand demote dequeue derive descend describe detach detect determinise
-    diagnose discard distribute divide dominates download draft drain draw drop dump emit encode end enforce enqueue
-    enroll ensure enter enumerate equals erase escape escapes estimate eval evaluate exclude excludes expand expect
-    expire explain express extend extract fade feed fetch file fill filter find fingerprint finish fit fits flag
-    flatten flip fold follow follows forecast forget fork format freeze fullmatch gather generate get give go group
-    grow guard guess hand handle hash hide hint holds hurry identify implies import includes increase index infer
-    init insert inspect install interleave intern interpolate intersect invalidate invert invoke issue iterate jit join
-    judge keep kill label lacks launch lay learn leave lend lengthen limit link list listen lists load locate lock log
-    look lower make map mark mask match matches measure meets mend mention merge migrate minimise mix move multiply
-    name narrow needs negate nest normalise normalize note notify number observe offer open order overlaps pack pad
-    paint pair parse pass pause peek persist pick place plan plant play plot pluralize plus point poll pool position
-    prefer prefetch prepare print probe process produce prune publish push put quantify query queue quote rank
+    accepts accumulate acquire adapt add adds admit advance advise agrees align allocate allows analyze announce
+    answer append apply are arrange ask asks assemble assert assign attach authenticate await batch begin bench bin
+    bind blend broadcast bucket build cache call capture carry cast catch change check choose claim classify clean
+    clear close coerce collect combine commit compact compare compares compile complete compute concat concatenate
+    connect contain continue convert copy correct cost count cover covers create cut deal decide declare decode
+    decompile decrease deduplicate defer define delete deliver demand demote dequeue derive descend describe detach
+    detect determinise diagnose digest discard distribute divide document dominates download draft drain draw drop
+    dump edit emit encode end enforce enqueue enroll ensure enter enumerate equals erase escape escapes estimate
+    eval evaluate exceeds exclude excludes expand expect expire explain export express extend extract fade feed
+    fetch file fill filter find fingerprint finish fit fits flag flatten flip flush fold follow follows forecast
+    forget fork format freeze fullmatch gather generate get give go group grow guard guess hand handle hash hide
+    hint holds hurry identify implies import includes increase index infer init insert inspect install interleave
+    intern interpolate intersect invalidate invert invoke issue iterate jit join judge keep kill knows label lacks
+    launch lay learn leave lend lengthen limit link list listen lists load locate lock log look lower make map mark
+    mask match matches measure meets mend mention merge migrate minimise mix move multiply name names narrow needs
+    negate nest normalise normalize note notify number observe offer open order overlaps pack pad paint pair parse
+    pass patch pause peek persist pick place plan plant play plot pluralize plus point poll pool position post
+    prefer prefetch prepare print probe process produce prune publish push put quantify query queue quote raise rank
     reaches read reads rebuild recall receive recode record recount recover redirect reduce refill refresh refuse
-    register rehash reject rejoin relate release relink remap remember remove rename render renew renumber
-    reopen reorder repack repeat replace report request require reserve reset resolve respond restore restrict
-    resume retry reverse revise rotate round route run sample sanitize satisfies save say scale scan scatter
-    schedule score seal search segment select send senses serve set settle shape shard share shift shorten show
-    shrink shuffle sift sign silence simplify skip slice snapshot sort spell spend split spot spread stab stage
-    stamp start step stop store stream strike strip subscribe subtract suggest sum summarise summarize swap sweep
-    sync tabulate tag take takes tally tell test thin tidy time tokenize touch trace train translate transpose
-    traverse trim triple truncate tune uncount unite unlink unpack unquote unread unroll unshare unwatch update
-    upgrade use validate value verify view visit wait walk warm warn watch weigh widen work wrap write yield
+    register rehash reject rejoin relate release relink remap remember remove rename render renew renumber reopen
+    reorder repack repeat replace report request require reserve reset resolve respond restore restrict resume retry
+    reverse review revise revoke rotate round route run sample sanitize satisfies save say scale scan scatter
+    schedule score seal search segment select send senses serialize serve set settle shape shard share shift shorten
+    show shrink shuffle sift sign silence simplify skip slice snapshot sort spell spend split spot spread stab stage
+    stamp start step stop store stream strike strip subscribe subtract suggest sum summarise summarize supervise
+    swap sweep sync tabulate tag take takes tally tell test thin tidy time tokenize touch trace train translate
+    transpose traverse trim triple truncate try tune uncount undo unite unlink unpack unquote unread unroll unshare
+    unwatch update upgrade upload use validate value verify view visit wait walk warm warn watch weigh widen work
+    wrap write yield
 """)
 """Verbs that functions begin with; one in the third person asks a question (`covers`). A new verb goes in here."""
 

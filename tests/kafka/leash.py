@@ -21,4 +21,5 @@ if __name__ == "__main__":
     ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != int(sys.argv[1]):  # it died before we asked
         sys.exit(1)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's job in the background, as `make test` is, ignores it
     os.execvp(sys.argv[2], sys.argv[2:])

@@ -20,10 +20,11 @@ def main() -> None:
 
 
 def collect_answers(session):
+    from ad_columns import ADS  # beside this program
+
     import tidings as td
     from tidings import spark as ts
     from tidings.bench.workloads import NOW, car_ads, saved_searches
-    from tidings.spark.demo.__main__ import ADS
 
     folder = Path(tempfile.mkdtemp())
     ads = car_ads(60, seed=5)

@@ -20,6 +20,8 @@ from tidings.cli.match.concept import concept_app
 from tidings.cli.match.subscription_origin import SubscriptionOrigin, choose_origin, load_vocabulary
 from tidings.cli.options import make_option
 from tidings.cli.pattern.commands import pattern_app
+from tidings.cli.service.commands import serve, service_app
+from tidings.cli.service.sub_commands import sub_app
 
 app = typer.Typer(
     name="tidings",
@@ -33,6 +35,8 @@ app = typer.Typer(
 app.add_typer(concept_app, name="concept")
 app.add_typer(pattern_app, name="pattern")
 app.add_typer(bench_app, name="bench")
+app.add_typer(service_app, name="service")
+app.add_typer(sub_app, name="sub")
 
 
 def main() -> None:
@@ -274,6 +278,9 @@ def run(
     from tidings.cli import run as body
 
     body.run(pipeline, check=check, once=once, as_json=as_json)
+
+
+app.command()(serve)
 
 
 @app.command()

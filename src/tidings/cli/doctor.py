@@ -38,7 +38,7 @@ PROBES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 """For each package of the core: the module it is imported as, and a call that only a working one answers rightly."""
 
-EXTRAS = ("spark", "rdf", "bench")
+EXTRAS = ("spark", "service", "kafka", "rdf", "bench")
 """The extras users install."""
 
 SYSTEM_JAVAS = Path("/usr/lib/jvm")
@@ -226,7 +226,7 @@ def read_requirements() -> dict[str, dict[str, str]]:
     needs: dict[str, dict[str, str]] = {}
     for line in lines:
         wanted, _, marker = line.partition(";")
-        [(name, versions)] = re.findall(r"^([\w.-]+)\s*(.*)", wanted)
+        [(name, versions)] = re.findall(r"^([\w.-]+)(?:\[[^\]]*\])?\s*(.*)", wanted)
         extra = re.search(r"extra\s*==\s*['\"]([\w-]+)", marker)
         needs.setdefault(extra[1] if extra else "core", {})[name] = versions.strip(" ()")
     return needs

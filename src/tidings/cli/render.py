@@ -63,6 +63,16 @@ def write_json(value: object) -> None:
     write(to_json(value))
 
 
+def write_parts(subject: str, parts: dict[str, str], *, as_json: bool) -> None:
+    """Write what a settings file that was checked means, part by part: in columns, or as one line of JSON."""
+    if as_json:
+        write_json({"ok": True, subject: parts})
+        return
+    width = max(map(len, parts))
+    for part, words in parts.items():
+        write(f"{part:<{width}}  {words}")
+
+
 def to_json(value: object) -> str:
     """Return a value as one line of JSON; a value that JSON cannot write becomes text."""
     return json.dumps(value, ensure_ascii=False, default=str)

@@ -15,8 +15,8 @@ from tidings.errors import BadPipeline, SparkUnavailable
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tidings.configuration.reading import FileMistake
     from tidings.spark.pipeline.config.load import PipelineDraft
-    from tidings.spark.pipeline.config.reading import FileMistake
     from tidings.spark.pipeline.config.settings import Pipeline
 
 
@@ -56,8 +56,8 @@ def check_draft(draft: PipelineDraft) -> Pipeline:
 
 
 def _check_by_spark(draft: PipelineDraft) -> list[FileMistake]:
+    from tidings.configuration.reading import FileMistake
     from tidings.spark.pipeline.config.analysis import check_locally
-    from tidings.spark.pipeline.config.reading import FileMistake
 
     assert draft.events is not None
     try:
@@ -71,10 +71,4 @@ def _check_by_spark(draft: PipelineDraft) -> list[FileMistake]:
 def _describe(pipeline: Pipeline, *, as_json: bool) -> None:
     from tidings.spark.pipeline.config.describe import describe_pipeline
 
-    parts = describe_pipeline(pipeline)
-    if as_json:
-        render.write_json({"ok": True, "pipeline": parts})
-        return
-    width = max(map(len, parts))
-    for part, words in parts.items():
-        render.write(f"{part:<{width}}  {words}")
+    render.write_parts("pipeline", describe_pipeline(pipeline), as_json=as_json)

@@ -207,7 +207,8 @@ class PatternCatalog:
         self._next_number += len(numbers)
         self._filters |= numbers
         for added in compiled:
-            self._uses.update(added.list_filters())  # before the old ones go: they may be the same
+            self._uses.update(added.list_filters())  # before any old one goes: filters may be the same
+        for added in compiled:
             if added.name in self._patterns:
                 self._drop(added.name)
             self._patterns[added.name] = added

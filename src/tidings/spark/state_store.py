@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tidings.errors import SparkUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -39,12 +39,21 @@ def require_rocksdb(session: SparkSession) -> None:
 @contextmanager
 def use_state_store(session: SparkSession, provider: str) -> Iterator[None]:
     """Let queries that start inside keep their state in this store; others of the session are left as they were."""
-    before = session.conf.get(STATE_STORE, None)
-    session.conf.set(STATE_STORE, provider)
+    with use_settings(session, {STATE_STORE: provider}):
+        yield
+
+
+@contextmanager
+def use_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Let queries that start inside have these settings, which Spark reads when a query starts."""
+    before = {name: session.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        session.conf.set(name, value)
     try:
         yield
     finally:
-        if before is None:
-            session.conf.unset(STATE_STORE)
-        else:
-            session.conf.set(STATE_STORE, before)
+        for name, former in before.items():
+            if former is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, former)

@@ -8,10 +8,10 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from pyspark.sql import functions as F  # noqa: N812
+from tests.spark.ad_columns import ADS
 
 from tidings import spark as ts
 from tidings.bench.workloads import NOW, car_ads, saved_searches
-from tidings.spark.demo.__main__ import ADS
 
 PRICED = {"price": "number"}
 """The column is text, since sellers write what they like; here it is declared a number."""

@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import threading
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -204,6 +205,26 @@ def test_doubles_are_left_out_within_across_batches_and_over_a_restart_and_what_
     pipe.events({"id": 2, "price": 5}, {"id": 3, "price": 5})
     pipe.run()
     assert [row["event"] for row in pipe.rows() if row["batch"] > 1] == [3]
+
+
+def test_nothing_is_left_out_because_the_clock_was_ahead_when_it_last_ran(pipe):
+    pipe.searches("1", **ALL)
+    pipe.events({"id": 1, "price": 1})
+    pipe.toml(more='[duplicates]\nwithin = "1 hour"').run()
+    ahead = int(time.time() * 1000) + 7_200_000
+    for folder, line, name, value in (
+        ("offsets", 1, "batchTimestampMs", ahead),
+        ("offsets", 1, "batchWatermarkMs", ahead - 3_600_000),
+        ("commits", 1, "nextBatchWatermarkMs", ahead - 3_600_000),
+    ):
+        newest = max((pipe.folder / "state" / "query" / folder).glob("[0-9]*"), key=lambda path: int(path.name))
+        lines = newest.read_text().splitlines()
+        lines[line] = json.dumps({**json.loads(lines[line]), name: value})
+        newest.write_text("\n".join(lines))
+        newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+    pipe.events({"id": 1, "price": 1}, {"id": 2, "price": 1})
+    pipe.run()
+    assert [event for _, event, _ in pipe.matches()] == [1, 2]
 
 
 # Columns, schemas and checkpoints ------------------------------------------------------------------

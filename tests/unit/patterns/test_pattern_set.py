@@ -3,6 +3,7 @@
 import pytest
 
 import tidings as td
+from tidings.lang import WrittenPattern, parse_pattern
 from tidings.patterns import Run
 
 AB = "a = kind = 'a'\nb = kind = 'b'\na ; b"
@@ -59,3 +60,10 @@ def test_patterns_that_are_added_one_by_one_go_into_one_matcher():
         detector.detect_many(EVENTS)
         detector.add(f"cd{number}", CD)
         assert detector.compile().matcher is matcher
+
+
+def test_patterns_that_change_places_in_one_step_keep_their_filters():
+    watch = detector_of(first="a = kind = 'a'\na", second="b = kind = 'b'\nb")
+    texts = {"first": "b = kind = 'b'\nb", "second": "a = kind = 'a'\na"}
+    watch.add_many([WrittenPattern(name, parse_pattern(text)) for name, text in texts.items()])
+    assert list_matches(watch.compile()) == [("second", (0,)), ("first", (1,))]

@@ -75,11 +75,7 @@ class AttributeReader:
         self._derived_plans = {name: specs for name, specs in plans.items() if name in ontology.derived}
         self._paths: dict[str, list[tuple[str, ...]]] = {}
         self._field_index: dict[str, list[int]] | None = None
-        self._records = {
-            name: AttributeReader(requirements.enter(name), ontology)
-            for name, specs in self._attributes.items()
-            if any(spec.kind is Kind.RECORD for spec in specs)
-        }
+        self._requirements, self._records = requirements, dict[str, AttributeReader]()
 
     def read(self, event: EventLike, now: datetime) -> Reading:
         """Return the reading, or raise `BadEvent` with the attribute and the reason."""
@@ -236,11 +232,18 @@ class AttributeReader:
 
     def _read_element(self, name: str, spec: ReadSpec, part: Any, now: datetime) -> Reading | Mismatch:
         if isinstance(part, Mapping):
-            return self._records[name].read(part, now)
+            return self._get_record_reader(name).read(part, now)
         if spec.strict:
             msg = f"`{name}` is declared a record; {part!r} is not one"
             raise BadEvent(msg, attribute=name)
         return Mismatch(part)
+
+    def _get_record_reader(self, name: str) -> AttributeReader:
+        """Return the reader of an array's elements, made when one comes: arrays in arrays are below many names."""
+        reader = self._records.get(name)
+        if reader is None:
+            reader = self._records[name] = AttributeReader(self._requirements.enter(name), self._ontology)
+        return reader
 
     def _check_below(self, prefix: str, spec: ReadSpec, fields: Mapping[str, Any]) -> None:
         """Check the attributes a declaration `prefix.*` covers: every name below that has no declaration of its own."""

@@ -19,7 +19,7 @@ from tidings.engine.exact.exact_checks import quantify
 from tidings.kernels.array_types import BoolArray, IntArray
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import KIND_MASK, UNION
-from tidings.lang import parse, render
+from tidings.lang import parse_rendered, render
 from tidings.model import Filter
 from tidings.model.values import to_datetime
 
@@ -90,7 +90,7 @@ class PackedSources(Sequence[FilterSource]):
 
     def __getitem__(self, index: Any) -> Any:
         data = self._blob[self._start[index] : self._start[index + 1]].tobytes()
-        return data[1:].decode() if data[:1] == b"t" else parse(data[1:].decode(), notation="json")
+        return data[1:].decode() if data[:1] == b"t" else parse_rendered(data[1:].decode())
 
 
 def decompile_filter(segment: Segment, slot: int) -> Filter:

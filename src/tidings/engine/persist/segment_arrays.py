@@ -30,7 +30,7 @@ from tidings.engine.index.builder import SegmentIndex
 from tidings.engine.segment import FilterTrees, Segment
 from tidings.engine.state import LiveSegment
 from tidings.kernels.match.layout import IndexPaths, IndexRows, IndexTiles
-from tidings.lang import parse, render
+from tidings.lang import parse_rendered, render
 from tidings.model import Filter, Kind
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class _LazyItems(Sequence[ExactItem]):
             return PlaceItem(name, int(self._arrays["op_of"][index]), self._places[place])
         start = self._law["start"]
         text = self._law["blob"][start[index] : start[index + 1]].tobytes().decode()
-        return LawItem(self._bind(parse(text, notation="json")))
+        return LawItem(self._bind(parse_rendered(text)))
 
 
 def collect_deleted(parts: Iterable[LiveSegment]) -> NamedArrays:

@@ -6,6 +6,8 @@ that is read with a vocabulary is then checked against it (`check`), and all mis
 
 from __future__ import annotations
 
+import json
+import math
 from typing import TYPE_CHECKING, Any
 
 from tidings.concepts import Vocabulary
@@ -90,6 +92,17 @@ def parse_stored(source: str, vocabulary: Vocabulary) -> Filter:
     elif (tree := parse_fast(source)) is not None:
         return tree
     return _parse(source, "text", checker, stored=True)[0]
+
+
+def parse_rendered(source: str) -> Filter:
+    """Read the JSON that `render` wrote of a filter: what was accepted is read, however long or deep its tree is.
+
+    A text of a hundred parentheses may be a tree of two hundred levels, and a tree has more characters than its text.
+    """
+    tree, source_map = parse_json(json.loads(source), levels=math.inf)
+    if source_map.mistakes:
+        raise build_error(FilterError, source_map.mistakes, source)
+    return tree
 
 
 def _parse(

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def parse_json(source: Any) -> tuple[model.Filter, SourceMap]:
+def parse_json(source: Any, *, levels: float = MAX_DEPTH) -> tuple[model.Filter, SourceMap]:
     """Return the filter of a JSON text or of its decoded object, and the paths of its tests."""
     if isinstance(source, str | bytes):
         source = decode_json(source, FilterError)
-    reader = _JsonReader()
+    reader = _JsonReader(levels)
     built = reader.read_filter(source, "$", 0)
     return built, reader.source_map
 
@@ -35,11 +35,11 @@ _UNEQUAL_QUANTIFIERS = ((None, "none"), ("all", "none"), ("none", "all"), ("any"
 class _JsonReader:
     """Reads one filter top-down; a part that cannot be read is noted as a mistake and replaced by `TRUE`."""
 
-    def __init__(self) -> None:
-        self.source_map = SourceMap()
+    def __init__(self, levels: float) -> None:
+        self.source_map, self._levels = SourceMap(), levels
 
     def read_filter(self, node: Any, path: str, depth: int) -> model.Filter:
-        if depth > MAX_DEPTH:
+        if depth > self._levels:
             return self._refuse(make_depth_mistake().message, path)
         if isinstance(node, bool):
             return model.TRUE if node else model.FALSE

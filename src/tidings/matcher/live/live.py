@@ -22,13 +22,16 @@ from tidings import forks
 from tidings.concepts import Ontology, Regions, parse_now
 from tidings.errors import SnapshotError, TidingsError
 from tidings.matcher.admission import build_refusal, check_id, check_ids
+from tidings.matcher.content import MatcherContent, build_content
 from tidings.matcher.live import claims, versions
+from tidings.matcher.live.bulk_changes import BulkChange
 from tidings.matcher.live.change_rounds import ChangeStep, split_rounds
 from tidings.matcher.live.claims import Claim
 from tidings.matcher.live.feeds import Feed, open_feed
 from tidings.matcher.live.sharded_store import ShardedStore
 from tidings.matcher.loading.subscription_input import iterate_subscriptions
 from tidings.matcher.matcher import Matcher
+from tidings.matcher.registry import ENGINE
 from tidings.matcher.snapshot.snapshot import write_parts
 from tidings.matcher.snapshot.snapshot_folder import MANIFEST, lock_folder
 from tidings.matcher.tuning import LIVE_TUNING, LiveTuning
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from tidings.matcher.algorithm import SubId
+    from tidings.matcher.live.bulk_changes import SubscriptionTable
     from tidings.matcher.live.versions import Version
     from tidings.matcher.snapshot.snapshot_folder import Manifest
     from tidings.model import Filter, Schema
@@ -192,6 +196,35 @@ class Live:
             version = self._publish(latest, matcher, [versions.write_shard(self.folder, matcher)], position)
             self._opened = None  # the matcher stays the caller's
             return Change(version.number, added=version.count)
+
+    def load(
+        self,
+        portions: Iterable[SubscriptionTable],
+        removed: Iterable[SubId] = (),
+        *,
+        replaces: bool = False,
+        position: Mapping[str, Any] | None = None,
+    ) -> Change:
+        """Remove, and add or replace whole tables of `id` and `filter`: for changes in hundreds of thousands.
+
+        No id comes twice. One whose filter is refused is not in force any more, whatever it had before. With
+        `replaces`, nothing but the portions stays in force.
+        """
+        with self._keep_writers_out():
+            latest, matcher, store = self._open_latest()
+            self._opened = None  # from here on it is half changed; and of two sets of a million, one is enough
+            content = MatcherContent(matcher.kind, matcher.now, matcher.admission, store)
+            if replaces:
+                content = build_content(ENGINE, matcher.admission.vocabulary, matcher.now)
+                bulk = BulkChange.start(content, len(store.engines))
+            else:
+                bulk = BulkChange(content, store.engines)
+            gone = bulk.remove(removed)
+            added, refused = bulk.add(portions)
+            shards = [write_parts(self.folder, engine.seal().parts) for engine in bulk.store.engines]
+            version = self._publish(latest, bulk.matcher, shards, position)
+            self._opened = version, bulk.matcher, bulk.store
+            return Change(version.number, added, gone, refused)
 
     def _apply(self, steps: list[ChangeStep], position: Mapping[str, Any] | None, *, keep_good: bool) -> Change:
         """Apply the changes to the newest version, and publish the result as the next one."""

@@ -60,6 +60,11 @@ class Portion:
         """How long, in microseconds, a partial match lives that has a bound; 0 when none has."""
         return max((_sum_bounds(compiled.pattern) for compiled in self.patterns.patterns), default=0)
 
+    @cached_property
+    def filter_names(self) -> dict[int, str]:
+        """The filters in words, by number: `repr`, which is part of states, so it must not change."""
+        return {number: repr(tree) for tree, number in self.patterns.filters.items()}
+
     def name_bucket(self, bucket: int) -> str:
         """Return the name of a bucket, the same in every process and after every restart."""
         return f"{self.name}#{bucket}/{self.buckets}"
@@ -74,9 +79,13 @@ def split_patterns(pattern_set: PatternSet, *, buckets: int, shards: int) -> lis
     groups: dict[tuple[str, Ways], list[CompiledPattern]] = defaultdict(list)
     for compiled in pattern_set.patterns:
         ways = find_ways(compiled.pattern)
-        name = json.dumps(ways) if ways != ((),) else f"shard {compute_stable_hash(compiled.name) % shards} of {shards}"
-        groups[name, ways].append(compiled)
+        groups[name_portion(compiled.name, ways, shards), ways].append(compiled)
     return [_build_portion(pattern_set, name, ways, members, buckets) for (name, ways), members in groups.items()]
+
+
+def name_portion(name: str, ways: Ways, shards: int) -> str:
+    """Return the name of the portion of a pattern: what parts its stream, or the shard that its own name falls to."""
+    return json.dumps(ways) if ways != ((),) else f"shard {compute_stable_hash(name) % shards} of {shards}"
 
 
 def _build_portion(

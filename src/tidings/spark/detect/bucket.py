@@ -7,6 +7,8 @@ fields, the values of variables, and whether this is the bucket that reports the
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,14 +16,17 @@ import pyarrow as pa
 
 from tidings.engine.arrays import compute_starts, expand_ranges
 from tidings.forecast.forecasts import Forecasts
+from tidings.kernels.patterns.symbol_lists import rename_symbols
 from tidings.patterns import Run
 from tidings.patterns.detections import ReportColumns
 from tidings.patterns.run.event_archive import EventRecords
 from tidings.patterns.run.event_reader import EncodedEvents
 from tidings.patterns.run.graph_run import LONG_AGO
+from tidings.patterns.run.partial_counts import find_heavy_patterns
 from tidings.patterns.run.portions import format_key
+from tidings.patterns.run.variable_values import NO_VALUE, to_dictionary
 from tidings.patterns.state.graph_bytes import pack_state, unpack_state
-from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
+from tidings.patterns.state.run_bytes import from_plain, run_from_bytes, run_to_bytes
 from tidings.spark.detect.bucket_forecasts import PositionedGaps, find_owned
 
 if TYPE_CHECKING:
@@ -31,11 +36,11 @@ if TYPE_CHECKING:
     from tidings.kernels.array_types import IntArray
     from tidings.patterns.run.portions import Portion
     from tidings.patterns.run.variable_values import ValueNumbers
-    from tidings.spark.detect.worker_plan import DetectPlan
+    from tidings.spark.detect.base import WorkerPlan
 
 TIME, REPORTS_LATE, SYMBOLS, STREAM_POSITION = "time", "tells", "symbols", "place"
-REPORTED, VALUE = "tell:", "value:"
-"""The columns of a bucket's rows; `REPORTED` and `VALUE` are prefixes of reported columns and of values of variables.
+REPORTED, VALUE, WRITTEN_VALUE = "tell:", "value:", "written:"
+"""The columns of a bucket's rows; prefixes of reported columns, of values of variables, and of such values as JSON.
 
 Waiting rows are part of a stream's state, so the names are part of its format.
 """
@@ -77,7 +82,7 @@ class Bucket:
     `arrived` is how many rows came to this bucket, `seen` how many events to the stream, waiting ones included.
     """
 
-    def __init__(self, portion: Portion, number: int, plan: DetectPlan, *, arrived: int = 0, seen: int = 0) -> None:
+    def __init__(self, portion: Portion, number: int, plan: WorkerPlan, *, arrived: int = 0, seen: int = 0) -> None:
         self._portion, self._number, self._plan = portion, number, plan
         self._forecasting = plan.open().build_observer(portion)
         self._run = Run(portion.patterns, observers=[self._forecasting] if self._forecasting else ())
@@ -106,6 +111,10 @@ class Bucket:
         """The time, in microseconds, at which the earliest absence may complete."""
         return self._run.next_deadline
 
+    def find_heavy_patterns(self, most: int) -> list[str]:
+        """Return the names of the patterns that hold more than `most` partial matches here."""
+        return find_heavy_patterns(self._run, most)
+
     @property
     def held_events(self) -> int:
         """How many events are kept because a partial match may still report them."""
@@ -118,6 +127,9 @@ class Bucket:
         if rows is not None:
             reported = rows.select([name for name in rows.column_names if name.startswith(REPORTED)])
             events = encode_rows(rows, base, self._portion, self._run.value_numbers)
+            # No row is earlier, but for the rest of a millisecond that a watermark cannot tell from the next.
+            events = replace(events, times=np.maximum(events.times, self._run.latest))
+            self._run.latest = max(self._run.latest, int(events.times[-1]))
         if rows is not None and self._forecasting and self._plan.open().needs_stream_positions(self._portion):
             self._run.prepare()
             assert self._forecasting.forecaster is not None
@@ -131,7 +143,7 @@ class Bucket:
         self._rows, self._seqs = records, seqs
         if records is None:
             return None
-        answers = [self._build_matches(self._keep_owned(reports), records)] if len(reports.patterns) else []
+        answers = [self._build_matches(self._keep_wanted(reports), records)] if len(reports.patterns) else []
         if self._forecasting:
             answers += [self._build_forecasts(batch, records) for batch in self._forecasting.collect()]
         tables = [answer for answer in answers if answer is not None]
@@ -147,11 +159,15 @@ class Bucket:
         self._stream_position = max(start + count, round(self._seen * position / max(1, self._arrived)))
         return np.asarray(start + np.arange(1, count + 1) * (self._stream_position - start) // max(1, count) - 1)
 
-    def _keep_owned(self, reports: ReportColumns) -> ReportColumns:
-        """Return the reports without those for keys of other buckets."""
-        if len(self._portion.ways) == 1:
+    def _keep_wanted(self, reports: ReportColumns) -> ReportColumns:
+        """Return the reports without those for keys of other buckets, and of patterns that are forecast alone."""
+        silent = self._plan.open().only_forecasts.intersection(self._portion.patterns.names)
+        if len(self._portion.ways) == 1 and not silent:
             return reports
         rows = find_owned(self._portion, self._number, reports.keys, reports.values)
+        if silent:
+            is_silent = np.array([name in silent for name in self._portion.patterns.names])
+            rows = rows[~is_silent[reports.patterns[rows]]]
         lengths = np.diff(reports.offsets)[rows]
         offsets = compute_starts(lengths)
         events = reports.events[expand_ranges(reports.offsets[rows], lengths)]
@@ -222,10 +238,48 @@ def encode_rows(rows: pa.Table, base: int, portion: Portion, value_numbers: Valu
         values[name] = np.full(rows.num_rows, -1, np.int64)
         if VALUE + name in rows.column_names:
             values[name] = value_numbers.number_column(rows.column(VALUE + name))
+        elif WRITTEN_VALUE + name in rows.column_names:
+            values[name] = _number_written(rows.column(WRITTEN_VALUE + name), value_numbers)
     ids = pa.array(np.arange(base, base + rows.num_rows))
     symbols = lists.values.to_numpy().astype(np.int64)
     offsets = lists.offsets.to_numpy().astype(np.int64)
     return EncodedEvents(_to_int64(rows.column(TIME)), EventRecords(ids), offsets, symbols, values)
+
+
+def _number_written(column: pa.ChunkedArray, value_numbers: ValueNumbers) -> IntArray:
+    """Return the numbers of values that are written as JSON."""
+    coded = to_dictionary(column)
+    numbers = [value_numbers.number(from_plain(json.loads(text))) for text in coded.dictionary.to_pylist()]
+    codes = coded.indices.fill_null(len(numbers)).to_numpy(zero_copy_only=False)
+    return np.asarray(np.array([*numbers, NO_VALUE], np.int64)[codes])
+
+
+# Symbols: a packet, or a row that waits, may be read with other patterns than it was written with ------
+
+
+def name_symbols(rows: pa.Table, portion: Portion) -> pa.Table:
+    """Add the filters of the symbols to the metadata of rows."""
+    used = np.unique(rows.column(SYMBOLS).combine_chunks().flatten().to_numpy()).tolist()
+    names = portion.filter_names
+    return rows.replace_schema_metadata({"symbols": json.dumps({number: names[number] for number in used})})
+
+
+def renumber_symbols(rows: pa.Table, portion: Portion) -> pa.Table:
+    """Return rows with the symbols that their filters have in the current patterns; filters that are gone go."""
+    written = json.loads((rows.schema.metadata or {}).get(b"symbols", b"{}"))
+    names = portion.filter_names if written else {}
+    if all(names.get(int(number)) == name for number, name in written.items()):
+        return rows.replace_schema_metadata(None)
+    now = {name: number for number, name in names.items()}
+    numbers = np.full(max(map(int, written)) + 1, -1, np.int64)
+    for number, name in written.items():
+        numbers[int(number)] = now.get(name, -1)
+    lists = rows.column(SYMBOLS).combine_chunks()
+    lists = lists.chunk(0) if isinstance(lists, pa.ChunkedArray) else lists
+    offsets, symbols = lists.offsets.to_numpy().astype(np.int64), lists.values.to_numpy().astype(np.int64)
+    offsets, symbols = rename_symbols(offsets, symbols, numbers)
+    column = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(symbols, pa.int32()))
+    return rows.replace_schema_metadata(None).set_column(rows.column_names.index(SYMBOLS), SYMBOLS, column)
 
 
 # Output rows -----------------------------------------------------------------------------------------
@@ -245,13 +299,13 @@ def build_rows(
     return pa.table(columns | nulls | forecasts)
 
 
-def build_late_rows(rows: pa.Table, plan: DetectPlan) -> pa.Table:
+def build_late_rows(rows: pa.Table, plan: WorkerPlan) -> pa.Table:
     """Return the output rows for events that came too late."""
     nothing, events = pa.nulls(len(rows), pa.string()), build_event_lists(rows, np.arange(len(rows) + 1), plan)
     return build_rows("late", nothing, nothing, _to_int64(rows.column(TIME)), events)
 
 
-def build_event_lists(rows: pa.Table, offsets: IntArray, plan: DetectPlan) -> pa.Array:
+def build_event_lists(rows: pa.Table, offsets: IntArray, plan: WorkerPlan) -> pa.Array:
     """Return lists of events, cut at `offsets`: of ids, or of records of the id and the kept fields."""
     columns = [_combine(rows.column(REPORTED + name)) for name in plan.reported_columns]
     inner = pa.StructArray.from_arrays(columns, list(plan.reported_columns)) if plan.keep else columns[0]

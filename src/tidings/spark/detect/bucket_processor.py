@@ -20,13 +20,14 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from tidings.patterns.run.graph_run import LONG_AGO
 from tidings.spark.detect.bucket import (
     REPORTS_LATE,
-    SYMBOLS,
     TIME,
     Bucket,
     build_late_rows,
     concat_rows,
     from_bytes,
+    name_symbols,
     read_tables,
+    renumber_symbols,
     sort_rows,
     to_bytes,
 )
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessorHandle, TimerValues
 
     from tidings.patterns.run.portions import Portion
-    from tidings.spark.detect.worker_plan import DetectPlan
+    from tidings.spark.detect.base import WorkerPlan
 
 CHUNK = 1 << 16
 """Rows of one output packet."""
@@ -52,7 +53,7 @@ MILLISECOND = 1000
 """In microseconds; timers and watermarks are in milliseconds."""
 
 
-def make_batch_processor(plan: DetectPlan, schema: pa.Schema) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+def make_batch_processor(plan: WorkerPlan, schema: pa.Schema) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
     """Return the function that processes all rows of a bucket in one pass, in the order of time.
 
     Then time passes to the newest event of all buckets.
@@ -106,10 +107,15 @@ class BucketStatus:
 
 
 class BucketProcessor(StatefulProcessor):
-    """Spark's stateful operator: one call for each bucket that has rows, or something due."""
+    """Spark's stateful operator: one call for each bucket that has rows, or something due.
 
-    def __init__(self, plan: DetectPlan) -> None:
-        self._plan = plan  # pickled with the operator
+    A watermark is in milliseconds: the newest event is a fraction of one behind it. With `takes_newest` rows of its
+    millisecond are due too, and those that come later in it count as no earlier than the ones before. Rows of a bucket
+    called `passing` leave as they are.
+    """
+
+    def __init__(self, plan: WorkerPlan, *, takes_newest: bool = False, passing: str | None = None) -> None:
+        self._plan, self._takes_newest, self._passing = plan, takes_newest, passing  # pickled with the operator
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state; its names and types are part of the checkpoint."""
@@ -119,9 +125,12 @@ class BucketProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: tuple[str], rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
         """Process a bucket's rows of a micro-batch."""
+        if key[0] == self._passing:
+            yield from (Row(rows=bytes(row.rows)) for row in rows)
+            return
         pieces = [(row.arrival_order, row.seen, row.rows) for row in rows]
         packets = sorted((order, packet) for order, _, packet in pieces if packet is not None)
-        fresh = concat_rows([from_bytes(packet) for _, packet in packets]) if packets else None
+        fresh = [from_bytes(packet) for _, packet in packets]
         seen = sum(seen for _, seen, _ in pieces)
         yield from self._advance(key[0], fresh, timerValues.getCurrentWatermarkInMs(), seen=seen)
 
@@ -133,13 +142,13 @@ class BucketProcessor(StatefulProcessor):
     ) -> Iterator[Row]:
         """Let time pass to the watermark."""
         fired = expiredTimerInfo.getExpiryTimeInMs()
-        yield from self._advance(key[0], None, timerValues.getCurrentWatermarkInMs(), fired=fired)
+        yield from self._advance(key[0], [], timerValues.getCurrentWatermarkInMs(), fired=fired)
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 
     def _advance(
-        self, name: str, fresh: pa.Table | None, watermark: int, fired: int | None = None, seen: int = 0
+        self, name: str, packets: list[pa.Table], watermark: int, fired: int | None = None, seen: int = 0
     ) -> Iterator[Row]:
         """Process what is due, and let the rest wait; `fired` is the timer that Spark is about to remove."""
         address = self._plan.open().resolve_bucket(name)
@@ -150,8 +159,9 @@ class BucketProcessor(StatefulProcessor):
         until = watermark * MILLISECOND if watermark > 0 else LONG_AGO
         status, state = self._read_status()
         status.seen += seen
-        late, fresh = _split_late(fresh, until, status)
-        ready = self._take_due_rows(fresh, until, status, address[0])
+        fresh = concat_rows([renumber_symbols(rows, address[0]) for rows in packets]) if packets else None
+        late, fresh = _split_late(None if fresh is None else self._select(fresh), until, status)
+        ready = self._take_due_rows(fresh, until + (MILLISECOND - 1) * self._takes_newest, status, address[0])
         answers = [] if late is None else [build_late_rows(late, self._plan)]
         if ready is not None or any(time is not None and time <= until for time in (status.deadline, status.expiry)):
             bucket = Bucket(*address, self._plan, arrived=status.arrived, seen=status.seen)
@@ -160,12 +170,25 @@ class BucketProcessor(StatefulProcessor):
             answer = bucket.advance(ready, until)
             answers += [] if answer is None else [answer]
             state = bucket.to_state()
+            answers += self._inspect(bucket)
             _update_status(status, bucket, address[0], until, idle=ready is None)
         self._set_timer(status, fired)
         self._state.update((status.to_json(), state))
-        for answer in answers:
+        for answer in self._finish_answers(answers, status):
             for start in range(0, answer.num_rows, CHUNK):
                 yield Row(rows=to_bytes(answer.slice(start, CHUNK)))
+
+    def _select(self, fresh: pa.Table) -> pa.Table:
+        """Return the rows of a micro-batch that count."""
+        return fresh
+
+    def _inspect(self, bucket: Bucket) -> list[pa.Table]:  # noqa: ARG002 - for subclasses
+        """Return output rows about a bucket that has taken its rows."""
+        return []
+
+    def _finish_answers(self, answers: list[pa.Table], status: BucketStatus) -> list[pa.Table]:  # noqa: ARG002 - for subclasses
+        """Return the output rows as the query declares them."""
+        return answers
 
     def _read_status(self) -> tuple[BucketStatus, bytes | None]:
         stored = self._state.get() if self._state.exists() else None  # Spark warns when a missing value is read
@@ -183,7 +206,7 @@ class BucketProcessor(StatefulProcessor):
         for number in [number for number, least in status.chunks.items() if least <= until]:
             stored = self._waiting.getValue((int(number),))
             assert stored is not None
-            tables.append(_renumber_symbols(from_bytes(bytes(stored[0])), portion))
+            tables.append(renumber_symbols(from_bytes(bytes(stored[0])), portion))
             self._waiting.removeKey((int(number),))
             del status.chunks[number]
         if not tables:
@@ -192,16 +215,19 @@ class BucketProcessor(StatefulProcessor):
         times = rows.column(TIME).to_numpy()
         if (times > until).any():
             waiting = rows.take(np.flatnonzero(times > until))
-            self._waiting.updateValue((next_number,), (to_bytes(_name_symbols(waiting, portion)),))
+            self._waiting.updateValue((next_number,), (to_bytes(name_symbols(waiting, portion)),))
             status.chunks[str(next_number)] = int(times[times > until].min())
             rows = rows.take(np.flatnonzero(times <= until))
         return sort_rows(rows, rows.column(ARRIVAL).to_numpy()) if rows.num_rows else None
 
     def _set_timer(self, status: BucketStatus, fired: int | None) -> None:
         """Set the timer to the earliest time at which a row, a deadline or an expiry is due."""
-        times = [*status.chunks.values(), *(time for time in (status.deadline, status.expiry) if time is not None)]
         # In milliseconds; it fires when the watermark reaches it.
-        timer = -(-min(times) // MILLISECOND) if times else None
+        times = [-(-time // MILLISECOND) for time in (status.deadline, status.expiry) if time is not None]
+        times += [
+            (time if self._takes_newest else time + MILLISECOND - 1) // MILLISECOND for time in status.chunks.values()
+        ]
+        timer = min(times, default=None)
         if timer != status.timer:
             if status.timer is not None and status.timer != fired:
                 self._handle.deleteTimer(status.timer)
@@ -230,33 +256,3 @@ def _update_status(status: BucketStatus, bucket: Bucket, portion: Portion, until
     is_repeated = idle and (status.expiry is None or status.expiry <= until)
     expires = portion.span and bucket.held_events and not is_repeated
     status.deadline, status.expiry = bucket.deadline, until + portion.span + MILLISECOND if expires else None
-
-
-# Waiting rows: patterns may have changed when they are read again -- ----------------------------------
-
-
-def _name_symbols(rows: pa.Table, portion: Portion) -> pa.Table:
-    """Add the filters of the symbols to the metadata of waiting rows."""
-    used = np.unique(rows.column(SYMBOLS).combine_chunks().flatten().to_numpy()).tolist()
-    names = _filter_names(portion)
-    return rows.replace_schema_metadata({"symbols": json.dumps({number: names[number] for number in used})})
-
-
-def _renumber_symbols(rows: pa.Table, portion: Portion) -> pa.Table:
-    """Return waiting rows with the symbols that their filters have in the current patterns."""
-    written = json.loads((rows.schema.metadata or {}).get(b"symbols", b"{}"))
-    names = _filter_names(portion)
-    if all(names.get(int(number)) == name for number, name in written.items()):
-        return rows.replace_schema_metadata(None)
-    now = {name: number for number, name in names.items()}
-    lists = [
-        [now[written[str(number)]] for number in symbols if written[str(number)] in now]
-        for symbols in rows.column(SYMBOLS).to_pylist()
-    ]
-    place = rows.column_names.index(SYMBOLS)
-    return rows.replace_schema_metadata(None).set_column(place, SYMBOLS, pa.array(lists, pa.list_(pa.int32())))
-
-
-def _filter_names(portion: Portion) -> dict[int, str]:
-    # Part of the state of streams: `repr` of a filter must not change.
-    return {number: repr(tree) for tree, number in portion.patterns.filters.items()}

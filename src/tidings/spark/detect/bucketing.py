@@ -7,6 +7,7 @@ number in the order of arrival.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,8 +22,19 @@ from tidings.patterns.run.event_reader import EncodedEvents
 from tidings.patterns.run.event_times import NO_TIME, read_times
 from tidings.patterns.run.machine import compute_keys
 from tidings.patterns.run.variable_values import ValueNumbers
-from tidings.spark.detect.bucket import REPORTED, REPORTS_LATE, STREAM_POSITION, SYMBOLS, TIME, VALUE, to_bytes
-from tidings.spark.detect.worker_plan import DetectPlan
+from tidings.patterns.state.run_bytes import to_plain
+from tidings.spark.detect.base import WorkerPlan
+from tidings.spark.detect.bucket import (
+    REPORTED,
+    REPORTS_LATE,
+    STREAM_POSITION,
+    SYMBOLS,
+    TIME,
+    VALUE,
+    WRITTEN_VALUE,
+    name_symbols,
+    to_bytes,
+)
 from tidings.spark.schema import find_columns, find_names_read, require_columns, to_column
 
 if TYPE_CHECKING:
@@ -33,7 +45,7 @@ if TYPE_CHECKING:
     from tidings.forecast import Detector
     from tidings.kernels.array_types import BoolArray, IntArray
     from tidings.patterns.run.portions import Portion
-    from tidings.spark.detect.worker_plan import OpenPatterns
+    from tidings.spark.detect.worker_plan import DetectPlan, OpenPatterns
 
 BUCKETS, BATCH_BUCKETS, SHARDS = 32, 64, 8
 """Default numbers of key buckets of a stream and of a batch, and of shards of patterns without a key.
@@ -67,12 +79,14 @@ class BucketStep:
     trained: then an event that satisfies no filter counts too, and every bucket needs the end of the history.
     """
 
-    plan: DetectPlan
+    plan: WorkerPlan
     columns: tuple[str, ...]
     read: tuple[str, ...]
     clock: bool = False
     needs_stream_positions: bool = False  # rows are in order over all tasks, so their positions in the stream are known
     tally: TallyBuilder | None = None
+    names_symbols: bool = False  # rows say what their symbols are: the buckets may number filters in another way
+    has_documents: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield packets for buckets."""
@@ -155,9 +169,16 @@ class EventBucketer:
 
     def bucket_table(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """Yield the packets for the buckets of all portions."""
+        yield from self.bucket_events(read_events(self._open, table, self._step.read, self.prepare_value_numbers()))
+
+    def prepare_value_numbers(self) -> ValueNumbers:
+        """Return the numbers of values for the next piece; they begin anew where there are too many."""
         if len(self._value_numbers) > MAX_KEPT_VALUES:
             self._value_numbers, self._buckets = ValueNumbers(), {}
-        readable = read_events(self._open, table, self._step.read, self._value_numbers)
+        return self._value_numbers
+
+    def bucket_events(self, readable: ReadableEvents) -> Iterator[pa.RecordBatch]:
+        """Yield the packets of events for the buckets of all portions."""
         if not len(readable.events):
             return
         self._newest = max(self._newest, int(readable.events.times.max()))
@@ -181,6 +202,10 @@ class EventBucketer:
             names = [portion.name_bucket(bucket) for portion in portions for bucket in range(portion.buckets)]
             yield _build_packets(names, self._arrival_order, self._newest, [None] * len(names), seen=self._seen)
 
+    def build_packet(self, bucket: str, rows: bytes) -> pa.RecordBatch:
+        """Return rows as a packet for a bucket of any name."""
+        return _build_packets([bucket], self._arrival_order, self._newest, [rows])
+
     def _to_batches(self, packets: list[tuple[str, bytes]]) -> Iterator[pa.RecordBatch]:
         if packets:
             names, rows = zip(*packets, strict=True)
@@ -202,9 +227,11 @@ class EventBucketer:
         if self._step.needs_stream_positions and portion.has_keys:
             columns[STREAM_POSITION] = pa.array(self._seen + np.arange(len(events)))
         columns |= {REPORTED + name: readable.rows.column(name) for name in self._step.plan.reported_columns}
-        columns |= {VALUE + name: self._read_variable(name, readable) for name in portion.patterns.attributes}
+        columns |= dict(self._read_variable(name, readable) for name in portion.patterns.attributes)
         sorted_rows = pa.table(columns).take(rows).combine_chunks()
         sorted_rows = sorted_rows.append_column(REPORTS_LATE, pa.array(_mark_first(rows, sent)))
+        if self._step.names_symbols:
+            sorted_rows = name_symbols(sorted_rows, portion)
         edges = np.flatnonzero(np.diff(buckets, prepend=-1, append=-1))
         return [
             (portion.name_bucket(int(buckets[begin])), to_bytes(sorted_rows.slice(begin, end - begin)))
@@ -237,15 +264,23 @@ class EventBucketer:
         self._buckets[portion.name] = np.concatenate([buckets, np.array(fresh, np.int64)]) if fresh else buckets
         return self._buckets[portion.name]
 
-    def _read_variable(self, name: str, readable: ReadableEvents) -> pa.Array | pa.ChunkedArray:
-        """Return a variable's values: the column itself where its type allows that, else the values that were read."""
-        column = readable.rows.column(name) if name in readable.rows.column_names else None
+    def _read_variable(self, name: str, readable: ReadableEvents) -> tuple[str, pa.Array | pa.ChunkedArray]:
+        """Return a column of a variable's values, and its name.
+
+        It is the column itself where its type allows that, else the values that were read. Those of documents may be of
+        several kinds, so they are written as text.
+        """
+        is_column = not self._step.has_documents and name in readable.rows.column_names
+        column = readable.rows.column(name) if is_column else None
         if column is not None and self._open.patterns.reader.variables.takes_as_is(name, column.type):
             # A date as its midnight: a state keeps times, and a date would come back as text.
-            return column.cast(pa.timestamp("us", "UTC")) if pa.types.is_date(column.type) else column
+            return VALUE + name, column.cast(pa.timestamp("us", "UTC")) if pa.types.is_date(column.type) else column
         numbers, places = np.unique(readable.events.values[name], return_inverse=True)
         values = [None if number < 0 else self._value_numbers.values[number] for number in numbers.tolist()]
-        return pa.array(values).take(places.reshape(-1))
+        if self._step.has_documents:
+            texts = [None if value is None else json.dumps(to_plain(value)) for value in values]
+            return WRITTEN_VALUE + name, pa.array(texts, pa.string()).take(places.reshape(-1))
+        return VALUE + name, pa.array(values).take(places.reshape(-1))
 
 
 def _mark_first(rows: IntArray, sent: BoolArray) -> BoolArray:

@@ -23,7 +23,7 @@ from tidings.lang import WrittenPattern, read_patterns
 from tidings.model import Schema
 from tidings.model.patterns import NamedFilter
 from tidings.spark.bad_values import find_breakable
-from tidings.spark.query_context import WAY_OUT, QueryContext
+from tidings.spark.query_context import WAY_OUT, QueryContext, Unknown
 from tidings.spark.schema import find_arrow_type, refuse_conflicts, require_columns, schema_of
 
 if TYPE_CHECKING:
@@ -61,8 +61,9 @@ def build_detector(
     if not written:
         msg = "there are no patterns to detect; name one at least"
         raise PatternError(msg)
-    detector.add_many(pattern if key is None else _add_key(pattern, key) for pattern in written)
-    _check_variables(detector, events.schema, columns, context)
+    detector.add_many(pattern if key is None else add_key(pattern, key) for pattern in written)
+    compiled = detector.compile()
+    check_variables(compiled.attributes, events.schema, compiled.vocabulary, context.unknown)
     return detector
 
 
@@ -107,7 +108,7 @@ def _read_text(path: str | os.PathLike[str]) -> str:
         raise FileError(msg) from problem
 
 
-def _add_key(written: WrittenPattern, key: str) -> WrittenPattern:
+def add_key(written: WrittenPattern, key: str) -> WrittenPattern:
     """Return a pattern that the column `key` partitions, unless the pattern has a key of its own."""
     pattern = written.pattern
     if pattern.key_variables():
@@ -128,21 +129,20 @@ def _check_time(frame: StructType, time: str) -> None:
         raise BadFrame(msg)
 
 
-def _check_variables(detector: Detector, frame: StructType, columns: Schema, context: QueryContext) -> None:
+def check_variables(attributes: Iterable[str], frame: StructType, vocabulary: Vocabulary, unknown: Unknown) -> None:
     """Refuse columns that cannot give a variable its value, and variables whose values no column gives.
 
     Unknown names in filters are refused when they are parsed; where unknown names are absent, those of variables are.
     """
-    names = sorted(set(detector.compile().attributes))
+    names = sorted(set(attributes))
     for name in names:
         kind = find_arrow_type(frame[name].dataType) if name in frame.names else None
         if kind is not None and (pa.types.is_nested(kind) or pa.types.is_binary(kind)):
             msg = f"`{name}` gives a variable its value, and is {frame[name].dataType.simpleString()}; "
             msg += "a variable takes one text, number, truth value or time"
             raise BadFrame(msg)
-    own = detector.compile().vocabulary
-    schema = columns.merged(own.schema or Schema({}))
-    vocabulary = Vocabulary(schema, own.ontology)
-    unknown = [name for name in names if not vocabulary.has_attribute(name)]
-    if unknown and context.unknown == "error":
-        raise BadFrame("\n".join([*(describe_unknown_attribute(name, schema) for name in unknown), WAY_OUT]))
+    schema = schema_of(frame).merged(vocabulary.schema or Schema({}))
+    own = Vocabulary(schema, vocabulary.ontology)
+    missing = [name for name in names if not own.has_attribute(name)]
+    if missing and unknown == "error":
+        raise BadFrame("\n".join([*(describe_unknown_attribute(name, schema) for name in missing), WAY_OUT]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType, TimestampType
@@ -25,31 +25,49 @@ from tidings.patterns.state.graph_bytes import unpack_state
 from tidings.patterns.state.run_bytes import load_patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from tidings.forecast import Detector
+    from tidings.patterns import PatternSet
+    from tidings.spark.detect.base import WorkerPlan
 
 KEYS = 1 << 14
 """Keys without a partial match that the state of a bucket keeps; of more, those with most events."""
 
 
 class OpenPatterns:
-    """A pattern set in a worker: all patterns, to read events with, and the portions that process them."""
+    """A pattern set in a worker: all patterns, to read events with, and the portions that process them.
 
-    def __init__(self, plan: DetectPlan) -> None:
-        self.patterns = load_patterns(*unpack_state(plan.state)).compile()
-        self._plan = plan
+    `split` is asked for the portions when the first of them is needed. `model` is decoded then too. Of the patterns in
+    `only_forecasts` forecasts are reported and nothing else.
+    """
+
+    def __init__(
+        self,
+        patterns: PatternSet,
+        split: Callable[[], Sequence[Portion]],
+        *,
+        model: bytes | None = None,
+        forecasts: Mapping[str, ForecastPlan] | None = None,
+        only_forecasts: Collection[str] = (),
+    ) -> None:
+        self.patterns, self.only_forecasts = patterns, frozenset(only_forecasts)
+        self._split, self._model, self._forecasts = split, model, forecasts or {}
         self._forecasters: dict[str, Forecaster] = {}  # one for each portion: its buckets share the probabilities
 
     @cached_property
-    def portions(self) -> list[Portion]:
+    def portions(self) -> Sequence[Portion]:
         """The portions, compiled."""
-        return split_patterns(self.patterns, buckets=self._plan.buckets, shards=self._plan.shards)
+        return self._split()
 
     @cached_property
     def model(self) -> Model | None:
         """The model of the plan, if it has one."""
-        return None if self._plan.model is None else Model.from_bytes(self._plan.model)
+        return None if self._model is None else Model.from_bytes(self._model)
+
+    @cached_property
+    def _portion_of(self) -> dict[str, Portion]:
+        return {portion.name: portion for portion in self.portions}
 
     @cached_property
     def filter_keys(self) -> dict[int, str]:
@@ -68,14 +86,17 @@ class OpenPatterns:
 
     def _find_horizon_units(self, portion: Portion) -> set[str]:
         """Return the units of the horizons of a portion's patterns."""
-        plans = [self._plan.forecasts[name] for name in portion.patterns.names if name in self._plan.forecasts]
+        plans = self._list_plans(portion).values()
         return {plan.horizon.unit for plan in plans if plan.horizon is not None}
+
+    def _list_plans(self, portion: Portion) -> dict[str, ForecastPlan]:
+        return {name: self._forecasts[name] for name in portion.patterns.names if name in self._forecasts}
 
     def build_observer(self, portion: Portion) -> ForecastObserver | None:
         """Return an observer that forecasts a portion's patterns in one bucket; None where none are forecast."""
         if self.model is None or not self.has_forecasts(portion):
             return None
-        plans = {name: self._plan.forecasts[name] for name in portion.patterns.names if name in self._plan.forecasts}
+        plans = self._list_plans(portion)
         if portion.name not in self._forecasters:
             self._forecasters[portion.name] = Forecaster(self.model, portion.patterns, plans, learns=False)
         tuning, forecaster = ForecastTuning(idle_keys=KEYS), self._forecasters[portion.name].copy_without_learner()
@@ -85,7 +106,7 @@ class OpenPatterns:
         """Return the portion and the number of a bucket by its name, or None when its patterns are gone."""
         name, _, address = bucket.rpartition("#")
         number, _, count = address.partition("/")
-        portion = next((portion for portion in self.portions if portion.name == name), None)
+        portion = self._portion_of.get(name)
         if portion is None:
             return None
         if int(count) != portion.buckets:
@@ -139,10 +160,14 @@ class DetectPlan:
         return self.keep if self.event_id is None else (self.event_id, *self.keep)
 
 
-_open_patterns = lru_cache(maxsize=6)(OpenPatterns)
+@lru_cache(maxsize=6)
+def _open_patterns(plan: DetectPlan) -> OpenPatterns:
+    patterns = load_patterns(*unpack_state(plan.state)).compile()
+    split = partial(split_patterns, patterns, buckets=plan.buckets, shards=plan.shards)
+    return OpenPatterns(patterns, split, model=plan.model, forecasts=plan.forecasts)
 
 
-def build_output_schema(frame: StructType, plan: DetectPlan) -> StructType:
+def build_output_schema(frame: StructType, plan: WorkerPlan) -> StructType:
     """Return the columns of detections for events of these columns."""
     fields = [StructField(name, frame[name].dataType) for name in plan.reported_columns]
     events = StructType(fields) if plan.keep else fields[0].dataType

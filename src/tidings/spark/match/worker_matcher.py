@@ -8,7 +8,7 @@ event: the matcher returns its matches in pieces (`match_in_pieces`), and each p
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from tidings.kernels.array_types import IntArray
 from tidings.model import DeadLetter, EventBatch, Matches
 from tidings.model.values import to_datetime
+from tidings.spark.documents import build_events
 from tidings.spark.subscriptions.worker_store import WorkerStore
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ class StepColumns:
 
     The columns `read`, called `names`, are the event; each output row takes the columns `kept`. `now` is a time, or the
     place of a column that holds it, the same in every row of a query. `shard` is the place of the column that says
-    which shard a row is for, `refused` of the one that says why the source could not read the row.
+    which shard a row is for, `refused` of the one that says why the source could not read the row. With `documents`,
+    the event is what these say, and the columns `read` are what a dead letter shows.
     """
 
     read: tuple[int, ...]
@@ -83,6 +85,20 @@ class StepColumns:
     now: datetime | int
     shard: int | None = None
     refused: int | None = None
+    documents: DocumentPlaces | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPlaces:
+    """Where whole documents are: the place of their text, and those of the columns that filters see beside it."""
+
+    text: int
+    beside: Mapping[str, int] = field(default_factory=dict)
+
+    def read_events(self, rows: pa.RecordBatch) -> EventBatch:
+        """Return what filters see of the rows."""
+        beside = {name: rows.column(place) for name, place in self.beside.items()}
+        return EventBatch(build_events(rows.column(self.text), beside))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +157,8 @@ class MatchStep:
         return rows.filter(reasons.is_null()), tuple(DeadLetter(row, reasons[row].as_py()) for row in bad.tolist())
 
     def _match_pieces(self, matcher: Matcher, rows: pa.RecordBatch) -> Iterator[tuple[int, Matches]]:
-        events, now = EventBatch.from_arrow(self._select_events(rows)), self.columns.now
+        documents, now = self.columns.documents, self.columns.now
+        events = documents.read_events(rows) if documents else EventBatch.from_arrow(self._select_events(rows))
         if not isinstance(now, datetime):
             now = to_datetime(rows.column(now)[0].value)
         if self.judge:
@@ -243,11 +260,12 @@ class TaggedRows:
     tally: the number of events of a batch and the newest `time` among them; and `mismatches`, the counts of values that
     filters could not read. Each output row is of one of the four sorts and null in the columns of the others. A dead
     letter of an event that the source could not decode shows its text, from the column `raw`; `hidden` columns are not
-    shown.
+    shown. Of a whole document its text is the row, from the column `document`.
     """
 
     build: RowBuilder
     raw: str | None = None
+    document: str | None = None
     time: str | None = None
     hidden: tuple[str, ...] = ()
 
@@ -271,6 +289,8 @@ class TaggedRows:
     def _to_json(self, row: dict[str, Any]) -> str:
         row = {name: value for name, value in row.items() if name not in self.hidden}
         raw = row.pop(self.raw, None) if self.raw is not None else None
+        if self.document is not None and (text := row.get(self.document)) is not None:
+            return str(text)
         if raw is not None:  # not decoded: its other columns only say where it came from
             row = {**{name: value for name, value in row.items() if value is not None}, "raw": raw}
         return json.dumps(row, default=_to_json_value, ensure_ascii=False)

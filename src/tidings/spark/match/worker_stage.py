@@ -17,11 +17,13 @@ from pyspark.sql.types import StructField, StructType
 
 from tidings.spark.bad_values import build_bad_value_reason
 from tidings.spark.match.shard_plan import ShardPlan
-from tidings.spark.match.worker_matcher import MatchStep, RowBuilder, StepColumns
+from tidings.spark.match.worker_matcher import DocumentPlaces, MatchStep, RowBuilder, StepColumns
 from tidings.spark.schema import find_arrow_type, find_columns, find_names_read, require_columns, to_column
 from tidings.spark.subscriptions.compile_frame import count_tasks_per_shard
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
     from tidings.spark.subscriptions.subscription_source import SubscriptionHandle
@@ -33,7 +35,8 @@ class WorkerStage:
 
     Of `added`, the first is that of subscription ids where there are matches. `refused` names a column with the reason
     why the source could not read a row. With `whole_events` all columns go to the workers, and rows that are no match
-    come back too.
+    come back too. Where `document` names the column of whole documents, these are the events, and of the other columns
+    filters see those `beside` it.
     """
 
     kept: tuple[str, ...]
@@ -43,6 +46,8 @@ class WorkerStage:
     plan: ShardPlan
     refused: str | None = None
     whole_events: bool = False
+    document: str | None = None
+    beside: tuple[str, ...] = ()
 
     @property
     def id_column(self) -> str:
@@ -70,6 +75,12 @@ class WorkerStage:
             read = find_columns(find_names_read(subscriptions.needs, subscriptions.ontology), events.names)
         require_columns(read, events, why="the filters")
         return tuple(read)
+
+    def find_documents(self, needed: Sequence[str]) -> DocumentPlaces | None:
+        """Return where documents are among these columns, if events are documents."""
+        if self.document is None:
+            return None
+        return DocumentPlaces(needed.index(self.document), {name: needed.index(name) for name in self.beside})
 
     def build_step(self, subscriptions: SubscriptionHandle, columns: StepColumns) -> MatchStep:
         """Return the function that workers run over rows of these columns."""
@@ -103,6 +114,7 @@ def match_in_workers(
         now=moment,
         shard=shard,
         refused=refused,
+        documents=stage.find_documents(needed),
     )
     return rows.mapInArrow(stage.build_step(subscriptions, places), stage.build_output_schema(events.schema))
 

@@ -4,8 +4,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
+from tidings.configuration.environment import ExpandedText
 from tidings.spark.pipeline.config.analysis import check_locally, check_on_spark
-from tidings.spark.pipeline.config.environment import ExpandedText
 from tidings.spark.pipeline.config.settings import MatchingSettings, PipelineFile, SinkSettings, SourceSettings
 
 COLUMNS = "id BIGINT, make STRING, price DOUBLE, posted TIMESTAMP, tags ARRAY<STRING>"

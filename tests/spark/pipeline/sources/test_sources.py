@@ -342,7 +342,8 @@ def test_columns_are_known_without_reading_anything(spark):
     assert build_columns(SourceSettings("socket", value="text")).names == ["value"]
     assert build_columns(SourceSettings("kafka", columns="id INT")).names == ["id", "kafka"]
     assert build_columns(SourceSettings("kafka", columns="id INT"))["kafka"].dataType.names[0] == "key"
-    for columns in (None, "", "BIGINT"):
+    assert build_columns(SourceSettings("json", id="id")).names == ["document", "id"]
+    for columns in ("", "BIGINT"):
         with pytest.raises(BadFrame, match="must be names and types"):
             build_columns(SourceSettings("json", columns=columns))
 

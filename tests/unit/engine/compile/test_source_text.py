@@ -6,6 +6,7 @@ import pytest
 from tests.differential.engine_worlds import Drawer, set_to
 
 import tidings as td
+from tidings.model import And
 
 TEXTS = [
     "a = 1", "a = 0.5", "a != 1", "a in (3, 1, 2)", "a in [1 .. 2]", "a in (1 .. 2]", "a in [1 .. 2)", "a in (1 .. 2)",
@@ -59,3 +60,21 @@ def test_drawn_filters_are_read_back_after_merges(seed):
             matcher.add(id, tree)
         matcher.compact()
         assert {id: repr(matcher[id]) for id in matcher} == {id: repr(tree) for id, tree in world.filters.items()}
+
+
+def test_what_was_accepted_is_read_back_from_a_snapshot_however_deep_and_long_its_tree_is(tmp_path):
+    text = "a = 1"
+    for level in range(100):  # of parentheses, with two levels of the tree in each
+        text = f"(x{level} = 1 or y = 2 and {text})"
+    deep, bound = td.parse(text), td.parse("z = 1 and (q = 2 or r = 3)")
+    long = td.parse(" or ".join(f"x{number} = {number}" for number in range(6000)))  # 74 kB, as JSON 260 kB
+    written = {"deep": And((deep, bound)), "long": And((long, bound)), "law": td.parse(f"items has {text}")}
+    live = td.Live(tmp_path / "live")
+    for id, tree in written.items():
+        live.add(id, tree)
+    again = td.Live(tmp_path / "live").open(live.version.number)
+    assert {id: again[id] for id in written} == written
+    event = {"x5": 5, "x99": 1, "z": 1, "q": 2, "items": [{"x99": 1}]}
+    assert sorted(again.match(event)) == ["deep", "law", "long"]
+    for id in written:
+        td.Live(tmp_path / "live").remove(id)

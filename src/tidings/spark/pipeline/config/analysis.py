@@ -14,11 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.types import DataType, MapType, StructType
 
 from tidings.concepts import did_you_mean
+from tidings.configuration.environment import ExpandedText, mask
+from tidings.configuration.reading import FileMistake, TomlPath
 from tidings.errors import BadFrame, TidingsError
 from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.pipeline.config.checks import RESERVED
-from tidings.spark.pipeline.config.environment import ExpandedText, mask
-from tidings.spark.pipeline.config.reading import FileMistake, TomlPath
 from tidings.spark.pipeline.config.settings import FOLDERS
 from tidings.spark.pipeline.run.failures import extract_message
 from tidings.spark.pipeline.run.match_batches import TIME, resolve_column
@@ -176,6 +176,8 @@ class _SparkCheck:
         self.check_kept(("patterns", "keep"), patterns.keep or (), frame.schema)
         if time is None or len(self.mistakes) > before or _find_type(frame.schema, time)[0] is None:
             return  # reported already
+        if patterns.store is not None:
+            return  # patterns of a store are checked one by one, whenever they come
         context = self._file.query_context
         schema = context.vocabulary.schema
         closed = schema is not None and schema.closed and context.unknown == "error"

@@ -11,20 +11,28 @@ from fnmatch import fnmatchcase
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from tidings.configuration.environment import mask
+from tidings.configuration.keys import get_rule, summarize_key
+from tidings.configuration.local_paths import to_local_path
+from tidings.configuration.path_kinds import load_or_reject
+from tidings.configuration.reading import FileMistake
+from tidings.configuration.value_kinds import WrongValue
 from tidings.errors import PipelineFailed, TidingsError
-from tidings.spark.pipeline.config.environment import mask
-from tidings.spark.pipeline.config.path_kinds import load_or_reject
-from tidings.spark.pipeline.config.reading import FileMistake
-from tidings.spark.pipeline.config.settings import FEEDS, SourceSettings, get_rule, list_keys, summarize_key
-from tidings.spark.pipeline.config.value_kinds import WrongValue
-from tidings.spark.pipeline.local_paths import to_local_path
+from tidings.matcher.loading.documents import DOCUMENT
+from tidings.spark.pipeline.config.settings import KEYS, ONE_OF
 from tidings.spark.pipeline.sinks.sinks import import_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tidings.spark.pipeline.config.reading import FileReading, TomlPath
-    from tidings.spark.pipeline.config.settings import PatternSettings, Pipeline, PipelineFile, SinkSettings
+    from tidings.configuration.reading import FileReading, TomlPath
+    from tidings.spark.pipeline.config.settings import (
+        PatternSettings,
+        Pipeline,
+        PipelineFile,
+        SinkSettings,
+        SourceSettings,
+    )
     from tidings.spark.query_context import QueryContext
 
 RESERVED = ("_refused", "_raw", "_text", "_broken", "_file", "_went_well", "_first", "_again", "_whole")
@@ -88,26 +96,28 @@ def check_kinds(reading: FileReading, file: PipelineFile, sinks: list[tuple[Toml
     tables: list[tuple[TomlPath, SourceSettings | SinkSettings]] = [(("source",), file.source), *sinks]
     for path, settings in tables:
         if settings.kind:
-            is_text = isinstance(settings, SourceSettings) and settings.value == "text"
-            label = f'kind = "{settings.kind}"'
-            _check_kind(reading, path, settings.kind, label, optional="columns" if is_text else "")
-    if not isinstance(reading.get(("subscriptions",)), dict):
-        return
-    feeds = [name for name in FEEDS if not reading.lacks(("subscriptions", name))]
+            _check_kind(reading, path, settings.kind, f'kind = "{settings.kind}"')
+    for table, feeds in ONE_OF.items():
+        if isinstance(reading.get((table,)), dict):
+            _check_feeds(reading, table, feeds)
+
+
+def _check_feeds(reading: FileReading, table: str, names: tuple[str, ...]) -> None:
+    feeds = [name for name in names if not reading.lacks((table, name))]
     if len(feeds) == 1:
-        _check_kind(reading, ("subscriptions",), feeds[0], f"`{feeds[0]}`")
+        _check_kind(reading, (table,), feeds[0], f"`{feeds[0]}`")
         return
-    listing = ", ".join(f"`{name}`" for name in FEEDS)
+    listing = ", ".join(f"`{name}`" for name in names)
     several = f", not {' and '.join(f'`{name}`' for name in feeds)}" if feeds else ""
-    reading.refuse_table(("subscriptions",), f"needs exactly one of {listing}{several}")
+    reading.refuse_table((table,), f"needs exactly one of {listing}{several}")
 
 
-def _check_kind(reading: FileReading, table: TomlPath, kind: str, label: str, *, optional: str = "") -> None:
-    for name, field in list_keys(table[0]).items():
+def _check_kind(reading: FileReading, table: TomlPath, kind: str, label: str) -> None:
+    for name, field in KEYS.list(table[0]).items():
         rule, path = get_rule(field), (*table, name)
         if rule.kinds and kind not in rule.kinds and reading.is_good(path):
             reading.refuse_key(path, f"does not go with {label}; it is for {', '.join(rule.kinds)}")
-        if rule.required and kind in rule.kinds and reading.lacks(path) and name != optional:
+        if rule.is_needed(kind) and reading.lacks(path):
             reading.refuse_key(path, f"is missing with {label}: {summarize_key(field)}")
 
 
@@ -116,7 +126,7 @@ def _check_kind(reading: FileReading, table: TomlPath, kind: str, label: str, *,
 
 def check_presence(reading: FileReading, file: PipelineFile) -> None:
     """Require subscriptions or patterns, sinks for what they produce, and no table that only the other one needs."""
-    keys = list_keys()
+    keys = KEYS.list()
     if file.subscriptions is None and file.patterns is None:
         text = f"is missing: {summarize_key(keys['subscriptions'])}; or [patterns], {summarize_key(keys['patterns'])}"
         reading.refuse_table(("subscriptions",), text)
@@ -139,10 +149,22 @@ def check_source(reading: FileReading, file: PipelineFile) -> None:
     if file.source.value == "text" and file.source.columns is not None:
         text = 'does not go with value = "text", which gives one column `value`'
         reading.refuse_key(("source", "columns"), text)
+    if file.source.has_documents:
+        _check_document_columns(reading, file.source)
     reserved = (*RESERVED, "kafka") if file.source.kind == "kafka" else RESERVED
     for name in file.derived:
         if name in reserved:
             reading.refuse_key(("derived", name), "is a column of Tidings' own; take another name")
+
+
+def _check_document_columns(reading: FileReading, source: SourceSettings) -> None:
+    """Refuse an id and a time that are one column, to Spark, or that of the whole documents."""
+    for key, name in (("id", source.id), ("time", source.time)):
+        if name is not None and name.lower() == DOCUMENT:
+            reading.refuse_key(("source", key), f"cannot be `{mask(name)}`, the column of the events' text")
+    if source.id is not None and source.time is not None and source.id.lower() == source.time.lower():
+        text = f"cannot be `{mask(source.time)}`, as `id` is: they are columns of their own"
+        reading.refuse_key(("source", "time"), text)
 
 
 def check_needs(reading: FileReading, file: PipelineFile) -> None:
@@ -182,7 +204,7 @@ def check_forecasts(reading: FileReading) -> None:
         for name in ("horizon", "threshold", "tell", "step"):
             if not reading.lacks(("patterns", name)):
                 reading.refuse_key(("patterns", name), "needs `model`: forecasts are made with one")
-    elif reading.lacks(("patterns", "horizon")):
+    elif reading.lacks(("patterns", "horizon")) and reading.lacks(("patterns", "store")):
         text = "`model` needs `horizon`: how far ahead forecasts look"
         reading.refuse_table(("patterns", "model"), text, label="[patterns]")
 
@@ -191,6 +213,8 @@ def check_pattern_files(reading: FileReading, patterns: PatternSettings, context
     """Read the files of patterns and their model, to find what is wrong with them."""
     loads: dict[str, Callable[[], object]] = {"file": lambda: patterns.parse(context), "model": patterns.load_model}
     for key, load in loads.items():
+        if key == "model" and patterns.store is not None:
+            continue  # it may come later
         if getattr(patterns, key) is not None:
             try:
                 load_or_reject(load, reading.context)
@@ -236,6 +260,8 @@ def check_sinks(reading: FileReading, file: PipelineFile, sinks: list[tuple[Toml
     """Refuse a topic that is read and written, and a function that cannot be imported."""
     topics = {topic.strip() for topic in (file.source.topic or "").split(",")}
     for path, sink in sinks:
+        if sink.kind == "store":
+            check_store_sink(reading, file, path)
         if sink.topic in topics and sink.servers == file.source.servers:
             text = f"`{mask(sink.topic or '')}` is the source's, so its rows would come in as events"
             reading.refuse_key((*path, "topic"), text)
@@ -245,6 +271,15 @@ def check_sinks(reading: FileReading, file: PipelineFile, sinks: list[tuple[Toml
             except TidingsError as problem:
                 text = reading.context.variables.hide(str(problem))
                 reading.refuse_key((*path, "function"), f"cannot be used: {text}")
+
+
+def check_store_sink(reading: FileReading, file: PipelineFile, path: TomlPath) -> None:
+    """Refuse a store as the place of rows that are neither matches nor detections."""
+    if path == ("dead_letters",):
+        reading.refuse_key((*path, "kind"), 'cannot be "store", which takes matches and detections')
+    elif path[0] == "sink" and file.matching.per == "event":
+        text = 'cannot be "store" with per = "event" in [matching]: a store has a row for each match'
+        reading.refuse_key((*path, "kind"), text)
 
 
 def _is_inside(path: str, folder: str | None) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tidings.configuration.environment import mask
 from tidings.lang.filters.value_text import format_seconds
-from tidings.spark.pipeline.config.environment import mask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,7 +65,7 @@ def _describe_source(source: settings.SourceSettings) -> str:
             where = f"lines from {_show(source.host)}:{source.port}, as {source.value}"
         case form:
             where = f"{_FORMS[form]} files in {_show(source.path)}"
-    columns = f"; columns {_show(source.columns)}" if source.columns else ""
+    columns = f"; columns {_show(source.columns)}" if source.columns else "; documents" * source.has_documents
     named = [f"{key} `{_show(name)}`" for key, name in (("id", source.id), ("time", source.time)) if name]
     return where + columns + "".join(f"; {column}" for column in named) + _describe_options(source.options)
 
@@ -80,9 +80,11 @@ def _describe_subscriptions(feed: settings.SubscriptionSettings) -> str:
         where = f"table {_show(feed.table)}, looked at {interval}"
     elif feed.topic:
         where = f"Kafka topic {_show(feed.topic)} at {_show(feed.servers)}, followed"
+    elif feed.store:
+        where = f"store {_show(feed.store)}, followed"
     else:
         where = f"snapshot {_show(feed.snapshot)}"
-    notation = "" if feed.snapshot else f"; filters as {feed.notation}"
+    notation = "" if feed.snapshot or feed.store else f"; filters as {feed.notation}"
     shards = f"; {feed.shards:,} shards" if feed.shards > 1 else ""
     return where + notation + shards + _describe_options(feed.options)
 
@@ -106,7 +108,9 @@ def _describe_patterns(patterns: settings.PatternSettings) -> str:
     key = f"; parted by `{_show(patterns.key)}`" if patterns.key else ""
     kept = f"; detections carry {', '.join(f'`{_show(name)}`' for name in patterns.keep)}" if patterns.keep else ""
     wait = f"events wait {_format_duration(patterns.lateness)} to be put in order"
-    return f"file {_show(patterns.file)}; {wait}{key}{kept}"
+    where = f"file {_show(patterns.file)}" if patterns.file else f"store {_show(patterns.store)}, followed"
+    idle = f"; after {_format_duration(patterns.idle)} without events by the clock" if patterns.idle else ""
+    return f"{where}; {wait}{idle}{key}{kept}"
 
 
 def _describe_sinks(name: str, sinks: Sequence[settings.SinkSettings]) -> dict[str, str]:
@@ -127,6 +131,8 @@ def _describe_target(sink: settings.SinkSettings) -> str:
             return f"the terminal, {sink.rows:,} rows of a micro-batch; at least once"
         case "python":
             return f"the function {_show(sink.function)}; at least once, with the batch's number"
+        case "store":
+            return f"store {_show(sink.store)}, the {sink.keep:,} latest of each subscription; exactly once"
         case "json" | "parquet" as form:
             return f"{_FORMS[form]} files in {_show(sink.path)}; exactly once"
 

@@ -7,18 +7,15 @@ only Spark can know (columns, SQL) is `analysis`.
 from __future__ import annotations
 
 import os
-import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidings.concepts.text_files import read_text
-from tidings.errors import BadPipeline
+from tidings.configuration.environment import Variables
+from tidings.configuration.reading import FileMistake, FileReading, build_error, read_settings
+from tidings.errors import BadPipeline, BadSettings
 from tidings.spark.pipeline.config.checks import check_tables
-from tidings.spark.pipeline.config.environment import Variables
-from tidings.spark.pipeline.config.reading import FileMistake, FileReading
-from tidings.spark.pipeline.config.settings import Pipeline, PipelineFile
-from tidings.spark.pipeline.config.value_kinds import FileContext
+from tidings.spark.pipeline.config.settings import KEYS, Pipeline, PipelineFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,15 +38,10 @@ class PipelineDraft:
     pipeline: Pipeline | None
     events: PipelineFile | None
 
-    def refuse(self, *mistakes: FileMistake) -> BadPipeline:
+    def refuse(self, *mistakes: FileMistake) -> BadSettings:
         """Return the error with all mistakes: those of the file, and further ones."""
         further = [FileMistake(mistake.path, self.variables.hide(mistake.text)) for mistake in mistakes]
-        return _build_error(self.path, self.reading.render([*self.reading.mistakes, *further]))
-
-
-def _build_error(path: Path, mistakes: tuple[str, ...]) -> BadPipeline:
-    count = "a mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-    return BadPipeline("\n".join((f"`{path.name}` has {count}:", *mistakes)), mistakes=mistakes)
+        return build_error(self.path, self.reading.render([*self.reading.mistakes, *further]), BadPipeline)
 
 
 def load(path: str | Path, *, environ: Mapping[str, str] = os.environ) -> Pipeline:
@@ -65,17 +57,12 @@ def read(path: str | Path, *, environ: Mapping[str, str] = os.environ) -> Pipeli
 
     A file that cannot be opened is a `FileError`, one that is not TOML a `BadPipeline`.
     """
-    path, variables = Path(path).absolute(), Variables(environ)
-    text = read_text(path)
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise _build_error(path, (f"it is not TOML: {problem}",)) from None
-    reading = FileReading(raw, text, FileContext(path.parent, variables))
-    file = reading.validate()
+    path = Path(path).absolute()
+    reading = read_settings(path, KEYS, environ, error=BadPipeline)
+    file: PipelineFile = reading.validate()
     check_tables(reading, file)
     reading.mistakes.sort(key=reading.find_line)
     pipeline = None if reading.mistakes else Pipeline.from_file(file, path)
     analysed = replace(file, patterns=None) if "patterns" in reading.unusable else file
     events = analysed if reading.unusable.isdisjoint(_ANALYSED) else None
-    return PipelineDraft(path, reading, variables, pipeline, events)
+    return PipelineDraft(path, reading, reading.context.variables, pipeline, events)

@@ -10,27 +10,15 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import TypeAdapter
-from pydantic_core import PydanticUndefined
 
-from tidings.spark.pipeline.config import settings
-from tidings.spark.pipeline.config.settings import FEEDS, PipelineFile, get_rule
-
-if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
+from tidings.configuration.keys import get_default, get_rule
+from tidings.spark.pipeline.config.settings import KEYS, ONE_OF, PipelineFile
 
 SCHEMA_FILE = Path(__file__).parents[1] / "pipeline.schema.json"
 """The JSON schema, as it is installed with the package."""
-
-
-def get_default(field: FieldInfo) -> str:
-    """Return the default of a key as the file would write it, or in words; empty where there is none."""
-    rule = get_rule(field)
-    if rule.default or field.is_required() or field.default in (None, PydanticUndefined):
-        return rule.default
-    return json.dumps(field.default)
 
 
 def build_json_schema() -> dict[str, Any]:
@@ -40,8 +28,8 @@ def build_json_schema() -> dict[str, Any]:
     for definition in (schema, *schema["$defs"].values()):
         for name, key in definition["properties"].items():
             definition["properties"][name] = _clean_key(key)
-    for section in settings.SECTIONS:
-        if (table := settings.find_settings_class(section)) is not None:
+    for section in KEYS.sections:
+        if (table := KEYS.find_class(section)) is not None:
             _add_rules(schema["$defs"][table.__name__], section)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
@@ -57,19 +45,22 @@ def _clean_key(key: dict[str, Any]) -> dict[str, Any]:
 def _add_rules(definition: dict[str, Any], section: str) -> None:
     """Add the defaults, and which keys go with which kind of the table."""
     conditions: list[dict[str, Any]] = []
-    for name, field in settings.list_keys(section).items():
+    for name, field in KEYS.list(section).items():
         rule, default = get_rule(field), get_default(field)
         with suppress(json.JSONDecodeError):  # a default in words
             definition["properties"][name]["default"] = json.loads(default)
         if rule.kinds:
             is_one_of_them: dict[str, Any] = {"properties": {"kind": {"enum": list(rule.kinds)}}}
-            if section == "subscriptions":
+            if section in ONE_OF:
                 is_one_of_them = {"anyOf": [{"required": [feed]} for feed in rule.kinds]}
             conditions.append({"if": is_one_of_them, "else": {"properties": {name: False}}})
-        if rule.required and name != "columns":  # not needed with value = "text"
+        if rule.required is True:
             conditions[-1]["then"] = {"required": [name]}
-    if section == "subscriptions":
-        definition["oneOf"] = [{"required": [feed]} for feed in FEEDS]
+        elif rule.required:
+            needy = {"properties": {"kind": {"enum": list(rule.required)}}}
+            conditions.append({"if": needy, "then": {"required": [name]}})
+    if section in ONE_OF:
+        definition["oneOf"] = [{"required": [feed]} for feed in ONE_OF[section]]
     if conditions:
         definition["allOf"] = conditions
 

@@ -15,32 +15,33 @@ import dataclasses
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import pydantic.dataclasses
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from tidings.concepts import Ontology, Regions
 from tidings.concepts.text_files import read_text
+from tidings.configuration import measure_kinds, path_kinds
+from tidings.configuration import value_kinds as kinds
+from tidings.configuration.environment import derive_text, mask
+from tidings.configuration.keys import CONFIG, FileKeys, KeyRule
+from tidings.configuration.local_paths import to_local_path
+from tidings.configuration.value_kinds import make_choice_kind
 from tidings.errors import PatternError
 from tidings.forecast import Model
 from tidings.lang import read_patterns
 from tidings.model import Schema
-from tidings.spark.pipeline.config import path_kinds
-from tidings.spark.pipeline.config import value_kinds as kinds
-from tidings.spark.pipeline.config.environment import derive_text, mask
-from tidings.spark.pipeline.config.value_kinds import Trigger, make_choice_kind
-from tidings.spark.pipeline.local_paths import to_local_path
+from tidings.spark.pipeline.config import value_kinds as pipeline_kinds
+from tidings.spark.pipeline.config.value_kinds import Trigger
 from tidings.spark.pipeline.sources.size_limits import DEFAULT_MAX_BYTES
 from tidings.spark.query_context import QueryContext, Unknown
 
 if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
-
     from tidings.lang import WrittenPattern
 
 SourceKind: TypeAlias = Literal["json", "csv", "parquet", "kafka", "rate", "socket"]
-SinkKind: TypeAlias = Literal["json", "parquet", "kafka", "console", "python"]
+SinkKind: TypeAlias = Literal["json", "parquet", "kafka", "console", "python", "store"]
 RecordFormat: TypeAlias = Literal["json", "text"]
 Notation: TypeAlias = Literal["text", "json", "url"]
 RowUnit: TypeAlias = Literal["match", "event"]
@@ -53,32 +54,12 @@ Options: TypeAlias = Mapping[str, str]
 FILES = ("json", "csv", "parquet")
 FOLDERS = ("json", "parquet")
 WITH_COLUMNS = (*FILES, "kafka", "socket")
-FEEDS = ("file", "directory", "table", "topic", "snapshot")
-
-_CONFIG = ConfigDict(
-    extra="forbid",
-    arbitrary_types_allowed=True,
-    use_attribute_docstrings=True,
-    validate_by_name=True,
-    validate_by_alias=True,
-)
+FEEDS = ("file", "directory", "table", "topic", "snapshot", "store")
+ONE_OF = {"subscriptions": FEEDS, "patterns": ("file", "store")}
+"""The keys of a table of which exactly one is set."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class KeyRule:
-    """What the field of a key cannot say.
-
-    `kinds` are the kinds of the table (or the feeds of `[subscriptions]`) that the key belongs to, all of them where it
-    is empty; `required` says that each of those needs it. `default` is the default in the words of the docs, where
-    it is not simply the value of the field.
-    """
-
-    kinds: tuple[str, ...] = ()
-    required: bool = False
-    default: str = ""
-
-
-@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=CONFIG)
 class SourceSettings:
     """Where events come from; `id` and `time` are columns, or fields of them such as `kafka.key`."""
 
@@ -86,31 +67,39 @@ class SourceSettings:
     """What the events are read from."""
     path: Annotated[str | None, path_kinds.PATH, KeyRule(FILES, required=True)] = None
     """Folder of files; new files are new events. May hold `*`."""
-    columns: Annotated[str | None, kinds.TEXT, KeyRule(WITH_COLUMNS, required=True)] = None
+    columns: Annotated[
+        str | None, kinds.TEXT, KeyRule(WITH_COLUMNS, required=("csv", "parquet"), default="whole documents")
+    ] = None
     """Columns in Spark's words: "id BIGINT, make STRING, price DOUBLE". Not with value = "text"."""
     servers: Annotated[str | None, kinds.TEXT, KeyRule(("kafka",), required=True)] = None
     """The brokers, parted by commas."""
     topic: Annotated[str | None, kinds.TEXT, KeyRule(("kafka",), required=True)] = None
     """The topic; several are parted by commas."""
     value: Annotated[RecordFormat, make_choice_kind(RecordFormat), KeyRule(("kafka", "socket"))] = "json"
-    """What a record's value or a line is: JSON with `columns`, or text in a column `value`."""
+    """What a record's value or a line is: JSON, or text in a column `value`."""
     host: Annotated[str | None, kinds.TEXT, KeyRule(("socket",), required=True)] = None
     """Whom to ask for lines."""
-    port: Annotated[int | None, kinds.PORT, KeyRule(("socket",), required=True)] = None
+    port: Annotated[int | None, measure_kinds.PORT, KeyRule(("socket",), required=True)] = None
     """The port of the host."""
     id: Annotated[str | None, kinds.TEXT] = None
     """Column that names an event, or a field of one such as `kafka.key`."""
     time: Annotated[str | None, kinds.TEXT] = None
     """Column with an event's time, or a field of one such as `kafka.timestamp`."""
-    largest: Annotated[int, kinds.SIZE, KeyRule(WITH_COLUMNS, default='"8 MB"')] = DEFAULT_MAX_BYTES
+    largest: Annotated[int, pipeline_kinds.EVENT_SIZE, KeyRule(WITH_COLUMNS, default='"8 MB"')] = DEFAULT_MAX_BYTES
     """The most bytes an event may have; a larger one is a dead letter with its first 200 bytes."""
-    options: Annotated[Options, kinds.OPTIONS] = Field(default_factory=dict, repr=False)
+    options: Annotated[Options, pipeline_kinds.OPTIONS] = Field(default_factory=dict, repr=False)
     """Handed to Spark's reader as they are."""
 
+    @property
+    def has_documents(self) -> bool:
+        """Whether each event is one JSON object as text, in the column `document`."""
+        is_json = self.kind == "json" or (self.kind in ("kafka", "socket") and self.value == "json")
+        return is_json and self.columns is None
 
-@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=CONFIG)
 class SubscriptionSettings:
-    """Where subscriptions come from: exactly one of the five feeds is set."""
+    """Where subscriptions come from: exactly one of the six feeds is set."""
 
     file: Annotated[str | None, path_kinds.FEED_FILE] = None
     """File of subscriptions; it is read again when it changes."""
@@ -122,19 +111,21 @@ class SubscriptionSettings:
     """Compacted Kafka topic: the key is the id, the value the filter, null removes."""
     snapshot: Annotated[str | None, path_kinds.FEED_FOLDER] = None
     """Snapshot made by `tidings compile`, or a live folder."""
+    store: Annotated[str | None, path_kinds.STORE_URL] = Field(default=None, repr=False)
+    """Store of a subscription service; its filters are followed."""
     servers: Annotated[str | None, kinds.TEXT, KeyRule(("topic",), required=True)] = None
     """The brokers of the topic, parted by commas."""
     notation: Annotated[Notation, make_choice_kind(Notation), KeyRule(FEEDS[:4])] = "text"
     """How filters are written where a row does not say."""
-    shards: Annotated[int, kinds.COUNT] = 1
+    shards: Annotated[int, measure_kinds.COUNT] = 1
     """Into how many parts the subscriptions are split."""
-    refresh: Annotated[timedelta | None, kinds.DURATION, KeyRule(("table",), default="each micro-batch")] = None
+    refresh: Annotated[timedelta | None, measure_kinds.DURATION, KeyRule(("table",), default="each micro-batch")] = None
     """How often the table is looked at."""
-    options: Annotated[Options, kinds.OPTIONS, KeyRule(("topic",))] = Field(default_factory=dict, repr=False)
+    options: Annotated[Options, pipeline_kinds.OPTIONS, KeyRule(("topic",))] = Field(default_factory=dict, repr=False)
     """Handed to Spark's reader as they are."""
 
 
-@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=CONFIG)
 class MatchingSettings:
     """What comes out for an event that matches."""
 
@@ -142,31 +133,31 @@ class MatchingSettings:
     """A row for each match, or one for each event with the array `subscriptions`."""
     keep: Annotated[tuple[str, ...] | None, kinds.TEXTS, KeyRule(default="none with `source.id`, else all")] = None
     """Columns of the event that come along."""
-    limit: Annotated[int | None, kinds.COUNT, KeyRule(default="none")] = None
+    limit: Annotated[int | None, measure_kinds.COUNT, KeyRule(default="none")] = None
     """The most subscriptions of one event; an event with more is a dead letter."""
-    spread: Annotated[int | None, kinds.COUNT, KeyRule(default="as the source gives it")] = None
+    spread: Annotated[int | None, measure_kinds.COUNT, KeyRule(default="as the source gives it")] = None
     """Over how many tasks a micro-batch is spread."""
-    now: Annotated[datetime | None, kinds.MOMENT, KeyRule(default="that of each micro-batch")] = None
+    now: Annotated[datetime | None, measure_kinds.MOMENT, KeyRule(default="that of each micro-batch")] = None
     """The time that ages are reckoned against."""
 
 
-@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=CONFIG)
 class LateSettings:
     """Events older than `after` before the newest one of earlier batches go to the dead letters."""
 
-    after: Annotated[timedelta, kinds.DURATION]
+    after: Annotated[timedelta, measure_kinds.DURATION]
     """Events that are older than this before the newest one seen are dead letters."""
 
 
-@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=CONFIG)
 class DuplicateSettings:
     """An event whose id came before, `within` this time, is left out and counted."""
 
-    within: Annotated[timedelta, kinds.DURATION]
+    within: Annotated[timedelta, measure_kinds.DURATION]
     """An event whose id came before, within this time, is left out and counted."""
 
 
-@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=CONFIG)
 class SinkSettings:
     """Where rows go."""
 
@@ -180,9 +171,17 @@ class SinkSettings:
     """The topic."""
     function: Annotated[str | None, kinds.FUNCTION, KeyRule(("python",), required=True)] = None
     """Called with a DataFrame and the batch's number."""
-    rows: Annotated[int, kinds.COUNT, KeyRule(("console",))] = 20
+    rows: Annotated[int, measure_kinds.COUNT, KeyRule(("console",))] = 20
     """How many rows of a micro-batch are shown."""
-    options: Annotated[Options, kinds.OPTIONS, KeyRule((*FOLDERS, "kafka"))] = Field(default_factory=dict, repr=False)
+    store: Annotated[str | None, path_kinds.STORE_URL, KeyRule(("store",), required=True)] = Field(
+        default=None, repr=False
+    )
+    """Store of a subscription service, which has a table of the latest matches."""
+    keep: Annotated[int, measure_kinds.COUNT, KeyRule(("store",))] = 1000
+    """How many matches each subscription keeps."""
+    options: Annotated[Options, pipeline_kinds.OPTIONS, KeyRule((*FOLDERS, "kafka"))] = Field(
+        default_factory=dict, repr=False
+    )
     """Handed to Spark's writer as they are."""
 
     def derive_pattern_letters(self) -> SinkSettings:
@@ -192,31 +191,40 @@ class SinkSettings:
         return dataclasses.replace(self, path=derive_text(self.path, f"{self.path.rstrip('/')}_of_patterns"))
 
 
-@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True, config=CONFIG)
 class PatternSettings:
-    """Patterns over time; events wait for `lateness` and are then taken in the order of their times."""
+    """Patterns over time; events wait for `lateness` and are then taken in the order of their times.
 
-    file: Annotated[str, path_kinds.LOCAL_FILE]
+    Either `file` or `store` is set.
+    """
+
+    file: Annotated[str | None, path_kinds.LOCAL_FILE] = None
     """File of patterns; it is read when the pipeline starts."""
-    lateness: Annotated[timedelta, kinds.DURATION]
+    store: Annotated[str | None, path_kinds.STORE_URL] = Field(default=None, repr=False)
+    """Store of a subscription service; its patterns and forecasts are followed."""
+    lateness: Annotated[timedelta, measure_kinds.WAIT]
     """How far an event may be behind the newest one seen; events wait so long to be put in order."""
+    idle: Annotated[timedelta | None, measure_kinds.DURATION, KeyRule(("store",), default="never")] = None
+    """Without events for so long, time passes by the clock, so that absences are noticed."""
     key: Annotated[str | None, kinds.TEXT, KeyRule(default="none")] = None
     """Column that parts the events for patterns without variables."""
     keep: Annotated[tuple[str, ...] | None, kinds.TEXTS, KeyRule(default="none")] = None
     """Columns of the events that detections carry."""
-    model: Annotated[str | None, path_kinds.LOCAL_FILE, KeyRule(default="none")] = None
+    model: Annotated[str | None, path_kinds.PATH, KeyRule(default="none")] = None
     """Model of the patterns; then there are forecasts among the detections."""
-    horizon: Annotated[int | str | None, kinds.HORIZON, KeyRule(default="none")] = None
-    """How far ahead forecasts look; needed with `model`."""
-    threshold: Annotated[float, kinds.CHANCE] = 0.5
+    horizon: Annotated[int | str | None, pipeline_kinds.HORIZON, KeyRule(("file",), default="none")] = None
+    """How far ahead forecasts look; needed with `model`. A subscription of a store brings its own."""
+    threshold: Annotated[float, measure_kinds.CHANCE] = 0.5
     """What a probability must exceed for a forecast to be written."""
     tell: Annotated[ReportPolicy, make_choice_kind(ReportPolicy)] = "crossing"
     """When forecasts are written."""
-    step: Annotated[float, kinds.CHANCE] = 0.1
+    step: Annotated[float, measure_kinds.CHANCE] = 0.1
     """By how much it must change, with `tell = "change"`."""
 
     def parse(self, context: QueryContext) -> list[WrittenPattern]:
         """Return the patterns of the file; `PatternError` has every mistake in it, with its line and a caret."""
+        if self.file is None:
+            return []
         text = read_text(to_local_path(self.file) or Path(self.file))
         patterns = read_patterns(text, **context.vocabulary.to_keywords())
         if not patterns:
@@ -229,7 +237,7 @@ class PatternSettings:
         return None if self.model is None else Model.load(to_local_path(self.model) or Path(self.model))
 
 
-@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=CONFIG)
 class MonitorSettings:
     """How a running pipeline reports its progress."""
 
@@ -241,7 +249,7 @@ class MonitorSettings:
     """File of progress as JSON lines; "-" is standard output."""
 
 
-@pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True, config=CONFIG)
 class PipelineFile:
     """A whole `pipeline.toml`: subscriptions with sinks, patterns with detections, or both."""
 
@@ -249,7 +257,9 @@ class PipelineFile:
     """What the query is called, in Spark and in what is shown."""
     checkpoint: Annotated[str, path_kinds.PATH]
     """Folder where the query remembers how far it came; it belongs to this pipeline alone."""
-    trigger: Annotated[Trigger, kinds.TRIGGER, KeyRule(default='"1 second"')] = Trigger(every=timedelta(seconds=1))
+    trigger: Annotated[Trigger, pipeline_kinds.TRIGGER, KeyRule(default='"1 second"')] = Trigger(
+        every=timedelta(seconds=1)
+    )
     """When a micro-batch starts."""
     master: Annotated[str | None, kinds.TEXT, KeyRule(default='"local[*,4]", or what spark-submit says')] = None
     """Where Spark runs."""
@@ -294,7 +304,7 @@ class PipelineFile:
         return QueryContext.of(self.schema, self.ontology, self.regions, unknown=self.unknown)
 
 
-@pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True, config=CONFIG)
 class Pipeline(PipelineFile):
     """A pipeline that can run: a file without mistakes, with the defaults that depend on its path."""
 
@@ -317,36 +327,5 @@ class Pipeline(PipelineFile):
         return "kafka" in kinds or (self.subscriptions is not None and self.subscriptions.topic is not None)
 
 
-# Introspection -----------------------------------------------------------------------------------
-
-
-def list_keys(section: str | int | None = None) -> dict[str, FieldInfo]:
-    """Return the keys of a table of the file, none for a table of the user's own; without `section` all of the file."""
-    settings: Any = PipelineFile if section is None else find_settings_class(section)
-    fields: dict[str, FieldInfo] = {} if settings is None else settings.__pydantic_fields__
-    return {str(field.validation_alias or name): field for name, field in fields.items()}
-
-
-SECTIONS = tuple(list_keys())[tuple(list_keys()).index("source") :]
-"""The names of all tables; the keys at the top of the file stand before `source` in `PipelineFile`."""
-
-TOP_KEYS = tuple(name for name in list_keys() if name not in SECTIONS)
-"""The keys at the top of the file."""
-
-
-def get_rule(field: FieldInfo) -> KeyRule:
-    """Return the rule of a key."""
-    return next((rule for rule in field.metadata if isinstance(rule, KeyRule)), KeyRule())
-
-
-def summarize_key(field: FieldInfo) -> str:
-    """Return the first sentence of a key's description, to end another sentence with."""
-    first = (field.description or "").partition(". ")[0].rstrip(".")
-    return first[0].lower() + first[1:]
-
-
-def find_settings_class(section: str | int) -> Any:
-    """Return the settings class of a table of the file."""
-    annotation = list_keys()[str(section)].annotation
-    classes = (annotation, *getattr(annotation, "__args__", ()))
-    return next((cls for cls in classes if hasattr(cls, "__pydantic_fields__")), None)
+KEYS = FileKeys(PipelineFile, "a pipeline", first_table="source")
+"""The tables and keys of `pipeline.toml`."""

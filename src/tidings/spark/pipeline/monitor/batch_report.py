@@ -62,6 +62,8 @@ class BatchReport:
     refused_subscriptions: int = 0  # changes that could not be read
     lag: Mapping[str, int] = field(default_factory=dict)  # partition -> records behind; empty when unknown
     files_behind: int | None = None
+    sequence: int | None = None  # of the change of a store that the subscriptions have
+    read_up_to: str | None = None  # the newest file of a service's events that was read; known once Spark has reported
     query: Query = "matching"
     beside: bool = False
     patterns: int = 0
@@ -78,6 +80,11 @@ class BatchReport:
     def finished_at(self) -> datetime:
         """When the batch ended."""
         return self.started + timedelta(seconds=self.seconds)
+
+    def compute_lag_seconds(self) -> float | None:
+        """Return how long before the end of the batch its newest file of events was begun, if there is one."""
+        number = (self.read_up_to or "").partition("-")[0]
+        return round(self.finished_at.timestamp() - int(number) / 1e9, 3) if number.isdigit() else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields and the rates of events and matches as JSON values."""
@@ -122,6 +129,19 @@ def compute_lag(progress: Mapping[str, Any]) -> dict[str, int]:
     return lag
 
 
+def find_newest_file(progress: Mapping[str, Any]) -> str | None:
+    """Return the newest file of a service's events up to the batch, where those are the source.
+
+    >>> find_newest_file({"sources": [{"endOffset": '{"n": 2, "newest": "0170-ab.jsonl"}'}]})
+    '0170-ab.jsonl'
+    """
+    for source in progress.get("sources") or ():
+        offset = _decode_offset(source.get("endOffset"))
+        if isinstance(newest := offset.get("newest"), str) and newest:
+            return newest
+    return None
+
+
 def count_duplicates(progress: Mapping[str, Any]) -> int:
     """Return how many rows were dropped because their id came before."""
     operators = progress.get("stateOperators") or ()
@@ -131,11 +151,13 @@ def count_duplicates(progress: Mapping[str, Any]) -> int:
 
 def _parse_offsets(offset: object) -> dict[str, int]:
     """Return `{"ads": {"0": 12}}`, or its JSON text, as `{"ads-0": 12}`; anything else is empty."""
+    parts = [(topic, part) for topic, part in _decode_offset(offset).items() if isinstance(part, Mapping)]
+    return {f"{topic}-{number}": int(at) for topic, part in parts for number, at in part.items()}
+
+
+def _decode_offset(offset: object) -> Mapping[str, Any]:
     try:
         decoded = json.loads(offset) if isinstance(offset, str) else offset
     except ValueError:  # PySpark gives the text "None" for a missing offset
         return {}
-    if not isinstance(decoded, Mapping):
-        return {}
-    parts = [(topic, part) for topic, part in decoded.items() if isinstance(part, Mapping)]
-    return {f"{topic}-{number}": int(at) for topic, part in parts for number, at in part.items()}
+    return decoded if isinstance(decoded, Mapping) else {}

@@ -70,15 +70,17 @@ class MonitorGroup:
                 PlainText(self._console, every=None).warn(text)
 
 
-def open_monitor(settings: MonitorSettings, *, name: str, console: Console) -> MonitorGroup:
-    """Open the monitors of a pipeline.
+def open_monitor(
+    settings: MonitorSettings, *, name: str, console: Console, further: Sequence[Monitor] = ()
+) -> MonitorGroup:
+    """Open the monitors of a pipeline, beside `further` ones that are open.
 
     On a terminal that is the live view, elsewhere a line of text every few seconds; `view = "on"` draws the view
     anywhere, and `"off"` leaves only warnings, on standard error. When JSON lines go to standard output, nothing else
     does: the view moves to standard error. A file or port that cannot be opened is a TidingsError.
     """
     # Files and ports first: they may fail, and a view that was drawn could not be taken back.
-    monitors: list[Monitor] = []
+    monitors: list[Monitor] = list(further)
     if settings.metrics is not None:
         monitors.append(_open_metrics(settings.metrics, name))
     try:

@@ -5,6 +5,9 @@
 | `tidings.json` | the format, the version that made it, the pipeline's own id |
 | `query/` | Spark's checkpoint: which events were read, which batches are done |
 | `patterns/` | the same of the query that looks for patterns, and how far each of them came |
+| `pattern_versions/` | versions of the patterns of a store, which one a batch uses, and ids that came before |
+| `pattern_clock/` | what is due on an idle stream, and ticks of the clock |
+| `files_of_QUERY.jsonl` | which files of a service's folder of events belong to which batch of a query |
 | `subscriptions/NAME/` | versions of the subscriptions, and which one a batch uses; NAME stands for schema and feed |
 | `newest.json` | the newest time of an event up to a batch, for `late` |
 | `refused_subscriptions.jsonl` | changes of subscriptions that were refused, with the reason |
@@ -26,9 +29,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tidings as td
+from tidings.configuration.local_paths import to_local_path
 from tidings.engine.persist.mapped_arrays import write_atomically
 from tidings.errors import CheckpointError
-from tidings.spark.pipeline.local_paths import to_local_path
 from tidings.spark.pipeline.run.failures import diagnose_folder
 
 if TYPE_CHECKING:
@@ -91,6 +94,25 @@ class Checkpoint:
     def is_done(self, batch: int, name: str = "query") -> bool:
         """Tell whether Spark has committed a batch."""
         return (self.folder / name / "commits" / str(batch)).exists()
+
+    def find_newest_file(self, name: str = "query") -> str | None:
+        """Return the newest file of a service's events up to the last batch that a query has committed."""
+        done = [int(path.name) for path in (self.folder / name / "commits").glob("*") if path.name.isdigit()]
+        try:
+            lines = (self.folder / name / "offsets" / str(max(done))).read_text(encoding="utf-8").splitlines()
+            newest = json.loads(lines[2])["newest"]
+        except (OSError, ValueError, LookupError, TypeError):  # no batch, or another source
+            return None
+        return str(newest) or None
+
+    def find_newest_batch_time(self, name: str = "query") -> datetime | None:
+        """Return when the newest batch of a query began, by the clock as it was then."""
+        batches = [int(path.name) for path in (self.folder / name / "offsets").glob("*") if path.name.isdigit()]
+        try:
+            lines = (self.folder / name / "offsets" / str(max(batches))).read_text(encoding="utf-8").splitlines()
+            return datetime.fromtimestamp(json.loads(lines[1])["batchTimestampMs"] / 1000, UTC)
+        except (OSError, ValueError, LookupError, TypeError):  # no batch yet
+            return None
 
     def locate_subscriptions(self, context: QueryContext, feed: Mapping[str, object]) -> Path:
         """Return the folder of versions for this context and feed.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.types import LongType, StructField, StructType
 
+from tidings.configuration.environment import mask
 from tidings.forecast import Detector
 from tidings.spark.detect.detect import detect
 from tidings.spark.detect.pattern_source import build_detector
@@ -20,7 +21,6 @@ from tidings.spark.match.shard_plan import ShardPlan
 from tidings.spark.match.worker_matcher import TaggedRows
 from tidings.spark.match.worker_stage import WorkerStage, match_in_workers
 from tidings.spark.pipeline.config.checks import ID
-from tidings.spark.pipeline.config.environment import mask
 from tidings.spark.pipeline.monitor.batch_report import BatchReport
 from tidings.spark.pipeline.run import match_batches
 from tidings.spark.pipeline.run.match_batches import EVENT, LATE, RAW, REFUSED, TIME, resolve_column
@@ -53,6 +53,9 @@ FORECAST = ("probability", "horizon", "estimator")
 LETTER = ("event", "reason", "row")
 """The columns of a dead letter."""
 
+COUNTED = ("events", "detections", "forecasts", "late", "letters")
+"""What is counted in a batch; one in which all is 0 is not reported."""
+
 SEEN = "seen"
 """The column with the number of events that a row stands for."""
 
@@ -69,7 +72,7 @@ def detect_stream(events: DataFrame, pipeline: Pipeline, patterns: Sequence[Writ
     """
     settings = pipeline.patterns
     assert settings is not None
-    events = _add_event_columns(
+    events = add_event_columns(
         events if pipeline.subscriptions is None else events.where(to_column(REFUSED).isNull()), pipeline
     )
     in_time = events.where(to_column(REFUSED).isNull()).drop(REFUSED, RAW)
@@ -77,7 +80,7 @@ def detect_stream(events: DataFrame, pipeline: Pipeline, patterns: Sequence[Writ
     detector = build_detector(in_time, patterns, pipeline.query_context, time=TIME, key=settings.key)
     forecaster = add_forecasts(detector, settings)  # unknown names were refused when the detector was built
     detections = detect(in_time, forecaster, time=TIME, event_id=EVENT, keep=settings.keep, unknown="absent")
-    return _rename_event_ids(detections, settings.keep or ()).unionByName(
+    return rename_event_ids(detections, settings.keep or ()).unionByName(
         _find_bad_events(events, detector), allowMissingColumns=True
     )
 
@@ -98,7 +101,7 @@ def add_forecasts(detector: Detector, settings: PatternSettings) -> Detector:
     return forecaster
 
 
-def _rename_event_ids(detections: DataFrame, keep: Sequence[str]) -> DataFrame:
+def rename_event_ids(detections: DataFrame, keep: Sequence[str]) -> DataFrame:
     """Rename the id in the records of events to the name that matches use."""
     if not keep:
         return detections
@@ -109,7 +112,7 @@ def _rename_event_ids(detections: DataFrame, keep: Sequence[str]) -> DataFrame:
     return detections.withColumn("events", F.transform("events", record))
 
 
-def _add_event_columns(events: DataFrame, pipeline: Pipeline) -> DataFrame:
+def add_event_columns(events: DataFrame, pipeline: Pipeline) -> DataFrame:
     """Add the columns of the id and the time; an event without a time is refused, since it has no order."""
     source = pipeline.source
     assert source.id is not None
@@ -158,7 +161,8 @@ class DetectBatches(PipelineQuery):
             rows = persist_frame(frame, stack)
             counts = self._count_rows(rows)
             self._write_rows(rows, counts, batch)
-        if not any(counts):
+        self._note_counts(counts, batch)
+        if not any(counts[name] for name in COUNTED):
             return None  # a batch without data, which only moves the watermark
         return BatchReport(
             self._pipeline.name,
@@ -172,6 +176,9 @@ class DetectBatches(PipelineQuery):
             patterns=self._patterns,
             detections=counts["detections"],
         )
+
+    def _note_counts(self, counts: Row, batch: int) -> None:
+        """Remember what later batches need to know of a batch that is written."""
 
     def _count_rows(self, rows: DataFrame) -> Row:
         """Count the rows by kind in one Spark action: it runs the detection; sinks read the persisted rows."""
@@ -192,8 +199,10 @@ class DetectBatches(PipelineQuery):
             for output in self._sinks.results:
                 output.write(detections, batch)
         if counts["letters"] or counts["late"]:
+            late = _build_late_letters(rows)
             bad = rows.where(to_column("reason").isNotNull()).select(*LETTER)
-            self._sinks.dead_letters.write(bad.unionByName(_build_late_letters(rows)), batch)
+            bad = bad.withColumn("event", to_column("event").cast(late.schema["event"].dataType))
+            self._sinks.dead_letters.write(bad.unionByName(late), batch)
 
 
 def _build_late_letters(rows: DataFrame) -> DataFrame:

@@ -8,7 +8,9 @@ then found, the rows are the same, and sinks that have them already write nothin
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+import time
+from collections import deque
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,16 +20,21 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField
 
 from tidings.algebra.law.mismatches import MismatchCounts
+from tidings.matcher.live.claims import Claim
 from tidings.matcher.live.live import Change
 from tidings.matcher.live.versions import load_version, read_version
+from tidings.matcher.loading.documents import DOCUMENT
 from tidings.matcher.mismatch_report import describe_mismatches
+from tidings.service.store_feed import parse_position
 from tidings.spark.match.output_columns import choose_columns
 from tidings.spark.match.shard_gathering import match_tagged_events
 from tidings.spark.match.shard_plan import ShardPlan
 from tidings.spark.match.worker_matcher import TAG_TYPES, TaggedRows, describe_excess
 from tidings.spark.match.worker_stage import WorkerStage
 from tidings.spark.pipeline.monitor.batch_report import BatchReport
+from tidings.spark.pipeline.run.failures import SPARK_ERRORS
 from tidings.spark.pipeline.run.queries import BatchSinks, PipelineQuery, persist_frame
+from tidings.spark.pipeline.sinks.sinks import RowSink
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import schema_of, to_column
 from tidings.spark.subscriptions.refusals import remove_refused
@@ -43,7 +50,6 @@ if TYPE_CHECKING:
     from tidings.errors import TidingsError
     from tidings.matcher import Live
     from tidings.matcher.algorithm import SubId
-    from tidings.matcher.live.claims import Claim
     from tidings.matcher.live.versions import Version
     from tidings.matcher.mismatch_report import MismatchReport
     from tidings.model import Schema
@@ -57,6 +63,12 @@ EVENT, TIME, REFUSED, RAW, ARRIVED = "_event", "_time", "_refused", "_raw", "_ar
 
 LATE = "late: "
 """The beginning of the reason of a late event."""
+
+FEW_ROWS = 2_000
+"""Rows of a batch that are fetched at once where its sinks take rows: matches of an event are one, or one each."""
+
+WARM_SECONDS = 30.0
+"""Seconds without a batch after which workers are kept from ending; Spark ends them after a minute."""
 
 LISTED_REFUSALS = 5
 """Refused subscriptions of a batch that are reported one by one."""
@@ -74,8 +86,11 @@ class MatchBatches(PipelineQuery):
         self._live, self._monitor = live, monitor
         self._id_column = "subscriptions" if pipeline.matching.per == "event" else "subscription"
         self._excess_text = describe_excess(pipeline.matching.limit or 0)
-        self._changes: list[Change] = []
+        self._changes: deque[Change] = deque()  # from any thread to the next batch
+        self._takes_rows = all(isinstance(sink, RowSink) for sink in sinks.results)
         self._mismatches = PipelineMismatches()
+        self._warm_frame: DataFrame | None = None
+        self._warmed_at = 0.0
         self._checked_version = 0  # the last version that was checked against the columns
         self._refusals: dict[SubId | None, str] = {}  # its refused subscriptions, with the reason
 
@@ -86,15 +101,35 @@ class MatchBatches(PipelineQuery):
         if change.refused:
             self._report_refused(change.refused, batch)
 
+    def warm(self, frame: DataFrame) -> None:
+        """Match a frame like the events and forget the answer: afterwards workers run, and have what a batch needs.
+
+        The first batch would wait for that by itself; and Spark ends workers that had nothing to do for a minute.
+        """
+        self._warm_frame, self._warmed_at = frame, time.monotonic()
+        version = self._live.version.number
+        claim = Claim(version, {"now": datetime.now(UTC).isoformat(), "newest": None})
+        handle, _ = self._open_subscriptions(claim, self._find_event_columns(frame))
+        with ExitStack() as stack, suppress(*SPARK_ERRORS):
+            persist_frame(self._match(frame, handle, claim, stack), stack).limit(1).collect()
+
+    def report(self, monitor: Monitor, *, last: bool = False) -> None:
+        """Pass on reports, and keep the workers where no batch does."""
+        super().report(monitor, last=last)
+        if self._warm_frame is not None and not last and time.monotonic() - self._warmed_at > WARM_SECONDS:
+            self.warm(self._warm_frame)
+
     def _process(self, frame: DataFrame, batch: int, started: datetime) -> BatchReport:
+        self._warmed_at = time.monotonic()
         claim, columns = self._claim_version(batch, started), self._find_event_columns(frame)
         self._check_version(claim, columns, batch)
-        changes, self._changes[:] = list(self._changes), []
+        changes = [self._changes.popleft() for _ in range(len(self._changes))]
         handle, version = self._open_subscriptions(claim, columns)
         with ExitStack() as stack:
             tagged = persist_frame(self._match(frame, handle, claim, stack), stack)
-            counts = self._count_rows(tagged)
-            self._write_rows(tagged, counts, batch)
+            few = self._fetch_few(tagged)
+            counts = self._count_rows(tagged).asDict() if few is None else self._count_few(few)
+            self._write_rows(tagged, few, counts, batch)
         if counts["newest"] is not None:
             newest, before = counts["newest"].astimezone(UTC), claim.facts["newest"]
             self._checkpoint.write_newest(batch, max(newest, datetime.fromisoformat(before)) if before else newest)
@@ -112,6 +147,7 @@ class MatchBatches(PipelineQuery):
             over_limit=counts["over_limit"],
             subscriptions=version.count,
             version=claim.version,
+            sequence=find_sequence(version),
             changes=sum(change.added + change.removed for change in changes),
             refused_subscriptions=sum(len(change.refused) for change in changes),
             mismatches=tuple({**report.to_dict(), "said": str(report)} for report in mismatches),
@@ -140,7 +176,7 @@ class MatchBatches(PipelineQuery):
     def _find_event_columns(self, frame: DataFrame) -> Schema | None:
         """Return the events' columns if the subscriptions come from a snapshot, whose writer need not know them."""
         settings = self._pipeline.subscriptions
-        if settings is None or settings.snapshot is None:
+        if settings is None or settings.snapshot is None or self._pipeline.source.has_documents:
             return None
         return QueryContext(unknown=self._pipeline.unknown).close_schema(schema_of(frame.drop(REFUSED, RAW).schema))
 
@@ -167,9 +203,20 @@ class MatchBatches(PipelineQuery):
         columns, grouped = self._choose_columns(frame), matching.per == "event"
         plan = ShardPlan(handle.store.shards, grouped=grouped, limit=matching.limit, spread=matching.spread)
         time = TIME if self._pipeline.late is not None else None
-        build = TaggedRows(plan.row_builder, raw=RAW, time=time, hidden=(EVENT, TIME))
+        document = DOCUMENT if self._pipeline.source.has_documents else None
+        build = TaggedRows(plan.row_builder, raw=RAW, document=document, time=time, hidden=(EVENT, TIME))
         added = (plan.build_id_field(columns.id_column, handle.spark_id_type), *ADDED_FIELDS)
-        stage = WorkerStage(columns.kept, columns.names, build, added, plan, refused=REFUSED, whole_events=True)
+        stage = WorkerStage(
+            columns.kept,
+            columns.names,
+            build,
+            added,
+            plan,
+            refused=REFUSED,
+            whole_events=True,
+            document=document,
+            beside=tuple(self._pipeline.derived) if document else (),
+        )
         now = datetime.fromisoformat(claim.facts["now"])
         return match_tagged_events(
             frame, handle, stage, now, hidden=_HIDDEN, keep=lambda rows: persist_frame(rows, stack)
@@ -199,13 +246,20 @@ class MatchBatches(PipelineQuery):
         event = EVENT if source.id is not None else None
         return choose_columns(frame.schema, event_id=event, keep=keep, grouped=matching.per == "event")
 
+    def _fetch_few(self, tagged: DataFrame) -> list[Row] | None:
+        """Return all rows of a small batch, if its sinks take them: then it costs one Spark action; else None."""
+        if not self._takes_rows:
+            return None
+        rows = tagged.limit(FEW_ROWS + 1).collect()
+        return rows if len(rows) <= FEW_ROWS else None
+
     def _count_rows(self, tagged: DataFrame) -> Row:
         """Count the rows by sort in one Spark action: it runs the matching; sinks read the persisted rows."""
         reason = to_column("reason")
         counts = tagged.agg(
             F.sum("events").alias("events"),
             F.max("newest").alias("newest"),
-            F.count(to_column(self._id_column)).alias("matches"),
+            self._count_matches().alias("matches"),
             F.count(reason).alias("letters"),
             F.count_if(reason.startswith(LATE)).alias("late"),
             F.count_if(reason.endswith(self._excess_text)).alias("over_limit"),
@@ -214,7 +268,27 @@ class MatchBatches(PipelineQuery):
         assert counts is not None
         return counts
 
-    def _write_rows(self, tagged: DataFrame, counts: Row, batch: int) -> None:
+    def _count_matches(self) -> Column:
+        """Return the number of rows that sinks get: of pairs, or of events; a store makes pairs of these."""
+        ids = to_column(self._id_column)
+        makes_pairs = self._pipeline.matching.per == "event" and self._takes_rows
+        return F.coalesce(F.sum(F.size(ids)), F.lit(0)) if makes_pairs else F.count(ids)
+
+    def _count_few(self, rows: Sequence[Row]) -> dict[str, Any]:
+        """Count rows that are here as `_count_rows` counts those of a frame."""
+        ids = [row[self._id_column] for row in rows if row[self._id_column] is not None]
+        reasons = [row["reason"] for row in rows if row["reason"] is not None]
+        return {
+            "events": sum(row["events"] or 0 for row in rows),
+            "newest": max((row["newest"] for row in rows if row["newest"] is not None), default=None),
+            "matches": sum(len(id) if isinstance(id, list) else 1 for id in ids),
+            "letters": len(reasons),
+            "late": sum(reason.startswith(LATE) for reason in reasons),
+            "over_limit": sum(reason.endswith(self._excess_text) for reason in reasons),
+            "mismatches": [row["mismatches"] for row in rows if row["mismatches"] is not None],
+        }
+
+    def _write_rows(self, tagged: DataFrame, few: Sequence[Row] | None, counts: Mapping[str, Any], batch: int) -> None:
         if counts["matches"]:
             # The event's id, the subscription and the kept columns; without an id, the subscription is last.
             added = {field.name for field in ADDED_FIELDS}
@@ -222,7 +296,11 @@ class MatchBatches(PipelineQuery):
             names = [*first, *(name for name in tagged.columns if name not in added.union(first))]
             rows = tagged.where(to_column(self._id_column).isNotNull()).select(*map(to_column, names))
             for output in self._sinks.results:
-                output.write(rows, batch)
+                if few is None or not isinstance(output, RowSink):
+                    output.write(rows, batch)
+                else:
+                    matched = [{name: row[name] for name in names} for row in few if row[self._id_column] is not None]
+                    output.write_rows(matched, batch)
         if counts["letters"]:
             names = [name for name in ("event", "reason", "row") if name in tagged.columns]
             self._sinks.dead_letters.write(tagged.where(to_column("reason").isNotNull()).select(*names), batch)
@@ -232,6 +310,12 @@ ADDED_FIELDS = tuple(StructField(name, from_arrow_type(tag_type)) for name, tag_
 """The columns of dead letters and tallies, which workers add to those of matches."""
 
 _HIDDEN = (EVENT, TIME, REFUSED, RAW)
+
+
+def find_sequence(version: Version) -> int | None:
+    """Return the change of a store that a version was made at, where it follows one."""
+    position = parse_position(version.position)
+    return None if position is None else position.sequence
 
 
 def resolve_column(frame: DataFrame, name: str) -> Column:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tidings.spark.pipeline.monitor.batch_report import compute_lag, count_duplicates
+from tidings.spark.pipeline.monitor.batch_report import compute_lag, count_duplicates, find_newest_file
 from tidings.spark.pipeline.run.failures import SPARK_ERRORS, FailureReport
 from tidings.spark.pipeline.sinks.sinks import Sink
 
@@ -62,11 +62,13 @@ class BatchSinks:
 class PipelineQuery(ABC):
     """A query of a pipeline; once it is started, Spark calls it with each micro-batch.
 
-    `folder` is the query's own in the checkpoint, `suffix` what its name adds to that of the pipeline.
+    `folder` is the query's own in the checkpoint, `suffix` what its name adds to that of the pipeline. Of timed batches
+    none begins within `least_seconds` after another.
     """
 
     folder: str
     suffix = ""
+    least_seconds = 0.0
     spark_query: StreamingQuery
 
     def __init__(self, pipeline: Pipeline, checkpoint: Checkpoint, sinks: BatchSinks) -> None:
@@ -86,7 +88,8 @@ class PipelineQuery(ABC):
         if trigger.available_now:
             writer = writer.trigger(availableNow=True)
         elif trigger.every is not None:
-            writer = writer.trigger(processingTime=f"{int(trigger.every.total_seconds() * 1000)} milliseconds")
+            seconds = max(trigger.every.total_seconds(), self.least_seconds)
+            writer = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds")
         self.spark_query = writer.start()
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
@@ -146,7 +149,8 @@ class PipelineQuery(ABC):
                 break
             self._waiting.popleft()
             if (spark := progress.get(report.batch)) is not None:
-                report = replace(report, lag=compute_lag(spark), duplicates=count_duplicates(spark))
+                lag, newest = compute_lag(spark), find_newest_file(spark)
+                report = replace(report, lag=lag, duplicates=count_duplicates(spark), read_up_to=newest)
             monitor.report(report)
 
     def _read_progress(self) -> dict[int, dict[str, Any]]:

@@ -28,11 +28,15 @@ from tidings.spark.pipeline.monitor.listeners import open_monitor
 from tidings.spark.pipeline.run.checkpoint import Checkpoint
 from tidings.spark.pipeline.run.detect_batches import DETECTION, KEY, DetectBatches, detect_stream
 from tidings.spark.pipeline.run.failures import SPARK_ERRORS, FailureReport, redirect_spark_log
+from tidings.spark.pipeline.run.feed_watch import FeedWatch
+from tidings.spark.pipeline.run.follow_patterns import open_following
 from tidings.spark.pipeline.run.match_batches import ARRIVED, REFUSED, MatchBatches, resolve_column
+from tidings.spark.pipeline.run.open_stores import OpenStores
 from tidings.spark.pipeline.run.queries import BatchSinks, follow_queries
 from tidings.spark.pipeline.run.stopping import StopSignal
 from tidings.spark.pipeline.run.subscription_follower import build_query_context, open_live
 from tidings.spark.pipeline.sinks.sinks import open_sink
+from tidings.spark.pipeline.sources.event_folder import EventFolderSettings
 from tidings.spark.pipeline.sources.sources import stream_events
 from tidings.spark.schema import to_column
 from tidings.spark.session import is_submitted
@@ -41,11 +45,12 @@ from tidings.spark.state_store import IN_MEMORY, ROCKSDB, STATE_STORE, use_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
     from pathlib import Path
 
     from pyspark.sql import DataFrame
 
-    from tidings.spark.pipeline.config.reading import FileMistake
+    from tidings.configuration.reading import FileMistake
     from tidings.spark.pipeline.run.queries import PipelineQuery
 
 MASTER = "local[*,4]"
@@ -67,20 +72,30 @@ class RunTotals:
 
 
 def run(
-    pipeline: Pipeline, *, console: Console | None = None, started: Callable[[SparkSession], object] | None = None
+    pipeline: Pipeline,
+    *,
+    console: Console | None = None,
+    started: Callable[[SparkSession], object] | None = None,
+    ready: Callable[[], object] | None = None,
+    monitors: Sequence[Monitor] = (),
 ) -> RunTotals:
-    """Run a pipeline until all is read or a stop is requested; `started` is called with the Spark session."""
+    """Run a pipeline until all is read or a stop is requested.
+
+    `started` is called with the Spark session, `ready` when the queries run. `monitors` hear of its progress too, and
+    are closed with it.
+    """
     console = console or Console(highlight=False)
     with StopSignal() as stopping, ExitStack() as stack:
         _refuse(find_missing_source(pipeline.source))
         checkpoint = Checkpoint.open(pipeline.checkpoint)
         stack.enter_context(checkpoint.lock())
-        monitor = open_monitor(pipeline.shown, name=pipeline.name, console=console)
+        monitor = open_monitor(pipeline.shown, name=pipeline.name, console=console, further=monitors)
         stack.callback(monitor.close)
         log = stack.enter_context(redirect_spark_log(checkpoint.folder))
         monitor.show_status("starting Spark" if log is None else f"starting Spark; its own words go to {log}")
         failure_report = stack.enter_context(_translate_errors(FailureReport(checkpoint.folder, log)))
-        session = _open_session(pipeline, log)
+        session, stores = _open_session(pipeline, log), OpenStores()
+        stack.callback(stores.close)
         stopping.install_handlers()  # Spark has just installed its own handler
         if started is not None:
             started(session)
@@ -88,11 +103,16 @@ def run(
         require_brokers(pipeline)
         # A query takes the session's settings when it starts, so later queries of the session are not concerned.
         with use_state_store(session, _choose_state_store(session, pipeline)):
-            queries = _QueryBuilder(session, pipeline, checkpoint, monitor, console).build()
+            builder = _QueryBuilder(session, pipeline, checkpoint, monitor, console, stores)
+            queries = builder.build()
             running = [] if stopping.requested else queries
+            if running and builder.watch is not None:
+                stack.enter_context(builder.watch)
             for events, query in running:
                 query.start(events)
                 stack.callback(query.stop)
+        if running and ready is not None:
+            ready()
         follow_queries([query for _, query in running], monitor, stopping, failure_report)
         totals = sum((query.totals for _, query in queries), Counter())
         if refused := totals["refused_subscriptions"]:
@@ -123,7 +143,7 @@ def _open_session(pipeline: Pipeline, log: Path | None) -> SparkSession:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _QueryBuilder:
     """Builds the queries of a pipeline."""
 
@@ -132,55 +152,100 @@ class _QueryBuilder:
     checkpoint: Checkpoint
     monitor: Monitor
     console: Console
+    stores: OpenStores
+    watch: FeedWatch | None = None
+    """Follows the store that the subscriptions come from, once `build` has made it."""
 
     def build(self) -> list[tuple[DataFrame, PipelineQuery]]:
         """Return the queries of the pipeline with their streams; errors are raised before any starts."""
-        events = stream_events(self.session, self.pipeline.source, self.pipeline.derived)
         queries: list[tuple[DataFrame, PipelineQuery]] = []
         if self.pipeline.subscriptions is not None:
-            queries.append((_drop_duplicates(events, self.pipeline), self._build_matching()))
+            events = self._stream_events(MatchBatches.folder)
+            newest = self.checkpoint.find_newest_batch_time(MatchBatches.folder)
+            queries.append((_drop_duplicates(events, self.pipeline, newest), batches := self._build_matching()))
+            if self.pipeline.source.has_documents and not self.pipeline.trigger.available_now:
+                batches.warm(self.session.createDataFrame([("{}", *[None] * (len(events.columns) - 1))], events.schema))
         if self.pipeline.patterns is not None:
-            queries.append(self._build_detection(events, self.pipeline.patterns))
+            queries.append(self._build_detection(self._stream_events(DetectBatches.folder), self.pipeline.patterns))
         return queries
+
+    def _stream_events(self, query: str) -> DataFrame:
+        """Return the events for one query, which reads them by itself."""
+        log, source = self.checkpoint.folder / f"files_of_{query}.jsonl", self.pipeline.source
+        if query == DetectBatches.folder and isinstance(source, EventFolderSettings):
+            source = source.widen_batches()
+        return stream_events(self.session, source, self.pipeline.derived, log=log)
 
     def _build_matching(self) -> MatchBatches:
         pipeline = self.pipeline
         id_columns = ["event"] if pipeline.source.id is not None else []
         key = id_columns if pipeline.matching.per == "event" else ["subscription", *id_columns]
-        sinks = self._open_sinks(pipeline.sinks, key, pipeline.dead_letters, id_columns)
+        sinks = self._open_sinks(pipeline.sinks, key, pipeline.dead_letters, id_columns, query=MatchBatches.folder)
         self.monitor.show_status("reading the subscriptions")
-        live = open_live(self.session, pipeline, self.checkpoint)
+        live = open_live(self.session, pipeline, self.checkpoint, self.stores)
         batches = MatchBatches(pipeline, self.checkpoint, sinks, live=live, monitor=self.monitor)
         batches.note_change(live.sync())
+        if pipeline.subscriptions is not None and pipeline.subscriptions.store is not None:
+            log = self.stores.open(pipeline.subscriptions.store).log
+            self.watch = FeedWatch(live, log, on_change=batches.note_change, warn=self.monitor.warn)
         self.monitor.show_status(f"{len(live):,} subscriptions; waiting for events")
         return batches
 
     def _build_detection(self, events: DataFrame, settings: PatternSettings) -> tuple[DataFrame, PipelineQuery]:
+        if settings.store is not None:
+            return self._build_following(events, settings, settings.store)
         patterns = settings.parse(build_query_context(self.session, self.pipeline))
         letters = self.pipeline.dead_letters.derive_pattern_letters()
         # An event may be a dead letter of both queries, so the reason is part of the key.
         key = KEY if settings.model is None else DETECTION
-        sinks = self._open_sinks(self.pipeline.detections, key, letters, ["event", "reason"])
+        names = ["event", "reason"]
+        sinks = self._open_sinks(self.pipeline.detections, key, letters, names, query=DetectBatches.folder)
         batches = DetectBatches(self.pipeline, self.checkpoint, sinks, patterns=len(patterns))
         self.monitor.show_status(f"{len(patterns):,} patterns; waiting for events")
         return detect_stream(events, self.pipeline, patterns), batches
 
+    def _build_following(
+        self, events: DataFrame, settings: PatternSettings, url: str
+    ) -> tuple[DataFrame, PipelineQuery]:
+        letters = self.pipeline.dead_letters.derive_pattern_letters()
+        key, names = KEY if settings.model is None else DETECTION, ["event", "reason"]
+        sinks = self._open_sinks(self.pipeline.detections, key, letters, names, query=DetectBatches.folder)
+        return open_following(events, self.pipeline, self.checkpoint, sinks, self.stores.open(url), self.monitor)
+
     def _open_sinks(
-        self, sinks: Sequence[SinkSettings], key: Sequence[str], letters: SinkSettings, letters_key: Sequence[str]
+        self,
+        sinks: Sequence[SinkSettings],
+        key: Sequence[str],
+        letters: SinkSettings,
+        letters_key: Sequence[str],
+        *,
+        query: str,
     ) -> BatchSinks:
-        open_one = partial(open_sink, owner=self.checkpoint.id, console=self.console, folder=self.pipeline.folder)
+        open_one = partial(
+            open_sink,
+            owner=self.checkpoint.id,
+            console=self.console,
+            folder=self.pipeline.folder,
+            stores=self.stores,
+            query=query,
+            time=self.pipeline.source.time,
+        )
         return BatchSinks([open_one(sink, key=key) for sink in sinks], open_one(letters, key=letters_key))
 
 
-def _drop_duplicates(events: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Drop events whose id came before; the watermark is on arrival times, so no event is too late for it."""
+def _drop_duplicates(events: DataFrame, pipeline: Pipeline, newest: datetime | None) -> DataFrame:
+    """Drop events whose id came before; the watermark is on arrival times, so no event is too late for it.
+
+    `newest` is when the newest batch began: where the clock went back since, events arrive at that time.
+    """
     if pipeline.duplicates is None or pipeline.source.id is None:
         return events
     id = resolve_column(events, pipeline.source.id).cast("string")
     unique = F.concat(F.lit("?"), F.expr("uuid()"))  # an event without an id, or refused, duplicates none
     named = F.when(to_column(REFUSED).isNull() & id.isNotNull(), F.concat(F.lit("="), id)).otherwise(unique)
     within = f"{int(pipeline.duplicates.within.total_seconds() * 1000)} milliseconds"
-    marked = events.withColumns({"_double": named, ARRIVED: F.current_timestamp()})
+    arrived = F.current_timestamp() if newest is None else F.greatest(F.current_timestamp(), F.lit(newest))
+    marked = events.withColumns({"_double": named, ARRIVED: arrived})
     return marked.withWatermark(ARRIVED, within).dropDuplicatesWithinWatermark(["_double"]).drop("_double")
 
 

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from tidings.configuration.environment import ExpandedText, mask
 from tidings.errors import FileError
 from tidings.matcher.live.change_rounds import ChangeStep
 from tidings.matcher.live.feeds import Changes
-from tidings.spark.pipeline.config.environment import ExpandedText, mask
 from tidings.spark.pipeline.run.failures import SPARK_ERRORS, summarize_error
 from tidings.spark.pipeline.sources.sources import to_text_column
 from tidings.spark.subscriptions.compile_frame import check_subscriptions

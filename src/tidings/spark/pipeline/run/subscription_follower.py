@@ -8,7 +8,7 @@ compiled by the executors the first time; later changes are applied one by one.
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,12 @@ from tidings.matcher.live.change_rounds import ChangeStep
 from tidings.matcher.live.feeds import Changes, Feed, FileFeed, FolderFeed
 from tidings.matcher.live.versions import find_newest, is_versioned
 from tidings.matcher.snapshot.snapshot_folder import read_manifest
+from tidings.matcher.tuning import LIVE_TUNING, LiveTuning
+from tidings.service.store_feed import StoreFeed
 from tidings.spark.pipeline.run.spark_feeds import TableFeed, TopicFeed
 from tidings.spark.pipeline.sources.sources import HIDDEN, stream_events
 from tidings.spark.query_context import QueryContext
-from tidings.spark.schema import schema_of
+from tidings.spark.schema import schema_of, to_column
 from tidings.spark.subscriptions.compile_frame import compile_into
 
 if TYPE_CHECKING:
@@ -31,9 +33,14 @@ if TYPE_CHECKING:
 
     from tidings.spark.pipeline.config.settings import Pipeline, SubscriptionSettings
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
+    from tidings.spark.pipeline.run.open_stores import OpenStores
 
 
-def open_live(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint) -> Live:
+RETAINED = "spark.sql.streaming.minBatchesToRetain"
+"""The setting that says how many batches Spark's checkpoint goes back."""
+
+
+def open_live(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint, stores: OpenStores) -> Live:
     """Open the subscriptions of a pipeline with their feed; errors of a first read are raised here."""
     settings = pipeline.subscriptions
     assert settings is not None
@@ -41,22 +48,34 @@ def open_live(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint)
         return _open_snapshot(settings.snapshot, checkpoint)
     context = build_query_context(session, pipeline)
     folder = checkpoint.locate_subscriptions(context, _identify_feed(settings))
-    feed = _open_feed(session, settings, folder)
+    feed: Feed
+    if settings.store is not None:
+        feed = StoreFeed(stores.open(settings.store), vocabulary=context.vocabulary)
+    else:
+        feed = _open_feed(session, settings, folder)
     if isinstance(feed, TableFeed) and find_newest(folder) is None:
         live = _compile_table(feed, folder, context, settings.shards)
         if live is not None:
             return live
     keywords = context.vocabulary.to_keywords() if find_newest(folder) is None else {}
-    return Live(folder, shards=settings.shards, follow=feed, **keywords)
+    return Live(folder, shards=settings.shards, follow=feed, tuning=_keep_claims(pipeline), **keywords)
+
+
+def _keep_claims(pipeline: Pipeline) -> LiveTuning:
+    """Return how many claims stay: of as many batches as Spark keeps, where the pipeline says how many."""
+    batches = int(pipeline.spark.get(RETAINED, "0"))
+    return replace(LIVE_TUNING, claims_kept=max(LIVE_TUNING.claims_kept, batches))
 
 
 def _identify_feed(settings: SubscriptionSettings) -> dict[str, object]:
     """Return a fingerprint of the feed; a different one means that the subscriptions must be read again.
 
     A file and a table are compared with the current version, so their path is not part of it; change files and records
-    are increments, so their folder or topic is.
+    are increments, so their folder or topic is. A store tells by itself that a position is not its own.
     """
-    kind = next(name for name in ("file", "directory", "table", "topic") if getattr(settings, name) is not None)
+    kind = next(
+        name for name in ("file", "directory", "table", "topic", "store") if getattr(settings, name) is not None
+    )
     where = str(settings.directory or settings.topic or "")
     return {"kind": kind, "where": where, "notation": settings.notation, "shards": settings.shards}
 
@@ -76,13 +95,18 @@ def _open_feed(session: SparkSession, settings: SubscriptionSettings, folder: Pa
 def build_query_context(session: SparkSession, pipeline: Pipeline) -> QueryContext:
     """Return the context of filters: the events' columns, overridden by the pipeline's vocabulary.
 
-    With a closed schema the columns are not added: filters can name nothing else.
+    With a closed schema the columns are not added: filters can name nothing else. Documents have no columns, so a name
+    that one of them lacks is absent in it; derived columns are attributes beside their fields.
     """
     context = pipeline.query_context
     if pipeline.schema is not None and pipeline.schema.closed and pipeline.unknown == "error":
         return context
     events = stream_events(session, pipeline.source, pipeline.derived).drop(*HIDDEN)
-    return context.with_columns(schema_of(events.schema))
+    if not pipeline.source.has_documents:
+        return context.with_columns(schema_of(events.schema))
+    if not pipeline.derived and pipeline.schema is None:
+        return context  # with no schema at all filters are read faster
+    return replace(context, unknown="absent").with_columns(schema_of(events.select(*map(to_column, pipeline.derived))))
 
 
 def _compile_table(feed: TableFeed, folder: Path, context: QueryContext, shards: int) -> Live | None:

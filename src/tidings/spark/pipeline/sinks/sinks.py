@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
@@ -23,10 +23,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tidings.configuration.local_paths import to_local_path
 from tidings.errors import SinkError
 from tidings.lang.diagnostics import to_printable
-from tidings.spark.pipeline.local_paths import to_local_path
+from tidings.spark.pipeline.run.open_stores import OpenStores
 from tidings.spark.pipeline.sinks.batch_folders import EXACT_TIMES, LocalFolder, RemoteFolder
+from tidings.spark.pipeline.sinks.store_sink import StoreTable
 from tidings.spark.schema import to_column
 
 if TYPE_CHECKING:
@@ -45,6 +47,14 @@ class Sink(Protocol):
         """Write the rows of a micro-batch; the same number means the same rows."""
 
 
+@runtime_checkable
+class RowSink(Sink, Protocol):
+    """A sink that also takes rows which are on the driver already, and needs no Spark job for them."""
+
+    def write_rows(self, rows: Sequence[Mapping[str, Any]], batch: int) -> None:
+        """Write the rows of a micro-batch, as `write` does."""
+
+
 def open_sink(
     sink: SinkSettings,
     *,
@@ -52,12 +62,17 @@ def open_sink(
     owner: str | None = None,
     console: Console | None = None,
     folder: Path | None = None,
+    stores: OpenStores | None = None,
+    query: str = "query",
+    time: str | None = None,
 ) -> Sink:
     """Open a sink.
 
     `key` names the columns that identify a row; they are the key of a Kafka record. `owner` is the id of the checkpoint
     that numbers the batches: a folder with batches of another one is refused. `console` is where a live view is
-    drawn, so that tables are printed above it. `folder` is that of `pipeline.toml`, for modules beside it.
+    drawn, so that tables are printed above it. `folder` is that of `pipeline.toml`, for modules beside it. `stores` has
+    those that are open, `query` tells the batches of two queries of one checkpoint apart, and `time` is where an event
+    says when it happened.
     """
     match sink.kind:
         case "kafka":
@@ -67,6 +82,10 @@ def open_sink(
         case "python":
             name = _require(sink, "function")
             return FunctionCall(name, import_function(name, folder), folder)
+        case "store":
+            url = _require(sink, "store")
+            name = query if owner is None else f"{owner}/{query}"
+            return StoreTable((stores or OpenStores()).open(url), name, sink.keep, time)
         case "json" | "parquet" as format:
             path = _require(sink, "path")
             if (local := to_local_path(path)) is None:

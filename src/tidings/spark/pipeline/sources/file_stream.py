@@ -7,8 +7,9 @@ of them inside `mapInArrow`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import Column
@@ -26,8 +27,6 @@ from tidings.spark.schema import find_arrow_type
 from tidings.spark.subscriptions.compile_frame import count_tasks_per_shard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame, SparkSession
 
     from tidings.spark.pipeline.config.settings import Options, SourceSettings
@@ -43,6 +42,12 @@ LISTING_OPTIONS = {
 }
 """Options for listing a directory; those of the source win."""
 
+LINE_COLUMNS = "_text BINARY, _broken STRING, _file STRING"
+"""The columns of lines: the bytes, and of what could not be read why, and what is known of it."""
+
+BatchStep: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What workers run over Arrow batches."""
+
 COMPRESSED_NAMES, PLAIN_NAMES = "*z", "*[^z]"
 """Glob patterns of compressed files (`.gz`, `.lz4`), and of all others; any other name on `z` is read as it is."""
 
@@ -51,6 +56,13 @@ LINE_TABLE = TargetTable(pa.schema([("_text", pa.binary())]), ("BINARY",))
 
 CSV_OPTIONS = {"header", "sep", "delimiter", "quote", "escape", "nullValue", "encoding", "charset", "multiLine"}
 """Options of Spark's CSV reader that ours knows too; all others go to the listing."""
+
+
+class LineDecoder(NamedTuple):
+    """A step that makes columns of lines, and those columns."""
+
+    step: BatchStep
+    columns: StructType
 
 
 def read_files(batches: Iterator[pa.RecordBatch], *, table: TargetTable, read: FileReader) -> Iterator[pa.RecordBatch]:
@@ -75,19 +87,31 @@ def stream_rows(session: SparkSession, source: SourceSettings, columns: StructTy
 
 
 def stream_lines(
-    session: SparkSession, source: SourceSettings, *, pattern: str | None, tuning: ReadTuning = DEFAULT_TUNING
+    session: SparkSession,
+    source: SourceSettings,
+    *,
+    pattern: str | None,
+    tuning: ReadTuning = DEFAULT_TUNING,
+    decode: LineDecoder | None = None,
 ) -> DataFrame:
     """Return the lines of files as bytes in `_text`, and in `_broken` and `_file` what could not be read, and why.
 
     Spark's own reader stops the query at a broken compressed file, at every restart again, and keeps a line of any
-    length in memory. `pattern` selects files by name.
+    length in memory. `pattern` selects files by name. With `decode`, what that makes of them, in the same workers.
     """
     options = {**LISTING_OPTIONS, **source.options}
     listed = session.readStream.format("binaryFile").schema(LISTING_COLUMNS).options(**options)
     listed = listed.option("pathGlobFilter", pattern) if pattern is not None else listed
     ranges = _spread_ranges(session, listed.load(source.path).select("path", "length"), tuning.range_bytes)
     step = partial(read_files, table=LINE_TABLE, read=partial(table_files.read_lines, largest=source.largest))
-    return ranges.mapInArrow(step, "_text BINARY, _broken STRING, _file STRING")
+    if decode is None:
+        return ranges.mapInArrow(step, LINE_COLUMNS)
+    return ranges.mapInArrow(partial(decode_lines, step=step, decode=decode.step), decode.columns)
+
+
+def decode_lines(batches: Iterator[pa.RecordBatch], *, step: BatchStep, decode: BatchStep) -> Iterator[pa.RecordBatch]:
+    """Decode, in a worker, the lines that a step reads."""
+    return decode(batch.rename_columns(["_text", "_broken", "_file"]) for batch in step(batches))
 
 
 def _spread_ranges(session: SparkSession, files: DataFrame, range_bytes: int) -> DataFrame:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidings.configuration.measure_kinds import format_size
 from tidings.matcher.loading.row_readers import SHOWN_BYTES
 
 if TYPE_CHECKING:
@@ -35,21 +36,6 @@ DEFAULT_TUNING = ReadTuning()
 
 QUOTED_LENGTH = 80
 """Characters of a value that a reason quotes."""
-
-UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
-"""The units of a size, in bytes."""
-
-
-def format_size(size: int) -> str:
-    """Return a size in the notation of `pipeline.toml` where it is a round number, else in bytes.
-
-    >>> format_size(8_000_000), format_size(1_500), format_size(123_456_789)
-    ('8 MB', '1.5 kB', '123,456,789 bytes')
-    """
-    for unit, factor in reversed(UNITS.items()):
-        if size >= factor and size * 10 % factor == 0:
-            return f"{size / factor:g} {unit}"
-    return f"{size:,} bytes"
 
 
 def describe_bound(largest: int) -> str:

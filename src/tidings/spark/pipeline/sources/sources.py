@@ -2,19 +2,22 @@
 
 After the columns (for Kafka also the record's metadata) and the derived ones come two hidden columns: `_refused`, why
 a row could not be read, and `_raw`, its raw text. Good rows have null in both. No content of a file or a record
-stops the query: every line is one row, good or refused.
+stops the query: every line is one row, good or refused. A source without columns gives documents (`document_stream`).
 """
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
+from tidings.configuration.local_paths import to_local_path
 from tidings.errors import BadFrame
-from tidings.spark.pipeline.local_paths import to_local_path
-from tidings.spark.pipeline.sources import file_stream
+from tidings.spark.pipeline.sources import document_stream, file_stream
+from tidings.spark.pipeline.sources.event_folder import EventFolderSettings, stream_folder
 from tidings.spark.pipeline.sources.file_stream import COMPRESSED_NAMES, PLAIN_NAMES, stream_lines
 from tidings.spark.pipeline.sources.json_decode import decode_json, decode_plain_text
 from tidings.spark.pipeline.sources.size_limits import DEFAULT_TUNING, ReadTuning, cut_large_texts
@@ -22,8 +25,9 @@ from tidings.spark.schema import to_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, SparkSession
 
     from tidings.spark.pipeline.config.settings import SourceSettings
 
@@ -39,9 +43,21 @@ _BLANK = " \t\r\u00a0"
 
 
 def stream_events(
-    session: SparkSession, source: SourceSettings, derived: Mapping[str, str], tuning: ReadTuning = DEFAULT_TUNING
+    session: SparkSession,
+    source: SourceSettings,
+    derived: Mapping[str, str],
+    tuning: ReadTuning = DEFAULT_TUNING,
+    *,
+    log: Path | None = None,
 ) -> DataFrame:
-    """Return the source's events as a stream: columns, derived columns, `_refused`, `_raw`."""
+    """Return the source's events as a stream: columns, derived columns, `_refused`, `_raw`.
+
+    `log` is the query's own file of what it has read of a service's folder of events (`event_folder`).
+    """
+    if isinstance(source, EventFolderSettings):
+        return add_derived_columns(stream_folder(session, source, log), derived)
+    if source.has_documents:
+        return add_derived_columns(_stream_documents(session, source, tuning), derived)
     match source.kind:
         case "csv" | "parquet":
             events = file_stream.stream_rows(session, source, build_columns(source))
@@ -52,10 +68,7 @@ def stream_events(
         case "json":
             events = _decode(_drop_blank_lines(_stream_json_lines(session, source, tuning)), source)
         case "socket":
-            reader = session.readStream.format("socket").options(**source.options)
-            lines = reader.option("host", source.host or "localhost").option("port", source.port or 0).load()
-            lines = cut_large_texts(lines.select(F.col("value").alias("_text")), source.largest)
-            events = _decode(_drop_blank_lines(lines), source)
+            events = _decode(_drop_blank_lines(_stream_socket(session, source)), source)
         case "kafka":
             events = _decode(cut_large_texts(_stream_records(session, source), source.largest), source)
     return add_derived_columns(events, derived)
@@ -65,7 +78,7 @@ def build_columns(source: SourceSettings) -> StructType:
     """Return the columns that filters and derived SQL see; needs a session, since Spark parses the types."""
     if source.kind == "rate":
         return StructType([StructField("timestamp", TimestampType()), StructField("value", LongType())])
-    columns = _parse_columns(source)
+    columns = document_stream.build_columns(source) if source.has_documents else _parse_columns(source)
     if source.kind == "kafka":
         return StructType([*columns, StructField("kafka", StructType.fromDDL(KAFKA_COLUMNS))])
     return columns
@@ -80,6 +93,24 @@ def _parse_columns(source: SourceSettings) -> StructType:
         msg = f"the source's columns must be names and types, such as `id BIGINT, price DOUBLE`, not `{source.columns}`"
         raise BadFrame(msg)
     return columns.toNullable()
+
+
+def _stream_documents(session: SparkSession, source: SourceSettings, tuning: ReadTuning) -> DataFrame:
+    """Return events as documents; those in files of this machine are decoded where they are read."""
+    match source.kind:
+        case "kafka":
+            return document_stream.decode(cut_large_texts(_stream_records(session, source), source.largest), source)
+        case "socket":
+            return document_stream.decode(_stream_socket(session, source), source)
+        case _:
+            if not _is_read_by_workers(source):
+                return document_stream.decode(_stream_json_lines(session, source, tuning), source)
+            decoder = document_stream.build_decoder(source)
+            patterns = [None] if "pathGlobFilter" in source.options else [PLAIN_NAMES, COMPRESSED_NAMES]
+            streams = [
+                stream_lines(session, source, pattern=pattern, tuning=tuning, decode=decoder) for pattern in patterns
+            ]
+            return document_stream.name_columns(reduce(DataFrame.unionByName, streams), source)
 
 
 def _decode(texts: DataFrame, source: SourceSettings) -> DataFrame:
@@ -105,9 +136,7 @@ def _stream_json_lines(session: SparkSession, source: SourceSettings, tuning: Re
     checkpoint counts the streams of a query, so their number is part of the checkpoint's format.
     """
     chosen = "pathGlobFilter" in source.options
-    # A remote path may need Spark's settings to be reached, and Spark alone knows its own ends of lines.
-    is_local = source.path is not None and to_local_path(source.path) is not None
-    if is_local and not {"lineSep", "wholetext"} & set(source.options):
+    if _is_read_by_workers(source):
         texts = _cast_to_text(stream_lines(session, source, pattern=None if chosen else PLAIN_NAMES, tuning=tuning))
     else:
         options = {**file_stream.LISTING_OPTIONS, "pathGlobFilter": PLAIN_NAMES, **source.options}
@@ -116,6 +145,21 @@ def _stream_json_lines(session: SparkSession, source: SourceSettings, tuning: Re
     if not chosen:
         texts = texts.unionByName(_cast_to_text(stream_lines(session, source, pattern=COMPRESSED_NAMES, tuning=tuning)))
     return texts
+
+
+def _is_read_by_workers(source: SourceSettings) -> bool:
+    """Tell whether our workers read the files of lines, and not Spark.
+
+    A remote path may need Spark's settings to be reached, and Spark alone knows its own ends of lines.
+    """
+    is_local = source.path is not None and to_local_path(source.path) is not None
+    return is_local and not {"lineSep", "wholetext"} & set(source.options)
+
+
+def _stream_socket(session: SparkSession, source: SourceSettings) -> DataFrame:
+    reader = session.readStream.format("socket").options(**source.options)
+    lines = reader.option("host", source.host or "localhost").option("port", source.port or 0).load()
+    return cut_large_texts(lines.select(F.col("value").alias("_text")), source.largest)
 
 
 def _cast_to_text(lines: DataFrame) -> DataFrame:

@@ -21,8 +21,8 @@ import pyarrow.csv as pcsv
 import pyarrow.fs as pfs
 import pyarrow.parquet as pq
 
+from tidings.configuration.local_paths import to_local_path
 from tidings.matcher.loading.row_readers import SHOWN_BYTES
-from tidings.spark.pipeline.local_paths import to_local_path
 from tidings.spark.pipeline.sources.arrow_cast import cast_column
 from tidings.spark.pipeline.sources.csv_stream import CsvFormat, Utf8Stream, WholeRowReader, restore_invalid
 from tidings.spark.pipeline.sources.line_cutter import RefusedText, cut_lines

@@ -1,20 +1,16 @@
 """The keys of `pipeline.toml` by table, and the Markdown tables of them that stand in docs/guide/pipeline.md."""
 
-from tidings.spark.pipeline.config.reference import get_default
-from tidings.spark.pipeline.config.settings import (
-    FEEDS,
-    SECTIONS,
-    TOP_KEYS,
-    get_rule,
-    list_keys,
-)
-from tidings.spark.pipeline.config.value_kinds import ValueKind
+from tidings.configuration.keys import get_default, get_rule
+from tidings.configuration.value_kinds import ValueKind
+from tidings.spark.pipeline.config.settings import KEYS, ONE_OF
+
+WORDS = {2: "two", 6: "six"}
 
 
 def list_tables():
     """Return the keys of every table with described keys, by the table's name; the top of the file has the name ""."""
-    top = {name: field for name, field in list_keys().items() if name in TOP_KEYS}
-    return {"": top, **{name: keys for name in SECTIONS if (keys := list_keys(name))}}
+    top = {name: field for name, field in KEYS.list().items() if name in KEYS.top}
+    return {"": top, **{name: keys for name in KEYS.sections if (keys := KEYS.list(name))}}
 
 
 def build_markdown(table):
@@ -28,7 +24,7 @@ def build_row(table, name, field):
     """Return the line of a key."""
     rule, kind = get_rule(field), next(kind for kind in field.metadata if isinstance(kind, ValueKind))
     default = "**required**" if field.is_required() or rule.required else get_default(field)
-    if table == "subscriptions" and name in FEEDS:
-        default = "one of these five"
+    if name in ONE_OF.get(table, ()):
+        default = f"one of these {WORDS[len(ONE_OF[table])]}"
     cells = (f"`{name}`", kind.words, default, ", ".join(rule.kinds), field.description or "")
     return "| " + " | ".join(cells) + " |\n"

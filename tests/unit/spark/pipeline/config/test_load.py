@@ -19,13 +19,13 @@ from tests.unit.spark.pipeline.config.key_tables import build_markdown, list_tab
 from tests.unit.spark.pipeline.config.mistake_lines import without_lines
 
 import tidings as td
+from tidings.configuration.environment import ExpandedText
+from tidings.configuration.reading import FileMistake
 from tidings.errors import BadPipeline, FileError, TidingsError
 from tidings.spark.pipeline.config import reference
 from tidings.spark.pipeline.config import settings as config
 from tidings.spark.pipeline.config.describe import describe_pipeline
-from tidings.spark.pipeline.config.environment import ExpandedText
 from tidings.spark.pipeline.config.load import load, read
-from tidings.spark.pipeline.config.reading import FileMistake
 
 PAGE = (Path(__file__).parents[5] / "docs" / "guide" / "pipeline.md").read_text(encoding="utf-8")
 SECRET = "swordfish-4711"
@@ -244,6 +244,9 @@ def test_triggers(load_here, text, trigger):
 KAFKA = {"kind": "kafka", "servers": "b:9092", "topic": "ads", "columns": "id BIGINT", "id": "id", "time": "posted"}
 DURATION = 'must be a duration such as "10 minutes", not '
 SINK_PATH = ("sink", 0, "path")
+STORE_SUMMARY = "store of a subscription service, which has a table of the latest matches"
+STORE_SINK = {"kind": "store", "store": "sqlite:///s.db"}
+WHOLE = [(("source", "columns"), ...), (("matching", "keep"), ["document"])]
 
 BROKEN = [
     ([(("triger",), "1 s")], "`triger` is not a key; did you mean `trigger`?"),
@@ -275,8 +278,8 @@ BROKEN = [
         '[source] `path` is missing with kind = "json": folder of files; new files are new events',
     ),
     (
-        [(("source", "columns"), ...)],
-        '[source] `columns` is missing with kind = "json": '
+        [(("source", "columns"), ...), (("source", "kind"), "csv")],
+        '[source] `columns` is missing with kind = "csv": '
         'columns in Spark\'s words: "id BIGINT, make STRING, price DOUBLE"',
     ),
     (
@@ -324,11 +327,11 @@ BROKEN = [
     ([(("derived",), {"_raw": "1"})], "[derived] `_raw` is a column of Tidings' own; take another name"),
     (
         [(("subscriptions",), {})],
-        "[subscriptions] needs exactly one of `file`, `directory`, `table`, `topic`, `snapshot`",
+        "[subscriptions] needs exactly one of `file`, `directory`, `table`, `topic`, `snapshot`, `store`",
     ),
     (
         [(("subscriptions", "file"), "searches.jsonl")],
-        "[subscriptions] needs exactly one of `file`, `directory`, `table`, `topic`, `snapshot`, "
+        "[subscriptions] needs exactly one of `file`, `directory`, `table`, `topic`, `snapshot`, `store`, "
         "not `file` and `directory`",
     ),
     (
@@ -379,7 +382,7 @@ BROKEN = [
     ),
     (
         [(("sink", 1, "kind"), "printer")],
-        "[[sink]] 2: `kind` cannot be `printer`; it is one of json, parquet, kafka, console, python",
+        "[[sink]] 2: `kind` cannot be `printer`; it is one of json, parquet, kafka, console, python, store",
     ),
     ([(("sink", 1, "path"), "x")], '[[sink]] 2: `path` does not go with kind = "console"; it is for json, parquet'),
     (
@@ -413,6 +416,32 @@ BROKEN = [
     ([(("ontology",), "nowhere.toml")], "`ontology` names `nowhere.toml`: there is no such file"),
     ([(("regions",), "s3a://b/r.geojson")], "`regions` must be a file of this machine, not `s3a://b/r.geojson`"),
     ([(("jars",), "empty")], "`jars` names `empty`, which holds no jars"),
+    (
+        [(("subscriptions",), {"store": "mysql://me:pass@host/db"})],
+        '[subscriptions] `store` must be a URL such as "sqlite:///store.db" or "postgresql+psycopg://..."',
+    ),
+    (
+        [(("subscriptions",), {"store": "sqlite:///s.db", "notation": "json"})],
+        "[subscriptions] `notation` does not go with `store`; it is for file, directory, table, topic",
+    ),
+    ([(("sink", 1), {"kind": "store"})], '[[sink]] 2: `store` is missing with kind = "store": ' + STORE_SUMMARY),
+    ([(("sink", 1, "keep"), 5)], '[[sink]] 2: `keep` does not go with kind = "console"; it is for store'),
+    (
+        [(("sink", 1), STORE_SINK), (("matching", "per"), "event")],
+        '[[sink]] 2: `kind` cannot be "store" with per = "event" in [matching]: a store has a row for each match',
+    ),
+    (
+        [(("dead_letters",), STORE_SINK)],
+        '[dead_letters] `kind` cannot be "store", which takes matches and detections',
+    ),
+    (
+        [*WHOLE, (("source", "id"), "document")],
+        "[source] `id` cannot be `document`, the column of the events' text",
+    ),
+    (
+        [*WHOLE, (("source", "time"), "ID")],
+        "[source] `time` cannot be `ID`, as `id` is: they are columns of their own",
+    ),
 ]
 
 
@@ -586,7 +615,7 @@ def test_the_page_has_every_key_as_it_is_described(table):
 
 
 def test_the_page_has_every_table():
-    for name in config.SECTIONS:
+    for name in config.KEYS.sections:
         assert re.search(rf"^###.*`\[+{name}\]+`", PAGE, re.MULTILINE), name
 
 

@@ -94,7 +94,8 @@ def mistakes(load_here, tmp_path):
 def test_patterns_may_stand_alone(load_here, tmp_path):
     pipeline = load_here(ALONE)
     assert (pipeline.subscriptions, pipeline.sinks) == (None, ())
-    assert pipeline.patterns == settings.PatternSettings(str(tmp_path / "attacks.patterns"), timedelta(minutes=10))
+    expected = settings.PatternSettings(file=str(tmp_path / "attacks.patterns"), lateness=timedelta(minutes=10))
+    assert pipeline.patterns == expected
     assert pipeline.detections == (settings.SinkSettings("json", path=str(tmp_path / "attacks")),)
     assert not pipeline.needs_kafka
 

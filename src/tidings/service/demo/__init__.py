@@ -1,0 +1,1 @@
+"""`make demo`: a service with a small world around it."""

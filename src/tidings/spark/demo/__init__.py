@@ -1,1 +1,0 @@
-"""`make demo`: a pipeline with a small world around it."""

@@ -1,0 +1,1 @@
+"""Patterns that change while a stream runs: versions in a folder, and what workers make of them."""

@@ -1,0 +1,112 @@
+"""A trial says what a matcher and a detector say, within the bound of the owner."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.examples import examples
+
+pytest.importorskip("orjson", reason="needs tidings[service]")
+
+import tidings as td
+from tidings.concepts import Vocabulary
+from tidings.errors import BadEvent
+from tidings.lang.filters.notations import parse_filter
+from tidings.lang.patterns.notations import read_pattern
+from tidings.service.events.cloud_events import EventFields
+from tidings.service.events.trials import SubscriptionTrial, describe_detection
+from tidings.service.owner_bounds import parse_bound
+
+NOW = datetime(2024, 7, 1, 12, tzinfo=UTC)
+EMPTY = Vocabulary()
+PATTERN = """
+    fail  = status = 'denied'  and ip = $x
+    enter = status = 'success' and ip = $x
+    fail{2,} ; enter within 5 min
+"""
+
+
+def make_trial(text, *, only=None, vocabulary=EMPTY):
+    tree = text if not isinstance(text, str) else parse_filter(text, vocabulary, notation="text")
+    return SubscriptionTrial(tree, parse_bound(only, vocabulary), vocabulary)
+
+
+def make_pattern_trial(*, only=None):
+    pattern = read_pattern(PATTERN, EMPTY, notation="text", warnings=[])
+    return SubscriptionTrial(pattern, parse_bound(only, EMPTY), EMPTY)
+
+
+def make_attempts():
+    rows = [("denied", "a"), ("denied", "b"), ("denied", "a"), ("success", "b"), ("success", "a")]
+    return [{"id": f"e{n}", "time": n * 10, "status": status, "ip": ip} for n, (status, ip) in enumerate(rows)]
+
+
+FILTERS = st.sampled_from(["a = 1", "a < 2 or b = 'x'", "not (a = 1)", "b in ('x', 'y') and a >= 1", "b = 'y'"])
+ROWS = st.fixed_dictionaries({}, optional={"a": st.integers(0, 3), "b": st.sampled_from(["x", "y", 1, None])})
+
+
+@given(FILTERS, FILTERS, st.lists(ROWS, max_size=4))
+@examples(60)
+def test_a_trial_agrees_with_a_matcher_that_has_both_filters(text, only, rows):
+    matcher = td.Matcher(now=NOW)
+    matcher.add("own", text)
+    matcher.add("only", only)
+    trial = make_trial(text, only=only)
+    expected = []
+    for index, row in enumerate(rows):
+        ids = set(matcher.match(row))
+        verdict = trial.judge(row, NOW)
+        assert (verdict.matches, verdict.is_beyond) == (ids == {"own", "only"}, "only" not in ids)
+        assert verdict.tests[0].explanation.matched == ("own" in ids)
+        expected += [index] * (ids == {"own", "only"})
+    assert sorted(trial.select(rows, NOW)) == expected
+
+
+def test_a_verdict_says_why_in_words_and_fields():
+    verdict = make_trial("make = 'ford' and price < 9000").judge({"make": "ford", "price": 9500}, NOW).to_dict()
+    reason = {"test": "price < 9000", "holds": False, "seen": [9500]}
+    assert (verdict["matches"], verdict["reasons"]) == (False, [reason])
+    assert "no   price < 9000   (saw 9500)" in verdict["text"]
+    matched = make_trial("make = 'ford'").judge({"make": "ford", "data_base64": "AA=="}, NOW).to_dict()
+    assert (matched["matches"], "beyond" in matched) == (True, False)
+
+
+def test_an_event_beyond_the_bound_does_not_match_and_the_bound_is_not_shown():
+    trial = make_trial("make = 'ford'", only="secret_region = 'zh'")
+    verdict = trial.judge({"make": "ford", "secret_region": "be"}, NOW).to_dict()
+    assert (verdict["matches"], verdict["beyond"]) == (False, True)
+    assert "secret" not in str(verdict)
+    assert trial.may_see({"secret_region": "zh"}, NOW)
+    assert trial.select([{"make": "ford", "secret_region": region} for region in ("be", "zh")], NOW) == [1]
+
+
+def test_a_bad_event_is_told_and_matches_nothing():
+    vocabulary = Vocabulary.of(td.Schema({"price": "number"}))
+    trial = make_trial("price < 9", only="price > 1", vocabulary=vocabulary)
+    with pytest.raises(BadEvent, match="price"):
+        trial.judge({"price": "cheap"}, NOW)
+    assert not trial.may_see({"price": "cheap"}, NOW)
+    assert trial.select([{"price": "cheap"}, {"price": 3}], NOW) == [1]
+
+
+def test_a_pattern_detects_in_the_order_of_time_and_says_which_steps_an_event_is():
+    trial, fields = make_pattern_trial(), EventFields()
+    detector = td.Detector()
+    detector.add("subscription", PATTERN)
+    expected = list(detector.detect_many(make_attempts()))
+    detections = trial.detect([*make_attempts()[::-1], {"id": "late", "time": "never"}], "restart", fields)
+    assert [(d.events, d.at, d.bindings) for d in detections] == [(d.events, d.at, d.bindings) for d in expected]
+    assert describe_detection(detections[0]) == {
+        "events": ["e0", "e2", "e4"],
+        "at": datetime(1970, 1, 1, 0, 0, 40, tzinfo=UTC),
+        "bindings": {"x": "a"},
+    }
+    steps = trial.judge(make_attempts()[0], NOW).to_dict()["steps"]
+    assert [(step["name"], step["matches"]) for step in steps] == [("fail", True), ("enter", False)]
+
+
+def test_the_bound_of_an_owner_holds_for_every_event_of_a_pattern():
+    trial = make_pattern_trial(only="ip != 'a'")
+    assert trial.detect(make_attempts(), "restart", EventFields()) == []
+    assert trial.judge(make_attempts()[0], NOW).to_dict()["beyond"]

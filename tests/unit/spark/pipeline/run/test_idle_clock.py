@@ -1,0 +1,112 @@
+"""Time on an idle stream goes on from the newest event, by the clock, and only where something is due."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs tidings[spark]")
+
+from tidings.spark.pipeline.run.idle_clock import IdleClock
+
+SECOND = 1_000_000
+
+
+class Hands:
+    """A clock that is set by hand, in seconds."""
+
+    def __init__(self, now):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+def open_clock(folder, hands, **changes):
+    settings = {"idle": timedelta(seconds=5), "lateness": timedelta(0), **changes}
+    return IdleClock(folder, clock=hands, **settings)
+
+
+def list_ticks(folder):
+    """Return the times of the ticks, in seconds."""
+    return [json.loads(path.read_text())["at"] / SECOND for path in sorted((folder / "ticks").glob("*.json"))]
+
+
+def test_a_tick_is_as_late_as_the_newest_event_and_what_has_passed_since_but_for_the_idle_time(tmp_path):
+    hands = Hands(1000.0)
+    clock = open_clock(tmp_path, hands)
+    clock.note_batch(0, 900 * SECOND, [])  # it came a hundred seconds after it happened
+    clock.note_batch(1, None, [903 * SECOND])
+    for hands.now in (1001.0, 1004.9, 1005.0, 1007.9):
+        clock.advance(is_waiting=hands.now > 1001)
+    assert list_ticks(tmp_path) == []  # idle for six seconds, but nothing is due at 902.9
+    hands.now = 1008.0
+    clock.advance(is_waiting=True)
+    clock.advance(is_waiting=True)
+    assert list_ticks(tmp_path) == [903.0]
+
+
+def test_without_anything_due_it_never_ticks(tmp_path):
+    hands = Hands(1000.0)
+    clock = open_clock(tmp_path, hands)
+    clock.note_batch(0, 900 * SECOND, [890 * SECOND])  # the watermark has passed it
+    hands.now = 5000.0
+    clock.advance(is_waiting=True)
+    assert list_ticks(tmp_path) == []
+
+
+def test_lateness_is_waited_for_too(tmp_path):
+    hands = Hands(1000.0)
+    clock = open_clock(tmp_path, hands, lateness=timedelta(seconds=10))
+    clock.note_batch(0, 900 * SECOND, [900 * SECOND])  # the event itself waits for its turn
+    hands.now = 1014.9
+    clock.advance(is_waiting=True)
+    assert list_ticks(tmp_path) == []
+    hands.now = 1015.0
+    clock.advance(is_waiting=True)
+    assert list_ticks(tmp_path) == [910.0]
+
+
+def test_events_begin_the_wait_anew(tmp_path):
+    hands = Hands(1000.0)
+    clock = open_clock(tmp_path, hands)
+    clock.note_batch(0, 900 * SECOND, [901 * SECOND])
+    for hands.now in (1004.0, 1008.9):
+        clock.advance(is_waiting=hands.now > 1004)
+    assert list_ticks(tmp_path) == []
+    clock.note_batch(1, 907 * SECOND, [908 * SECOND])
+    hands.now = 1009.0
+    clock.advance(is_waiting=False)
+    hands.now = 1015.0
+    clock.advance(is_waiting=True)
+    assert list_ticks(tmp_path) == [908.1]  # 907 s when the clock was at 1008.9
+
+
+def test_what_is_due_is_remembered_over_a_restart_and_the_time_of_it_counts(tmp_path):
+    hands = Hands(1000.0)
+    clock = open_clock(tmp_path, hands)
+    clock.note_batch(0, 900 * SECOND, [960 * SECOND])
+    hands.now = 9000.0
+    again = open_clock(tmp_path, hands)
+    assert again.newest == 900 * SECOND
+    again.advance(is_waiting=True)
+    assert list_ticks(tmp_path) == []  # it has only just begun to wait
+    hands.now = 9005.0
+    again.advance(is_waiting=True)
+    assert list_ticks(tmp_path) == [8900.0]
+
+
+def test_what_is_due_later_is_remembered_once_however_often_it_is_said(tmp_path):
+    clock = open_clock(tmp_path, Hands(1000.0))
+    for batch in range(5):
+        clock.note_batch(batch, (900 + batch) * SECOND, [960 * SECOND, 970 * SECOND])
+    assert json.loads((tmp_path / "clock.json").read_text())["due"] == [960 * SECOND, 970 * SECOND]
+
+
+def test_without_an_idle_time_it_never_ticks(tmp_path):
+    hands = Hands(1000.0)
+    clock = open_clock(tmp_path, hands, idle=None)
+    clock.note_batch(0, 900 * SECOND, [901 * SECOND])
+    hands.now = 9000.0
+    clock.advance(is_waiting=True)
+    assert list_ticks(tmp_path) == []
