@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tidings.service.api import writer as writing
 from tidings.service.api.writer import GroupWriter
 from tidings.service.store.base import IdTaken, StoreBusy, StoreError, Write
 from tidings.service.store.memory import MemoryStore
@@ -46,8 +45,13 @@ def store():
 
 
 @pytest.fixture
-def writer(store):
-    writer = GroupWriter(store)
+def bounds(request):
+    return getattr(request, "param", {})
+
+
+@pytest.fixture
+def writer(store, bounds):
+    writer = GroupWriter(store, **bounds)
     yield writer
     store.may_go_on.set()
     writer.close()
@@ -82,8 +86,8 @@ def test_who_comes_during_a_commit_is_committed_together(store, writer):
     assert store.groups == [1, 51]
 
 
-def test_groups_have_a_limit(store, writer, monkeypatch):
-    monkeypatch.setattr(writing, "MAX_GROUP", 20)
+@pytest.mark.parametrize("bounds", [{"max_group": 20}], indirect=True)
+def test_groups_have_a_limit(store, writer):
     asyncio.run(write_together(store, writer, [make_write(f"s{number}") for number in range(50)]))
     assert store.groups == [1, 20, 20, 10]
 
@@ -105,8 +109,8 @@ def test_a_write_that_nobody_can_do_is_not_the_end_of_its_group(store, writer):
     assert store.subscriptions.get("bob", "s2") is not None
 
 
-def test_too_many_that_wait_are_asked_to_come_again(store, writer, monkeypatch):
-    monkeypatch.setattr(writing, "MAX_WAITING", 3)
+@pytest.mark.parametrize("bounds", [{"max_waiting": 4}], indirect=True)  # one is being written
+def test_too_many_that_wait_are_asked_to_come_again(store, writer):
     outcomes = asyncio.run(write_together(store, writer, [make_write(f"s{number}") for number in range(5)]))
     assert [isinstance(outcome, StoreBusy) for outcome in outcomes] == [False] * 4 + [True] * 2
 
@@ -135,3 +139,36 @@ def test_what_waits_is_written_before_the_end(store):
 
     assert asyncio.run(end()).created
     writer.close()
+
+
+def test_who_comes_after_the_end_is_asked_to_come_again(store, writer):
+    store.may_go_on.set()
+    asyncio.run(writer.write(make_write("s1")))
+    writer.close()
+    with pytest.raises(StoreBusy, match="stopping"):
+        asyncio.run(writer.write(make_write("s2")))
+    assert store.subscriptions.get("bob", "s2") is None
+
+
+def test_everything_that_was_handed_over_before_the_end_is_written(store):
+    """Ends at random moments, while requests of another thread's loop come one after the other."""
+    store.may_go_on.set()
+    for attempt in range(20):
+        writer, written = GroupWriter(store), []
+
+        async def write_until_the_end(writer=writer, written=written, attempt=attempt):
+            try:
+                for number in range(1_000_000):
+                    await writer.write(make_write(f"{attempt}-{number}"))
+                    written.append(f"{attempt}-{number}")
+            except StoreBusy:
+                return
+
+        client = threading.Thread(target=lambda client=write_until_the_end: asyncio.run(client()))
+        client.start()
+        while len(written) < attempt:
+            pass
+        writer.close()
+        client.join(30)
+        assert not client.is_alive()
+        assert all(store.subscriptions.get("bob", id) is not None for id in written)

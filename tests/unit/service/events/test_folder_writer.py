@@ -94,11 +94,9 @@ def test_requests_that_come_during_a_flush_share_the_next_one(tmp_path, monkeypa
     assert read_ids(backlog.folder) == list(range(101))
 
 
-def test_a_file_has_a_bounded_size(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_writer, "FILE_BYTES", 20)
-
+def test_a_file_has_a_bounded_size(tmp_path):
     async def post_many():
-        writer = FolderWriter(make_backlog(tmp_path))
+        writer = FolderWriter(make_backlog(tmp_path), file_bytes=20)
         await asyncio.gather(*(writer.write(make_events(n)) for n in range(40)))
         writer.close()
 
