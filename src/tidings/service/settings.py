@@ -116,6 +116,8 @@ class HousekeepingSettings:
 
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True, config=CONFIG)
+    ahead: Annotated[timedelta, measure_kinds.DURATION, KeyRule(default='"1 minute"')] = timedelta(minutes=1)
+    """How far an event may be dated ahead of the clock; patterns leave out what is further ahead, a dead letter."""
 class OwnerSettings:
     """What bounds one owner."""
 

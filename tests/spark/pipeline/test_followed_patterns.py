@@ -34,7 +34,7 @@ maxFilesPerTrigger = 1
 [patterns]
 store = "sqlite:///store.db"
 lateness = "0 s"
-idle = "1 s"
+PASSING
 keep = ["KEPT"]
 [[detections]]
 kind = "python"
@@ -57,9 +57,9 @@ def subscribers(monkeypatch):
     return subscribers
 
 
-def write_pipeline(pipe, *, trigger="available now", documents=False):
+def write_pipeline(pipe, *, trigger="available now", documents=False, passing='idle = "1 s"'):
     columns = "" if documents else 'columns = "id BIGINT, kind STRING, ts TIMESTAMP"'
-    text = PIPELINE.replace("TRIGGER", trigger).replace("COLUMNS", columns)
+    text = PIPELINE.replace("TRIGGER", trigger).replace("COLUMNS", columns).replace("PASSING", passing)
     (pipe.folder / "pipeline.toml").write_text(text.replace("KEPT", "document" if documents else "kind"))
     return pipe
 
@@ -77,7 +77,8 @@ def list_found(pipe):
 def test_patterns_change_in_the_midst_of_batches_and_a_batch_that_runs_again_has_those_that_it_claimed(
     pipe, subscribers
 ):
-    write_pipeline(pipe)
+    """And an event of a broken clock makes nobody's events late, where nothing but `ahead` bounds it."""
+    write_pipeline(pipe, passing='ahead = "1 day"')
     subscribers.put("every", EVERY)
     subscribers.put("pair", PAIR)
     pipe.events(make_event(1, "a", 1), make_event(2, "b", 2))
@@ -94,13 +95,18 @@ def test_patterns_change_in_the_midst_of_batches_and_a_batch_that_runs_again_has
     with pytest.raises(SinkError, match="no room"):
         pipe.run()
     assert list_found(pipe) == []
-    pipe.events(make_event(4, "a", 4))
+    pipe.events(make_event(4, "a", 4), make_event(6, "b", 4) | {"ts": "2199-01-01T00:00:00Z"})
     pipe.events(make_event(5, "b", 5))
     pipe.run()
     singles = [("every", [id]) for id in (1, 2, 4, 5)]
     assert sorted(list_found(pipe)) == [("again", [4, 5]), *singles, ("pair", [1, 2])]
     assert [text for text in pipe.warnings if "`o/broken` refused" in text]
-    assert [letter["event"] for letter in pipe.rows("state/dead_letters_of_patterns")] == [3]
+    letters = pipe.rows("state/dead_letters_of_patterns")
+    assert [letter["event"] for letter in letters] == [3, 6]
+    assert letters[1]["reason"] == (
+        "ahead of the clock: 2199-01-01 00:00:00 is more than 1 day after its batch, and patterns would take all that "
+        "comes after it for late; mend the clock of who published it, or raise `ahead` in [patterns]"
+    )
 
 
 def test_documents_on_an_idle_stream_absences_by_the_clock_and_the_first_pattern_of_a_running_pipeline(

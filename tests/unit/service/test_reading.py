@@ -50,6 +50,7 @@ lateness = "1 s"
 idle = "never"
 [housekeeping]
 every = "5 min"
+ahead = "2 h"
 [owners.shop]
 only = "price < 100"
 subscriptions = 10
@@ -109,11 +110,9 @@ def test_every_key_reaches_the_settings(read_here, tmp_path):
     )
     assert (events.kept, events.within) == (timedelta(days=2), timedelta(minutes=5))
     assert settings.limits == LimitSettings(body=1_000_000, event=10_000)
-    assert (settings.matches.keep, settings.patterns.lateness, settings.patterns.idle) == (
-        5,
-        timedelta(seconds=1),
-        None,
-    )
+    patterns = settings.patterns
+    assert (settings.matches.keep, patterns.lateness, patterns.idle) == (5, timedelta(seconds=1), None)
+    assert patterns.ahead == timedelta(hours=2)
     assert settings.housekeeping.every == timedelta(minutes=5)
     assert settings.owners == {
         "shop": OwnerRules(owner="shop", only="price < 100", subscriptions=10),

@@ -87,9 +87,8 @@ def run_service_pipeline(settings: ServiceSettings, *, ready: Callable[[], objec
 
 def build_service_pipeline(settings: ServiceSettings) -> Pipeline:
     """Return the pipeline of a service."""
-    store, vocabulary, patterns = settings.store_url, settings.vocabulary, settings.patterns
+    store, vocabulary = settings.store_url, settings.vocabulary
     table = SinkSettings("store", store=store, keep=settings.matches.keep)
-    model = patterns.model or str(settings.data.absolute() / "patterns.model")
     return Pipeline(
         name=NAME,
         folder=settings.data.absolute(),
@@ -103,7 +102,7 @@ def build_service_pipeline(settings: ServiceSettings) -> Pipeline:
         matching=MatchingSettings(per="event", keep=KEPT),
         duplicates=DuplicateSettings(settings.events.within),
         sinks=(table,),
-        patterns=PatternSettings(store=store, lateness=patterns.lateness, idle=patterns.idle, model=model, keep=KEPT),
+        patterns=_build_patterns(settings),
         detections=(table,),
         dead_letters=SinkSettings("json", path=str(settings.data.absolute() / "dead_letters")),
         shown=MonitorSettings(view="off"),
@@ -126,3 +125,15 @@ def build_source(settings: ServiceSettings) -> SourceSettings:
         )
     path = str(settings.events_folder.absolute())
     return EventFolderSettings("json", path=path, id=events.id, time=events.time, largest=largest)
+def _build_patterns(settings: ServiceSettings) -> PatternSettings:
+    patterns = settings.patterns
+    return PatternSettings(
+        store=settings.store_url,
+        lateness=patterns.lateness,
+        idle=patterns.idle,
+        ahead=patterns.ahead,
+        model=patterns.model or str(settings.data.absolute() / "patterns.model"),
+        keep=KEPT,
+    )
+
+

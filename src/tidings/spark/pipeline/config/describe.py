@@ -110,7 +110,8 @@ def _describe_patterns(patterns: settings.PatternSettings) -> str:
     wait = f"events wait {_format_duration(patterns.lateness)} to be put in order"
     where = f"file {_show(patterns.file)}" if patterns.file else f"store {_show(patterns.store)}, followed"
     idle = f"; after {_format_duration(patterns.idle)} without events by the clock" if patterns.idle else ""
-    return f"{where}; {wait}{idle}{key}{kept}"
+    ahead = f"; none is more than {_format_duration(patterns.ahead)} ahead of its batch" if patterns.ahead else ""
+    return f"{where}; {wait}{ahead}{idle}{key}{kept}"
 
 
 def _describe_sinks(name: str, sinks: Sequence[settings.SinkSettings]) -> dict[str, str]:

@@ -206,6 +206,10 @@ class PatternSettings:
     """How far an event may be behind the newest one seen; events wait so long to be put in order."""
     idle: Annotated[timedelta | None, measure_kinds.DURATION, KeyRule(("store",), default="never")] = None
     """Without events for so long, time passes by the clock, so that absences are noticed."""
+    ahead: Annotated[
+        timedelta | None, measure_kinds.DURATION, KeyRule(("store",), default='any; "1 minute" with `idle`')
+    ] = None
+    """How far an event may be dated ahead of its batch; patterns leave out what is further ahead, a dead letter."""
     key: Annotated[str | None, kinds.TEXT, KeyRule(default="none")] = None
     """Column that parts the events for patterns without variables."""
     keep: Annotated[tuple[str, ...] | None, kinds.TEXTS, KeyRule(default="none")] = None

@@ -11,11 +11,13 @@ import hashlib
 import threading
 import time
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from tidings.errors import TooLarge
+from tidings.lang.filters.value_text import format_seconds
 from tidings.matcher.loading.documents import DOCUMENT
 from tidings.matcher.snapshot.vocabulary_files import dump_vocabulary
 from tidings.spark.detect.followed.detect_followed import detect_followed
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
     from tidings.concepts import Vocabulary
     from tidings.spark.detect.followed.seen_ids import SeenIds
-    from tidings.spark.pipeline.config.settings import Pipeline
+    from tidings.spark.pipeline.config.settings import PatternSettings, Pipeline
     from tidings.spark.pipeline.monitor.batch_report import BatchReport, Monitor
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
     from tidings.spark.pipeline.run.idle_clock import IdleClock
@@ -88,8 +90,8 @@ def follow_stream(events: DataFrame, pipeline: Pipeline, plan: FollowedPlan, tic
     if pipeline.subscriptions is not None:
         events = events.where(to_column(REFUSED).isNull())
     events = add_event_columns(events, pipeline)
-    if settings.idle is not None:
-        events = _refuse_future(events)
+    if (ahead := find_most_ahead(settings)) is not None:
+        events = _refuse_future(events, ahead)
     # What is refused must not move the watermark.
     events = events.withColumn(TIME, F.when(to_column(REFUSED).isNull(), to_column(TIME)))
     marked = events.withColumn(TICK, F.lit(None).cast("timestamp"))
@@ -99,14 +101,21 @@ def follow_stream(events: DataFrame, pipeline: Pipeline, plan: FollowedPlan, tic
     return rename_event_ids(detect_followed(watermarked, plan, columns), settings.keep or ())
 
 
-def _refuse_future(events: DataFrame) -> DataFrame:
-    """Refuse events that are ahead of the clock: all that comes after them would be late.
+def find_most_ahead(settings: PatternSettings) -> timedelta | None:
+    """Return how far an event may be dated ahead of its batch; None: as far as it likes."""
+    return settings.ahead or (None if settings.idle is None else MOST_AHEAD)
 
-    Spark's time is that of the batch, which is in its checkpoint.
+
+def _refuse_future(events: DataFrame, ahead: timedelta) -> DataFrame:
+    """Refuse events that are ahead of the clock: all that comes after them, whoever sends it, would be late.
+
+    Spark's time is that of the batch, which is in its checkpoint: so a batch that runs again refuses the same.
     """
-    bound = F.current_timestamp() + F.expr(f"INTERVAL {MOST_AHEAD} SECONDS")
-    reason = F.concat(F.lit("ahead of the clock: "), to_column(TIME).cast("string"), F.lit(" has not come yet"))
-    return events.withColumn(REFUSED, F.coalesce(to_column(REFUSED), F.when(to_column(TIME) > bound, reason)))
+    moment, seconds = to_column(TIME), ahead.total_seconds()
+    is_ahead = F.unix_micros(moment) - F.unix_micros(F.current_timestamp()) > round(seconds * 1_000_000)
+    length = format_seconds(int(seconds) if seconds.is_integer() else seconds)
+    reason = F.concat(F.lit("ahead of the clock: "), moment.cast("string"), F.lit(AHEAD.format(length)))
+    return events.withColumn(REFUSED, F.coalesce(to_column(REFUSED), F.when(is_ahead, reason)))
 
 
 def build_vocabulary(frame: DataFrame, pipeline: Pipeline) -> Vocabulary:
@@ -208,8 +217,14 @@ def is_waiting(query: StreamingQuery) -> bool:
     return bool(status["message"].startswith(WAITING) and not status["isDataAvailable"])
 
 
-MOST_AHEAD = 60
-"""Seconds that the time of an event may be ahead of this machine's clock, where time passes by the clock."""
+MOST_AHEAD = timedelta(minutes=1)
+"""How far the time of an event may be ahead of its batch where nobody says so, and time passes by the clock."""
+
+AHEAD = (
+    " is more than {} after its batch, and patterns would take all that comes after it for late; "
+    "mend the clock of who published it, or raise `ahead` in [patterns]"
+)
+"""Why such an event is left out by patterns, after its time."""
 
 HEAVY = "it holds too many partial matches and is paused; give it a `within`, or variables that fewer events share"
 """Why a pattern is paused that would make all others slow."""

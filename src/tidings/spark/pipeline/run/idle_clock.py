@@ -6,6 +6,9 @@ has it, and a batch that runs again has it again. It matches nothing and counts 
 Event time goes on from the newest event, as fast as the clock, and `idle` behind it: that event's time, and how long
 ago it came. So what comes later with a time as far behind the clock as before is not late. A tick is written only where
 something is due by then: an event that waits for its turn, or the deadline of an absence.
+
+A watermark never goes back, so a machine's clock that is set must not move it: while a process runs, time goes by as
+`SteadyClock` has it. How long a pipeline was away only the machine's clock can say, and it is believed.
 """
 
 from __future__ import annotations
@@ -41,6 +44,23 @@ MILLISECOND, SECOND = 1_000, 1_000_000
 """In microseconds; a watermark is in milliseconds."""
 
 
+class SteadyClock:
+    """Seconds since 1970 by the machine's clock when this was made, and what went by since: nobody can set it."""
+
+    def __init__(self) -> None:
+        self._offset = time.time() - _read_uptime()
+
+    def __call__(self) -> float:
+        """Return the seconds."""
+        return self._offset + _read_uptime()
+
+
+def _read_uptime() -> float:
+    """Return the seconds since some moment, those of a machine that sleeps included where the system can tell."""
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot is None else time.clock_gettime(boot)
+
+
 @dataclass(slots=True)
 class ClockState:
     """The newest time of an event and when it came, by the clock; what is due, a heap; all in microseconds."""
@@ -55,8 +75,9 @@ class IdleClock:
     """The clock of one detection query. `clock` gives the seconds since 1970; `idle` None: it never ticks."""
 
     def __init__(
-        self, folder: Path, *, idle: timedelta | None, lateness: timedelta, clock: Callable[[], float] = time.time
+        self, folder: Path, *, idle: timedelta | None, lateness: timedelta, clock: Callable[[], float] | None = None
     ) -> None:
+        clock = clock or SteadyClock()
         self._folder, self._clock = folder, clock
         self._idle = None if idle is None else idle.total_seconds()
         self._lateness = round(lateness.total_seconds() * SECOND)
@@ -120,7 +141,8 @@ class IdleClock:
             content = json.loads((self._folder / STATE).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return ClockState()
-        return ClockState(content["batch"], content["newest"], content["came"], content["due"])
+        came = min(content["came"], self._read_clock())  # the clock may have been set back since
+        return ClockState(content["batch"], content["newest"], came, content["due"])
 
     def _save(self) -> None:
         state = self._state

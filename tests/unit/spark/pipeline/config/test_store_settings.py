@@ -31,6 +31,7 @@ PATTERNS = """
 store = "STORE"
 lateness = "1 second"
 idle = "5 seconds"
+ahead = "2 h"
 [[detections]]
 kind = "store"
 store = "STORE"
@@ -52,7 +53,8 @@ def test_a_store_is_relative_to_the_file(load_here, tmp_path):
     pipeline, url = load_here(SERVICE + PATTERNS), f"sqlite:///{tmp_path}/data/store.db"
     assert (pipeline.subscriptions.store, pipeline.sinks[0].store, pipeline.patterns.store) == (url, url, url)
     assert (pipeline.sinks[0].keep, pipeline.detections[0].keep) == (20, 1000)
-    assert (pipeline.patterns.file, pipeline.patterns.idle) == (None, timedelta(seconds=5))
+    patterns = pipeline.patterns
+    assert (patterns.file, patterns.idle, patterns.ahead) == (None, timedelta(seconds=5), timedelta(hours=2))
 
 
 def test_a_source_without_columns_has_documents(load_here):
@@ -76,7 +78,7 @@ def test_a_check_says_what_a_store_is_for(load_here, tmp_path):
     assert parts["sink"] == "store sqlite:///data/store.db, the 20 latest of each subscription; exactly once"
     assert parts["patterns"] == (
         "store sqlite:///data/store.db, followed; events wait 1 s to be put in order; "
-        "after 5 s without events by the clock"
+        "none is more than 2 h ahead of its batch; after 5 s without events by the clock"
     )
 
 

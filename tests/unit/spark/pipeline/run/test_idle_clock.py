@@ -1,12 +1,14 @@
 """Time on an idle stream goes on from the newest event, by the clock, and only where something is due."""
 
 import json
+import time
 from datetime import timedelta
 
 import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
+from tidings.spark.pipeline.run import idle_clock
 from tidings.spark.pipeline.run.idle_clock import IdleClock
 
 SECOND = 1_000_000
@@ -94,6 +96,26 @@ def test_what_is_due_is_remembered_over_a_restart_and_the_time_of_it_counts(tmp_
     hands.now = 9005.0
     again.advance(is_waiting=True)
     assert list_ticks(tmp_path) == [8900.0]
+
+
+def test_a_clock_that_was_set_back_while_the_pipeline_was_away_stops_no_tick(tmp_path):
+    open_clock(tmp_path, Hands(9000.0)).note_batch(0, 900 * SECOND, [905 * SECOND])
+    hands = Hands(1000.0)
+    again = open_clock(tmp_path, hands)
+    hands.now = 1010.0
+    again.advance(is_waiting=True)
+    assert list_ticks(tmp_path) == [905.0]  # ten seconds went by that can be known of
+
+
+def test_a_machine_whose_clock_is_set_moves_no_watermark_while_the_pipeline_runs(tmp_path, monkeypatch):
+    """A watermark that was once in 2099 never comes back: all events of everybody would be late for patterns."""
+    monkeypatch.setattr(idle_clock, "_read_uptime", uptime := Hands(50.0))
+    monkeypatch.setattr(time, "time", machine := Hands(1000.0))
+    clock = IdleClock(tmp_path, idle=timedelta(seconds=5), lateness=timedelta(0))
+    clock.note_batch(0, 1000 * SECOND, [1003 * SECOND])
+    uptime.now, machine.now = 60.0, 4_070_908_800.0
+    clock.advance(is_waiting=True)
+    assert list_ticks(tmp_path) == [1005.0]
 
 
 def test_what_is_due_later_is_remembered_once_however_often_it_is_said(tmp_path):
