@@ -23,15 +23,12 @@ Outcome = TypeVar("Outcome")
 """What it gets."""
 
 _Handover: TypeAlias = "tuple[Job, asyncio.Future[Outcome], asyncio.AbstractEventLoop]"
+_Queue: TypeAlias = "queue.SimpleQueue[_Handover[Job, Outcome] | None]"
 _Settled: TypeAlias = "list[tuple[asyncio.Future[Outcome], Outcome | BaseException]]"
 
 
-class GroupEnded(Exception):
-    """Nothing is committed any more: the service is stopping."""
-
-
 class GroupCommit(Generic[Job, Outcome]):
-    """One thread that commits what requests hand over; it begins with the first of them."""
+    """One thread that commits what requests hand over; it begins with the first of them, also after `close`."""
 
     def __init__(
         self,
@@ -43,22 +40,19 @@ class GroupCommit(Generic[Job, Outcome]):
     ) -> None:
         """`commit` returns the outcome of each job, and raises nothing. A group is full when it weighs `most`."""
         self._commit_jobs, self._name, self._most, self._weigh = commit, name, most, weigh
-        self._jobs: queue.SimpleQueue[_Handover[Job, Outcome] | None] = queue.SimpleQueue()
+        self._jobs: _Queue[Job, Outcome] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._ended = False
         self.pending = 0
         """What weighs on the thread: all that was handed over and has no outcome yet."""
 
     async def hand_over(self, job: Job) -> Outcome:
-        """Return the outcome of a job once its group is committed, or raise it; `GroupEnded` after `close`."""
+        """Return the outcome of a job once its group is committed, or raise it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
-        with self._lock:  # so that every job is before the end of the queue
-            if self._ended:
-                raise GroupEnded
+        with self._lock:  # so that every job is before the end of its queue
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread = threading.Thread(target=self._run, args=(self._jobs,), name=self._name, daemon=True)
                 self._thread.start()
             self.pending += self._weigh(job)
             self._jobs.put((job, future, loop))
@@ -67,33 +61,32 @@ class GroupCommit(Generic[Job, Outcome]):
     def close(self) -> None:
         """Commit what waits, and end the thread."""
         with self._lock:
-            thread, self._ended = self._thread, True
-            self._thread = None
-            if thread is not None:
-                self._jobs.put(None)
+            thread, self._thread = self._thread, None
+            jobs, self._jobs = self._jobs, queue.SimpleQueue()  # a thread has a queue of its own, with an end
+            jobs.put(None)
         if thread is not None:
             thread.join()
 
-    def _run(self) -> None:
+    def _run(self, jobs: _Queue[Job, Outcome]) -> None:
         is_last = False
         while not is_last:
-            group, weight, is_last = self._gather()
+            group, weight, is_last = self._gather(jobs)
             if group:
                 outcomes = self._commit_jobs([job for job, _, _ in group])
                 with self._lock:
                     self.pending -= weight
                 _hand_out(group, outcomes)
 
-    def _gather(self) -> tuple[list[_Handover[Job, Outcome]], int, bool]:
+    def _gather(self, jobs: _Queue[Job, Outcome]) -> tuple[list[_Handover[Job, Outcome]], int, bool]:
         """Return the next job and those that wait behind it, what they weigh, and whether they are the last."""
         group: list[_Handover[Job, Outcome]] = []
-        weight, entry = 0, self._jobs.get()
+        weight, entry = 0, jobs.get()
         while entry is not None:
             group.append(entry)
             weight += self._weigh(entry[0])
-            if weight >= self._most or self._jobs.empty():  # nobody else takes from the queue
+            if weight >= self._most or jobs.empty():  # nobody else takes from the queue
                 return group, weight, False
-            entry = self._jobs.get()
+            entry = jobs.get()
         return group, weight, True
 
 

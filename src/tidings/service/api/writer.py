@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.service.group_commit import GroupCommit, GroupEnded
+from tidings.service.group_commit import GroupCommit
 from tidings.service.store.base import StoreBusy, StoreError, Write, Written
 
 if TYPE_CHECKING:
@@ -36,11 +36,7 @@ class GroupWriter:
         if self._writes.pending >= self._max_waiting:
             msg = "too many changes wait for the store; try again"
             raise StoreBusy(msg)
-        try:
-            return await self._writes.hand_over(write)
-        except GroupEnded:
-            msg = "the service is stopping; try again"
-            raise StoreBusy(msg) from None
+        return await self._writes.hand_over(write)
 
     def close(self) -> None:
         """Write what waits, and end the thread."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidings.service.events.event_files import flush_folder, make_name, write_file
 from tidings.service.events.event_writer import EventsDelayed
-from tidings.service.group_commit import GroupCommit, GroupEnded
+from tidings.service.group_commit import GroupCommit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,11 +49,7 @@ class FolderWriter:
         if self._files.pending > PENDING_BYTES:
             msg = "too many events wait for the disk"
             raise EventsDelayed(msg, retry_after=1)
-        try:
-            await self._files.hand_over(data)
-        except GroupEnded:
-            msg = "the service is stopping"
-            raise EventsDelayed(msg, retry_after=5) from None
+        await self._files.hand_over(data)
 
     def close(self) -> None:
         """Write what waits, and end the thread."""

@@ -5,6 +5,7 @@ import threading
 from datetime import UTC, datetime
 
 import pytest
+from tests.kafka.broker import wait_for
 
 from tidings.service.api.writer import GroupWriter
 from tidings.service.store.base import IdTaken, StoreBusy, StoreError, Write
@@ -141,34 +142,22 @@ def test_what_waits_is_written_before_the_end(store):
     writer.close()
 
 
-def test_who_comes_after_the_end_is_asked_to_come_again(store, writer):
+def test_every_request_is_answered_also_around_the_end(store):
+    """The writer is closed at random moments, while requests of another thread's loop come one after the other."""
     store.may_go_on.set()
-    asyncio.run(writer.write(make_write("s1")))
-    writer.close()
-    with pytest.raises(StoreBusy, match="stopping"):
-        asyncio.run(writer.write(make_write("s2")))
-    assert store.subscriptions.get("bob", "s2") is None
+    writer, created, is_over = GroupWriter(store), [], threading.Event()
 
+    async def write_until_the_end():
+        while not is_over.is_set():
+            created.append(await writer.write(make_write(f"s{len(created)}")))
 
-def test_everything_that_was_handed_over_before_the_end_is_written(store):
-    """Ends at random moments, while requests of another thread's loop come one after the other."""
-    store.may_go_on.set()
-    for attempt in range(20):
-        writer, written = GroupWriter(store), []
-
-        async def write_until_the_end(writer=writer, written=written, attempt=attempt):
-            try:
-                for number in range(1_000_000):
-                    await writer.write(make_write(f"{attempt}-{number}"))
-                    written.append(f"{attempt}-{number}")
-            except StoreBusy:
-                return
-
-        client = threading.Thread(target=lambda client=write_until_the_end: asyncio.run(client()))
-        client.start()
-        while len(written) < attempt:
-            pass
+    client = threading.Thread(target=lambda: asyncio.run(write_until_the_end()))
+    client.start()
+    for number in range(50):
+        assert wait_for(lambda number=number: len(created) > number, 30)
         writer.close()
-        client.join(30)
-        assert not client.is_alive()
-        assert all(store.subscriptions.get("bob", id) is not None for id in written)
+    is_over.set()
+    client.join(30)
+    assert not client.is_alive()
+    assert [written.subscription.id for written in created] == [f"s{number}" for number in range(len(created))]
+    writer.close()
