@@ -59,11 +59,11 @@ def _describe_patterns(settings: ServiceSettings) -> str:
     patterns = settings.patterns
     wait = f"events wait {_format_duration(patterns.lateness)} to be put in order"
     idle = f"after {_format_duration(patterns.idle)} without events by the clock" if patterns.idle else ""
+    ahead = f"none is more than {_format_duration(patterns.ahead)} ahead"
     model = f"model {mask(patterns.model)}" if patterns.model else ""
     return "; ".join(part for part in (wait, ahead, idle, model) if part)
 
 
 def _format_duration(length: timedelta) -> str:
-    ahead = f"none is more than {_format_duration(patterns.ahead)} ahead"
     seconds = length.total_seconds()
     return format_seconds(int(seconds) if seconds.is_integer() else seconds)

@@ -95,6 +95,8 @@ class PatternServiceSettings:
     """How far an event may be behind the newest one seen; events wait so long to be put in order."""
     idle: Annotated[timedelta | None, measure_kinds.IDLE, KeyRule(default='"5 s"')] = timedelta(seconds=5)
     """Without events for so long, time passes by the clock, so that absences are noticed."""
+    ahead: Annotated[timedelta, measure_kinds.DURATION, KeyRule(default='"1 minute"')] = timedelta(minutes=1)
+    """How far an event may be dated ahead of the clock; patterns leave out what is further ahead, a dead letter."""
     model: Annotated[str | None, path_kinds.LOCAL_FILE, KeyRule(default="none")] = None
     """Model of patterns, for forecasts."""
 
@@ -116,8 +118,6 @@ class HousekeepingSettings:
 
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True, config=CONFIG)
-    ahead: Annotated[timedelta, measure_kinds.DURATION, KeyRule(default='"1 minute"')] = timedelta(minutes=1)
-    """How far an event may be dated ahead of the clock; patterns leave out what is further ahead, a dead letter."""
 class OwnerSettings:
     """What bounds one owner."""
 

@@ -48,9 +48,9 @@ keep = 5
 [patterns]
 lateness = "1 s"
 idle = "never"
+ahead = "2 h"
 [housekeeping]
 every = "5 min"
-ahead = "2 h"
 [owners.shop]
 only = "price < 100"
 subscriptions = 10

@@ -110,6 +110,18 @@ def build_service_pipeline(settings: ServiceSettings) -> Pipeline:
     )
 
 
+def _build_patterns(settings: ServiceSettings) -> PatternSettings:
+    patterns = settings.patterns
+    return PatternSettings(
+        store=settings.store_url,
+        lateness=patterns.lateness,
+        idle=patterns.idle,
+        ahead=patterns.ahead,
+        model=patterns.model or str(settings.data.absolute() / "patterns.model"),
+        keep=KEPT,
+    )
+
+
 def build_source(settings: ServiceSettings) -> SourceSettings:
     """Return where the API leaves events."""
     events, largest = settings.events, max(LARGEST, 2 * settings.limits.event)
@@ -125,15 +137,3 @@ def build_source(settings: ServiceSettings) -> SourceSettings:
         )
     path = str(settings.events_folder.absolute())
     return EventFolderSettings("json", path=path, id=events.id, time=events.time, largest=largest)
-def _build_patterns(settings: ServiceSettings) -> PatternSettings:
-    patterns = settings.patterns
-    return PatternSettings(
-        store=settings.store_url,
-        lateness=patterns.lateness,
-        idle=patterns.idle,
-        ahead=patterns.ahead,
-        model=patterns.model or str(settings.data.absolute() / "patterns.model"),
-        keep=KEPT,
-    )
-
-
