@@ -15,6 +15,8 @@ pytest.importorskip("fastapi", reason="needs tidings[service]")
 
 from tests.kafka.broker import wait_for
 from tests.kafka.leash import build_leashed_command
+from tests.service.killing import JAVA
+from tests.spark.pipeline.crashing import alive, command_of, descendants
 
 import tidings as td
 from tidings.service.demo.demo_world import DemoWorld
@@ -89,15 +91,22 @@ def test_the_readme_shows_the_demo_as_it_is(demo_run):
     assert all(line in demo_run[1] for line in (*headings, *names, "saved searches", "searches are added"))
 
 
-def test_ctrl_c_ends_the_demo_and_its_service_without_a_trace(tmp_path):
+def is_java_there(pid):
+    return any(JAVA in command_of(child) for child in descendants(pid))
+
+
+def test_ctrl_c_ends_the_demo_and_its_service_without_a_trace_and_waits_for_no_start_of_spark(tmp_path):
+    """Spark's Java has just come up: the pipeline, which would go on with the subscriptions, ends there and then."""
     with subprocess.Popen(
         build_command(tmp_path, "--searches", 50), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        begun = wait_for(lambda: (tmp_path / "data" / "logs" / "api.log").exists() or process.poll() is not None, 120)
-        assert begun
+        wait_for(lambda: is_java_there(process.pid) or process.poll() is not None, 120)
         assert process.poll() is None
+        started = descendants(process.pid)
         process.send_signal(signal.SIGINT)
         output, wrong = process.communicate(timeout=120)
+    assert not any(map(alive, started))
+    assert not (tmp_path / "data" / "checkpoint" / "subscriptions").exists()
     assert process.returncode == 130
     assert "goes on from here" in output
     assert "Traceback" not in wrong

@@ -1,8 +1,8 @@
 """`tidings run`: start the queries of a pipeline, follow them, and stop them after their batches.
 
 All state is in the checkpoint: Spark's offsets, the versions of the subscriptions, and the version that each batch
-uses. A stop request (SIGTERM, Ctrl-C) waits for the current batch; a process that is killed loses nothing either, and
-continues when it is started again.
+uses. A stop request (SIGTERM, Ctrl-C) waits for the current batch, but for no start; a process that is killed loses
+nothing either, and continues when it is started again.
 """
 
 from __future__ import annotations
@@ -94,17 +94,19 @@ def run(
         log = stack.enter_context(redirect_spark_log(checkpoint.folder))
         monitor.show_status("starting Spark" if log is None else f"starting Spark; its own words go to {log}")
         failure_report = stack.enter_context(_translate_errors(FailureReport(checkpoint.folder, log)))
-        session, stores = _open_session(pipeline, log), OpenStores()
-        stack.callback(stores.close)
-        stopping.install_handlers()  # Spark has just installed its own handler
-        if started is not None:
-            started(session)
-        _refuse(check_on_spark(session, pipeline))
-        require_brokers(pipeline)
+        with stopping.end_at_once():
+            session, stores = _open_session(pipeline, log), OpenStores()
+            stack.callback(stores.close)
+            stopping.install_handlers()  # Spark has just installed its own handler
+            if started is not None:
+                started(session)
+            _refuse(check_on_spark(session, pipeline))
+            require_brokers(pipeline)
         # A query takes the session's settings when it starts, so later queries of the session are not concerned.
         with use_state_store(session, _choose_state_store(session, pipeline)):
             builder = _QueryBuilder(session, pipeline, checkpoint, monitor, console, stores)
-            queries = builder.build()
+            with stopping.end_at_once():
+                queries = builder.build()
             running = [] if stopping.requested else queries
             if running and builder.watch is not None:
                 stack.enter_context(builder.watch)
@@ -164,7 +166,8 @@ class _QueryBuilder:
             newest = self.checkpoint.find_newest_batch_time(MatchBatches.folder)
             queries.append((_drop_duplicates(events, self.pipeline, newest), batches := self._build_matching()))
             if self.pipeline.source.has_documents and not self.pipeline.trigger.available_now:
-                batches.warm(self.session.createDataFrame([("{}", *[None] * (len(events.columns) - 1))], events.schema))
+                empty = ("{}", *[None] * (len(events.columns) - 1))  # Kafka's own column is never null there
+                batches.warm(self.session.createDataFrame([empty], events.schema.toNullable()))
         if self.pipeline.patterns is not None:
             queries.append(self._build_detection(self._stream_events(DetectBatches.folder), self.pipeline.patterns))
         return queries

@@ -1,7 +1,8 @@
 """SIGTERM and Ctrl-C as a request to stop, which the pipeline honours after the current batch.
 
 An exception in the middle of a call to Java leaves a trace and, at times, a hang; so the first signal only sets
-`requested`. The second ends the process at once, with the exit status that shells use for that signal.
+`requested`. The second ends the process at once, with the exit status that shells use for that signal. While Spark
+starts, and subscriptions are read, there is no batch that could be finished: then the first one ends the process.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import FrameType
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -37,6 +39,7 @@ class StopSignal:
 
     def __init__(self) -> None:
         self.requested = False
+        self._is_starting = False
         self._old_handlers: dict[signal.Signals, Any] = {}
         self._requests: SimpleQueue[None] = SimpleQueue()  # wakes `wait`
 
@@ -57,6 +60,20 @@ class StopSignal:
             self._old_handlers.setdefault(number, signal.getsignal(number))
             signal.signal(number, self._handle)
 
+    @contextmanager
+    def end_at_once(self) -> Iterator[None]:
+        """Inside, a signal ends the process with exit status 0: nothing is under way that could be finished.
+
+        Spark's Java ends with its standard input, which is a pipe from this process, and workers end with Java.
+        """
+        self._is_starting = True
+        try:
+            if self.requested:
+                os._exit(0)
+            yield
+        finally:
+            self._is_starting = False
+
     def request(self) -> None:
         """Request a stop from within the program, as a first signal does."""
         self.requested = True
@@ -71,6 +88,6 @@ class StopSignal:
         return self.requested
 
     def _handle(self, number: int, _: FrameType | None) -> None:
-        if self.requested:
-            os._exit(128 + number)
+        if self.requested or self._is_starting:
+            os._exit(128 + number if self.requested else 0)
         self.request()

@@ -84,6 +84,24 @@ def test_the_second_signal_ends_the_process_where_it_stands(first, second, statu
         assert child.ends() == status
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_while_it_starts_the_first_signal_ends_the_process(number):
+    start = "with stopping.end_at_once():\n        say('starting'); time.sleep(600)"
+    with Child(on_batch=start) as child:
+        assert child.says() == "starting"
+        child.send(number)
+        assert (child.says(), child.ends()) == ("", 0)
+
+
+def test_a_request_of_before_the_start_ends_it_and_after_it_signals_are_wishes():
+    with Child(on_batch="stopping.request()\n    with stopping.end_at_once(): say('no')") as child:
+        assert (child.says(), child.ends()) == ("", 0)
+    with Child(on_batch="with stopping.end_at_once(): pass") as child:
+        assert child.says() == "ready"
+        child.send(signal.SIGTERM)
+        assert (child.says(), child.says()) == ("asked True True", "done")
+
+
 def test_signals_are_taken_back_from_whoever_took_them_and_old_handlers_return():
     spark_does = "signal.signal(signal.SIGINT, lambda *_: say('not for us'))\n    stopping.install_handlers()"
     asks = "import os\ntry:\n    os.kill(os.getpid(), signal.SIGINT); time.sleep(60)\nexcept KeyboardInterrupt:\n"
