@@ -17,13 +17,15 @@ import urllib.request
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import CannotServe
-from tidings.service.leash import announce_ready
+from tidings.service.leash import announce_ready, follow_parent
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from tidings.service.settings import ServiceSettings
 
-FACTORY = "tidings.service.api.app:create_app"
-"""Makes the app in each of several workers, from the environment."""
+FACTORY = "tidings.service.api_server:create_worker_app"
+"""Makes the app in each of several workers."""
 
 BACKLOG = 2048
 """Connections that wait while the API is busy or not yet up."""
@@ -100,6 +102,14 @@ def serve_api(settings: ServiceSettings) -> None:
             uvicorn.Server(uvicorn.Config(build_app(settings, store), **options)).run(sockets=[listener])
         finally:
             store.close()
+
+
+def create_worker_app() -> FastAPI:
+    """Return the app of the settings in the environment, in a worker that ends with the process that started it."""
+    from tidings.service.api.app import create_app
+
+    follow_parent()
+    return create_app()
 
 
 def _watch_start(settings: ServiceSettings) -> None:

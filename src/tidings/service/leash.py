@@ -7,6 +7,7 @@ refuse. Being ready is one line on standard output.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -45,6 +46,23 @@ def _end_with_input(patience_s: float) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(patience_s)
     os.killpg(os.getpgrp(), signal.SIGKILL)  # a child leads a group of its own
+
+
+def follow_parent(*, patience_s: float = PATIENCE_S) -> None:
+    """From now on, end with the process of Python that started this one: for workers, whose input is not a leash.
+
+    Workers that outlive their server would go on answering at its port, and the next one could not listen there.
+    """
+    if (parent := multiprocessing.parent_process()) is not None:
+        arguments = (parent, patience_s)
+        threading.Thread(target=_end_with_parent, args=arguments, name="tidings-leash", daemon=True).start()
+
+
+def _end_with_parent(parent: multiprocessing.process.BaseProcess, patience_s: float) -> None:
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(patience_s)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def announce_ready(text: str) -> None:

@@ -174,6 +174,30 @@ def test_the_api_alone_answers_and_ends_when_asked(spawn, tmp_path):
     assert line.startswith("warning: 0.0.0.0 can be reached from other machines, and keys travel in the clear")
 
 
+def test_workers_go_by_the_file_of_the_one_that_started_them(spawn, tmp_path, tidings):
+    store = "sqlite:///there.db"
+    (tmp_path / "service.toml").write_text(f'workers = 2\nstore = "{store}"\n[schema]\nprice = "number"\n')
+    key = tidings("service", "key", "add", "--owner", "x", "--scope", "read", "--store", store).out.strip()
+    port = find_port()
+    process = spawn("serve", "service.toml", "--only", "api", "--port", port, "--data", "d")
+    process.stdout.readline()
+    body = {"json": {"filter": "prise < 1"}, "headers": {"Authorization": f"Bearer {key}"}}
+    answer = httpx.post(f"http://127.0.0.1:{port}/v1/subscriptions:validate", **body)
+    assert (answer.status_code, answer.json()["valid"]) == (200, False)
+    assert not (tmp_path / "d" / "store.db").exists()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+
+
+def test_workers_end_with_a_server_that_is_killed(spawn):
+    port = find_port()
+    process = spawn("serve", "--only", "api", "--port", port, "--workers", 2)
+    process.stdout.readline()
+    process.kill()
+    process.wait()
+    assert wait_for(lambda: is_refused(port), 20)
+
+
 def test_a_request_under_way_is_answered_before_the_end(spawn, tmp_path, tidings):
     port = find_port()
     process = spawn("serve", "--only", "api", "--port", port, "--data", "d")

@@ -7,6 +7,7 @@ to, a missing Java.
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -56,7 +57,7 @@ def run(file: Path | None, options: ServeOptions, *, only: str | None, check: bo
     if only is None:
         supervise(file, settings, as_json=as_json)
     else:
-        run_part(only, settings)
+        run_part(only, file, settings)
 
 
 def read_settings(file: Path | None, options: ServeOptions) -> ServiceSettings:
@@ -98,12 +99,14 @@ def describe(settings: ServiceSettings, *, as_json: bool) -> None:
 # One part, in this process ------------------------------------------------------------------------------
 
 
-def run_part(part: str, settings: ServiceSettings) -> None:
-    """Run a part until a signal comes."""
+def run_part(part: str, file: Path | None, settings: ServiceSettings) -> None:
+    """Run a part until a signal comes; the workers of the API have their settings from the environment."""
     from tidings.service.data_folder import prepare_folder
     from tidings.service.leash import is_leashed
+    from tidings.service.reading import export_settings
 
     prepare_folder(settings)
+    os.environ.update(export_settings(file, settings))
     if not is_leashed():
         warn_of_host(settings)
     if part == "api":
