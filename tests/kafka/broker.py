@@ -1,7 +1,7 @@
 """A real Kafka broker for the tests: one node in KRaft mode, on loopback ports, gone when its parent is.
 
-It has two doors: plain, and SASL with a user and a password. `stop` and the interpreter's end end it; so does the
-leash, when neither comes to pass.
+It has three doors: plain, SASL with a user and a password (PLAIN), and the same over TLS (SCRAM), with a certificate
+that is its own authority, `ca`. `stop` and the interpreter's end end it; so does the leash, when neither comes to pass.
 """
 
 import atexit
@@ -24,6 +24,9 @@ BROKER, CONNECTOR = FOLDER / "broker", FOLDER / "connector"
 
 USER, PASSWORD = "tidings", "a-password-of-the-tests"
 
+DOORS = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL")
+"""What clients speak at each of the ports."""
+
 START_S = 90
 """Eight seconds on an idle machine; builds run several things at once."""
 
@@ -37,14 +40,20 @@ PROPERTIES = """
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners={doors},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners={doors}
+listener.security.protocol.map=\
+PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
-sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.sasl.enabled.mechanisms=PLAIN
 listener.name.sasl_plaintext.plain.sasl.jaas.config=\
 org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{password}";
+listener.name.sasl_ssl.sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=\
+org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.sasl_ssl.ssl.keystore.location={keystore}
+listener.name.sasl_ssl.ssl.keystore.password={password}
 log.dirs={logs}
 auto.create.topics.enable=false
 delete.topic.enable=true
@@ -67,14 +76,15 @@ class BrokerFailed(Exception):
 
 
 class Broker:
-    """A broker that runs: `servers` and `sasl_servers` are its addresses."""
+    """A broker that runs: `servers`, `sasl_servers` and `tls_servers` are its addresses."""
 
     user, password = USER, PASSWORD
 
     def __init__(self, folder, *, jars=BROKER):
         self._folder, self._jars = Path(folder), jars
+        self.ca = self._make_certificate()
         for _ in range(TRIES):
-            self._ports = _find_free_ports(3)
+            self._ports = _find_free_ports(4)
             self._start()
             if self._wait_for_answers():
                 break
@@ -90,6 +100,10 @@ class Broker:
     @property
     def sasl_servers(self):
         return f"127.0.0.1:{self._ports[1]}"
+
+    @property
+    def tls_servers(self):
+        return f"127.0.0.1:{self._ports[2]}"
 
     @property
     def address(self):
@@ -111,14 +125,31 @@ class Broker:
         shutil.rmtree(self._folder / "logs", ignore_errors=True)
 
     def _start(self):
-        plain, sasl, controller = self._ports
-        names = {"plain": plain, "sasl": sasl, "controller": controller, "logs": self._folder / "logs"}
+        *ports, controller = self._ports
+        doors = ",".join(f"{name}://127.0.0.1:{port}" for name, port in zip(DOORS, ports, strict=True))
+        names = {"doors": doors, "controller": controller, "keystore": self._keystore, "logs": self._folder / "logs"}
         properties = self._folder / "server.properties"
         properties.write_text(PROPERTIES.format(user=USER, password=PASSWORD, **names))
         cluster = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().strip("=")
-        self._run("kafka.tools.StorageTool", "format", "-t", cluster, "-c", properties).wait(START_S)
+        scram = f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"
+        format_words = ("format", "-t", cluster, "-c", properties, "--add-scram", scram)
+        self._run("kafka.tools.StorageTool", *format_words).wait(START_S)
         self._process = self._run("kafka.Kafka", properties)
         atexit.register(self.stop)
+
+    @property
+    def _keystore(self):
+        return self._folder / "broker.p12"
+
+    def _make_certificate(self):
+        """Make a key with a certificate of its own, and return the file with the certificate alone."""
+        certificate = self._folder / "broker.pem"
+        store = ["-keystore", self._keystore, "-storepass", PASSWORD, "-alias", "broker"]
+        name = ["-keyalg", "EC", "-dname", "CN=127.0.0.1", "-ext", "san=ip:127.0.0.1", "-validity", "2"]
+        for words in (["-genkeypair", *store, *name], ["-exportcert", "-rfc", "-file", certificate, *store]):
+            command = [Path(find_java()).with_name("keytool"), *words]
+            subprocess.run(list(map(str, command)), check=True, capture_output=True)
+        return certificate
 
     def _run(self, *program):
         command = build_leashed_command(find_java(), *JAVA, "-cp", f"{self._jars}/*", *program)

@@ -36,8 +36,8 @@ class Kafka:
 
     def __init__(self, broker, spark):
         self.broker, self._spark = broker, spark
-        self.servers, self.sasl_servers = broker.servers, broker.sasl_servers
-        self.user, self.password = broker.user, broker.password
+        self.servers, self.sasl_servers, self.tls_servers = broker.servers, broker.sasl_servers, broker.tls_servers
+        self.user, self.password, self.ca = broker.user, broker.password, broker.ca
         self._numbers = itertools.count(1)
         self._made = None
 

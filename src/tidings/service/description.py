@@ -11,7 +11,7 @@ from tidings.lang.filters.value_text import format_seconds
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from tidings.service.settings import ServiceSettings
+    from tidings.service.settings import EventSettings, ServiceSettings
 
 
 def describe_service(settings: ServiceSettings) -> dict[str, str]:
@@ -32,11 +32,16 @@ def describe_service(settings: ServiceSettings) -> dict[str, str]:
 
 def _describe_events(settings: ServiceSettings) -> str:
     events = settings.events
-    where = f"Kafka topic {mask(events.topic or '')} at {mask(events.servers or '')}"
+    where = f"Kafka topic {mask(events.topic or '')} at {mask(events.servers or '')} ({_describe_login(events)})"
     if events.to == "folder":
         where = f"files in {settings.events_folder}, kept for {_format_duration(events.kept)}"
     doubles = f"doubles left out within {_format_duration(events.within)}"
     return f"{where}; id `{mask(events.id)}`; time `{mask(events.time)}`; {doubles}"
+
+
+def _describe_login(events: EventSettings) -> str:
+    who = f" as {mask(events.username)} by {events.mechanism}" if events.username else ""
+    return f"{events.protocol}{who}" + (f", authorities of {mask(events.ca)}" if events.ca else "")
 
 
 def _describe_vocabulary(settings: ServiceSettings) -> str:

@@ -1,4 +1,4 @@
-"""What is tidied up beside requests: subscriptions expire; logs, matches, answers and files of events are bounded.
+"""What is tidied up beside requests: subscriptions expire; logs, matches, answers and files are bounded.
 
 Every API process does it, and none needs to know of the others: each step may be done twice, or by two at once, and has
 the same outcome. A forecast that is `learning` becomes `active` when the model's file has come to know its pattern.
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidings.errors import TidingsError
 from tidings.service.checking import find_model
+from tidings.service.events.dead_letters import trim_letters
 from tidings.service.events.file_keeping import FileKeeper, find_read
 from tidings.service.store.base import SubscriptionQuery, Write
 
@@ -41,6 +42,7 @@ class TidyReport:
     answers: int
     files: int
     records: int
+    letters: int
 
 
 class Housekeeper:
@@ -64,6 +66,7 @@ class Housekeeper:
             answers=store.idempotency.forget(now - housekeeping.answers),
             files=self._folder.tidy(find_read(store.statuses), now),
             records=store.audit.trim(now - housekeeping.audit),
+            letters=trim_letters(self._settings, now),
         )
 
     def measure(self, backlog: EventBacklog) -> None:

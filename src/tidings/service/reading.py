@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from tidings.configuration.environment import Variables, mask
 from tidings.configuration.keys import get_rule, summarize_key
@@ -20,7 +20,8 @@ from tidings.configuration.reading import FileReading, build_error, read_setting
 from tidings.configuration.value_kinds import FileContext, WrongValue
 from tidings.errors import TidingsError
 from tidings.lang import parse
-from tidings.service.settings import KEYS, ServiceFile, ServiceSettings
+from tidings.service.events.kafka_clients import LOGIN, NEEDED_PARTS, has_part
+from tidings.service.settings import KEYS, KafkaProtocol, ServiceFile, ServiceSettings
 from tidings.service.subscription import check_owner
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ def _read_file(path: str | Path, environ: Mapping[str, str]) -> ServiceSettings:
 def check_tables(reading: FileReading, file: ServiceFile) -> None:
     """Add all mistakes that concern more than one key, or that only the content of a file shows."""
     check_events(reading, file)
+    if file.events.to == "kafka":
+        check_login(reading, file)
     check_limits(reading, file)
     check_model(reading, file)
     check_owners(reading, file)
@@ -125,6 +128,21 @@ def check_events(reading: FileReading, file: ServiceFile) -> None:
         reading.refuse_key(
             (*place, "time"), f"cannot be `{mask(events.time)}`, as `id` is: they are fields of their own"
         )
+
+
+def check_login(reading: FileReading, file: ServiceFile) -> None:
+    """Compare the login and the certificates of `[events]` with the protocol that the brokers are spoken to by."""
+    protocol, place = file.events.protocol, ("events",)
+    if not (reading.lacks((*place, "protocol")) or reading.is_good((*place, "protocol"))):
+        return  # what it is meant to be is not known
+    for name, part in NEEDED_PARTS.items():
+        if not has_part(protocol, part) and reading.is_good((*place, name)):
+            fitting = ", ".join(each for each in get_args(KafkaProtocol) if has_part(each, part))
+            reading.refuse_key((*place, name), f'does not go with protocol = "{protocol}"; it is for {fitting}')
+    for name in ("username", "password"):
+        if has_part(protocol, LOGIN) and reading.lacks((*place, name)):
+            text = summarize_key(KEYS.list("events")[name])
+            reading.refuse_key((*place, name), f'is missing with protocol = "{protocol}": {text}')
 
 
 def check_limits(reading: FileReading, file: ServiceFile) -> None:

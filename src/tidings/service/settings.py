@@ -27,8 +27,15 @@ from tidings.service.store.base import OwnerRules
 EventPlace: TypeAlias = Literal["folder", "kafka"]
 """Where events are kept until the pipeline reads them: `DATA/events`, or a topic."""
 
-STORE_FILE, EVENTS_FOLDER, LOGS_FOLDER = "store.db", "events", "logs"
-"""The store of a service that names none, what waits for its pipeline, and what its processes say: all in `data`."""
+KafkaProtocol: TypeAlias = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+"""How the brokers are spoken to, in Kafka's own words."""
+
+LoginMechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+"""How a password is proven to the brokers: those mechanisms that need nothing else."""
+
+STORE_FILE, EVENTS_FOLDER, LETTERS_FOLDER, LOGS_FOLDER = "store.db", "events", "dead_letters", "logs"
+"""The store of a service that names none, what waits for its pipeline, what could not be matched, and what its
+processes say: all in `data`."""
 
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True, config=CONFIG)
@@ -45,6 +52,20 @@ class EventSettings:
     """The brokers, parted by commas."""
     topic: Annotated[str | None, kinds.TEXT, KeyRule(("kafka",), required=True)] = None
     """The topic."""
+    protocol: Annotated[KafkaProtocol, make_choice_kind(KafkaProtocol), KeyRule(("kafka",))] = "PLAINTEXT"
+    """How the brokers are spoken to: SSL is encrypted (TLS), SASL asks for a login."""
+    mechanism: Annotated[LoginMechanism, make_choice_kind(LoginMechanism), KeyRule(("kafka",))] = "PLAIN"
+    """How the login proves its password."""
+    username: Annotated[str | None, kinds.TEXT, KeyRule(("kafka",), default="**required** for SASL")] = None
+    """The user of the login."""
+    password: Annotated[str | None, kinds.TEXT, KeyRule(("kafka",), default="**required** for SASL")] = Field(
+        default=None, repr=False
+    )
+    """Its password, best as a variable: "${KAFKA_PASSWORD}"."""
+    ca: Annotated[str | None, path_kinds.LOCAL_FILE, KeyRule(("kafka",), default="what the system and Java trust")] = (
+        None
+    )
+    """File of certificates (PEM) of the authorities that the brokers' certificates come from."""
     kept: Annotated[timedelta, measure_kinds.DURATION, KeyRule(default='"1 day"')] = timedelta(days=1)
     """How long files of events stay after they were read; also what `:estimate` looks back at."""
     waiting: Annotated[int, measure_kinds.SIZE, KeyRule(default='"4 GB"')] = 4_000_000_000
@@ -106,7 +127,7 @@ class HousekeepingSettings:
     """What is tidied up beside requests, and how often."""
 
     every: Annotated[timedelta, measure_kinds.DURATION, KeyRule(default='"1 minute"')] = timedelta(minutes=1)
-    """How often old changes, matches, answers, records and files of events are removed."""
+    """How often old changes, matches, answers, records, files of events and dead letters are removed."""
     expire: Annotated[timedelta, measure_kinds.DURATION, KeyRule(default='"1 s"')] = timedelta(seconds=1)
     """How often subscriptions whose time has come are looked for."""
     log: Annotated[timedelta, measure_kinds.DURATION, KeyRule(default='"1 day"')] = timedelta(days=1)
@@ -115,6 +136,8 @@ class HousekeepingSettings:
     """How long the answer to an `Idempotency-Key` is kept."""
     audit: Annotated[timedelta, measure_kinds.DURATION, KeyRule(default='"90 days"')] = timedelta(days=90)
     """How long the audit log keeps who changed what."""
+    dead_letters: Annotated[timedelta, measure_kinds.DURATION, KeyRule(default='"30 days"')] = timedelta(days=30)
+    """How long batches of dead letters stay in `data`, counted from when they were written."""
 
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True, config=CONFIG)
@@ -213,6 +236,11 @@ class ServiceSettings:
     def events_folder(self) -> Path:
         """The folder of events that wait for the pipeline."""
         return self.data / EVENTS_FOLDER
+
+    @property
+    def letters_folder(self) -> Path:
+        """The folder of events that could not be matched; those of the patterns are beside it."""
+        return self.data / LETTERS_FOLDER
 
     @property
     def logs_folder(self) -> Path:

@@ -52,6 +52,7 @@ def test_everything_older_than_the_settings_say_goes_away(tmp_path):
     assert [(record.id, record.number) for record in store.audit.list()] == [("new", 2)]
     again = keeper.tidy(NOW)
     assert (again.changes, again.matches, again.answers, again.files, again.records) == (0, 0, 0, 0, 0)
+    assert report.letters == again.letters == 0
     backlog = EventBacklog(tmp_path / "events", most=10**9)
     keeper.measure(backlog)
     assert backlog.waiting == 0

@@ -20,6 +20,8 @@ from tidings.service.store.base import OwnerRules
 
 PAGE = (Path(__file__).parents[3] / "docs" / "guide" / "service.md").read_text(encoding="utf-8")
 SECRET = "swordfish-4711"
+KAFKA = '[events]\nto = "kafka"\nservers = "b:1"\ntopic = "ads"\n'
+EVENT_KEYS = ", ".join(list_tables()["events"])
 
 WHOLE = """\
 data = "here"
@@ -178,6 +180,44 @@ BROKEN = [
             "  unknown attribute `prise`; did you mean `price`?\n    prise > 3\n    ^^^^^"
         ],
     ),
+    (
+        '[events]\nprotocol = "SASL_SSL"\nusername = "me"',
+        [
+            '[events] `protocol` does not go with to = "folder"; it is for kafka',
+            '[events] `username` does not go with to = "folder"; it is for kafka',
+        ],
+    ),
+    (
+        f'{KAFKA}protocol = "SASL_SSL"\nusername = "me"',
+        [
+            '[events] `password` is missing with protocol = "SASL_SSL": '
+            'its password, best as a variable: "${KAFKA_PASSWORD}"'
+        ],
+    ),
+    (
+        f'{KAFKA}protocol = "SSL"\nusername = "me"\npassword = "{SECRET}"',
+        [
+            '[events] `username` does not go with protocol = "SSL"; it is for SASL_PLAINTEXT, SASL_SSL',
+            '[events] `password` does not go with protocol = "SSL"; it is for SASL_PLAINTEXT, SASL_SSL',
+        ],
+    ),
+    (
+        f'{KAFKA}ca = "service.toml"',
+        ['[events] `ca` does not go with protocol = "PLAINTEXT"; it is for SSL, SASL_SSL'],
+    ),
+    (
+        f'{KAFKA}protocol = "SASL"\nusername = "me"',
+        ["[events] `protocol` cannot be `SASL`; did you mean `SSL`?"],
+    ),
+    (
+        f'{KAFKA}protocol = "SASL_SSL"\nusername = "me"\npassword = 4711\nmechanism = "GSSAPI"\nca = "x.pem"',
+        [
+            "[events] `password` must be a text, not a whole number",
+            "[events] `mechanism` cannot be `GSSAPI`; it is one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+            "[events] `ca` names `x.pem`: there is no such file",
+        ],
+    ),
+    (f'{KAFKA}sasl = {{password = "{SECRET}"}}', [f"[events] `sasl` is not a key; the keys are {EVENT_KEYS}"]),
 ]
 
 
@@ -233,10 +273,24 @@ def test_the_password_of_the_store_is_never_shown(read_here, url):
     assert SECRET not in str(describe_service(settings))
 
 
+@pytest.mark.parametrize("password", ["${PASSWORD}", SECRET])
+def test_the_login_at_the_brokers_is_described_without_its_password(read_here, password, tmp_path):
+    (tmp_path / "ca.pem").touch()
+    login = f'username = "${{USER}}"\npassword = "{password}"\nca = "ca.pem"\nmechanism = "SCRAM-SHA-512"\n'
+    settings = read_here(f'{KAFKA}protocol = "SASL_SSL"\n{login}', USER="ann", PASSWORD=SECRET)
+    assert (settings.events.username, settings.events.password) == ("ann", SECRET)
+    shown = f"at b:1 (SASL_SSL as ${{USER}} by SCRAM-SHA-512, authorities of {tmp_path}/ca.pem); id"
+    assert shown in describe_service(settings)["events"]
+    assert SECRET not in repr(settings) + str(describe_service(settings))
+
+
 def test_a_description_has_every_part(read_here):
     parts = describe_service(read_here(WHOLE))
     assert parts["address"] == "0.0.0.0:9000, 2 processes"
-    assert parts["events"] == "Kafka topic ads at b:1; id `number`; time `posted`; doubles left out within 5 min"
+    assert (
+        parts["events"]
+        == "Kafka topic ads at b:1 (PLAINTEXT); id `number`; time `posted`; doubles left out within 5 min"
+    )
     assert parts["schema"] == "2 attributes, an ontology"
     assert parts["owners"] == "`shop`, `a.b`"
 

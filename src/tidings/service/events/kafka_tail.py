@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.matcher.loading.documents import find_value, to_id
 from tidings.service.events.event_writer import EventsDelayed
+from tidings.service.events.kafka_clients import build_client_settings
 from tidings.service.events.kafka_writer import import_client
 from tidings.service.events.recent import RecentSample, RecentTuning, decode_lines
 
@@ -27,7 +28,7 @@ class KafkaTail:
     """Looks back at the events of a topic."""
 
     def __init__(self, settings: EventSettings, tuning: RecentTuning | None = None) -> None:
-        self._servers, self._topic = settings.servers or "", settings.topic or ""
+        self._topic, self._brokers = settings.topic or "", build_client_settings(settings)
         self._kept, self._tuning = settings.kept, tuning or RecentTuning()
 
     def sample(self, now: datetime) -> RecentSample:
@@ -88,8 +89,7 @@ class KafkaTail:
     @contextmanager
     def _open_consumer(self) -> Iterator[Any]:
         client = import_client()
-        names = {"bootstrap.servers": self._servers, "group.id": "tidings-tail", "enable.auto.commit": False}
-        consumer = client.Consumer(names)
+        consumer = client.Consumer({**self._brokers, "group.id": "tidings-tail", "enable.auto.commit": False})
         try:
             yield consumer
         except client.KafkaException as problem:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.errors import MissingExtra
 from tidings.service.events.event_writer import EventsDelayed
+from tidings.service.events.kafka_clients import build_client_settings
 
 if TYPE_CHECKING:
     from tidings.service.events.intake import ReadyEvents
@@ -71,8 +72,8 @@ class KafkaWriter:
     @classmethod
     def open(cls, settings: EventSettings, *, delivery_seconds: float = DELIVERY_SECONDS) -> KafkaWriter:
         """Return a writer to the brokers and the topic of the settings; it connects by itself."""
-        places = {"bootstrap.servers": settings.servers or "", "delivery.timeout.ms": int(1000 * delivery_seconds)}
-        producer = import_client().Producer(_PRODUCER | places)
+        patience = {"delivery.timeout.ms": int(1000 * delivery_seconds)}
+        producer = import_client().Producer(_PRODUCER | patience | build_client_settings(settings))
         return cls(producer, settings.topic or "")
 
     async def write(self, events: ReadyEvents) -> None:

@@ -8,11 +8,15 @@ folder. A report of the last batch is in the store after each, and every few sec
 from __future__ import annotations
 
 import os
+import threading
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from tidings.configuration.measure_kinds import parse_duration
+from tidings.service.events.dead_letters import trim_letters
+from tidings.service.events.kafka_clients import build_spark_options
 from tidings.service.leash import announce_ready
 from tidings.service.store.opening import open_store
 from tidings.spark.pipeline.config.settings import (
@@ -26,6 +30,7 @@ from tidings.spark.pipeline.config.settings import (
     SubscriptionSettings,
 )
 from tidings.spark.pipeline.config.value_kinds import Trigger
+from tidings.spark.pipeline.monitor.batch_report import get_utc_now
 from tidings.spark.pipeline.monitor.store_reports import StoreReports
 from tidings.spark.pipeline.run.checkpoint import Checkpoint
 from tidings.spark.pipeline.run.detect_batches import DetectBatches
@@ -34,7 +39,7 @@ from tidings.spark.pipeline.run.runner import RunTotals, run
 from tidings.spark.pipeline.sources.event_folder import EventFolderSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tidings.service.settings import ServiceSettings
 
@@ -80,9 +85,29 @@ def run_service_pipeline(settings: ServiceSettings, *, ready: Callable[[], objec
         checkpoint = Checkpoint.open(pipeline.checkpoint)
         read = {query: checkpoint.find_newest_file(folder) for query, folder in FOLDERS.items()}
         reports = StoreReports(store.statuses, read=read)
-        return run(pipeline, console=Console(stderr=True, highlight=False), ready=ready, monitors=[reports])
+        with trim_by_the_clock(settings):
+            return run(pipeline, console=Console(stderr=True, highlight=False), ready=ready, monitors=[reports])
     finally:
         store.close()
+
+
+@contextmanager
+def trim_by_the_clock(settings: ServiceSettings) -> Iterator[None]:
+    """Remove old dead letters while the block runs: on a machine of the pipeline alone no API does it."""
+    ending, seconds = threading.Event(), settings.housekeeping.every.total_seconds()
+
+    def work() -> None:
+        while not ending.wait(seconds):
+            with suppress(OSError):  # it is tried again
+                trim_letters(settings, get_utc_now())
+
+    thread = threading.Thread(target=work, name="tidings-letters", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join()
 
 
 def build_service_pipeline(settings: ServiceSettings) -> Pipeline:
@@ -104,7 +129,7 @@ def build_service_pipeline(settings: ServiceSettings) -> Pipeline:
         sinks=(table,),
         patterns=_build_patterns(settings),
         detections=(table,),
-        dead_letters=SinkSettings("json", path=str(settings.data.absolute() / "dead_letters")),
+        dead_letters=SinkSettings("json", path=str(settings.letters_folder.absolute())),
         shown=MonitorSettings(view="off"),
         spark={**SPARK, **settings.spark},
     )
@@ -133,7 +158,11 @@ def build_source(settings: ServiceSettings) -> SourceSettings:
             id=events.id,
             time=events.time,
             largest=largest,
-            options={"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(MOST_RECORDS)},
+            options={
+                "startingOffsets": "earliest",
+                "maxOffsetsPerTrigger": str(MOST_RECORDS),
+                **build_spark_options(events),
+            },
         )
     path = str(settings.events_folder.absolute())
     return EventFolderSettings("json", path=path, id=events.id, time=events.time, largest=largest)
