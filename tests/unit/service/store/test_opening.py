@@ -139,6 +139,21 @@ def test_many_may_open_a_new_store_at_once(tmp_path, postgres):
             store.close()
 
 
+def test_a_store_that_a_process_opens_twice_is_not_taken_away_from_it(sqlite_url):
+    """A file that is closed ends all locks of its process; another one then took the log away, and the store broke."""
+    store = open_store(sqlite_url)
+    store.subscriptions.write([create("a")])
+    second = open_store(sqlite_url)  # as the pipeline does
+    program = f"from tidings.service.store.opening import open_store; store = open_store({sqlite_url!r})"
+    subprocess.run([sys.executable, "-c", f"{program}; store.check(); store.close()"], check=True)
+    assert Path(f"{sqlite_url.removeprefix('sqlite:///')}-wal").exists()
+    store.subscriptions.write([create("b")])
+    reading = f"{program}; assert store.subscriptions.get('ann', 'b')"
+    subprocess.run([sys.executable, "-c", reading], check=True)
+    for each in (store, second):
+        each.close()
+
+
 def test_a_locked_store_is_busy(sqlite_url):
     store = open_store(f"{sqlite_url}?timeout=0.05")
     other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)

@@ -5,6 +5,7 @@ Writers of one process queue at a lock of ours, which is fair and wakes at once;
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
@@ -44,6 +45,9 @@ PRAGMAS = (
 
 OLDEST_SQLITE = (3, 35)
 """The first that returns rows of an UPDATE."""
+
+_CREATION = threading.Lock()
+"""Lets no thread connect to a file that another one has made and not closed yet."""
 
 
 class SqliteBackend(DatabaseBackend):
@@ -215,15 +219,31 @@ class SqliteBackend(DatabaseBackend):
 
 
 def create_file(path: Path) -> None:
-    """Make sure that the file is there, for its owner's eyes only where it is new: it holds secrets of deliveries."""
+    """Make sure that the file is there, for its owner's eyes only where it is new: it holds secrets of deliveries.
+
+    One that is there is never opened here: closing it would end the locks of all connections that this process has to
+    it (POSIX locks go with the first descriptor), and another process would take its log away from under them.
+    """
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        with _CREATION:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        if reason := _find_obstacle(path):
+            msg = f"the store `{path}` cannot be opened for writing: {reason}"
+            raise StoreError(msg) from None
     except FileNotFoundError:
         msg = f"the store `{path}` cannot be created: there is no folder `{path.parent}`; make it first"
         raise StoreError(msg) from None
     except OSError as error:
         msg = f"the store `{path}` cannot be opened for writing: {error.strerror}"
         raise StoreError(msg) from None
+
+
+def _find_obstacle(path: Path) -> str | None:
+    """Return why what lies at a path cannot be written, if it cannot."""
+    if path.is_dir():
+        return os.strerror(errno.EISDIR)
+    return None if os.access(path, os.R_OK | os.W_OK) else os.strerror(errno.EACCES)
 
 
 def _order_pairs(prepared: PreparedText, pairs: ValuePairs) -> Iterable[tuple[Any, Any]]:
