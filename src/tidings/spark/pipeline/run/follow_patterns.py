@@ -17,8 +17,9 @@ from tidings.spark.pipeline.run.followed_batches import (
     follow_stream,
 )
 from tidings.spark.pipeline.run.idle_clock import IdleClock
-from tidings.spark.pipeline.run.pattern_follower import PatternFollower
+from tidings.spark.pipeline.run.pattern_follower import KEPT_CLAIMS, PatternFollower
 from tidings.spark.pipeline.run.pattern_reading import ForecastDefaults, PatternReading
+from tidings.spark.pipeline.run.subscription_follower import count_kept_claims
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,7 +48,8 @@ def open_following(
 
     reading = _build_reading(events, pipeline, settings, vocabulary, model)
     versions = PatternVersions(checkpoint.folder / "pattern_versions")
-    follower = PatternFollower(store, versions, reading, model, report=report)
+    kept_claims = count_kept_claims(pipeline, KEPT_CLAIMS)
+    follower = PatternFollower(store, versions, reading, model, report=report, kept_claims=kept_claims)
     follower.refresh()
     clock = IdleClock(checkpoint.folder / "pattern_clock", idle=settings.idle, lateness=settings.lateness)
     plan = build_plan(pipeline, versions.folder, vocabulary, tuning)

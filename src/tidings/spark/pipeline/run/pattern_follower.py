@@ -35,7 +35,7 @@ ACTOR = "pipeline"
 """Who changes statuses, in the audit log."""
 
 KEPT_CLAIMS = 100
-"""Claims of the newest batches that stay, as Spark keeps the offsets of so many."""
+"""Claims of the newest batches that stay: as Spark keeps the offsets of so many, unless it is told another number."""
 
 
 @dataclass(slots=True)
@@ -65,8 +65,10 @@ class PatternFollower:
         model: PatternModel,
         *,
         report: Callable[[str | None, TidingsError], object],
+        kept_claims: int = KEPT_CLAIMS,
     ) -> None:
         self._log, self._versions, self._reading, self._report = store.log, versions, reading, report
+        self._kept_claims = kept_claims
         self._statuses = StatusWriter(store)
         self._model, self._model_file = model, _ModelFile()
         self._version = versions.read(versions.find_newest())
@@ -160,7 +162,7 @@ class PatternFollower:
             self.refresh()
             self._write_version(LONG_AGO if newest is None else newest)
             claim = Claim(self._version.number, facts)
-            claim = settle(self._versions.folder, QUERY, batch, claim=claim, keep=KEPT_CLAIMS)
+            claim = settle(self._versions.folder, QUERY, batch, claim=claim, keep=self._kept_claims)
         return self._version if claim.version == self._version.number else self._versions.read(claim.version)
 
     def _write_version(self, newest: int) -> None:

@@ -62,9 +62,12 @@ def open_live(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint,
 
 
 def _keep_claims(pipeline: Pipeline) -> LiveTuning:
-    """Return how many claims stay: of as many batches as Spark keeps, where the pipeline says how many."""
-    batches = int(pipeline.spark.get(RETAINED, "0"))
-    return replace(LIVE_TUNING, claims_kept=max(LIVE_TUNING.claims_kept, batches))
+    return replace(LIVE_TUNING, claims_kept=count_kept_claims(pipeline, LIVE_TUNING.claims_kept))
+
+
+def count_kept_claims(pipeline: Pipeline, least: int) -> int:
+    """Return how many claims of a query stay: of as many batches as Spark keeps, where the pipeline says how many."""
+    return max(least, int(pipeline.spark.get(RETAINED, "0")))
 
 
 def _identify_feed(settings: SubscriptionSettings) -> dict[str, object]:
