@@ -178,6 +178,17 @@ def test_a_disk_that_is_full_is_told_and_changes_nothing(sqlite_url):
     store.close()
 
 
+def test_a_row_that_a_database_refuses_is_not_quoted(store):
+    columns = "owner, id, text, notation, status, created_at, changed_at, revision, token, delivery"
+    row = f"'ann', 'a', 'a = 1', 'text', 'active', 0, 0, 1, 0, '{SECRET}'"
+    with (
+        pytest.raises(StoreError, match="kind") as caught,
+        store._database.write() as transaction,  # noqa: SLF001 - no way of ours leads there
+    ):
+        transaction.connection.execute(f"INSERT INTO subscriptions ({columns}) VALUES ({row})")
+    assert SECRET not in str(caught.value)
+
+
 def test_a_wrong_password_is_refused_without_it(postgres, postgres_url):
     postgres.execute("DROP ROLE IF EXISTS guarded")
     postgres.execute("CREATE ROLE guarded LOGIN PASSWORD 'the right one'")

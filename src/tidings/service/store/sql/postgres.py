@@ -81,8 +81,9 @@ class PostgresBackend(DatabaseBackend):
         return connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
 
     def translate(self, error: Exception) -> StoreError:
-        """Return the store's error."""
-        words = " ".join(str(error).split())
+        """Return the store's error: what the server says first, since its details quote rows, and so secrets."""
+        diagnosis = getattr(error, "diag", None)
+        words = " ".join(str((diagnosis and diagnosis.message_primary) or error).split())
         busy = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
         if isinstance(error, busy):
             return StoreBusy(f"the store `{self._name}` is busy: {words}; try again")
