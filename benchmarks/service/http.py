@@ -81,7 +81,7 @@ def main() -> None:
     options.add_argument("--quick", action="store_true", help="a hundredth of the work, for a smoke test")
     arguments = options.parse_args()
     if arguments.quick:
-        arguments.rounds, arguments.seconds, arguments.imported = 2, 0.2, 1_000
+        arguments.rounds, arguments.seconds, arguments.imported = 1, 0.05, 500
     print(f"service, {arguments.store.partition(':')[0] or 'sqlite'}; {describe_machine()}")
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update({FOLDER: folder, STORE: arguments.store})

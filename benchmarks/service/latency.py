@@ -7,7 +7,8 @@ minutes events are posted, and subscriptions are created, both over HTTP at a st
 - from the moment before an event is posted until `GET .../matches` shows its match;
 - the first load of the subscriptions, from the start of the process to its being ready.
 
-The first seconds of a run, while Java and the workers are warming up, count apart.
+What comes in the first seconds of a run (`--warm`), while Java and the workers are warming up, does not count. Beside
+each figure stands its range over the thirds of the time that counts.
 """
 
 from __future__ import annotations
@@ -74,14 +75,19 @@ def main() -> None:
     options.add_argument("--warm", type=float, default=30.0, help="seconds before those that count")
     options.add_argument("--rate", type=int, default=100, help="events a second")
     options.add_argument("--creations", type=float, default=2.0, help="new subscriptions a second")
+    options.add_argument("--store", default="", help="SQLAlchemy's URL of an empty store; by default SQLite")
     arguments = options.parse_args()
-    print(f"service, {arguments.subscriptions:,} subscriptions, {arguments.rate} events/s; {describe_machine()}")
+    place = arguments.store.partition(":")[0] or "sqlite"
+    print(
+        f"service, {place}, {arguments.subscriptions:,} subscriptions, {arguments.rate} events/s; {describe_machine()}"
+    )
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         data.mkdir()
-        store = open_store(f"sqlite:///{data / 'store.db'}")
+        url = arguments.store or f"sqlite:///{data / 'store.db'}"
+        store = open_store(url)
         fill_store(store, arguments.subscriptions)
-        with ServedPipeline(Path(folder), data) as served:
+        with ServedPipeline(Path(folder), data, url) as served:
             measured = measure(served, store, arguments)
         report(data, measured, time.time() if not measured.posted else min(measured.posted.values()) + arguments.warm)
         store.close()
@@ -100,11 +106,11 @@ def fill_store(store: Store, count: int) -> None:
 class ServedPipeline:
     """`tidings serve` while the block runs; prints how long the API and the pipeline took to be ready."""
 
-    def __init__(self, folder: Path, data: Path) -> None:
+    def __init__(self, folder: Path, data: Path, store_url: str) -> None:
         settings = folder / "service.toml"
         settings.write_text(SETTINGS)
         self._data, self._port, self._log = data, _find_port(), folder / "serve.log"
-        words = ["serve", str(settings), "--data", str(data), "--port", str(self._port)]
+        words = ["serve", str(settings), "--data", str(data), "--port", str(self._port), "--store", store_url]
         self._command = [sys.executable, "-m", "tidings", *words]
 
     def __enter__(self) -> Target:
@@ -204,13 +210,12 @@ def require(status: int, expected: int) -> None:
 
 def report(data: Path, measured: Measurement, since: float) -> None:
     """Print the figures of what happened since a moment."""
-    waits = [
-        shown - measured.posted[event] for event, shown in measured.shown.items() if measured.posted[event] > since
-    ]
+    posted = measured.posted
+    waits = [(posted[event], shown - posted[event]) for event, shown in measured.shown.items() if posted[event] > since]
     print_line("posted -> matches readable", waits)
     begun = find_beginnings(data)
     delays = [
-        next(at for at, sequence in begun if sequence >= change) - moment
+        (moment, next(at for at, sequence in begun if sequence >= change) - moment)
         for moment, change in measured.created
         if moment > since and change <= begun[-1][1]
     ]
@@ -229,13 +234,19 @@ def find_beginnings(data: Path) -> list[tuple[float, int]]:
     return sorted(begun)
 
 
-def print_line(name: str, seconds: Sequence[float]) -> None:
-    """Print the median, the 99th percentile and the largest."""
-    ordered = sorted(seconds)
-    high = ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
-    print(
-        f"  {name}: {len(ordered)}, p50 {statistics.median(ordered):.2f} s, p99 {high:.2f} s, most {ordered[-1]:.2f} s"
-    )
+def print_line(name: str, waits: Sequence[tuple[float, float]]) -> None:
+    """Print the median, the 99th percentile and the largest of waits, each behind the moment when it began."""
+    seconds = [wait for _, wait in sorted(waits)]
+    thirds = [seconds[len(seconds) * part // 3 : len(seconds) * (part + 1) // 3] for part in range(3)]
+    medians, highs = [statistics.median(part) for part in thirds], [find_high(part) for part in thirds]
+    print(f"  {name}: {len(seconds)} samples")
+    print(f"    p50 {statistics.median(seconds):.2f} s ({min(medians):.2f}-{max(medians):.2f})", end=", ")
+    print(f"p99 {find_high(seconds):.2f} s ({min(highs):.2f}-{max(highs):.2f}), most {max(seconds):.2f} s")
+
+
+def find_high(seconds: Sequence[float]) -> float:
+    """Return the 99th percentile."""
+    return sorted(seconds)[min(len(seconds) - 1, int(0.99 * len(seconds)))]
 
 
 if __name__ == "__main__":

@@ -29,6 +29,14 @@ def test_the_store_is_measured_beside_raw_sql():
         assert name in done.stdout
 
 
+def test_the_api_is_measured_beside_a_bare_route():
+    command = [sys.executable, "-m", "benchmarks.service.http", "--quick"]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for words in ("of a raw committed insert", "of the bare route", "batches of 500 events", '"imported":500'):
+        assert words in done.stdout
+
+
 def test_the_scoreboard_writes_its_page(tmp_path):
     options = ["--quick", "--workloads", "equalities,concepts", "--kinds", "engine,brute,numpy", "--out", str(tmp_path)]
     command = [sys.executable, "-m", "benchmarks.scoreboard", *options]
