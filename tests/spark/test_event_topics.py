@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import os
+import signal
+import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,6 +14,9 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 pytest.importorskip("confluent_kafka", reason="needs tidings[kafka]")
 pytest.importorskip("orjson", reason="needs tidings[service]")
 
+from tests.kafka.broker import wait_for
+from tests.unit.service.test_store_feed import put
+
 from tidings.service.events.event_writer import EventsDelayed
 from tidings.service.events.intake import ReadyEvents
 from tidings.service.events.kafka_clients import build_spark_options
@@ -17,7 +24,9 @@ from tidings.service.events.kafka_tail import KafkaTail
 from tidings.service.events.kafka_writer import KafkaWriter
 from tidings.service.events.recent import RecentTuning
 from tidings.service.settings import EventSettings, ServiceSettings
-from tidings.spark.pipeline.service_pipeline import build_source
+from tidings.service.store.opening import open_store
+from tidings.spark.pipeline.run.runner import run
+from tidings.spark.pipeline.service_pipeline import build_service_pipeline, build_source
 from tidings.spark.pipeline.sources.sources import stream_events
 
 pytestmark = pytest.mark.spark
@@ -92,6 +101,26 @@ def test_one_login_serves_the_api_and_the_pipeline(kafka, spark, tmp_path, door)
     assert query.awaitTermination(60)
     assert sorted(ids) == ["e1", "e2"]
     assert kafka.password not in f"{settings!r} {source!r} {query.lastProgress}"
+
+
+def test_a_pipeline_over_a_topic_warms_its_workers_and_matches(kafka, spark, tmp_path):
+    """Whose first column is never null in Spark's eyes, also in the frame that they are warmed with."""
+    settings = ServiceSettings(data=tmp_path, events=make_settings(kafka, kafka.topic("events")))
+    store = open_store(settings.store_url)
+    put(store, "all", "n >= 0")
+    write(settings.events, make_events("e1", "e2"))
+    pipeline = replace(build_service_pipeline(settings), patterns=None, detections=(), spark={})
+
+    def stop_when_matched():
+        def wait():
+            wait_for(lambda: len(store.matches.list_since(None, 0, limit=10)) == 2, 60)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        threading.Thread(target=wait).start()
+
+    totals = run(pipeline, ready=stop_when_matched)
+    assert (totals.matches, totals.stopped) == (2, True)
+    store.close()
 
 
 def test_a_wrong_password_delays_the_publisher_and_is_not_shown(kafka, capfd):

@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 BATCH, GOING = "batch=", "_going-"
 """How the names of a batch begin, and of one that is on its way out: no reader of tables lists the latter."""
 
+ASIDE = "-"
+"""What the name of a folder has whose batches are those of a checkpoint that is gone; the patterns' has none."""
+
 
 def trim_letters(settings: ServiceSettings, now: datetime) -> int:
     """Remove the batches of dead letters that are older than the settings say; return how many."""
     oldest = (now - settings.housekeeping.dead_letters).timestamp()
     letters = settings.letters_folder
-    return sum(_trim_folder(folder, oldest) for folder in (letters, letters.with_name(f"{letters.name}_of_patterns")))
+    return sum(_trim_folder(folder, oldest) for folder in letters.parent.glob(f"{letters.name}*"))
 
 
 def _trim_folder(folder: Path, oldest: float) -> int:
@@ -41,6 +44,8 @@ def _trim_folder(folder: Path, oldest: float) -> int:
             going = path.rename(folder / f"{GOING}{path.name.removeprefix(BATCH)}")
             shutil.rmtree(going, ignore_errors=True)
             removed += 1
+    if ASIDE in folder.name and not any(folder.glob(f"{BATCH}*")):
+        shutil.rmtree(folder, ignore_errors=True)
     return removed
 
 

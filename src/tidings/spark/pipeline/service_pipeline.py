@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -36,6 +37,7 @@ from tidings.spark.pipeline.run.checkpoint import Checkpoint
 from tidings.spark.pipeline.run.detect_batches import DetectBatches
 from tidings.spark.pipeline.run.match_batches import MatchBatches
 from tidings.spark.pipeline.run.runner import RunTotals, run
+from tidings.spark.pipeline.sinks.batch_folders import set_aside
 from tidings.spark.pipeline.sources.event_folder import EventFolderSettings
 
 if TYPE_CHECKING:
@@ -84,6 +86,9 @@ def run_service_pipeline(settings: ServiceSettings, *, ready: Callable[[], objec
     try:
         checkpoint = Checkpoint.open(pipeline.checkpoint)
         read = {query: checkpoint.find_newest_file(folder) for query, folder in FOLDERS.items()}
+        letters = pipeline.dead_letters
+        for sink in (letters, letters.derive_pattern_letters()):
+            set_aside(Path(sink.path or ""), checkpoint.id)  # whoever removes the checkpoint keeps what it is for
         reports = StoreReports(store.statuses, read=read)
         with trim_by_the_clock(settings):
             return run(pipeline, console=Console(stderr=True, highlight=False), ready=ready, monitors=[reports])

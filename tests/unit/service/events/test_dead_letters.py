@@ -75,6 +75,14 @@ def test_a_service_without_dead_letters_has_none_to_remove(settings):
     assert not settings.letters_folder.exists()
 
 
+def test_batches_of_a_checkpoint_that_is_gone_go_with_their_folder(settings):
+    for name, days in (("dead_letters-0123abcd", 3), ("dead_letters_of_patterns-89abcdef", 1)):
+        make_batch(settings.data / name, "batch=00000001", days=days)
+        (settings.data / name / "_tidings.json").touch()
+    assert trim_letters(settings, NOW) == 1
+    assert list_names(settings.data) == ["dead_letters_of_patterns-89abcdef"]
+
+
 def test_two_processes_remove_each_batch_once(settings):
     for number in range(40):
         make_batch(settings.letters_folder, f"batch={number:08}", days=3)

@@ -182,6 +182,12 @@ def _claim(path: Path, owner: str) -> None:
     _sync(path)
 
 
+def set_aside(path: Path, owner: str) -> None:
+    """Rename a folder with batches of another checkpoint than the owner, whose own can then go where it was."""
+    if _read_owner(path) not in (None, owner):
+        path.rename(path.with_name(f"{path.name}-{uuid.uuid4().hex[:8]}"))
+
+
 def _read_owner(path: Path) -> str | None:
     try:
         content = json.loads((path / OWNER).read_text(encoding="utf-8"))
