@@ -26,6 +26,7 @@ from tidings.model import Filter
 from tidings.model.patterns import Pattern
 from tidings.service.delivery import check_delivery
 from tidings.service.filter_admission import FilterAdmission
+from tidings.service.pattern_bounds import MOST_BYTES
 from tidings.service.pattern_model import PatternModel
 from tidings.service.refusals import RequestMistake, build_refusal, convert_error, make_mistake
 from tidings.service.subscription import SubscriptionDraft, SubscriptionKind, SubscriptionStatus, check_id
@@ -123,8 +124,9 @@ class SubscriptionChecker:
         """Return a filter (`kind` is `filter`) or a pattern that would be taken; `TidingsError` otherwise."""
         text, notation = _write_text(kind, source, notation)
         most = filter_bytes or self._filter_bytes
+        most = min(most, MOST_BYTES) if kind == "pattern" else most
         if len(text) > most or (not text.isascii() and len(text.encode()) > most):
-            msg = f"the {kind} has more than {most:,} bytes, which is the limit"
+            msg = f"the {kind} has more than {most:,} bytes, which is the limit; make several {kind}s of it"
             raise TidingsError(msg)
         if "\0" in text:
             msg = f"the {kind} has a zero byte; write text without it"

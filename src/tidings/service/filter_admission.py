@@ -16,9 +16,8 @@ from tidings.errors import FilterError, Mistake
 from tidings.lang import parse_pattern, render_pattern
 from tidings.matcher.admission import Admission
 from tidings.model import And, Has, Not, Or, Test
-from tidings.patterns.compile.derivatives import derive_configurations
 from tidings.patterns.pattern_set import PatternCatalog, StreamSettings, check_pattern
-from tidings.service.subscription import MOST_CONFIGURATIONS
+from tidings.service.pattern_bounds import check_pattern_size
 
 if TYPE_CHECKING:
     from tidings.concepts import Vocabulary
@@ -77,7 +76,7 @@ class FilterAdmission:
         """Return a pattern as a detector compiles it; a `TidingsError` says why it would not be taken."""
         written = check_pattern(PATTERN_NAME, pattern, mode, None)
         check_stored_form(pattern)
-        derive_configurations(pattern, written.mode, budget=MOST_CONFIGURATIONS)
+        check_pattern_size(written)
         catalog = PatternCatalog(self._vocabulary, StreamSettings())
         catalog.add_many([written])
         compiled = catalog.compile()

@@ -21,9 +21,6 @@ SubscriptionStatus: TypeAlias = Literal["active", "learning", "paused", "expired
 IN_FORCE: tuple[SubscriptionStatus, ...] = ("active", "learning")
 """The statuses of subscriptions that pipelines run; a forecast is `learning` until a model knows its pattern."""
 
-MOST_CONFIGURATIONS = 1024
-"""Configurations of a pattern at most: each pipeline compiles all patterns, so one must not keep the others waiting."""
-
 MAX_ID = 200
 """Characters of an id at most."""
 

@@ -20,11 +20,10 @@ from tidings.forecast.learning.training import extend_model
 from tidings.forecast.model import make_pattern_key
 from tidings.lang.patterns.notations import read_pattern
 from tidings.matcher.loading.documents import PAYLOAD, BadDocument, parse_document
-from tidings.patterns.compile.derivatives import derive_configurations
 from tidings.patterns.pattern_set import check_pattern
 from tidings.service.filter_admission import check_stored_form
 from tidings.service.owner_bounds import bind_pattern_to_owner, parse_bound
-from tidings.service.subscription import MOST_CONFIGURATIONS
+from tidings.service.pattern_bounds import check_pattern_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -63,7 +62,7 @@ def read_written(
     check_stored_form(pattern)
     mode = subscription.mode or MODE
     written = check_pattern(subscription.engine_id, pattern, mode, LIMIT if mode == "any" else None)
-    derive_configurations(written.pattern, written.mode, budget=MOST_CONFIGURATIONS)
+    check_pattern_size(written)
     return written
 
 

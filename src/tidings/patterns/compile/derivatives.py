@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import count
+from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.errors import PatternError
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 BUDGET = 1 << 14
 """The most configurations of one pattern: `and` of fourteen single steps."""
+
+EDGE_WORK = 25
+"""The work of an edge of a pattern without steps, where that of one more step, or time condition, is 1; measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +119,18 @@ _MoveList: TypeAlias = "list[tuple[_Move, Term | None]]"
 
 
 def derive_configurations(
-    pattern: patterns.Pattern, mode: patterns.Mode = patterns.Mode.OVERLAP, *, budget: int = BUDGET
+    pattern: patterns.Pattern,
+    mode: patterns.Mode = patterns.Mode.OVERLAP,
+    *,
+    budget: int = BUDGET,
+    most_work: float = inf,
 ) -> Configurations:
-    """Derive the graph; the mode `any` keeps every count of a repetition, the others only those that differ."""
-    return _Derivation(pattern, keeps_every_count=mode is patterns.Mode.ANY).derive(budget)
+    """Derive the graph; the mode `any` keeps every count of a repetition, the others only those that differ.
+
+    Beyond `budget` configurations it is given up with a `PatternError`, and beyond `most_work`: that is in proportion
+    to the time it takes, as `EDGE_WORK` says.
+    """
+    return _Derivation(pattern, keeps_every_count=mode is patterns.Mode.ANY).derive(budget, most_work)
 
 
 class _Derivation:
@@ -134,14 +146,19 @@ class _Derivation:
         root, self.within = _split_within(pattern.root)
         self.root = self._build_term(root, count(), count())
 
-    def derive(self, budget: int) -> Configurations:
+    def derive(self, budget: int, most_work: float) -> Configurations:
         certain = terms.find_certain_parts(self.root)
         binding = frozenset(i for i, condition in enumerate(self.conditions) if condition.timed in certain)
         start: _SequenceState = (self.root, binding, frozenset())
-        places, waiting, edges = {start: 0}, [start], []
+        places, waiting, edges = {start: 0}, [start], list[Edge]()
+        work, of_edge = 0, EDGE_WORK + len(self.filters) + len(self.conditions)
         while waiting:
             state = waiting.pop()
+            work += len(state[2]) * len(self.conditions)
             for edge, following in self._derive_edges(state):
+                work += of_edge
+                if work > most_work:
+                    raise PatternError(self._explain_work(len(places), len(edges)))
                 if following is not None and following not in places:
                     if len(places) >= budget:
                         problem = f"the pattern has more than {budget:,} configurations"
@@ -153,6 +170,12 @@ class _Derivation:
                 edges.append(replace(edge, source=places[state], target=target))
         nodes = tuple(self._describe_state(state) for state in places)
         return Configurations(nodes, tuple(sorted(edges, key=lambda edge: (edge.source, edge.step))), self.within)
+
+    def _explain_work(self, configurations: int, edges: int) -> str:
+        size = f"{configurations:,} configurations with {edges:,} edges, {len(self.filters):,} steps"
+        conditions = f" and {len(self.conditions):,} time conditions" if self.conditions else ""
+        way_out = "use fewer operands of `and` and `or`, shorter repetitions, or several patterns"
+        return f"the pattern takes too long to compile: it has more than {size}{conditions}; {way_out}"
 
     # The tree as a term ------------------------------------------------------------------------
 
