@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
@@ -15,6 +16,9 @@ pytest.importorskip("sqlalchemy", reason="needs tidings[service]")
 from tests.unit.spark.detect.followed_cases import Subscribers
 
 from tidings.errors import SinkError
+from tidings.spark.detect.followed.pattern_versions import PatternVersions
+from tidings.spark.pipeline.run import follow_patterns
+from tidings.spark.pipeline.run.followed_batches import FollowTuning
 from tidings.spark.pipeline.run.open_stores import OpenStores
 
 EVERY = "any = kind != ''\nany"
@@ -68,6 +72,12 @@ def make_event(id, kind, second):
     return {"id": id, "kind": kind, "ts": f"2024-07-01T12:00:{second:02}Z"}
 
 
+def read_newest(pipe):
+    """Return the patterns of the newest version."""
+    versions = PatternVersions(pipe.folder / "state" / "pattern_versions")
+    return versions.read(versions.find_newest()).patterns
+
+
 def list_found(pipe):
     """Return the pattern and the events of all detections."""
     rows = pipe.rows("found")
@@ -110,9 +120,11 @@ def test_patterns_change_in_the_midst_of_batches_and_a_batch_that_runs_again_has
 
 
 def test_documents_on_an_idle_stream_absences_by_the_clock_and_the_first_pattern_of_a_running_pipeline(
-    pipe, subscribers
+    pipe, subscribers, monkeypatch
 ):
+    """And a claim that has no time to read all that is new: the rest is in force soon, though no more events come."""
     write_pipeline(pipe, trigger="100 ms", documents=True)
+    monkeypatch.setattr(follow_patterns, "FollowTuning", partial(FollowTuning, read_seconds=0))
 
     def post(id, kind, *, moment=None, **more):
         moment = moment or datetime.now(UTC).isoformat()
@@ -138,7 +150,11 @@ def test_documents_on_an_idle_stream_absences_by_the_clock_and_the_first_pattern
             post("ahead", "a", moment="2199-01-01T00:00:00Z")
             post("late", "a", data_base64="AA==")
             outcomes.append(wait_for(lambda: list_found(pipe)))
+            for id in ("one", "two", "three"):
+                subscribers.put(id, PAIR)
             subscribers.remove("silent")
+            post("last", "b")  # its batch reads one of them
+            outcomes.append(wait_for(lambda: len(read_newest(pipe)) == 3))
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
 

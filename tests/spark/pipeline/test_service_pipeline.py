@@ -14,6 +14,8 @@ pytest.importorskip("httpx", reason="needs tidings[service]")
 from tests.service.killing import list_read_ids, replay
 from tests.unit.service.test_store_feed import put, remove, set_bounds
 
+import tidings as td
+from tidings.concepts import Vocabulary
 from tidings.service.settings import ServiceSettings
 from tidings.service.store.opening import open_store
 from tidings.spark.pipeline.config.value_kinds import Trigger
@@ -117,6 +119,26 @@ def test_matches_are_those_of_the_claims_whatever_comes_in_between(runs, monkeyp
     assert {pair for pair in pairs if pair[0] == "ann/cheap"} <= shown
     assert len(versions) >= 2
     assert {"e1", "n19"} <= list_read_ids(runs.settings.data)
+
+
+def test_owners_hear_of_filters_that_another_schema_refuses_and_have_them_again_with_the_old_one(runs):
+    put(runs.store, "cheap", "price < 10")
+    put(runs.store, "dear", "price > 10", owner="bob")
+    put(runs.store, "ford", "make = 'ford'")
+    first, runs.settings = (
+        runs.settings,
+        replace(runs.settings, vocabulary=Vocabulary(td.Schema({"price": "text", "make": "text"}))),
+    )
+    runs.post({"id": "e1", "price": "5", "make": "ford"})
+    assert runs.run().refused_subscriptions == 2
+    assert runs.matches() == [("ann/ford", "e1")]
+    records = [record for record in runs.store.audit.list() if record.action == "refuse"]
+    assert [(record.owner, record.id) for record in records] == [("ann", "cheap"), ("bob", "dear")]
+    assert "price" in records[0].actor
+    runs.settings = first
+    runs.post({"id": "e2", "price": 5, "make": "ford"})
+    runs.run()
+    assert runs.matches() == [("ann/cheap", "e2"), ("ann/ford", "e1"), ("ann/ford", "e2")]
 
 
 def replay_clean(runs):

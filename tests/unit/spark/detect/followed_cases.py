@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from datetime import UTC, datetime
+from math import inf
 
 import pyarrow as pa
 from pyspark.sql import Row
@@ -64,11 +65,21 @@ class FollowedStream:
     """A detection query without Spark: batches claim versions, and a watermark moves when it is asked to."""
 
     def __init__(
-        self, subscribers, folder, monkeypatch, *, documents=False, model=None, schema=None, within=None, **numbers
+        self,
+        subscribers,
+        folder,
+        monkeypatch,
+        *,
+        documents=False,
+        model=None,
+        schema=None,
+        within=None,
+        seconds=inf,
+        **numbers,
     ):
         self.subscribers, self.versions = subscribers, PatternVersions(folder)
         self.model, self.vocabulary = PatternModel(model), Vocabulary(schema)
-        self._within, self._now = within, 0.0
+        self._within, self._now, self._seconds = within, 0.0, seconds
         self.refused, self.newest, self.batch, self.rows = [], None, -1, []
         self._documents, self._watermark = documents, 0
         names = ("document", "id", "ts") if documents else NAMES
@@ -98,6 +109,7 @@ class FollowedStream:
             reading,
             self.model,
             report=lambda name, problem: self.refused.append((name, str(problem))),
+            seconds=self._seconds,
         )
 
     def claim(self, batch=None, now=None):

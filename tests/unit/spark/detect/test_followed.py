@@ -14,9 +14,11 @@ from tests.unit.spark.detect.followed_cases import FollowedStream, Subscribers
 from tests.unit.spark.detect.pattern_cases import NAMES, PATTERN_TEXTS, START, at, disorder_rows, log
 
 import tidings as td
+from tidings.concepts import Vocabulary
 from tidings.errors import TooLarge
 from tidings.lang import render_pattern
 from tidings.model.patterns import Mode
+from tidings.spark.pipeline.run.pattern_reading import PatternReading
 
 LATENESS = timedelta(seconds=4)
 FEW_MATCHES = [written for written in PATTERN_TEXTS if written.mode is not Mode.ANY or len(written.pattern.steps()) < 3]
@@ -176,6 +178,76 @@ def test_what_cannot_be_compiled_is_refused_and_disturbs_nobody(stream):
     assert "takes too long to compile" in dict(stream.refused)["o/huge"]
     stream.subscribers.put("pair", "a = kind = 'a'\na ; ; b")
     assert set(stream.claim().patterns) == set()  # the old one is not what its owner asks for
+
+
+# Many at once -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def slow_stream(tmp_path, monkeypatch):
+    """A stream whose claims have time to read one pattern each."""
+    return FollowedStream(Subscribers(), tmp_path, monkeypatch, seconds=0)
+
+
+def test_a_claim_reads_what_it_has_time_for_and_owners_take_turns(slow_stream):
+    for number in range(3):
+        slow_stream.subscribers.put(f"p{number}", PAIR, owner="many")
+    slow_stream.subscribers.put("p", SILENT, owner="few")
+    in_force = [[*slow_stream.claim().patterns] for _ in range(5)]
+    order = ["many/p0", "few/p", "many/p1", "many/p2"]
+    assert in_force == [order[:1], order[:2], order[:3], order, order]
+    assert not slow_stream.follower.is_behind
+
+
+def test_what_waits_is_found_after_a_restart_and_what_is_in_force_goes_on(slow_stream):
+    slow_stream.subscribers.put("pair", PAIR)
+    slow_stream.claim()
+    slow_stream.take([(1, at(0), "a", 1, None)])
+    for number in range(3):
+        slow_stream.subscribers.put(f"new{number}", PAIR, owner="many")
+    assert len(slow_stream.claim().patterns) == 2
+    slow_stream.restart()
+    slow_stream.claim()
+    slow_stream.subscribers.remove("new2", owner="many")
+    assert [*slow_stream.claim().patterns] == ["o/pair", "many/new0", "many/new1"]
+    slow_stream.take([(2, at(1), "b", 1, None)])
+    slow_stream.pass_time(at(1))
+    assert list_matches(slow_stream) == [("o/pair", [1, 2])]
+
+
+def test_what_changed_and_waits_is_not_in_force_as_it_was(slow_stream):
+    for id in ("first", "second"):
+        slow_stream.subscribers.put(id, PAIR)
+        slow_stream.claim()
+    for id in ("first", "second"):
+        slow_stream.subscribers.put(id, SILENT)
+    assert [*slow_stream.claim().patterns] == ["o/first"]
+    slow_stream.subscribers.put("first", PAIR)  # while the other still waits
+    slow_stream.subscribers.limit_owner("o", "kind != 'x'")
+    assert [*slow_stream.claim().patterns] == ["o/second"]
+    slow_stream.restart()
+    assert [*slow_stream.claim().patterns] == ["o/second", "o/first"]
+    assert all("x" in str(pattern.tree) for pattern in slow_stream.claim().patterns.values())
+
+
+def test_a_start_does_not_read_again_what_is_in_force(slow_stream, monkeypatch):
+    for number in range(3):
+        slow_stream.subscribers.put(f"p{number}", PAIR)
+        before = slow_stream.claim()
+    slow_stream.restart()
+    monkeypatch.setattr(PatternReading, "read", lambda *_: pytest.fail("it is as it was"))
+    assert slow_stream.claim() == before
+
+
+def test_with_another_vocabulary_what_is_in_force_is_read_again_and_goes_on_meanwhile(slow_stream):
+    for id in ("p0", "p1"):
+        slow_stream.subscribers.put(id, PAIR)
+        slow_stream.claim()
+    slow_stream.vocabulary = Vocabulary(td.Schema({"key": "text", "kind": "number"}))
+    slow_stream.restart()
+    assert len(slow_stream.claim().patterns) == 1
+    assert len(slow_stream.refused) == 1
+    assert len(slow_stream.claim().patterns) == 0
 
 
 def test_a_pattern_that_workers_could_not_read_is_refused_before_they_do(stream):

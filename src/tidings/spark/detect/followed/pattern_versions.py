@@ -45,7 +45,8 @@ class FollowedPattern:
     """A pattern as a version has it: in JSON notation, and the time, in microseconds, after which it sees events.
 
     With a `horizon` it is forecast; `forecasts_only`: and its matches are not reported. `wanted` is the horizon that
-    its subscriber asks for; it is forecast as soon as the model knows the pattern.
+    its subscriber asks for; it is forecast as soon as the model knows the pattern. `source` stands for what it was read
+    from, and by what (`PatternReading.sign_source`).
     """
 
     name: str
@@ -59,6 +60,7 @@ class FollowedPattern:
     step: float = 0.1
     forecasts_only: bool = False
     wanted: str | None = None
+    source: str = field(default="", compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields by name."""

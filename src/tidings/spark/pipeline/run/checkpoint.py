@@ -22,7 +22,7 @@ import fcntl
 import hashlib
 import json
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -146,6 +146,16 @@ class Checkpoint:
     def refusals(self) -> Path:
         """The file that lists refused changes."""
         return self.folder / "refused_subscriptions.jsonl"
+
+    def read_refused(self) -> dict[str, str]:
+        """Return why each subscription was refused last."""
+        reasons: dict[str, str] = {}
+        with suppress(FileNotFoundError), self.refusals.open(encoding="utf-8") as lines:
+            for line in lines:
+                with suppress(ValueError):  # a line that a crash left half written
+                    entry = json.loads(line)
+                    reasons[str(entry["id"])] = entry["reason"]
+        return reasons
 
     def append_refused(self, refused: Sequence[tuple[SubId | None, TidingsError]], batch: int | None) -> None:
         """Append refused changes of subscriptions; those before the first batch have no batch number."""

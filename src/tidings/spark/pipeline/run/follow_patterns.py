@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from tidings.spark.pipeline.run.followed_batches import (
     follow_stream,
 )
 from tidings.spark.pipeline.run.idle_clock import IdleClock
+from tidings.spark.pipeline.run.owner_notices import OwnerNotices
 from tidings.spark.pipeline.run.pattern_follower import KEPT_CLAIMS, PatternFollower
 from tidings.spark.pipeline.run.pattern_reading import ForecastDefaults, PatternReading
 from tidings.spark.pipeline.run.subscription_follower import count_kept_claims
@@ -47,10 +49,15 @@ def open_following(
         monitor.warn(f"pattern `{id}` refused: {problem}" if id is not None else str(problem))
 
     reading = _build_reading(events, pipeline, settings, vocabulary, model)
+    notices = OwnerNotices(store, checkpoint.read_refused())  # a start judges anew what was refused before
+    # Where a run ends when all is read, nobody waits for it, and what it does not know now it never will.
+    seconds, start = (inf, inf) if pipeline.trigger.available_now else (tuning.read_seconds, tuning.start_seconds)
     versions = PatternVersions(checkpoint.folder / "pattern_versions")
     kept_claims = count_kept_claims(pipeline, KEPT_CLAIMS)
-    follower = PatternFollower(store, versions, reading, model, report=report, kept_claims=kept_claims)
-    follower.refresh()
+    follower = PatternFollower(
+        store, versions, reading, model, report=report, kept_claims=kept_claims, seconds=seconds, notices=notices
+    )
+    follower.refresh(start)
     clock = IdleClock(checkpoint.folder / "pattern_clock", idle=settings.idle, lateness=settings.lateness)
     plan = build_plan(pipeline, versions.folder, vocabulary, tuning)
     stream = follow_stream(events, pipeline, plan, clock.read_ticks(events.sparkSession))

@@ -55,6 +55,8 @@ class FollowTuning:
     partitions: int = 2
     wait_seconds: float = 20.0
     poll_seconds: float = 0.5
+    read_seconds: float = 2.0  # that a claim reads patterns which are new; others wait for it
+    start_seconds: float = 20.0  # the same of a start
 
 
 # The stream ----------------------------------------------------------------------------------------
@@ -164,7 +166,10 @@ class FollowedBatches(DetectBatches):
         """Pass on reports, and let time pass where the query waits for events."""
         super().report(monitor, last=last)
         if not last and not self._pipeline.trigger.available_now:
-            self._clock.advance(is_waiting=is_waiting(self.spark_query))
+            waits = is_waiting(self.spark_query)
+            if self._follower.is_behind:  # what waits is read when a batch begins
+                self._clock.begin_batch(is_waiting=waits)
+            self._clock.advance(is_waiting=waits)
 
     def _process(self, frame: DataFrame, batch: int, started: datetime) -> BatchReport | None:
         newest, ids = self._clock.newest, self._ids

@@ -40,6 +40,9 @@ TICKS, STATE = "ticks", "clock.json"
 MOST_DUE = 10_000
 """Times that are remembered over a restart; the soonest ones."""
 
+PAUSE_SECONDS = 1.0
+"""Seconds between two ticks that only begin a batch; Spark finds a file within that time."""
+
 MILLISECOND, SECOND = 1_000, 1_000_000
 """In microseconds; a watermark is in milliseconds."""
 
@@ -82,6 +85,7 @@ class IdleClock:
         self._idle = None if idle is None else idle.total_seconds()
         self._lateness = round(lateness.total_seconds() * SECOND)
         self._state, self._busy_at, self._last_tick = self._load(), clock(), 0
+        self._begun_at = 0.0
 
     @property
     def newest(self) -> int | None:
@@ -121,13 +125,20 @@ class IdleClock:
         moment = -(-moment // MILLISECOND) * MILLISECOND  # as a watermark can say it
         if moment <= self._last_tick or state.due[0] + self._lateness > moment:
             return
-        self._write_tick(moment)
+        self._write_tick(moment, f"{moment:020}")
         self._busy_at, self._last_tick = now, moment
 
-    def _write_tick(self, moment: int) -> None:
+    def begin_batch(self, *, is_waiting: bool) -> None:
+        """Write a tick that moves nothing, so that a batch begins where the query waits for events."""
+        now = self._clock()
+        if is_waiting and now - self._begun_at >= PAUSE_SECONDS:
+            self._begun_at = now
+            self._write_tick(0, f"begin-{self._read_clock():020}")
+
+    def _write_tick(self, moment: int, name: str) -> None:
         """Put a tick into its folder in one step: Spark would read a file that is not finished."""
         (self._folder / TICKS).mkdir(parents=True, exist_ok=True)
-        beside = self._folder / f"{moment:020}.json"
+        beside = self._folder / f"{name}.json"
         write_atomically(beside, iter([json.dumps({"at": moment}).encode() + b"\n"]))
         os.replace(beside, self._folder / TICKS / beside.name)
 

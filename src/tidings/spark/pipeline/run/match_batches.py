@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline.config.settings import Pipeline
     from tidings.spark.pipeline.monitor.batch_report import Monitor
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
+    from tidings.spark.pipeline.run.owner_notices import OwnerNotices
 
 EVENT, TIME, REFUSED, RAW, ARRIVED = "_event", "_time", "_refused", "_raw", "_arrived"
 """Columns of our own: the event's id and time, why the source refused it, its raw text, its arrival time."""
@@ -80,10 +81,18 @@ class MatchBatches(PipelineQuery):
     folder = "query"
 
     def __init__(
-        self, pipeline: Pipeline, checkpoint: Checkpoint, sinks: BatchSinks, *, live: Live, monitor: Monitor
+        self,
+        pipeline: Pipeline,
+        checkpoint: Checkpoint,
+        sinks: BatchSinks,
+        *,
+        live: Live,
+        monitor: Monitor,
+        notices: OwnerNotices | None = None,
     ) -> None:
+        """`notices` tells the owners of a store's subscriptions which are refused."""
         super().__init__(pipeline, checkpoint, sinks)
-        self._live, self._monitor = live, monitor
+        self._live, self._monitor, self._notices = live, monitor, notices
         self._id_column = "subscriptions" if pipeline.matching.per == "event" else "subscription"
         self._excess_text = describe_excess(pipeline.matching.limit or 0)
         self._changes: deque[Change] = deque()  # from any thread to the next batch
@@ -165,8 +174,10 @@ class MatchBatches(PipelineQuery):
         )
 
     def _report_refused(self, refused: Sequence[tuple[SubId | None, TidingsError]], batch: int | None) -> None:
-        """List all of them in the checkpoint, and warn of the first few."""
+        """List all of them in the checkpoint, tell their owners, and warn of the first few."""
         self._checkpoint.append_refused(refused, batch)
+        if self._notices is not None:
+            self._notices.tell(refused)
         for id, problem in refused[:LISTED_REFUSALS]:
             self._monitor.warn(f"subscription `{id}` refused: {problem}" if id is not None else str(problem))
         if len(refused) > LISTED_REFUSALS:

@@ -6,17 +6,20 @@ within a bound, and added to a catalog of the same vocabulary as the workers' ow
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.lang import render_pattern
+from tidings.matcher.snapshot.vocabulary_files import dump_vocabulary
 from tidings.patterns import PatternCatalog, StreamSettings
 from tidings.service.owner_bounds import parse_bound
 from tidings.service.training import read_written
 from tidings.spark.detect.followed.pattern_versions import FollowedPattern
 from tidings.spark.detect.pattern_source import add_key, check_variables
+from tidings.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -54,12 +57,24 @@ class PatternReading:
         self._vocabulary, self._model, self._key = vocabulary, model, key
         self._frame, self._unknown, self._defaults = frame, unknown, defaults or ForecastDefaults()
         self._bound: tuple[str | None, Filter | None] | None = None  # subscriptions come by owner, mostly
+        files = sorted(dump_vocabulary(vocabulary).items())
+        columns = None if frame is None else frame.json()
+        self._context = _sign((__version__, files, columns, unknown, key, self._defaults))
+
+    def sign_source(self, subscription: RunningSubscription) -> str:
+        """Return what stands for a subscription as it is asked for, and behind a colon for what it is read by."""
+        return f"{_sign(subscription)}:{self._context}"
+
+    def is_asked_for(self, pattern: FollowedPattern, subscription: RunningSubscription) -> bool:
+        """Tell whether a pattern is what its owner still asks for, whatever it would be read as now."""
+        return pattern.source.partition(":")[0] == _sign(subscription)
 
     def read(self, subscription: RunningSubscription) -> FollowedPattern:
         """Return a subscription as it is put into a version; `TidingsError` says why it cannot be."""
         written, is_forecast = self._read_written(subscription), subscription.kind == "forecast"
         tree = json.loads(render_pattern(written.pattern, "json"))
-        pattern = FollowedPattern(written.name, tree, written.mode.value, 0, written.limit, forecasts_only=is_forecast)
+        source, mode = self.sign_source(subscription), written.mode.value
+        pattern = FollowedPattern(written.name, tree, mode, 0, written.limit, forecasts_only=is_forecast, source=source)
         if not is_forecast:
             return pattern
         threshold = self._defaults.threshold if subscription.threshold is None else subscription.threshold
@@ -93,3 +108,7 @@ class PatternReading:
         if self._bound is None or self._bound[0] != only:
             self._bound = only, parse_bound(only, self._vocabulary)
         return self._bound[1]
+
+
+def _sign(value: object) -> str:
+    return hashlib.sha256(repr(value).encode("utf-8", "surrogatepass")).hexdigest()[:24]

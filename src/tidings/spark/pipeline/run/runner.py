@@ -32,6 +32,7 @@ from tidings.spark.pipeline.run.feed_watch import FeedWatch
 from tidings.spark.pipeline.run.follow_patterns import open_following
 from tidings.spark.pipeline.run.match_batches import ARRIVED, REFUSED, MatchBatches, resolve_column
 from tidings.spark.pipeline.run.open_stores import OpenStores
+from tidings.spark.pipeline.run.owner_notices import OwnerNotices
 from tidings.spark.pipeline.run.queries import BatchSinks, follow_queries
 from tidings.spark.pipeline.run.stopping import StopSignal
 from tidings.spark.pipeline.run.subscription_follower import build_query_context, open_live
@@ -186,11 +187,13 @@ class _QueryBuilder:
         sinks = self._open_sinks(pipeline.sinks, key, pipeline.dead_letters, id_columns, query=MatchBatches.folder)
         self.monitor.show_status("reading the subscriptions")
         live = open_live(self.session, pipeline, self.checkpoint, self.stores)
-        batches = MatchBatches(pipeline, self.checkpoint, sinks, live=live, monitor=self.monitor)
+        url = None if pipeline.subscriptions is None else pipeline.subscriptions.store
+        store = None if url is None else self.stores.open(url)
+        notices = None if store is None else OwnerNotices(store)
+        batches = MatchBatches(pipeline, self.checkpoint, sinks, live=live, monitor=self.monitor, notices=notices)
         batches.note_change(live.sync())
-        if pipeline.subscriptions is not None and pipeline.subscriptions.store is not None:
-            log = self.stores.open(pipeline.subscriptions.store).log
-            self.watch = FeedWatch(live, log, on_change=batches.note_change, warn=self.monitor.warn)
+        if store is not None:
+            self.watch = FeedWatch(live, store.log, on_change=batches.note_change, warn=self.monitor.warn)
         self.monitor.show_status(f"{len(live):,} subscriptions; waiting for events")
         return batches
 

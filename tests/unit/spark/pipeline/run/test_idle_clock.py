@@ -125,6 +125,15 @@ def test_what_is_due_later_is_remembered_once_however_often_it_is_said(tmp_path)
     assert json.loads((tmp_path / "clock.json").read_text())["due"] == [960 * SECOND, 970 * SECOND]
 
 
+def test_a_batch_may_be_begun_without_time_passing(tmp_path):
+    hands = Hands(1000.0)
+    clock = open_clock(tmp_path, hands, idle=None)
+    clock.note_batch(0, 900 * SECOND, [])
+    for hands.now, is_waiting in ((1001.0, False), (1001.5, True), (1002.0, True), (1002.5, True)):
+        clock.begin_batch(is_waiting=is_waiting)
+    assert list_ticks(tmp_path) == [0.0, 0.0]
+
+
 def test_without_an_idle_time_it_never_ticks(tmp_path):
     hands = Hands(1000.0)
     clock = open_clock(tmp_path, hands, idle=None)
