@@ -188,7 +188,7 @@ def test_a_failure_says_nothing_of_itself(api, monkeypatch, caplog):
     assert "hunter2" not in caplog.text
 
 
-@pytest.mark.parametrize("problem", [StoreBusy("busy"), StoreError("gone")])
+@pytest.mark.parametrize("problem", [StoreBusy("hunter2 is busy"), StoreError("hunter2 is gone")])
 def test_a_store_that_does_not_answer_is_a_reason_to_come_again(api, monkeypatch, problem):
     monkeypatch.setattr(api.store.subscriptions, "get", fail(problem))
     monkeypatch.setattr(api.store.subscriptions, "write", fail(problem))
@@ -200,6 +200,7 @@ def test_a_store_that_does_not_answer_is_a_reason_to_come_again(api, monkeypatch
     ):
         check_problem(answer, 503)
         assert answer.headers["retry-after"]
+        assert "hunter2" not in answer.text
     assert api.get("/healthz").status_code == 200
 
 

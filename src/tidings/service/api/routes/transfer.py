@@ -36,8 +36,11 @@ if TYPE_CHECKING:
 MAX_IMPORTS, MAX_IMPORTS_OF_OWNER = 4, 2
 """Imports of one process, and of one owner there, at the same time: each has a thread, and memory for a few blocks."""
 
-PAGE = 1_000
-"""Subscriptions that an export reads at once."""
+FIRST_PAGE, PAGE = 100, 1_000
+"""Subscriptions that an export reads at once: at first, and at most."""
+
+PAGE_BYTES = 250_000
+"""What a page may have, going by the one before: a client that does not read holds two or three."""
 
 _RUNNING = "imports"
 
@@ -105,24 +108,27 @@ def _find_deliveries(call: ApiCall, ids: Collection[str]) -> dict[str, Mapping[s
 
 async def export_subscriptions(call: ApiCall) -> Response:
     """Answer with a line for each subscription, by id, page by page."""
-    first = await _read_page(call, None)  # before the answer begins: a store that does not answer is a 503
+    first = await _read_page(call, None, FIRST_PAGE)  # before the answer begins: a store that does not answer is a 503
     return StreamingResponse(_iterate_lines(call, first), media_type=LINES[0])
 
 
 async def _iterate_lines(call: ApiCall, page: list[Subscription]) -> AsyncIterator[bytes]:
+    size = FIRST_PAGE
     while page:
-        yield await call.state.access.work(_render_lines, page, with_owner=call.chosen_owner is None)
-        if len(page) < PAGE:
+        lines = await call.state.access.work(_render_lines, page, with_owner=call.chosen_owner is None)
+        yield lines
+        if len(page) < size:
             return
+        size = max(1, min(PAGE, 2 * size, size * PAGE_BYTES // len(lines)))
         try:
-            page = await _read_page(call, (page[-1].owner, page[-1].id))
+            page = await _read_page(call, (page[-1].owner, page[-1].id), size)
         except StoreError as problem:
             log_failure(problem)
             raise ConnectionAbortedError from None  # cut short, so that nobody takes it for the whole
 
 
-async def _read_page(call: ApiCall, after: tuple[str, str] | None) -> list[Subscription]:
-    query = SubscriptionQuery(owner=call.chosen_owner, after=after, limit=PAGE)
+async def _read_page(call: ApiCall, after: tuple[str, str] | None, size: int) -> list[Subscription]:
+    query = SubscriptionQuery(owner=call.chosen_owner, after=after, limit=size)
     return list(await call.state.access.work(call.state.store.subscriptions.list, query))
 
 
