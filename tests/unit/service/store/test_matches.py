@@ -68,6 +68,16 @@ def test_numbers_are_never_given_twice(store):
     assert [row.number for row in store.matches.list_since(None, 0)] == [4]
 
 
+def test_a_batch_is_known_by_its_checkpoint_alone(store):
+    """Without the checkpoint that had it, a batch is another one: operations.md says what that means."""
+    store.subscriptions.write([create("a")])
+    rows = [match("a", "e1")]
+    written = [
+        store.matches.write(query, 0, rows, at=NOW, keep=10) for query in ("old: query", "old: query", "new: query")
+    ]
+    assert written == [1, 0, 1]
+
+
 def test_erasing_an_owner_leaves_nothing_of_theirs(store):
     store.subscriptions.write([create("a"), create("b"), create("a", owner="bob")])
     store.matches.write("q", 1, [match("a"), match("b"), match("a", owner="bob")], at=NOW, keep=10)
