@@ -116,7 +116,7 @@ class PatternServiceSettings:
     """How far an event may be behind the newest one seen; events wait so long to be put in order."""
     idle: Annotated[timedelta | None, measure_kinds.IDLE, KeyRule(default='"5 s"')] = timedelta(seconds=5)
     """Without events for so long, time passes by the clock, so that absences are noticed."""
-    ahead: Annotated[timedelta, measure_kinds.DURATION, KeyRule(default='"1 minute"')] = timedelta(minutes=1)
+    ahead: Annotated[timedelta, measure_kinds.DURATION, KeyRule(default='"1 hour"')] = timedelta(hours=1)
     """How far an event may be dated ahead of the clock; patterns leave out what is further ahead, a dead letter."""
     model: Annotated[str | None, path_kinds.LOCAL_FILE, KeyRule(default="none")] = None
     """Model of patterns, for forecasts."""

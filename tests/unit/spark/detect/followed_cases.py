@@ -28,7 +28,7 @@ from tidings.spark.pipeline.run.pattern_follower import PatternFollower
 from tidings.spark.pipeline.run.pattern_reading import PatternReading
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
-COLUMNS = FollowedColumns("id", "ts", "_refused", "_raw", hidden=("_refused",))
+COLUMNS = FollowedColumns("id", "_moves", "_refused", "_raw", hidden=("_moves", "_refused"))
 
 
 class Subscribers:
@@ -90,7 +90,7 @@ class FollowedStream:
         kinds = {"id": StringType() if documents else LongType(), "ts": TimestampType()}
         frame = StructType([StructField(name, kinds.get(name, StringType())) for name in names])
         schema = build_rows_schema(frame, plan)[1]
-        names = (*names, "_refused")
+        names = (*names, "_moves", "_refused")
         read = ("ts",) if documents else NAMES
         self._step = FollowedStep(plan, names, read, COLUMNS, schema)
         processor = FollowedProcessor(plan, schema)
@@ -121,16 +121,16 @@ class FollowedStream:
         facts = {} if self._ids is None else {SEGMENTS: self._ids.list_segments(self._now)}
         return self.follower.claim(self.batch, facts, newest=self.newest)
 
-    def take(self, rows, *, pieces=1):
-        """Take the events of a batch, in several pieces that come in any order."""
+    def take(self, rows, *, pieces=1, clock=None):
+        """Take the events of a batch, in several pieces that come in any order; time moves to `clock` at most."""
         each = -(-len(rows) // pieces) or 1
-        self._take([self._build_batch(rows[place : place + each]) for place in range(0, len(rows), each)])
+        self._take([self._build_batch(rows[place : place + each], clock) for place in range(0, len(rows), each)])
 
     def take_document(self, document, moment):
         """Take a JSON object."""
         columns = [pa.array([json.dumps(document)]), pa.array([document["id"]]), pa.array([moment], TYPES[1])]
-        names = ["document", "id", "ts", "_refused"]
-        self._take([pa.RecordBatch.from_arrays([*columns, pa.nulls(1, pa.string())], names)])
+        names = ["document", "id", "ts", "_moves", "_refused"]
+        self._take([pa.RecordBatch.from_arrays([*columns, columns[-1], pa.nulls(1, pa.string())], names)])
 
     def _take(self, batches):
         packets = {}
@@ -155,7 +155,7 @@ class FollowedStream:
         rows = [row for row in self.rows if row["kind"] == "match" and (names is None or row["pattern"] in names)]
         return Counter((row["pattern"], row["at"], tuple(map(int, row["events"]))) for row in rows)
 
-    def _build_batch(self, rows):
+    def _build_batch(self, rows, clock=None):
         columns = list(zip(*rows, strict=True))
         arrays = [pa.array(list(column), kind) for column, kind in zip(columns, TYPES, strict=True)]
         names = list(NAMES)
@@ -163,7 +163,9 @@ class FollowedStream:
             texts = [json.dumps(dict(zip(NAMES, row, strict=True)), default=str) for row in rows]
             arrays = [pa.array(texts), arrays[0].cast(pa.string()), arrays[1]]
             names = ["document", "id", "ts"]
-        return pa.RecordBatch.from_arrays([*arrays, pa.nulls(len(rows), pa.string())], [*names, "_refused"])
+        arrays.append(pa.array([min(row[1], clock or row[1]) for row in rows], TYPES[1]))
+        arrays.append(pa.nulls(len(rows), pa.string()))
+        return pa.RecordBatch.from_arrays(arrays, [*names, "_moves", "_refused"])
 
     def _collect(self, rows):
         packed = pa.RecordBatch.from_arrays([pa.array([row.rows for row in rows], pa.binary())], ["rows"])

@@ -304,6 +304,24 @@ def test_what_bounds_an_owner_bounds_each_filter_of_their_patterns(stream):
     assert list_matches(stream) == [("free/pair", [1, 2]), ("o/pair", [1, 3])]
 
 
+def test_an_event_of_the_future_waits_for_its_time_and_makes_no_other_late(stream):
+    stream.subscribers.put("any", "any = kind != ''\nany")
+    stream.claim()
+    stream.take([(1, at(55), "a", 1, None), (2, at(1), "a", 1, None)], clock=at(3))
+    stream.subscribers.put("pair", PAIR)  # it begins after what moved time, not after what waits
+    assert stream.claim().patterns["o/pair"].since == round(at(3).timestamp() * 1e6)
+    stream.pass_time(at(3))
+    stream.take([(3, at(4), "a", 1, None), (4, at(5), "b", 1, None)], clock=at(6))
+    stream.claim()
+    stream.pass_time(at(5))
+    singles = [("o/any", [id]) for id in (2, 3, 4)]
+    assert list_matches(stream) == [*singles, ("o/pair", [3, 4])]
+    assert {row["at"] for row in stream.rows if row["kind"] == "due"} == {at(1), at(4), at(55)}
+    stream.pass_time(at(55))
+    assert ("o/any", [1]) in list_matches(stream)
+    assert "late" not in {row["kind"] for row in stream.rows}
+
+
 def test_documents_whose_values_are_of_several_kinds_keep_their_keys_apart(tmp_path, monkeypatch):
     stream = FollowedStream(Subscribers(), tmp_path, monkeypatch, documents=True, buckets=1)
     stream.subscribers.put("pair", PAIR)

@@ -44,12 +44,12 @@ def detect_followed(events: DataFrame, plan: FollowedPlan, columns: FollowedColu
     """Return the output rows of a stream with a watermark, by their `kind`.
 
     A `match`, a `forecast` and a `late` event are those of `detect`, a `letter` is a dead letter. A `tally` has in
-    `seen` a number of events and in `at` the newest time of them. A `due` has in `at` the time that the watermark must
-    come to for a bucket to go on: of a waiting event, or the deadline of an absence. A `heavy` names a pattern that
-    holds too many partial matches.
+    `seen` a number of events and in `at` the newest time that they move the stream to. A `due` has in `at` the time
+    that the watermark must come to for a bucket to go on: of a waiting event, or the deadline of an absence. A `heavy`
+    names a pattern that holds too many partial matches.
     """
     require_rocksdb(events.sparkSession)
-    require_columns([plan.time, columns.id, columns.reason], events.schema, why="the patterns")
+    require_columns([plan.time, columns.id, columns.moves, columns.reason], events.schema, why="the patterns")
     names = [field.name for field in events.schema if find_arrow_type(field.dataType) is not None]
     own = {columns.reason, columns.raw, columns.tick, *columns.hidden}
     read = (

@@ -38,20 +38,21 @@ PASSING = "passing"
 ADDED_TYPES = {"event": pa.string(), "reason": pa.string(), "row": pa.string(), "seen": pa.int64()}
 """Columns beside those of detections: of dead letters, and in a row of kind `tally` the number of events.
 
-The time of a tally is the newest of its events.
+The time of a tally is the newest that its events move the stream to.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class FollowedColumns:
-    """The columns of a row that are ours: its event's id and time, and why the source refused it (`reason`).
+    """The columns of a row that are ours: its event's id, the time `moves` and why the source refused it (`reason`).
 
-    `raw` has the text of what could not be decoded; `tick` is not null where the row is a tick of the clock and no
-    event; dead letters do not show those that are `hidden`.
+    `moves` is what the event moves the stream to: its time, or an earlier one. `raw` has the text of what could not be
+    decoded; `tick` is not null where the row is a tick of the clock and no event; dead letters do not show those that
+    are `hidden`.
     """
 
     id: str
-    time: str
+    moves: str
     reason: str
     raw: str
     tick: str | None = None
@@ -109,7 +110,7 @@ class FollowedStep:
         if ids is not None and good.num_rows:
             good = good.filter(pa.array(ids.find_new(good.column(self.columns.id).cast(pa.string()).to_pylist())))
         opened = self.plan.open()
-        newest = read_times(good, self.plan.time).max() if good.num_rows else None
+        newest = read_times(good, self.columns.moves).max() if good.num_rows else None
         if opened.portions and good.num_rows:
             readable = self._read(opened, good, bucketer.prepare_value_numbers())
             if readable.letters:

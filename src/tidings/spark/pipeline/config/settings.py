@@ -207,7 +207,7 @@ class PatternSettings:
     idle: Annotated[timedelta | None, measure_kinds.DURATION, KeyRule(("store",), default="never")] = None
     """Without events for so long, time passes by the clock, so that absences are noticed."""
     ahead: Annotated[
-        timedelta | None, measure_kinds.DURATION, KeyRule(("store",), default='any; "1 minute" with `idle`')
+        timedelta | None, measure_kinds.DURATION, KeyRule(("store",), default='any; "1 hour" with `idle`')
     ] = None
     """How far an event may be dated ahead of its batch; patterns leave out what is further ahead, a dead letter."""
     key: Annotated[str | None, kinds.TEXT, KeyRule(default="none")] = None

@@ -1,8 +1,8 @@
 """Detection of patterns that a store has: the stream of detections, and its micro-batches.
 
 Each batch claims a version of the patterns before its job begins, and with it the newest time of events before, which
-is where new patterns begin; so a batch that runs again gives the same rows. While there are no patterns a batch
-waits for the first one, twenty seconds at most: events come and go, and little is done about them.
+is where new patterns begin; so a batch that runs again gives the same rows. While there are no patterns every batch but
+the first of a process waits for one, twenty seconds at most: events come and go, and little is done about them.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, Row
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql import Column, DataFrame, Row
 
     from tidings.concepts import Vocabulary
     from tidings.spark.detect.followed.seen_ids import SeenIds
@@ -91,15 +90,15 @@ def follow_stream(events: DataFrame, pipeline: Pipeline, plan: FollowedPlan, tic
     assert settings is not None
     if pipeline.subscriptions is not None:
         events = events.where(to_column(REFUSED).isNull())
-    events = add_event_columns(events, pipeline)
+    events, moved = add_event_columns(events, pipeline), to_column(TIME)
     if (ahead := find_most_ahead(settings)) is not None:
-        events = _refuse_future(events, ahead)
+        events, moved = _refuse_future(events, ahead), _limit_move(moved)
     # What is refused must not move the watermark.
-    events = events.withColumn(TIME, F.when(to_column(REFUSED).isNull(), to_column(TIME)))
+    events = events.withColumn(MOVES, F.when(to_column(REFUSED).isNull(), moved))
     marked = events.withColumn(TICK, F.lit(None).cast("timestamp"))
-    ticked = marked.unionByName(ticks.withColumn(TIME, to_column(TICK)), allowMissingColumns=True)
-    watermarked = ticked.withWatermark(TIME, f"{round(settings.lateness.total_seconds() * 1000)} milliseconds")
-    columns = FollowedColumns(EVENT, TIME, REFUSED, RAW, TICK, hidden=(EVENT, TIME, REFUSED, TICK))
+    ticked = marked.unionByName(ticks.withColumn(MOVES, to_column(TICK)), allowMissingColumns=True)
+    watermarked = ticked.withWatermark(MOVES, f"{round(settings.lateness.total_seconds() * 1000)} milliseconds")
+    columns = FollowedColumns(EVENT, MOVES, REFUSED, RAW, TICK, hidden=(EVENT, TIME, MOVES, REFUSED, TICK))
     return rename_event_ids(detect_followed(watermarked, plan, columns), settings.keep or ())
 
 
@@ -109,7 +108,7 @@ def find_most_ahead(settings: PatternSettings) -> timedelta | None:
 
 
 def _refuse_future(events: DataFrame, ahead: timedelta) -> DataFrame:
-    """Refuse events that are ahead of the clock: all that comes after them, whoever sends it, would be late.
+    """Refuse events that are further ahead of the clock than is worth waiting for.
 
     Spark's time is that of the batch, which is in its checkpoint: so a batch that runs again refuses the same.
     """
@@ -118,6 +117,15 @@ def _refuse_future(events: DataFrame, ahead: timedelta) -> DataFrame:
     length = format_seconds(int(seconds) if seconds.is_integer() else seconds)
     reason = F.concat(F.lit("ahead of the clock: "), moment.cast("string"), F.lit(AHEAD.format(length)))
     return events.withColumn(REFUSED, F.coalesce(to_column(REFUSED), F.when(is_ahead, reason)))
+
+
+def _limit_move(moment: Column) -> Column:
+    """Return the time that an event moves the watermark to: its own, or, ahead of the clock, a little before that.
+
+    So what comes in the next batches is not late on account of one publisher's clock; the event waits for its time.
+    """
+    now = F.current_timestamp()
+    return F.when(moment <= now, moment).otherwise(F.timestamp_micros(F.unix_micros(now) - F.lit(SLACK)))
 
 
 def build_vocabulary(frame: DataFrame, pipeline: Pipeline) -> Vocabulary:
@@ -166,7 +174,7 @@ class FollowedBatches(DetectBatches):
         """Pass on reports, and let time pass where the query waits for events."""
         super().report(monitor, last=last)
         if not last and not self._pipeline.trigger.available_now:
-            waits = is_waiting(self.spark_query)
+            waits = self.is_waiting
             if self._follower.is_behind:  # what waits is read when a batch begins
                 self._clock.begin_batch(is_waiting=waits)
             self._clock.advance(is_waiting=waits)
@@ -179,7 +187,8 @@ class FollowedBatches(DetectBatches):
             facts[SEGMENTS] = ids.list_segments(started.timestamp())
         version = self._follower.claim(batch, facts, newest=newest)
         self._patterns = len(version.patterns)
-        if not version.patterns and not self._pipeline.trigger.available_now:
+        is_first = self._last_batch is None  # of this process: it gets ready what the others need
+        if not version.patterns and not self._pipeline.trigger.available_now and not is_first:
             self._wait_for_patterns()
         report = super()._process(frame, batch, started)
         if ids is not None:
@@ -216,19 +225,23 @@ class FollowedBatches(DetectBatches):
             self._follower.pause(name, TooLarge(HEAVY))
 
 
-def is_waiting(query: StreamingQuery) -> bool:
-    """Tell whether a query has taken all that there is, and waits for more."""
-    status = query.status
-    return bool(status["message"].startswith(WAITING) and not status["isDataAvailable"])
+MOVES = "_moves"
+"""The column of the time that a row moves the watermark to."""
 
+MOST_AHEAD = timedelta(hours=1)
+"""How far the time of an event may be ahead of its batch where nobody says so, and time passes by the clock.
 
-MOST_AHEAD = timedelta(minutes=1)
-"""How far the time of an event may be ahead of its batch where nobody says so, and time passes by the clock."""
+What is ahead waits, and each bucket lists the batches of which it has something: an hour of them is little.
+"""
 
-AHEAD = (
-    " is more than {} after its batch, and patterns would take all that comes after it for late; "
-    "mend the clock of who published it, or raise `ahead` in [patterns]"
-)
+SLACK = 2_000_000
+"""Microseconds that the watermark stays behind the clock on account of an event that is ahead of it.
+
+An event of the next batch may have its time from the API, and then have been on its way to a file, or to the broker,
+while Spark began this batch.
+"""
+
+AHEAD = " is more than {} after its batch; mend the clock of who published it, or raise `ahead` in [patterns]"
 """Why such an event is left out by patterns, after its time."""
 
 HEAVY = "it holds too many partial matches and is paused; give it a `within`, or variables that fewer events share"
@@ -236,6 +249,3 @@ HEAVY = "it holds too many partial matches and is paused; give it a `within`, or
 
 NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 """Events wait until the watermark has passed them, which it does in the batch after."""
-
-WAITING = "Waiting for "
-"""How Spark's words begin for a query that waits: for data to arrive, or the next trigger."""
