@@ -1,33 +1,20 @@
-"""A served folder under a client that subscribes, changes, deletes and posts, while processes of it are killed.
+"""A served folder in processes of its own, parts of which are killed while it works."""
 
-The client keeps a model of what was acknowledged. A request that is not answered is sent again: creations with the same
-`Idempotency-Key`, events with the same ids. So everything is acknowledged in the end, and the model is exact.
-
-What the matches must be follows from the checkpoint: which files a batch read, and which version of the subscriptions
-its claim names. Events that came twice count once.
-"""
-
-import json
 import os
-import random
 import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import httpx
-import pytest
 from tests.kafka.broker import wait_for
 from tests.kafka.leash import build_leashed_command
-from tests.spark.pipeline.crashing import alive, command_of, descendants
+from tests.spark.pipeline.crashing import alive, command_of, descendants, parent_of
 
-import tidings as td
-from tidings.spark.pipeline.sources.file_log import read_entries
+PATIENCE = 600
 
-PATIENCE = 180
-MAKES = ("ford", "fiat", "saab", "seat", "audi")
+JAVA, DAEMON = "org.apache.spark.deploy.SparkSubmit", "pyspark.daemon"
+"""What the commands of Spark's Java have in them, and of the process whose children are Spark's Python workers."""
 
 
 class ServedFolder:
@@ -72,21 +59,37 @@ class ServedFolder:
         headers = {"Authorization": f"Bearer {self.key}"}
         return httpx.Client(base_url=f"http://127.0.0.1:{self.port}", headers=headers, timeout=10)
 
-    def children(self, word):
-        """The processes under this one that serve a part: `api`, `pipeline`."""
-        return [pid for pid in descendants(self.process.pid) if f" serve --only {word}" in command_of(pid)]
-
-    def kill(self, word):
-        """Kill the processes of one part, as the machine might; there must be some."""
-        self.until(lambda: self.children(word))
-        for pid in self.children(word):
-            os.kill(pid, signal.SIGKILL)
-
     def stop(self):
         """End it by SIGTERM, and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         wait_for(lambda: self.process.poll() is not None, PATIENCE)
         return self.process.poll()
+
+    # Deaths --------------------------------------------------------------------------------------
+
+    def list_processes(self, part):
+        """Return the processes of a part: `api`, `pipeline`, `java`, and of `worker` one of Spark's in Python."""
+        started = descendants(self.process.pid)
+        match part:
+            case "java":
+                return [pid for pid in started if JAVA in command_of(pid)]
+            case "worker":
+                daemons = {pid for pid in started if DAEMON in command_of(pid)}
+                return [pid for pid in started if parent_of(pid) in daemons][-1:]
+            case _:
+                return [pid for pid in started if f" serve --only {part}" in command_of(pid)]
+
+    def kill(self, part):
+        """Kill the processes of a part, as the machine might; there must be some."""
+        assert wait_for(lambda: [*filter(kill_one, self.list_processes(part))], PATIENCE), self.words()
+
+    def kill_all(self):
+        """Kill the supervisor alone, which nothing of it outlives, and start it again."""
+        started = descendants(self.process.pid)
+        self.process.kill()
+        self.process.wait()
+        assert wait_for(lambda: not any(map(alive, started)), PATIENCE), [*map(command_of, filter(alive, started))]
+        self.start()
 
     def __enter__(self):
         return self.start()
@@ -97,148 +100,13 @@ class ServedFolder:
         self.process.wait()
         wait_for(lambda: not any(map(alive, started)), 30)
         for pid in filter(alive, started):
-            os.kill(pid, signal.SIGKILL)
+            kill_one(pid)
 
 
-class BusyClient:
-    """Creates, changes and deletes subscriptions and posts events at random until it is closed; knows what it did."""
-
-    def __init__(self, served, seed):
-        self._served, self._rng = served, random.Random(seed)
-        self._client, self._ending = served.client(), threading.Event()
-        self.filters, self.removed, self.events = {}, {}, {}
-        self.problem = None
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *problem):
-        self._ending.set()
-        self._thread.join(PATIENCE)
-        assert self.problem is None, self.problem
-
-    def _run(self):
-        try:
-            while not self._ending.is_set():
-                act = self._rng.choices([self._create, self._change, self._remove, self._post], [3, 2, 1, 6])[0]
-                act()
-                self._ending.wait(0.03)
-        except BaseException as problem:  # noqa: BLE001 - shown by the test's own thread
-            self.problem = problem
-
-    def _send(self, method, path, *, expected, **request):
-        """Send a request until it is answered; the answer must be one of the expected.
-
-        When an earlier try may have been done and not answered, a 404 to a DELETE is an answer too.
-        """
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
-            try:
-                reply = self._client.request(method, path, **request)
-            except httpx.HTTPError:
-                expected = expected | {404} if method == "DELETE" else expected
-                time.sleep(0.05)
-                continue
-            if reply.status_code >= 500 or reply.status_code == 429:
-                time.sleep(0.05)
-                continue
-            assert reply.status_code in expected, f"{method} {path}: {reply.status_code} {reply.text}"
-            return reply
-        pytest.fail(f"{method} {path} was never answered")
-
-    def _draw_filter(self):
-        return f"make = '{self._rng.choice(MAKES)}' and price < {self._rng.randrange(1000)}"
-
-    def _create(self):
-        id, filter = f"s{len(self.filters) + len(self.removed)}", self._draw_filter()
-        body, headers = {"id": id, "filter": filter}, {"Idempotency-Key": f"create-{id}"}
-        self._send("POST", "/v1/subscriptions", json=body, headers=headers, expected={201})
-        self.filters[id] = filter
-
-    def _change(self):
-        if self.filters:
-            id, filter = self._rng.choice(list(self.filters)), self._draw_filter()
-            self._send("PUT", f"/v1/subscriptions/{id}", json={"filter": filter}, expected={200})
-            self.filters[id] = filter
-
-    def _remove(self):
-        if self.filters:
-            id = self._rng.choice(list(self.filters))
-            self._send("DELETE", f"/v1/subscriptions/{id}", expected={204})
-            del self.filters[id]
-            self.removed[id] = time.time()
-
-    def _post(self):
-        rows = [
-            {"id": f"e{len(self.events) + n}", "make": self._rng.choice(MAKES), "price": self._rng.randrange(1000)}
-            for n in range(self._rng.randrange(1, 20))
-        ]
-        self._send("POST", "/v1/events", json=rows, expected={202})
-        self.events |= {row["id"]: row for row in rows}
-
-
-# What must have come out -----------------------------------------------------------------------------
-
-
-def list_batches(data):
-    """Return the files of events of each batch of the matching query, as the pipeline's log of files names them."""
-    checkpoint = Path(data) / "checkpoint"
-    files, batches, before = dict(read_entries(checkpoint / "files_of_query.jsonl")), {}, 0
-    offsets = [path for path in checkpoint.glob("query/offsets/*") if path.name.isdigit()]
-    for path in sorted(offsets, key=lambda path: int(path.name)):
-        end = json.loads(path.read_text().splitlines()[2])["n"]
-        names = [name for number in range(before + 1, end + 1) for name in files[number]]
-        batches[int(path.name)] = [Path(data) / "events" / name for name in names]
-        before = end
-    return batches
-
-
-def read_claimed_batches(data):
-    """Yield the claim of each batch that has begun, by its number, with the batch's events."""
-    batches = list_batches(data)
-    for batch, paths in batches.items():
-        claims = list(Path(data).glob(f"checkpoint/subscriptions/*/claims/*/{batch:010}.json"))
-        if not claims:
-            assert not paths or batch == max(batches)  # which has only just begun
-            continue
-        events = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
-        yield batch, json.loads(claims[0].read_text()), events
-
-
-def list_read_ids(data):
-    """Return the ids of the events in all batches that have begun."""
-    return {event["id"] for _, _, events in read_claimed_batches(data) for event in events}
-
-
-def replay(data):
-    """Return the pairs of subscription and event that the claims of all batches lead to, and what batches began with.
-
-    That is for each batch its time and the ids of its subscriptions.
-    """
-    pairs, versions, seen = set(), {}, set()
-    (folder,) = [path for path in Path(data).glob("checkpoint/subscriptions/*") if path.is_dir()]
-    live = td.Live(folder)
-    for batch, claim, events in read_claimed_batches(data):
-        matcher = live.open(claim["version"])
-        versions[batch] = (claim["facts"]["now"], set(matcher))
-        for event in events:
-            if event["id"] not in seen:
-                seen.add(event["id"])
-                pairs |= {(id, event["id"]) for id in matcher.match(event)}
-    return pairs, versions
-
-
-def read_matches(client, ids):
-    """Return the pairs of subscription and event that the API shows."""
-    pairs = []
-    for id in ids:
-        cursor = None
-        while True:
-            query = {"limit": 200} | ({"cursor": cursor} if cursor else {})
-            page = client.get(f"/v1/subscriptions/{id}/matches", params=query).raise_for_status().json()
-            pairs += [(id, match["event"]) for match in page["matches"]]
-            if not (cursor := page["next"]):
-                break
-    return pairs
+def kill_one(pid):
+    """Kill a process, and tell whether it was there."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 pytest.importorskip("sqlalchemy", reason="needs tidings[service]")
 pytest.importorskip("httpx", reason="needs tidings[service]")
 
-from tests.service.killing import list_read_ids, replay
+from tests.service.replaying import QueryLog, replay_filters
 from tests.unit.service.test_store_feed import put, remove, set_bounds
 
 import tidings as td
@@ -118,7 +118,7 @@ def test_matches_are_those_of_the_claims_whatever_comes_in_between(runs, monkeyp
     assert shown <= pairs
     assert {pair for pair in pairs if pair[0] == "ann/cheap"} <= shown
     assert len(versions) >= 2
-    assert {"e1", "n19"} <= list_read_ids(runs.settings.data)
+    assert {"e1", "n19"} <= {event["id"] for batch in QueryLog(runs.settings.data).follow() for event in batch.events}
 
 
 def test_owners_hear_of_filters_that_another_schema_refuses_and_have_them_again_with_the_old_one(runs):
@@ -148,7 +148,7 @@ def replay_clean(runs):
         good = [line for line in lines if isinstance(json.loads(line).get("id"), str | int)]
         texts = [json.dumps({**json.loads(line), "id": str(json.loads(line)["id"])}) for line in good]
         path.write_text("".join(text + "\n" for text in texts))
-    return replay(runs.settings.data)
+    return replay_filters(runs.settings.data, QueryLog(runs.settings.data).follow())
 
 
 def test_a_store_that_was_restored_or_compacted_is_loaded_anew(runs, tmp_path):
