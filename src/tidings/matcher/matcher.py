@@ -265,11 +265,14 @@ class Matcher:
         matches = [(index, part) for events, index in groups for part in self.backend.match(events, state)]
         return build_matches(matches, len(batch), tuple(reader.dead))
 
-    def why(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
-        """Explain why a subscription matches an event: the tests that decided it, and the values that they saw."""
+    def why(self, event: EventLike, id: SubId, *, now: datetime | None = None, most: int | None = None) -> Explanation:
+        """Explain why a subscription matches an event: the tests that decided it, and the values that they saw.
+
+        Of more than `most` tests, the first are given, and the others are counted (`more`).
+        """
         tree, setting = self[id], self.make_setting(now)
         reading = self.get_view().reader.read(event, setting.now)
-        return explain_match(id, tree, self.admission.bind_filter(tree), reading, setting)
+        return explain_match(id, tree, self.admission.bind_filter(tree), reading, setting, most=most)
 
     def why_not(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
         """Explain why a subscription does not match an event; `matched` tells if it does after all."""

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tidings.algebra import Reading, Setting, holds
 from tidings.algebra.law.typed_attribute import resolve_attribute, resolve_compared
 from tidings.lang import render
 from tidings.matcher.algorithm import SubId
 from tidings.model import And, Compare, Filter, Not, Or, Test
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,33 +32,54 @@ class Explanation:
     filter: str
     matched: bool
     reasons: tuple[Reason, ...]
+    more: int = 0
+    """How many tests decided it beside the reasons that are here."""
 
     def __str__(self) -> str:
         verdict = "matches" if self.matched else "does not match"
         lines = [f"`{self.subscription}` {verdict}: {self.filter}", *(f"  {reason}" for reason in self.reasons)]
-        return "\n".join(lines)
+        return "\n".join([*lines, f"  and {self.more:,} more"] if self.more else lines)
 
 
-def explain_match(id: SubId, written: Filter, bound: Filter, reading: Reading, setting: Setting) -> Explanation:
-    """Return whether an event satisfies a filter, and the tests of it, written and bound, that decided."""
-    matched = holds(bound, reading, setting)
-    reasons = tuple(_find_reasons(written, bound, reading, setting))
-    return Explanation(id, render(written), matched, reasons)
+def explain_match(
+    id: SubId, written: Filter, bound: Filter, reading: Reading, setting: Setting, *, most: int | None = None
+) -> Explanation:
+    """Return whether an event satisfies a filter, and the tests of it, written and bound, that decided.
+
+    Of more than `most` reasons, the first are given, and the others are counted.
+    """
+    matched, deciding = _find_deciding(written, bound, reading, setting)
+    reasons = tuple(_build_reason(*test, reading) for test in deciding[:most])
+    return Explanation(id, render(written), matched, reasons, len(deciding) - len(reasons))
 
 
-def _find_reasons(written: Filter, bound: Filter, reading: Reading, setting: Setting) -> Iterator[Reason]:
-    truth = holds(bound, reading, setting)
+def _find_deciding(
+    written: Filter, bound: Filter, reading: Reading, setting: Setting
+) -> tuple[bool, list[tuple[Test, Test, bool]]]:
+    """Return whether a filter holds, and the tests that decided it, written and bound, with whether each holds.
+
+    Each test is evaluated once, however deep it is.
+    """
     match written, bound:
         case Not(part), Not(bound_part):
-            yield from _find_reasons(part, bound_part, reading, setting)
+            truth, deciding = _find_deciding(part, bound_part, reading, setting)
+            return not truth, deciding
         case (And(parts), And(bound_parts)) | (Or(parts), Or(bound_parts)):
+            pairs = zip(parts, bound_parts, strict=True)
+            judged = [_find_deciding(part, bound_part, reading, setting) for part, bound_part in pairs]
+            truths = [truth for truth, _ in judged]
+            truth = all(truths) if isinstance(bound, And) else any(truths)
             # All parts decide a true `and` and a false `or`; otherwise those that agree with the outcome.
-            for part, bound_part in zip(parts, bound_parts, strict=True):
-                if holds(bound_part, reading, setting) == truth:
-                    yield from _find_reasons(part, bound_part, reading, setting)
-        case Test(), Test(attribute, condition):
-            keys = [resolve_attribute(attribute, condition)]
-            if isinstance(condition, Compare):
-                keys.append(resolve_compared(condition))
-            seen = [value for key in keys for value in reading.values.get(key, reading.elements.get(key.name, ()))]
-            yield Reason(render(written), truth, tuple(seen))
+            return truth, [test for part_truth, tests in judged if part_truth == truth for test in tests]
+        case Test(), Test():
+            truth = holds(bound, reading, setting)
+            return truth, [(written, bound, truth)]
+    return holds(bound, reading, setting), []
+
+
+def _build_reason(written: Test, bound: Test, truth: bool, reading: Reading) -> Reason:
+    keys = [resolve_attribute(bound.attribute, bound.condition)]
+    if isinstance(bound.condition, Compare):
+        keys.append(resolve_compared(bound.condition))
+    seen = [value for key in keys for value in reading.values.get(key, reading.elements.get(key.name, ()))]
+    return Reason(render(written), truth, tuple(seen))

@@ -1,12 +1,17 @@
 """A subscription is tried on samples, estimated by recent events, and explained; within the bound of its owner."""
 
+import asyncio
+import threading
+import tracemalloc
 from datetime import timedelta
 
 import pytest
 from tests.service.api.asking import check_problem
 
 from tidings.service.api.routes.events import get_event_parts
+from tidings.service.api.routes.why import PAGE
 from tidings.service.events.event_files import make_name, write_file
+from tidings.service.events.recent import RecentFiles
 from tidings.service.settings import ServiceSettings
 from tidings.service.store.base import OwnerRules
 from tidings.service.subscription import MatchRow
@@ -83,6 +88,7 @@ def test_an_owner_sees_nothing_beyond_the_bound(api):
     assert tried["results"][0]["beyond"]
     estimate = api.post("/v1/subscriptions:estimate", json={"filter": "a = 1"}, key=key).json()
     assert (estimate["matches"], [row["event"] for row in estimate["latest"]]) == (1, ["in"])
+    assert estimate["events"] == 1  # not how many others may see
     assert api.get("/v1/subscriptions/s1/why", params={"event": "in"}, key=key).json()["matches"]
     check_problem(api.get("/v1/subscriptions/s1/why", params={"event": "out"}, key=key), 404)
     api.create("s1", "a = 1")
@@ -130,3 +136,83 @@ def test_an_event_is_explained_from_kept_matches_and_from_recent_events(api):
     check_problem(api.get("/v1/subscriptions/s1/why", params={"event": "none"}), 404)
     check_problem(api.get("/v1/subscriptions/none/why", params={"event": "old"}), 404)
     check_problem(api.get("/v1/subscriptions/s1/why"), 400)
+
+
+def test_an_event_is_found_behind_pages_of_kept_matches(api):
+    api.create("s1", "price < 5")
+    at = api.time.now()
+    match = {"owner": "admin", "subscription": "s1", "kind": "match", "at": at}
+    rows = [MatchRow(event=f"e{n}", values={"id": f"e{n}", "price": n}, **match) for n in range(2 * PAGE + 1)]
+    api.store.matches.write("matching", 1, rows, at=at, keep=1_000)
+    for id in ("e0", f"e{PAGE}", f"e{2 * PAGE}"):
+        assert api.get("/v1/subscriptions/s1/why", params={"event": id}).json()["event"] == id
+    check_problem(api.get("/v1/subscriptions/s1/why", params={"event": "e-1"}), 404)
+
+
+# What trials may take ---------------------------------------------------------------------------------------
+
+WIDE = " or ".join(f"a = {number}" for number in range(15_000))
+
+
+def test_a_filter_of_many_tests_is_tried_on_few_events_and_answered_shortly(api):
+    refusal = api.post("/v1/subscriptions:try", json={"filter": WIDE, "events": [{"a": -1}] * 60})
+    problem = check_problem(refusal, 422)
+    assert "a filter of 15,000 tests is tried on 6 events at once, not on 60: send fewer" in problem["detail"]
+    answer = api.post("/v1/subscriptions:try", json={"filter": WIDE, "events": [{"a": -1}] * 3})
+    assert [(len(result["reasons"]), result["more"]) for result in answer.json()["results"]] == [(50, 14_950)] * 3
+    assert len(answer.content) < 50_000
+
+
+def test_values_that_many_tests_saw_do_not_fill_the_memory(api):
+    events = [{"a": "x" * 10_000}] * 500
+    body = {"filter": " or ".join(f"a = '{number}'" for number in range(30)), "events": events}
+    tracemalloc.start()
+    answer = api.post("/v1/subscriptions:try", json=body)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [(len(result["reasons"]), result["more"]) for result in answer.json()["results"]] == [(10, 20)] * 500
+    assert len(answer.content) < 6_000_000
+    assert peak < 120_000_000 < 500 * 30 * 10_000  # each test of each event saw it
+
+
+def test_one_owner_that_floods_keeps_nobody_else_waiting(api, monkeypatch):
+    bob, ann = api.make_key("bob", "read"), api.make_key("ann", "read")
+    begun, may_go_on = threading.Event(), threading.Event()
+    sample = RecentFiles.sample
+
+    def sample_slowly(recent, now):
+        if not begun.is_set():  # only the first
+            begun.set()
+            assert may_go_on.wait(60)
+        return sample(recent, now)
+
+    monkeypatch.setattr(RecentFiles, "sample", sample_slowly)
+    put(api, [{"id": "e", "a": 1}])
+
+    async def ask(key, method, path, **request):
+        headers = {"Authorization": f"Bearer {key}"}
+        return await api.client.request(method, path, headers=headers, **request)
+
+    def estimate(key):
+        return ask(key, "POST", "/v1/subscriptions:estimate", json={"filter": "a = 1"})
+
+    async def flood():
+        first = asyncio.create_task(estimate(bob))
+        await asyncio.to_thread(begun.wait, 60)
+        flood = [asyncio.create_task(estimate(bob)) for _ in range(50)]  # more than all threads of the loop
+        others = [
+            await estimate(ann),
+            await ask(ann, "GET", "/v1/subscriptions"),
+            await ask(bob, "GET", "/v1/stream?x"),
+        ]
+        may_go_on.set()
+        return others, await asyncio.gather(first, *flood)
+
+    others, answers = api.runner.run(flood())
+    assert [answer.status_code for answer in others] == [200, 200, 400]
+    assert others[0].json()["matches"] == 1
+    refusals = [answer for answer in answers if answer.status_code != 200]
+    assert 40 < len(refusals) < 50
+    for refusal in refusals:
+        check_problem(refusal, 503)
+        assert int(refusal.headers["retry-after"]) > 0

@@ -195,6 +195,16 @@ def test_why_and_why_not_show_what_decided():
         searches.why({}, "s9")
 
 
+def test_of_many_reasons_the_first_are_given_and_the_others_counted():
+    searches = td.Matcher()
+    searches.add("s1", " or ".join(f"a = {number}" for number in range(20)))
+    seen = searches.why({"a": -1}, "s1", most=3)
+    assert ([reason.test for reason in seen.reasons], seen.more) == (["a = 0", "a = 1", "a = 2"], 17)
+    assert str(seen).endswith("\n  and 17 more")
+    everything = searches.why({"a": -1}, "s1")
+    assert (len(everything.reasons), everything.more) == (20, 0)
+
+
 def test_explain_prints_and_gives_plain_values():
     searches = td.Matcher(schema=td.Schema({"a": "number", "b": "several text"}))
     searches.add("s1", "a = 1")

@@ -16,6 +16,8 @@ from tidings.service.api.problems import LOGGER, log_failure
 from tidings.service.api.routes.events import PART as EVENTS
 from tidings.service.api.routes.events import get_event_parts
 from tidings.service.api.routes.stream import PART as HUB
+from tidings.service.api.trial_calls import GATE
+from tidings.service.api.trial_gate import TrialGate
 from tidings.service.events.opening import EventParts
 from tidings.service.housekeeping import Housekeeper
 from tidings.service.store.base import StoreError
@@ -65,9 +67,11 @@ async def _repeat(state: ApiState, seconds: float, work: Callable[[], object]) -
 
 
 async def _close_parts(state: ApiState) -> None:
-    hub, parts = state.parts.get(HUB), state.parts.get(EVENTS)
+    hub, parts, gate = state.parts.get(HUB), state.parts.get(EVENTS), state.parts.pop(GATE, None)
     if isinstance(hub, MatchHub):
         await hub.close()
+    if isinstance(gate, TrialGate):
+        gate.close()
     if isinstance(parts, EventParts):
         with suppress(RuntimeError):
             await asyncio.to_thread(parts.writer.close)

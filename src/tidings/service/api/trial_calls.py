@@ -1,13 +1,17 @@
-"""What `:try`, `:estimate` and `why` share: which subscription is meant, and a trial of it within the owner's bound."""
+"""What `:try`, `:estimate` and `why` share: which subscription is meant, and a trial of it within the owner's bound.
+
+Each of them holds the gate (`trial_gate`) from when its body has come until its answer is made, and works in the gate's
+threads.
+"""
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from tidings.service.api.problems import Problem
 from tidings.service.api.routes.events import refuse_body
 from tidings.service.api.routes.subscriptions import check_draft, make_unknown
+from tidings.service.api.trial_gate import TrialGate
 from tidings.service.events.event_writer import EventsDelayed
 from tidings.service.events.json_bodies import BadBody, parse_json
 from tidings.service.events.opening import open_recent
@@ -23,29 +27,33 @@ if TYPE_CHECKING:
     from tidings.service.events.recent import RecentEvents
     from tidings.service.subscription import SubscriptionDraft
 
-AT_ONCE = 2
-"""How many looks back there are at once in a process; each reads some tens of megabytes."""
-
-RECENT, GATE = "recent", "recent gate"
+RECENT, GATE = "recent", "trial gate"
 """Names among the parts of the API's state."""
 
 
+def get_gate(state: ApiState) -> TrialGate:
+    """Return the gate of this process's trials."""
+    if GATE not in state.parts:
+        state.parts[GATE] = TrialGate()
+    gate: TrialGate = state.parts[GATE]
+    return gate
+
+
 async def look_back(call: ApiCall, look: Callable[[RecentEvents], T]) -> T:
-    """Return what is seen in the events that came lately; few look at once, others wait."""
+    """Return what is seen in the events that came lately."""
     state = call.state
     if RECENT not in state.parts:
-        state.parts[RECENT], state.parts[GATE] = open_recent(state.settings), asyncio.Semaphore(AT_ONCE)
-    async with state.parts[GATE]:
-        try:
-            return await state.access.work(look, state.parts[RECENT])
-        except EventsDelayed as delay:
-            raise Problem(str(delay), status=503, headers={"Retry-After": str(delay.retry_after)}) from None
+        state.parts[RECENT] = open_recent(state.settings)
+    try:
+        return await get_gate(state).work(look, state.parts[RECENT])
+    except EventsDelayed as delay:
+        raise Problem(str(delay), status=503, headers={"Retry-After": str(delay.retry_after)}) from None
 
 
-async def read_trial(call: ApiCall) -> tuple[dict[str, Any], bool]:
+def read_trial(data: bytes) -> tuple[dict[str, Any], bool]:
     """Return the object of a body, and whether orjson can write it again."""
     try:
-        parsed = parse_json(await call.request.body())
+        parsed = parse_json(data)
     except BadBody as problem:
         raise refuse_body(problem) from None
     if type(parsed.value) is not dict:
@@ -68,7 +76,7 @@ async def choose_draft(call: ApiCall, body: dict[str, Any]) -> SubscriptionDraft
 async def open_trial(call: ApiCall, draft: SubscriptionDraft) -> SubscriptionTrial:
     """Return a subscription that was checked, ready to be tried within the bound of its owner."""
     rules = await call.get_rules()
-    return await call.state.access.work(_build_trial, call.state, draft, rules.only)
+    return await get_gate(call.state).work(_build_trial, call.state, draft, rules.only)
 
 
 def _build_trial(state: ApiState, draft: SubscriptionDraft, only: str | None) -> SubscriptionTrial:

@@ -19,6 +19,7 @@ _VERDICT: dict[str, Any] = {
     "text": {"type": "string", "description": "The reasons in lines for a person."},
     "beyond": {"const": True, "description": "The owner may not see this event."},
     "reasons": {"type": "array", "items": _REASON},
+    "more": {"type": "integer", "minimum": 1, "description": "How many reasons there are beside those."},
     "steps": {
         "type": "array",
         "description": "Of a pattern, each of its filters.",
@@ -45,7 +46,11 @@ TRIAL_SCHEMAS: dict[str, Any] = {
                     },
                 },
             },
-            "detections": {"type": "array", "items": {"type": "object"}},
+            "detections": {
+                "type": "array",
+                "items": {"type": "object"},
+                "description": "Of a pattern, the first of its matches, whose number is `matches`.",
+            },
         },
     },
     "Estimate": {
@@ -54,7 +59,11 @@ TRIAL_SCHEMAS: dict[str, Any] = {
         "properties": {
             "kind": {"enum": ["filter", "pattern", "forecast"]},
             "matches": {"type": "integer", "minimum": 0, "description": "Matches among the events looked at."},
-            "events": {"type": "integer", "minimum": 0, "description": "How many events were looked at."},
+            "events": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "How many events were looked at: those that the owner may see.",
+            },
             "since": {"type": ["string", "null"], "format": "date-time"},
             "seconds": {"type": "number", "minimum": 0, "description": "In how long they came."},
             "per_day": {"type": ["number", "null"], "minimum": 0},

@@ -32,7 +32,8 @@ class RecentTuning:
 
     events: int = 20_000
     size: int = 32_000_000
-    searched: int = 256_000_000
+    searched: int = 64_000_000
+    """Bytes in which an event is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +86,13 @@ class RecentFiles:
         """Return the newest event of an id, where the newest bytes have it."""
         needle, size = id.encode(errors="replace"), 0
         for _, path in self._list_newest_first():
-            lines = read_lines(path)
+            data = read_whole(path)
+            lines = data.split(b"\n") if needle in data or b"\\" in data else []
             for event in decode_lines(line for line in reversed(lines) if needle in line or b"\\" in line):
                 with suppress(ValueError):
                     if to_id(find_value(event, name)) == id:
                         return event
-            size += sum(map(len, lines))
+            size += len(data)
             if size >= self._tuning.searched:
                 return None
         return None
@@ -103,10 +105,15 @@ class RecentFiles:
 
 def read_lines(path: Path) -> list[bytes]:
     """Return the lines of a file; of one that is gone, none."""
+    return read_whole(path).split(b"\n")[:-1]
+
+
+def read_whole(path: Path) -> bytes:
+    """Return the bytes of a file; of one that is gone, none."""
     try:
-        return path.read_bytes().split(b"\n")[:-1]
+        return path.read_bytes()
     except FileNotFoundError:
-        return []
+        return b""
 
 
 def decode_lines(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,8 @@ from tidings.errors import BadEvent
 from tidings.lang.filters.notations import parse_filter
 from tidings.lang.patterns.notations import read_pattern
 from tidings.service.events.cloud_events import EventFields
-from tidings.service.events.trials import SubscriptionTrial, describe_detection
+from tidings.service.events.trial_bounds import MOST_CHARACTERS, MOST_SEEN, TrialTooLarge, TrialTuning
+from tidings.service.events.trials import DETECTED_PORTION, PORTION, SubscriptionTrial, describe_detection
 from tidings.service.owner_bounds import parse_bound
 
 NOW = datetime(2024, 7, 1, 12, tzinfo=UTC)
@@ -27,14 +28,14 @@ PATTERN = """
 """
 
 
-def make_trial(text, *, only=None, vocabulary=EMPTY):
+def make_trial(text, *, only=None, vocabulary=EMPTY, **tuning):
     tree = text if not isinstance(text, str) else parse_filter(text, vocabulary, notation="text")
-    return SubscriptionTrial(tree, parse_bound(only, vocabulary), vocabulary)
+    return SubscriptionTrial(tree, parse_bound(only, vocabulary), vocabulary, tuning=TrialTuning(**tuning))
 
 
-def make_pattern_trial(*, only=None):
-    pattern = read_pattern(PATTERN, EMPTY, notation="text", warnings=[])
-    return SubscriptionTrial(pattern, parse_bound(only, EMPTY), EMPTY)
+def make_pattern_trial(text=PATTERN, *, only=None, **tuning):
+    pattern = read_pattern(text, EMPTY, notation="text", warnings=[])
+    return SubscriptionTrial(pattern, parse_bound(only, EMPTY), EMPTY, tuning=TrialTuning(**tuning))
 
 
 def make_attempts():
@@ -110,3 +111,77 @@ def test_the_bound_of_an_owner_holds_for_every_event_of_a_pattern():
     trial = make_pattern_trial(only="ip != 'a'")
     assert trial.detect(make_attempts(), "restart", EventFields()) == []
     assert trial.judge(make_attempts()[0], NOW).to_dict()["beyond"]
+
+
+# What a trial may take ------------------------------------------------------------------------------------
+
+
+def make_tests(count):
+    return " or ".join(f"a = {number}" for number in range(count))
+
+
+def test_of_many_reasons_the_first_are_shown_and_the_others_counted():
+    verdict = make_trial(make_tests(1_000)).judge({"a": -1}, NOW).to_dict()
+    assert (len(verdict["reasons"]), verdict["more"]) == (50, 950)
+    assert verdict["text"].endswith("\n  and 950 more")
+    assert "more" not in make_trial(make_tests(50)).judge({"a": -1}, NOW).to_dict()
+
+
+def test_events_share_the_reasons_of_an_answer():
+    verdicts = list(make_trial(make_tests(20), all_reasons=10).judge_many([{"a": -1}] * 5, NOW))
+    assert [len(verdict.to_dict()["reasons"]) for verdict in verdicts] == [2] * 5
+    verdicts = list(make_trial(make_tests(20), all_reasons=10).judge_many([{"a": -1}] * 50, NOW))
+    assert [len(verdict.to_dict()["reasons"]) for verdict in verdicts] == [1] * 50
+
+
+def test_long_tests_and_values_are_shown_by_their_beginnings():
+    trial = make_trial(f"a = '{'x' * 5_000}' or b = 1")
+    verdict = trial.judge({"a": ["y" * 90_000] * 40, "b": [*range(50)][2:]}, NOW).to_dict()
+    assert not verdict["matches"]
+    first, second = verdict["reasons"]
+    assert len(first["test"]) < MOST_CHARACTERS + 50
+    assert len(first["seen"]) == len(second["seen"]) == MOST_SEEN + 1
+    assert (first["seen"][-1], second["seen"][-1]) == ("… and 30 more", "… and 38 more")
+    assert first["seen"][0].endswith("y… (89,700 more letters)")
+    assert len(str(verdict)) < 20_000
+
+
+def test_more_tests_than_a_trial_takes_are_refused_with_how_many_events_they_allow():
+    trial = make_trial(f"{make_tests(7)} or a in (7, 8, 9)", tests=45)
+    assert len(list(trial.judge_many([{"a": 1}] * 4, NOW))) == 4
+    with pytest.raises(TrialTooLarge, match="a filter of 10 tests is tried on 4 events at once, not on 5: send fewer"):
+        list(trial.judge_many([{"a": 1}] * 5, NOW))
+    assert len(list(make_trial(make_tests(50), tests=45).judge_many([{"a": 1}], NOW))) == 1
+
+
+def make_clock(step):
+    """A clock that goes on by itself, each time it is looked at."""
+    seconds = iter(range(0, 10**9, step))
+    return lambda: next(seconds)
+
+
+def test_a_trial_that_takes_too_long_ends_and_says_how_far_it_came():
+    clock = {"clock": make_clock(2), "seconds": 5}
+    rows = [{"a": 1}] * (4 * PORTION)
+    with pytest.raises(TrialTooLarge, match="it got through 2,000 of 4,000 events in 5 s"):
+        make_trial("a = 1", **clock).select(rows, NOW)
+    with pytest.raises(TrialTooLarge, match="2 of 4 events"):
+        list(make_trial("a = 1", **clock).judge_many(rows[:4], NOW))
+    timed = [{"id": n, "time": n, "ip": "a"} for n in range(4 * DETECTED_PORTION)]
+    with pytest.raises(TrialTooLarge, match="give a pattern a `within`"):
+        make_pattern_trial(**clock).detect(timed, "restart", EventFields())
+    assert len(make_trial("a = 1", **clock).select(rows[: 2 * PORTION], NOW)) == 2 * PORTION
+
+
+def test_a_pattern_that_matches_without_end_is_not_counted_to_its_end():
+    trial = make_pattern_trial("x = a = 1\nx ; x ; x", detections=2_000)
+    rows = [{"id": n, "time": n, "a": 1} for n in range(2_000)]
+    with pytest.raises(TrialTooLarge, match="more than 2,000 times in 2,000 events"):
+        trial.detect(rows, "any", EventFields())
+    assert len(trial.detect(rows, "restart", EventFields())) == 666
+
+
+def test_who_is_bounded_looks_at_what_is_within():
+    rows = [{"a": n, "region": "zh" if n % 2 else "be"} for n in range(6)]
+    assert [row["a"] for row in make_trial("a = 1", only="region = 'zh'").list_seen(rows, NOW)] == [1, 3, 5]
+    assert make_trial("a = 1").list_seen(rows, NOW) == rows

@@ -6,6 +6,7 @@ little: few events, a short time, less than a whole day.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from tidings.service.api.match_json import answer_values
 from tidings.service.api.operations import ApiCall, DocumentedAnswer, Operation, RequestBody
 from tidings.service.api.routes.events import get_event_parts
 from tidings.service.api.schemas import make_reference
-from tidings.service.api.trial_calls import choose_draft, look_back, open_trial, read_trial
+from tidings.service.api.trial_calls import choose_draft, get_gate, look_back, open_trial, read_trial
 from tidings.service.api.trial_schemas import ESTIMATE_EXAMPLE, SHOWN_MATCHES, WANTED, WANTED_EXAMPLE
 from tidings.service.events.rates import estimate_rate
 from tidings.service.events.trials import SubscriptionTrial, describe_detection
@@ -38,19 +39,21 @@ FEW_EVENTS, SHORT_MINUTES = 100, 10
 
 async def estimate_matches(call: ApiCall) -> Response:
     """Answer how many matches a day there would be, by the events that came lately."""
-    body, _ = await read_trial(call)
-    draft = await choose_draft(call, body)
-    trial = await open_trial(call, draft)
-    now = call.now
-    sample = await look_back(call, lambda recent: recent.sample(now))
-    answer = await call.state.access.work(_estimate, trial, draft, sample, call.state, now)
-    return answer_values(answer)
+    data, now = await call.request.body(), call.now
+    gate = get_gate(call.state)
+    async with gate.enter(call.owner):
+        body, _ = await gate.work(read_trial, data)
+        draft = await choose_draft(call, body)
+        trial = await open_trial(call, draft)
+        sample = await look_back(call, lambda recent: recent.sample(now))
+        return await gate.work(_estimate, trial, draft, sample, call.state, now)
 
 
 def _estimate(
     trial: SubscriptionTrial, draft: SubscriptionDraft, sample: RecentSample, state: ApiState, now: datetime
-) -> dict[str, Any]:
+) -> Response:
     fields = get_event_parts(state).intake.fields
+    sample = replace(sample, events=trial.list_seen(sample.events, now))  # what others see is nobody's business here
     shown: list[Any]
     if trial.is_pattern:
         detections = trial.detect(sample.events, draft.mode or "", fields)
@@ -64,7 +67,7 @@ def _estimate(
         ]
     rate = estimate_rate(count, sample.span) if sample.events and sample.span >= LEAST_SPAN else None
     interval = None if rate is None else [round(rate.low, 3), round(rate.high, 3)]
-    return {
+    estimate = {
         "kind": draft.kind,
         "matches": count,
         "events": len(sample.events),
@@ -75,6 +78,7 @@ def _estimate(
         "note": describe_doubt(sample),
         "latest": shown,
     }
+    return answer_values(estimate)
 
 
 def describe_doubt(sample: RecentSample) -> str | None:
@@ -103,7 +107,10 @@ OPERATIONS = (
         handler=estimate_matches,
         name="estimateSubscription",
         summary="Estimate how many matches a day a subscription has",
-        description="Counted among the newest events, with an interval of 95 %, and a note where that says little.",
+        description=(
+            "Counted among the newest events that the owner may see, with an interval of 95 %, and a note where that "
+            "says little. A process estimates few at a time, one of an owner: 503 says when to come again."
+        ),
         scopes=("read", "write"),
         body=RequestBody(schema={"type": "object", "properties": WANTED}, examples={"a filter": WANTED_EXAMPLE}),
         answers={

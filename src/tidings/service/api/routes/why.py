@@ -15,18 +15,23 @@ from tidings.service.api.problems import Problem
 from tidings.service.api.routes.events import get_event_parts
 from tidings.service.api.routes.subscriptions import find_subscription
 from tidings.service.api.schemas import make_reference
-from tidings.service.api.trial_calls import look_back, open_trial
+from tidings.service.api.trial_calls import get_gate, look_back, open_trial
 from tidings.service.api.trial_schemas import TRIED_EXAMPLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
     from typing import Any
 
     from starlette.responses import Response
 
     from tidings.service.api.state import ApiState
     from tidings.service.events.recent import RecentEvents
-    from tidings.service.subscription import Subscription
+    from tidings.service.events.trials import SubscriptionTrial
+    from tidings.service.subscription import MatchRow, Subscription
+
+PAGE = 100
+"""Kept matches that are looked through at once."""
 
 
 async def explain_event(call: ApiCall) -> Response:
@@ -35,15 +40,23 @@ async def explain_event(call: ApiCall) -> Response:
     if id is None:
         msg = "say which event: ?event=ID"
         raise Problem(msg, status=400)
-    subscription = await find_subscription(call)
-    trial = await open_trial(call, subscription)
-    name = get_event_parts(call.state).intake.fields.id
-    event = await look_back(call, lambda recent: _find_event(call.state, subscription, id, recent, name))
-    if event is None or not trial.may_see(event, call.now):
+    gate = get_gate(call.state)
+    async with gate.enter(call.owner):
+        subscription = await find_subscription(call)
+        trial = await open_trial(call, subscription)
+        name = get_event_parts(call.state).intake.fields.id
+        event = await look_back(call, lambda recent: _find_event(call.state, subscription, id, recent, name))
+        return await gate.work(_explain, trial, subscription, id, event, call.now)
+
+
+def _explain(
+    trial: SubscriptionTrial, subscription: Subscription, id: str, event: Mapping[str, Any] | None, now: datetime
+) -> Response:
+    if event is None or not trial.may_see(event, now):
         msg = f"no event `{id:.200}` is among the kept matches of this subscription or the recent events"
         raise Problem(msg, status=404)
     try:
-        verdict = trial.judge(event, call.now).to_dict()
+        verdict = trial.judge(event, now).to_dict()
     except BadEvent as problem:
         msg = f"the event cannot be read: {problem}"
         raise Problem(msg, status=422) from None
@@ -54,11 +67,21 @@ async def explain_event(call: ApiCall) -> Response:
 def _find_event(
     state: ApiState, subscription: Subscription, id: str, recent: RecentEvents, name: str
 ) -> Mapping[str, Any] | None:
-    kept = state.settings.matches.keep
-    for row in state.store.matches.list_latest(subscription.owner, subscription.id, limit=kept):
+    for row in _iterate_kept(state, subscription):
         if row.kind == "match" and row.event == id:
             return row.values
     return recent.find(id, name)
+
+
+def _iterate_kept(state: ApiState, subscription: Subscription) -> Iterator[MatchRow]:
+    """Yield the kept matches, newest first; a page at a time, since each has a whole event."""
+    before: int | None = None
+    for _ in range(0, state.settings.matches.keep, PAGE):
+        page = state.store.matches.list_latest(subscription.owner, subscription.id, before=before, limit=PAGE)
+        yield from page
+        if len(page) < PAGE:
+            return
+        before = page[-1].number
 
 
 OPERATIONS = (
@@ -68,6 +91,10 @@ OPERATIONS = (
         handler=explain_event,
         name="explainEvent",
         summary="Explain why a subscription matches an event, or why not",
+        description=(
+            "Looked for are the kept matches and some of the newest events, not all that ever came. A process explains "
+            "few at a time, one of an owner: 503 says when to come again."
+        ),
         scopes=("read",),
         query=(Parameter("event", {"type": "string", "minLength": 1, "maxLength": 1000}, "The id of the event."),),
         answers={
