@@ -43,6 +43,9 @@ SETTLE_SECONDS, SETTLE_POLL_SECONDS = 30.0, 0.01
 PROGRESS_SECONDS = 3.0
 """Seconds that a report waits for Spark's own, which has the lag."""
 
+WAITING = "Waiting for "
+"""How Spark's words begin for a query that waits: for data to arrive, or the next trigger."""
+
 SUMMED_FIELDS = ("events", "matches", "dead_letters", "detections", "late")
 """Fields of a report that are summed over a run."""
 
@@ -75,6 +78,7 @@ class PipelineQuery(ABC):
         self._pipeline, self._checkpoint, self._sinks = pipeline, checkpoint, sinks
         self._lock, self._closed = threading.Lock(), False  # locked during a batch
         self._last_batch: int | None = None
+        self._has_started = False
         self._waiting: deque[tuple[float, BatchReport]] = deque()  # from Spark's thread to that of `report`
         self.failure: BaseException | None = None
         self.totals: Counter[str] = Counter()
@@ -91,6 +95,7 @@ class PipelineQuery(ABC):
             seconds = max(trigger.every.total_seconds(), self.least_seconds)
             writer = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds")
         self.spark_query = writer.start()
+        self._has_started = True
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Process a micro-batch; an exception is kept, since Spark turns it into text."""
@@ -127,6 +132,22 @@ class PipelineQuery(ABC):
     def is_active(self) -> bool:
         """Whether Spark still runs the query."""
         return self.spark_query.isActive
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the query has taken all that there is, and waits for more."""
+        status = self.spark_query.status
+        return bool(status["message"].startswith(WAITING) and not status["isDataAvailable"])
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has done a batch, or has looked and waits for events: all that a batch needs has started."""
+        return self._has_started and (self._last_batch is not None or self.is_waiting)
+
+    @property
+    def ends_by_itself(self) -> bool:
+        """Whether the query ends when it has read all that is there."""
+        return self._pipeline.trigger.available_now
 
     @property
     def problem(self) -> BaseException | None:
@@ -169,6 +190,34 @@ def persist_frame(frame: DataFrame, stack: ExitStack) -> DataFrame:
     """Persist a frame, on disk where memory is short, until the stack is closed."""
     stack.callback(frame.persist().unpersist)
     return frame
+
+
+def start_queries(
+    queries: Sequence[tuple[DataFrame, PipelineQuery]], monitor: Monitor, stopping: StopSignal, stack: ExitStack
+) -> list[PipelineQuery]:
+    """Start each query when the one before has begun; return those that were started: all, unless one fails or ends.
+
+    A start takes several new Python processes, to each of which Spark gives ten seconds: started together, queries
+    keep each other waiting for longer than that on a busy machine.
+    """
+    started: list[PipelineQuery] = []
+    for events, query in queries:
+        query.start(events)
+        stack.callback(query.stop)
+        started.append(query)
+        if not query.ends_by_itself and not _await_first_batch(started, monitor, stopping):
+            break
+    return started
+
+
+def _await_first_batch(running: Sequence[PipelineQuery], monitor: Monitor, stopping: StopSignal) -> bool:
+    """Pass on reports until the newest query has begun; False where it ended, or a stop is requested."""
+    while running[-1].is_active and not running[-1].has_begun:
+        if stopping.wait(POLL_SECONDS):
+            return False
+        for query in running:
+            query.report(monitor)
+    return running[-1].is_active
 
 
 def follow_queries(

@@ -33,7 +33,7 @@ from tidings.spark.pipeline.run.follow_patterns import open_following
 from tidings.spark.pipeline.run.match_batches import ARRIVED, REFUSED, MatchBatches, resolve_column
 from tidings.spark.pipeline.run.open_stores import OpenStores
 from tidings.spark.pipeline.run.owner_notices import OwnerNotices
-from tidings.spark.pipeline.run.queries import BatchSinks, follow_queries
+from tidings.spark.pipeline.run.queries import BatchSinks, follow_queries, start_queries
 from tidings.spark.pipeline.run.stopping import StopSignal
 from tidings.spark.pipeline.run.subscription_follower import build_query_context, open_live
 from tidings.spark.pipeline.sinks.sinks import open_sink
@@ -82,8 +82,8 @@ def run(
 ) -> RunTotals:
     """Run a pipeline until all is read or a stop is requested.
 
-    `started` is called with the Spark session, `ready` when the queries run. `monitors` hear of its progress too, and
-    are closed with it.
+    `started` is called with the Spark session, `ready` when all queries have begun: then no batch waits for anything to
+    start. `monitors` hear of its progress too, and are closed with it.
     """
     console = console or Console(highlight=False)
     with StopSignal() as stopping, ExitStack() as stack:
@@ -111,12 +111,10 @@ def run(
             running = [] if stopping.requested else queries
             if running and builder.watch is not None:
                 stack.enter_context(builder.watch)
-            for events, query in running:
-                query.start(events)
-                stack.callback(query.stop)
-        if running and ready is not None:
+            started_queries = start_queries(running, monitor, stopping, stack)
+        if ready is not None and running and all(query.has_begun for _, query in running):
             ready()
-        follow_queries([query for _, query in running], monitor, stopping, failure_report)
+        follow_queries(started_queries, monitor, stopping, failure_report)
         totals = sum((query.totals for _, query in queries), Counter())
         if refused := totals["refused_subscriptions"]:
             monitor.show_status(f"{refused:,} changes of subscriptions were refused: {checkpoint.refusals}")

@@ -4,6 +4,9 @@ Each batch is an entry of a log (`file_log`): the oldest files that no entry had
 removed once it was read, a batch that is tried again reads the same files, and what a trigger costs does not grow with
 what was read before. The files are read and decoded in Spark's workers. Lines end with a line feed, and with nothing
 else. A file that cannot be read is a refused row that names it.
+
+A query that finds nothing when it starts takes an entry without files: the first batch of a process takes Spark many
+times as long as the others, and it had better not be that of somebody's first event.
 """
 
 from __future__ import annotations
@@ -107,7 +110,7 @@ class EventFolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._fields = DocumentFields(options["id"] or None, options["time"] or None)
         self._log: FileLog | None = None
         self._seen: set[str] = set()  # names in the folder that the log has
-        self._takes_more = True
+        self._takes_more, self._has_begun = True, False
 
     # Which files -------------------------------------------------------------------------------
 
@@ -118,8 +121,9 @@ class EventFolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: object) -> dict[str, Any]:  # noqa: ARG002, N802 - Spark's
         """Return the next entry of the log: one that is there already, or one of files that are new."""
         log = self._open_log()
-        if log.newest <= start["n"] and self._takes_more:
-            self._append_new()
+        if log.newest <= start["n"] and self._takes_more and not self._append_new() and not self._has_begun:
+            log.append(())
+        self._has_begun = True
         if log.newest <= start["n"]:
             return start
         number = int(start["n"]) + 1
@@ -143,7 +147,8 @@ class EventFolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for done, size in zip(accumulate(sizes), sizes, strict=True)
         ]
         parts = [[name for name, owner in zip(names, owners, strict=True) if owner == task] for task in range(tasks)]
-        return [FilePart(tuple(str(self._folder / name) for name in part)) for part in parts if part]
+        filled = [part for part in parts if part] or [[]]  # a batch without files has a task all the same
+        return [FilePart(tuple(str(self._folder / name) for name in part)) for part in filled]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Let the log forget files that were read and removed."""

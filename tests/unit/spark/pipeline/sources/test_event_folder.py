@@ -45,6 +45,7 @@ def test_the_oldest_files_come_first_and_each_once_also_after_a_crash(tmp_path, 
     for name in names:
         (folder / name).unlink()
     reader = open_reader()
+    assert reader.latestOffset(START, None) == first
     reader.commit(second)
     assert reader.latestOffset(second, None) == second
     late = write(folder, 1, b"{}")
@@ -84,3 +85,29 @@ def test_lines_are_events_or_say_why_not(tmp_path):
     assert refused[:2] == [("40", "y" * 21), ("21", "z" * 21)]
     assert refused[2][0] == "the file cannot be read: No such file or directory"
     assert json.loads(refused[2][1])["file"].endswith("gone.jsonl")
+
+
+def test_a_start_that_finds_nothing_takes_an_empty_batch_once_and_one_that_finds_events_takes_none(
+    tmp_path, open_reader
+):
+    reader = open_reader()
+    first = reader.latestOffset(START, None)
+    assert first == {"n": 1, "newest": ""}
+    assert [part.paths for part in reader.partitions(START, first)] == [()], "a task, so that a worker starts"
+    assert sum(batch.num_rows for part in reader.partitions(START, first) for batch in reader.read(part)) == 0
+    assert reader.latestOffset(first, None) == first
+    name = write(tmp_path / "events", 5, b"{}")
+    second = reader.latestOffset(first, None)
+    assert second == {"n": 2, "newest": name}
+    again = open_reader()
+    third = again.latestOffset(second, None)
+    assert third == {"n": 3, "newest": name}, "a start again has an empty batch of its own"
+    write(tmp_path / "events", 6, b"{}")
+    last = open_reader()
+    assert [len(part.paths) for part in last.partitions(third, last.latestOffset(third, None))] == [1]
+
+
+def test_a_run_that_ends_when_all_is_read_takes_no_empty_batch(open_reader):
+    reader = open_reader()
+    reader.prepareForTriggerAvailableNow()
+    assert reader.latestOffset(START, None) == START
