@@ -9,6 +9,7 @@ import pytest
 from tests.service.api.asking import LINES, Asker, check_problem
 
 from tidings.service.api.app import ROUTES
+from tidings.service.api.operations import IDEMPOTENCY_KEY
 from tidings.service.keys import SCOPES
 from tidings.service.store.base import MatchRow
 
@@ -24,19 +25,19 @@ with_keys = pytest.mark.parametrize(
 
 
 def ask(api, operation, key, **request):
-    path = operation.path
+    path, headers = operation.path, request.pop("headers", {})
     for name, value in PATHS.items():
         path = path.replace("{" + name + "}", value)
     assert "{" not in path, f"a case for the parameter of {operation.path}"
     if operation.body is not None:
         example = next(iter(operation.body.examples.values()))
         if isinstance(example, str):
-            request |= {"content": example, "headers": LINES}
+            request["content"], headers = example, LINES | headers
         else:
             request["json"] = example
     if any(parameter.name == "event" for parameter in operation.query):
         request["params"] = {"event": "e1"} | request.get("params", {})
-    return api.ask(operation.method, path, key=key, **request)
+    return api.ask(operation.method, path, key=key, headers=headers, **request)
 
 
 def test_all_routes_of_the_app_are_operations(api):
@@ -51,6 +52,20 @@ def test_only_a_few_routes_need_no_key(api, operation):
     else:
         assert operation.scopes, operation.path
         check_refusal(ask(api, operation, ""))
+
+
+@by_operation
+def test_a_key_of_idempotency_is_taken_where_it_is_listed_and_refused_elsewhere(api, operation):
+    before = len(api.store.audit.list(limit=100))
+    key = api.admin if operation.scopes else ""
+    answer = ask(api, operation, key, headers={"idempotency-key": "k1"})
+    if any(parameter.name == IDEMPOTENCY_KEY for parameter in operation.headers):
+        assert answer.status_code == 201
+        assert ask(api, operation, key, headers={"idempotency-key": "k1"}).content == answer.content
+        return
+    problem = check_problem(answer, 400)
+    assert problem["detail"] == f"`Idempotency-Key` does nothing here, so send none; {operation.again}"
+    assert len(api.store.audit.list(limit=100)) == before
 
 
 def check_refusal(answer, key=None):

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _DESCRIPTION = """Content-based publish/subscribe as a service: who must hear of which event.
 
 Send a key with every request: `Authorization: Bearer KEY`. Refusals are RFC 9457 problems. Ids may have any printable
-character; in a path they are percent-encoded (`/` is `%2F`, `:` is `%3A`)."""
+character; in a path they are percent-encoded (`/` is `%2F`, `:` is `%3A`). `Idempotency-Key` is for the operations
+that list it among their headers; all others refuse it (400), and say what to do instead."""
 
 _KEY_SCHEME = "key"
 

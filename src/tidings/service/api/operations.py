@@ -31,6 +31,9 @@ JSON: TypeAlias = Mapping[str, Any]
 """A piece of the OpenAPI document."""
 
 JSON_TYPES = ("application/json", "application/merge-patch+json")
+IDEMPOTENCY_KEY = "Idempotency-Key"
+"""The header by which a request that is sent again is known."""
+
 ANY_TYPE = "*/*"
 """Stands among the media types of a body whose handler decides about them."""
 
@@ -100,7 +103,8 @@ class Operation:
 
     `path` has parameters in braces, each a whole segment but for a `:verb` behind it. `scopes` are those of which a key
     needs one (`admin` has all); none: nobody needs a key. With `owners`, `?owner=` selects whose things are meant, for
-    admins; `every_owner` allows `*` there. `problems` are statuses beyond those that follow from the rest.
+    admins; `every_owner` allows `*` there. `problems` are statuses beyond those that follow from the rest. An
+    operation whose `headers` do not have `IDEMPOTENCY_KEY` refuses it; `again` is what to do instead.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -119,6 +123,7 @@ class Operation:
     parameters: Mapping[str, JSON] = field(default_factory=dict)  # of the path: JSON schemas
     body: RequestBody | None = None
     problems: tuple[int, ...] = ()
+    again: str = "the same request again changes nothing more"
 
 
 @dataclass(slots=True)

@@ -2,7 +2,8 @@
 
 Paths are compared segment by segment before percent-decoding, so an id may have any character: a slash is `%2F`, and a
 colon that begins no verb is `%3A`. Around the handler stand, in this order: the key (401), its scope (403), the owner,
-its rate (429), the query (400), the form of the body (413, 415), and behind it the translation of whatever was raised.
+its rate (429), the query and headers that promise too much (400), the form of the body (413, 415), and behind it the
+translation of whatever was raised.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tidings.concepts import did_you_mean
 from tidings.service.api.auth import check_scopes_of, choose_owner
 from tidings.service.api.connections import limit_sending
 from tidings.service.api.limits import BODY_TIMEOUT, BodyLimits, BodyStopped, limit_body
-from tidings.service.api.operations import ANY_TYPE, ApiCall, Parameter
+from tidings.service.api.operations import ANY_TYPE, IDEMPOTENCY_KEY, ApiCall, Parameter
 from tidings.service.api.problems import Problem, build_response, to_problem
 from tidings.service.events.bodies import FORM
 
@@ -55,6 +56,7 @@ class OperationRoute(BaseRoute):
         self.methods = {operation.method} | ({"HEAD"} if operation.method == "GET" else set())
         self._segments, self._verb = _split_template(operation.path)
         self._names = [part[1:-1] if part[:1] == "{" else None for part in self._segments]
+        self._takes_repetitions = any(parameter.name == IDEMPOTENCY_KEY for parameter in operation.headers)
         self._query = {parameter.name: parameter for parameter in operation.query}
         if operation.owners:
             self._query["owner"] = OWNER_PARAMETER
@@ -125,6 +127,7 @@ class OperationRoute(BaseRoute):
             raise _make_method_problem(scope)
         request = Request(scope, receive)
         key = await self._authenticate(request)
+        self._check_promises(request)
         query = self._read_query(scope["query_string"]) if scope["query_string"] else {}
         asked = query.pop("owner", None)
         owner = None if key is None else choose_owner(key, operation, asked)
@@ -145,6 +148,12 @@ class OperationRoute(BaseRoute):
         state.requests.take(key.owner, state.settings.limits.requests_per_second if rate is None else rate)
         check_scopes_of(key, operation)
         return key
+
+    def _check_promises(self, request: Request) -> None:
+        """Refuse with 400 an `Idempotency-Key` that would not be looked at: its sender relies on it."""
+        if not self._takes_repetitions and IDEMPOTENCY_KEY in request.headers:
+            msg = f"`{IDEMPOTENCY_KEY}` does nothing here, so send none; {self.operation.again}"
+            raise Problem(msg, status=400)
 
     def _read_query(self, query_string: bytes) -> dict[str, Any]:
         values: dict[str, Any] = {}

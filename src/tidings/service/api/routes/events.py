@@ -122,8 +122,10 @@ OPERATIONS = (
             "One event, a batch in an array, JSON lines, or CloudEvents 1.0 (structured, batched, or binary with `ce-` "
             "headers). Events are durable when the answer comes. An event is named by its field `id`, a CloudEvent by "
             "its own; one without an id or a time is given one. Of a batch all events are taken or none, "
-            "unless `partial=true`."
+            "unless `partial=true`. A request that got no answer is sent again with the same ids: an event whose id "
+            "came before, within the time that the service keeps ids, counts once."
         ),
+        again="give each event an `id` of your own: one that comes again counts once",
         tag="events",
         owners=False,
         scopes=("publish",),

@@ -156,6 +156,11 @@ OPERATIONS = (
         handler=create_key,
         name="createKey",
         summary="Make a key",
+        description=(
+            "Each request makes another key, whose text is in the answer alone. Where no answer came, look for the key "
+            "in the list and revoke it."
+        ),
+        again="where no answer comes, revoke the key that `GET /v1/keys` lists, and make another",
         tag="keys",
         scopes=("admin",),
         body=RequestBody(

@@ -21,6 +21,7 @@ from tidings.errors import TidingsError
 from tidings.service.api import schemas
 from tidings.service.api.cursors import read_cursor, write_cursor
 from tidings.service.api.operations import (
+    IDEMPOTENCY_KEY,
     JSON_TYPES,
     ApiCall,
     DocumentedAnswer,
@@ -79,6 +80,7 @@ async def check_draft(call: ApiCall, body: Any, id: str | None, *, takes_expired
         now=call.now,
         id=id,
         owner=call.owner,
+        only=rules.only,
         filter_bytes=rules.filter_bytes,
         takes_expired=takes_expired,
     )
@@ -334,7 +336,7 @@ _IF_MATCH = Parameter(
 )
 _IF_NONE_MATCH = Parameter("If-None-Match", {"type": "string"}, "304 if this is still the subscription's ETag.")
 _KEY = Parameter(
-    "Idempotency-Key",
+    IDEMPOTENCY_KEY,
     {"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": r"^[!-~]([ -~]*[!-~])?$"},
     "The same key gets the same answer for 24 hours; with another body it is refused (422).",
 )
