@@ -38,18 +38,22 @@ def test_a_worker_makes_its_app_from_the_environment(tmp_path, monkeypatch):
     assert (tmp_path / "store.db").exists()
 
 
-def test_a_process_says_so_where_its_settings_take_a_bound_away(tmp_path, caplog):
+def test_a_process_with_an_older_file_takes_no_bound_away_and_says_so(tmp_path, caplog):
     store = MemoryStore()
     bound = {name: OwnerRules(owner=name, only=f"a = '{name}'") for name in ("ann", "bob")}
     build_app(ServiceSettings(data=tmp_path, owners=bound), store)
     build_app(ServiceSettings(data=tmp_path, owners=bound), store)
     assert not caplog.messages
-    build_app(ServiceSettings(data=tmp_path, owners={"ann": bound["ann"], "bob": OwnerRules(owner="bob")}), store)
+    build_app(ServiceSettings(data=tmp_path, owners={"ann": bound["ann"]}), store)
     [message] = caplog.messages
     assert "`bob`" in message
     assert "a = " not in message
     build_app(ServiceSettings(data=tmp_path), store)
-    assert "`ann`" in caplog.messages[1]
+    assert ["`ann`" in line for line in caplog.messages[1:]] == [True, False]
+    assert {name: store.owners.get(name) for name in bound} == bound
+    build_app(ServiceSettings(data=tmp_path, owners={"ann": bound["ann"], "bob": OwnerRules(owner="bob")}), store)
+    assert store.owners.get("bob").only is None, "which its settings say"
+    assert len(caplog.messages) == 3
 
 
 def test_rules_of_owners_are_those_of_the_settings(tmp_path):

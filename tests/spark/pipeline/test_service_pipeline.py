@@ -97,7 +97,7 @@ def test_matches_are_those_of_the_claims_whatever_comes_in_between(runs, monkeyp
     put(runs.store, "cheap", "price < 2")
     put(runs.store, "ford", "cheap", kind="pattern")
     put(runs.store, "all", "price >= 0", owner="bob")
-    set_bounds(runs.store)
+    set_bounds(runs.store, bob=None)
     remove(runs.store, "shop", owner="bob")
     runs.post({"id": "e2", "price": 1}, *({"id": f"n{number}", "price": number} for number in range(20)))
     assert runs.run().matches == 2 + 20

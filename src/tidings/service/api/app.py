@@ -66,15 +66,22 @@ ROUTES: tuple[ModuleType, ...] = (
 )
 """The modules of routes."""
 
+KEPT_RULES = (
+    "the owner `%s` keeps the rules that the store has, though [owners] in the settings of this process does not "
+    "name it; a table of it without keys removes them"
+)
+"""What is logged of each owner whose rules another process has written."""
+
 
 def build_app(settings: ServiceSettings, store: Store, *, time: Clocks | None = None) -> FastAPI:
     """Return the app over a store; the rules of owners in the settings are written to the store first.
 
-    The store is closed by whoever opened it, the app's own threads when its lifespan ends.
+    Owners whom the settings do not name keep the rules that the store has. The store is closed by whoever opened it,
+    the app's own threads when its lifespan ends.
     """
     state = ApiState.make(settings, store, SubscriptionChecker.of(settings), time=time or Clocks())
     for owner in store.owners.set(list(settings.owners.values()), actor="service", at=state.now()):
-        LOGGER.warning("`only` of the owner `%s` is dropped everywhere: the settings of this process have none", owner)
+        LOGGER.warning(KEPT_RULES, owner)
     app = FastAPI(
         title="Tidings", version=__version__, openapi_url=None, docs_url=None, redoc_url=None, lifespan=_run_lifespan
     )

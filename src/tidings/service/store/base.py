@@ -269,9 +269,10 @@ class OwnerStore(Protocol):
     """The rules of owners."""
 
     def set(self, rules: Sequence[OwnerRules], *, actor: str, at: datetime) -> Sequence[str]:
-        """Make these the rules of all owners; return the owners that had an `only` and have none now.
+        """Make these the rules of their owners; return the other owners that have rules, which keep them.
 
-        Another `only` is a change of all subscriptions of that owner.
+        Processes have settings of their own, so one that does not name an owner takes nothing from it: rules go away
+        where they are named and empty. Another `only` is a change of all subscriptions of that owner.
         """
 
     def get(self, owner: str) -> OwnerRules | None:

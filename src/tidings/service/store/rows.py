@@ -132,10 +132,9 @@ def name_action(write: Write, current: Subscription | None) -> str:
             return action
 
 
-def list_unbound(before: Mapping[str, OwnerRules], after: Mapping[str, OwnerRules]) -> list[str]:
-    """Return the owners that had an `only` and have none."""
-    bound = {owner for owner, rules in after.items() if rules.only is not None}
-    return sorted(owner for owner, rules in before.items() if rules.only is not None and owner not in bound)
+def list_kept(before: Mapping[str, OwnerRules], named: Mapping[str, OwnerRules]) -> list[str]:
+    """Return the owners that keep rules because no new ones name them; empty rules are not worth a word."""
+    return sorted(owner for owner, rules in before.items() if owner not in named and rules != OwnerRules(owner=owner))
 
 
 # Why a write is refused -----------------------------------------------------------------------------

@@ -167,6 +167,24 @@ def test_new_rules_of_an_owner_change_all_that_is_theirs(store):
     assert store.log.read_head() == same
 
 
+def test_an_owner_that_is_not_named_keeps_its_rules_and_one_with_empty_rules_loses_them(store):
+    store.subscriptions.write([create("a"), create("b", owner="bob")])
+    bounded = [OwnerRules(owner="ann", only="x = 1", subscriptions=5), OwnerRules(owner="bob", only="x = 2")]
+    assert store.owners.set(bounded, actor="t", at=NOW) == []
+    begin = store.log.read_head()
+    assert store.owners.set([], actor="t", at=NOW) == ["ann", "bob"]
+    assert store.owners.set([OwnerRules(owner="eve", subscriptions=1)], actor="t", at=NOW) == ["ann", "bob"]
+    assert [store.owners.get(name) for name in ("ann", "bob")] == bounded
+    with store.log.read(begin) as changes:
+        assert list(changes.running) == []
+    assert store.owners.set([OwnerRules(owner="ann", subscriptions=5)], actor="t", at=NOW) == ["bob", "eve"]
+    assert store.owners.get("ann") == OwnerRules(owner="ann", subscriptions=5)
+    with store.log.read(begin) as changes:
+        assert [(row.engine_id, row.only) for row in changes.running] == [("ann/a", None)]
+    assert store.owners.set([OwnerRules(owner="bob")], actor="t", at=NOW) == ["ann", "eve"]
+    assert store.owners.set([], actor="t", at=NOW) == ["ann", "eve"], "empty rules are none"
+
+
 def test_an_id_of_another_kind_is_among_the_removed(store):
     store.subscriptions.write([create("a")])
     _, _, position = read_ids(store, kinds=["filter"])

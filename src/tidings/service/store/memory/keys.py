@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidings.service.store.base import AuditRecord, IdTaken, KeyRecord, OwnerRules
-from tidings.service.store.rows import list_unbound, require_storable
+from tidings.service.store.rows import list_kept, require_storable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,19 +62,19 @@ class MemoryOwners:
         self._tables = tables
 
     def set(self, rules: Sequence[OwnerRules], *, actor: str, at: datetime) -> Sequence[str]:
-        """Replace all rules; another `only` changes all subscriptions of that owner."""
+        """Replace the rules of these owners; another `only` changes all subscriptions of that owner."""
         with self._tables.changed:
-            before, after = self._tables.rules, {rule.owner: rule for rule in rules}
-            self._tables.rules = after
-            for owner in sorted(before.keys() | after.keys()):
-                old, new = (rows.get(owner, OwnerRules(owner=owner)) for rows in (before, after))
+            before, named = self._tables.rules, {rule.owner: rule for rule in rules}
+            self._tables.rules = {**before, **named}
+            for owner, new in sorted(named.items()):
+                old = before.get(owner, OwnerRules(owner=owner))
                 if old != new:
                     record = AuditRecord(at=at, actor=actor, owner=owner, action="set rules", id="")
                     self._tables.append_audit(record)
                 if old.only != new.only:
                     keys = [key for key in sorted(self._tables.subscriptions) if key[0] == owner]
                     self._tables.append_changes(keys, at)
-            return list_unbound(before, after)
+            return list_kept(before, named)
 
     def get(self, owner: str) -> OwnerRules | None:
         """Return the rules of an owner."""

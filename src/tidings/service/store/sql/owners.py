@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import select
 
 from tidings.service.store.base import OwnerRules, OwnerStore
-from tidings.service.store.rows import is_storable, list_unbound
+from tidings.service.store.rows import is_storable, list_kept
 from tidings.service.store.sql.codec import encode_time
 from tidings.service.store.sql.matches import clear_matches
 from tidings.service.store.sql.statements import bind, make_insert
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LIST = select(RULES)
 GET = LIST.where(RULES.c.owner == bind(RULES.c.owner))
-CLEAR = RULES.delete()
+CLEAR = RULES.delete().where(RULES.c.owner == bind(RULES.c.owner))
 INSERT = make_insert(RULES)
 IDS = select(SUBSCRIPTIONS.c.id).where(SUBSCRIPTIONS.c.owner == bind(SUBSCRIPTIONS.c.owner))
 CLEAR_OWNED = {
@@ -39,16 +39,16 @@ class SqlOwners(OwnerStore):
         self._database = database
 
     def set(self, rules: Sequence[OwnerRules], *, actor: str, at: datetime) -> Sequence[str]:
-        """Replace all rules; another `only` changes all subscriptions of that owner."""
-        after = {rule.owner: rule for rule in rules}
+        """Replace the rules of these owners; another `only` changes all subscriptions of that owner."""
+        named = {rule.owner: rule for rule in rules}
         before = {row[0]: _decode_rules(row) for row in self._database.fetch_all(LIST)}
-        if before == after:  # as each process says them when it starts
-            return []
-        with self._database.write(sorted(before.keys() | after.keys())) as transaction:
-            replaced = self._replace(transaction, after, actor=actor, at=encode_time(at))
+        if before.items() >= named.items():  # as each process says them when it starts
+            return list_kept(before, named)
+        with self._database.write(sorted(named)) as transaction:
+            before = self._replace(transaction, named, actor=actor, at=encode_time(at))
             self._database.backend.notify_in(transaction)
         self._database.backend.notify()
-        return list_unbound(replaced, after)
+        return list_kept(before, named)
 
     def get(self, owner: str) -> OwnerRules | None:
         """Return the rules of an owner."""
@@ -76,15 +76,16 @@ class SqlOwners(OwnerStore):
         }
 
     def _replace(
-        self, transaction: Transaction, after: Mapping[str, OwnerRules], *, actor: str, at: int
-    ) -> Mapping[str, OwnerRules]:
-        """Replace all rules; return what they were."""
+        self, transaction: Transaction, named: Mapping[str, OwnerRules], *, actor: str, at: int
+    ) -> dict[str, OwnerRules]:
+        """Replace the rules of these owners; return what all rules were."""
         before = {row[0]: _decode_rules(row) for row in transaction.fetch_all(LIST)}
-        transaction.run(CLEAR)
-        transaction.insert_rows(INSERT, [_encode_rules(rule) for rule in after.values()])
+        for owner in sorted(before.keys() & named.keys()):
+            transaction.run(CLEAR, owner=owner)
+        transaction.insert_rows(INSERT, [_encode_rules(rule) for rule in named.values()])
         changes, audit = [], []
-        for owner in sorted(before.keys() | after.keys()):
-            old, new = (rules.get(owner, OwnerRules(owner=owner)) for rules in (before, after))
+        for owner, new in sorted(named.items()):
+            old = before.get(owner, OwnerRules(owner=owner))
             if old != new:
                 audit.append((at, actor, owner, "set rules", "", None))
             if old.only != new.only and any(count for (count,) in transaction.fetch_all(COUNT, owner=owner)):
