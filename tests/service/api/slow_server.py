@@ -21,7 +21,7 @@ PATIENCE = 1.0
 
 def serve(folder):
     """Serve until the process is ended."""
-    connections.HEADER_SECONDS = PATIENCE
+    connections.HEADER_SECONDS = connections.SEND_SECONDS = PATIENCE
     connections.raise_file_limit()
     settings = ServiceSettings(data=Path(folder), port=0, limits=LimitSettings(requests_per_second=1e9))
     store = MemoryStore()

@@ -1,5 +1,6 @@
 """A thousand clients that take their time: they are let go, and everybody else is served meanwhile."""
 
+import os
 import resource
 import socket
 import subprocess
@@ -8,6 +9,7 @@ import time
 
 import httpx
 import pytest
+from tests.kafka.broker import wait_for
 from tests.kafka.leash import build_leashed_command
 
 CLIENTS = 1_000
@@ -115,6 +117,31 @@ def test_who_reads_nothing_is_no_harm(server):
     for connection in connections:
         connection.close()
     measure_read(port, key)
+
+
+def test_an_answer_that_nobody_reads_is_not_kept(server):
+    port, key, process = server
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/x-ndjson"}
+    lines = b"".join(
+        b'{"id": "l%d", "filter": "a = \'%s\'", "labels": ["long"]}\n' % (n, b"x" * 40_000) for n in range(500)
+    )
+    url = f"http://127.0.0.1:{port}/v1/subscriptions"
+    assert httpx.post(f"{url}:import", content=lines, headers=headers, timeout=WAIT).status_code == 200
+    request = f"GET /v1/subscriptions?label=long&limit=500 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n"
+    before = count_files(process.pid)
+    connections = connect(port, 10, request.encode())
+    for connection in connections:  # all answers have begun
+        assert connection.recv(1, socket.MSG_PEEK)
+    assert wait_for(lambda: count_files(process.pid) <= before, WAIT)
+    for connection in connections:
+        assert len(read_all(connection)) < 20_000_000
+        connection.close()
+    answer = httpx.get(url, params={"label": "long", "limit": 500}, headers=headers, timeout=WAIT)
+    assert len(answer.content) > 20_000_000  # who reads has all
+
+
+def count_files(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
 
 
 def read_memory(pid):

@@ -2,8 +2,9 @@
 
 uvicorn waits for the headers of a request for ever and keeps them whatever their size. This protocol closes a
 connection whose headers are not there after `HEADER_SECONDS` or are larger than `HEADER_BYTES`, and takes no more
-connections than the process has files for. What comes after the headers is bounded by `limits`. What is no HTTP is
-refused with a problem, as all else is, and leaves no line in the log: anybody may send it, as often as they like.
+connections than the process has files for. What comes after the headers is bounded by `limits`. An answer of which
+nothing is read for `SEND_SECONDS` is thrown away. What is no HTTP is refused with a problem, as all else is, and leaves
+no line in the log: anybody may send it, as often as they like.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SPARE_FILES = 200
 """Files that are left for the store, for events and for everything else."""
 
 SEND_SECONDS = 60.0
-"""How long a client may take to read the next piece of an answer that comes in pieces."""
+"""How long a client may take to read the next piece of an answer that comes in pieces, or anything of any answer."""
 
 
 UNREADABLE = (
@@ -49,6 +50,7 @@ class PatientProtocol(HttpToolsProtocol):
     """uvicorn's protocol, with an end to its patience."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _unread_check: asyncio.TimerHandle | None = None
     _header_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -65,7 +67,18 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._stop_waiting()
+        self._stop_checking()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read what is written."""
+        super().pause_writing()
+        self._check_unread(None)
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self._stop_checking()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; while headers are awaited, count them."""
@@ -107,6 +120,20 @@ class PatientProtocol(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+    def _check_unread(self, before: int | None) -> None:
+        """End the connection if nothing was read since the last look, when so many bytes were left; else look again."""
+        self._stop_checking()
+        size = self.transport.get_write_buffer_size()
+        if before is not None and size >= before:
+            self.transport.abort()
+        else:
+            self._unread_check = self.loop.call_later(SEND_SECONDS, self._check_unread, size)
+
+    def _stop_checking(self) -> None:
+        if self._unread_check is not None:
+            self._unread_check.cancel()
+            self._unread_check = None
 
     def _give_up(self) -> None:
         self._stop_waiting()
