@@ -26,6 +26,7 @@ from tidings.model import Filter
 from tidings.model.patterns import Pattern
 from tidings.service.delivery import check_delivery
 from tidings.service.filter_admission import FilterAdmission
+from tidings.service.owner_bounds import bind_pattern_to_owner, parse_bound
 from tidings.service.pattern_bounds import MOST_BYTES
 from tidings.service.pattern_model import PatternModel
 from tidings.service.refusals import RequestMistake, build_refusal, convert_error, make_mistake
@@ -83,7 +84,16 @@ class CheckedText:
 class SubscriptionChecker:
     """Checks subscriptions by one vocabulary and, for forecasts, one model."""
 
-    def __init__(self, vocabulary: Vocabulary, *, model: Path | None = None, filter_bytes: int = 200_000) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        *,
+        model: Path | None = None,
+        filter_bytes: int = 200_000,
+        events_topic: str | None = None,
+    ) -> None:
+        """`events_topic` is that of the service's own events, where no delivery may go."""
+        self.events_topic = events_topic
         self._vocabulary, self._model_path, self._filter_bytes = vocabulary, model, filter_bytes
         self._model = PatternModel(model)
         self._threads = threading.local()
@@ -91,12 +101,17 @@ class SubscriptionChecker:
     @classmethod
     def of(cls, settings: ServiceSettings) -> SubscriptionChecker:
         """Return the checker of a service."""
-        return cls(settings.vocabulary, model=find_model(settings), filter_bytes=settings.limits.filter_bytes)
+        return cls(
+            settings.vocabulary,
+            model=find_model(settings),
+            filter_bytes=settings.limits.filter_bytes,
+            events_topic=settings.events.topic,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it was made of; caches are each process's own."""
-        make = partial(SubscriptionChecker, model=self._model_path, filter_bytes=self._filter_bytes)
-        return make, (self._vocabulary,)
+        options = {"filter_bytes": self._filter_bytes, "events_topic": self.events_topic}
+        return partial(SubscriptionChecker, model=self._model_path, **options), (self._vocabulary,)
 
     def check(
         self,
@@ -105,17 +120,19 @@ class SubscriptionChecker:
         now: datetime,
         id: str | None = None,
         owner: str | None = None,
+        only: str | None = None,
         filter_bytes: int | None = None,
         takes_expired: bool = False,
     ) -> SubscriptionDraft:
         """Return what is stored of a JSON object; `SubscriptionRefused` has every mistake in it.
 
-        `id` stands for one that the object leaves out, and must equal one that it has; `owner` likewise. With
-        `takes_expired`, a time of expiry that is past makes the subscription `expired` instead of refusing it.
+        `id` stands for one that the object leaves out, and must equal one that it has; `owner` likewise. `only` is what
+        the owner may see at all, which is part of the pattern that a forecast is of. With `takes_expired`, a time of
+        expiry that is past makes the subscription `expired` instead of refusing it.
         """
         if type(body) is not dict:
             raise build_refusal([RequestMistake("a subscription is a JSON object", at="$")])
-        checking = _Checking(self, body, now, filter_bytes or self._filter_bytes, takes_expired)
+        checking = _Checking(self, body, now, only, filter_bytes or self._filter_bytes, takes_expired)
         return checking.build_draft(id, owner)
 
     def check_text(
@@ -148,9 +165,13 @@ class SubscriptionChecker:
             admission = self._threads.admission = FilterAdmission(self._vocabulary)
         return admission
 
-    def find_status(self, pattern: Pattern, mode: str, plan: ForecastPlan) -> SubscriptionStatus:
-        """Return `active` for a forecast whose pattern the model knows, and `learning` for any other."""
-        return "active" if self._model.knows(pattern, mode, plan) else "learning"
+    def find_status(self, pattern: Pattern, mode: str, plan: ForecastPlan, only: str | None) -> SubscriptionStatus:
+        """Return `active` for a forecast whose pattern within `only` the model knows, and `learning` for any other."""
+        try:
+            bound = bind_pattern_to_owner(pattern, parse_bound(only, self._vocabulary))
+            return "active" if self._model.knows(bound, mode, plan) else "learning"
+        except TidingsError:  # they cannot be put together; the pipeline tells why
+            return "learning"
 
     @staticmethod
     def is_quick(body: Any) -> bool:
@@ -169,9 +190,15 @@ class _Checking:
     """One object on its way to a draft: what is good of it, and the mistakes so far."""
 
     def __init__(
-        self, checker: SubscriptionChecker, body: dict[str, Any], now: datetime, filter_bytes: int, takes_expired: bool
+        self,
+        checker: SubscriptionChecker,
+        body: dict[str, Any],
+        now: datetime,
+        only: str | None,
+        filter_bytes: int,
+        takes_expired: bool,
     ) -> None:
-        self._checker, self._body, self._now = checker, body, now
+        self._checker, self._body, self._now, self._only = checker, body, now, only
         self._filter_bytes, self._takes_expired = filter_bytes, takes_expired
         self._mistakes: list[RequestMistake] = []
 
@@ -198,7 +225,7 @@ class _Checking:
         mode = None if checked.kind == "filter" else body.get("mode") or MODES[0]
         if plan is not None and status == "active":
             assert mode is not None
-            status = self._checker.find_status(checked.tree, mode, plan)  # type: ignore[arg-type]
+            status = self._checker.find_status(checked.tree, mode, plan, self._only)  # type: ignore[arg-type]
         if expires_at is not None and expires_at <= self._now:
             status = "expired"
         return SubscriptionDraft(
@@ -324,7 +351,7 @@ class _Checking:
         return tuple(dict.fromkeys(labels))
 
     def _check_delivery(self) -> dict[str, Any]:
-        checked, complaints = check_delivery(self._body["delivery"])
+        checked, complaints = check_delivery(self._body["delivery"], events_topic=self._checker.events_topic)
         for path, message in complaints:
             self._refuse(message, f"delivery.{path}" if path else "delivery")
         return checked

@@ -78,8 +78,7 @@ class Housekeeper:
         stamp = self._read_model_stamp()
         if stamp is None or stamp == self._model_stamp:
             return 0
-        learning = [each for each in self._list_learning() if self._is_unbounded(each.owner)]
-        ready = [subscription for subscription in learning if self._is_known(subscription, now)]
+        ready = [subscription for subscription in self._list_learning() if self._is_known(subscription, now)]
         writes = [
             Write(
                 action="status",
@@ -95,11 +94,6 @@ class Housekeeper:
         outcomes = self._store.subscriptions.write(writes) if writes else []
         self._model_stamp = stamp
         return sum(not isinstance(outcome, TidingsError) for outcome in outcomes)
-
-    def _is_unbounded(self, owner: str) -> bool:
-        """Tell whether an owner's patterns are what they wrote; those of others only the pipeline knows."""
-        rules = self._store.owners.get(owner)
-        return rules is None or rules.only is None
 
     def _read_model_stamp(self) -> tuple[int, int] | None:
         try:
@@ -127,7 +121,9 @@ class Housekeeper:
             "horizon": subscription.horizon,
             "threshold": subscription.threshold,
         }
+        rules = self._store.owners.get(subscription.owner)
+        only = None if rules is None else rules.only
         try:
-            return self._checker.check(body, now=now).status == "active"
+            return self._checker.check(body, now=now, only=only).status == "active"
         except TidingsError:  # another schema than when it was stored; whoever runs the service is told by the pipeline
             return False

@@ -6,11 +6,13 @@ from itertools import count
 from urllib.parse import quote
 
 import pytest
-from tests.service.api.asking import ENDLESS, check_problem
+from tests.service.api.asking import ENDLESS, check_problem, to_lines
 
+import tidings as td
 from tidings.concepts import Vocabulary
 from tidings.model import Schema
 from tidings.service.api.cursors import write_cursor
+from tidings.service.checking import MODEL_FILE
 from tidings.service.settings import ServiceSettings
 from tidings.service.store.base import OwnerRules
 
@@ -128,6 +130,24 @@ def test_a_forecast_that_was_paused_goes_on_learning(api):
     api.post("/v1/subscriptions", json={"id": "p", "pattern": PATTERN, "horizon": "10 own events"})
     assert api.post("/v1/subscriptions/p:pause").json()["status"] == "paused"
     assert api.post("/v1/subscriptions/p:resume").json()["status"] == "learning"
+
+
+def test_a_forecast_of_a_bounded_owner_is_active_when_the_model_knows_the_pattern_within_the_bound(make_api, tmp_path):
+    owners = {owner: OwnerRules(owner=owner, only=f"country = '{owner}'") for owner in ("ch", "de")}
+    api = make_api(settings=ServiceSettings(data=tmp_path, owners=owners))
+    watch = td.Detector()
+    watch.add("p", PATTERN.replace("'a'", "'a' and country = 'ch'").replace("'b'", "'b' and country = 'ch'"))
+    history = [{"id": n, "time": n, "kind": "ab"[n % 2], "country": "ch"} for n in range(20)]
+    td.train(watch, history).save(tmp_path / MODEL_FILE)
+    for owner, status in (("ch", "active"), ("de", "learning")):
+        forecast = {"pattern": PATTERN, "horizon": "10 own events"}
+        request = {"params": {"owner": owner}}
+        assert api.post("/v1/subscriptions", json={"id": "p", **forecast}, **request).json()["status"] == status
+        api.post("/v1/subscriptions/p:pause", **request)
+        assert api.post("/v1/subscriptions/p:resume", **request).json()["status"] == status
+        lines = {"content": to_lines([{"id": "q", **forecast}]), "headers": {"Content-Type": "application/x-ndjson"}}
+        assert api.post("/v1/subscriptions:import", **lines, **request).json()["imported"] == 1
+        assert api.get("/v1/subscriptions/q", **request).json()["status"] == status
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,11 @@ def test_a_forecast_is_active_when_the_model_knows_its_pattern(tmp_path):
     td.train(detector, events).save(path)
     assert check(checker, **forecast).status == "active"
     assert check(checker, **forecast | {"mode": "any"}).status == "learning"
+    assert checker.check({"id": "s", **forecast}, now=NOW, only="x = 1").status == "learning"
+    detector.add("bounded", "a = kind = 'a' and x = 1\nb = kind = 'b' and x = 1\na ; b within 5 min")
+    td.train(detector, events).save(path)
+    for only in (None, "x = 1"):
+        assert checker.check({"id": "s", **forecast}, now=NOW, only=only).status == "active"
     path.write_bytes(b"no model")
     assert check(checker, **forecast).status == "learning"
     assert PatternModel(None).read() is None

@@ -80,17 +80,21 @@ def test_a_forecast_becomes_active_when_the_model_knows_its_pattern(tmp_path, na
     write(store, "known", **forecast)
     write(store, "known", owner="bounded", **forecast)
     store.owners.set([OwnerRules(owner="bounded", only="y = 1")], actor="test", at=NOW)
+    write(store, "known", owner="counted", **forecast)
+    store.owners.set([OwnerRules(owner="counted", only="y = 2")], actor="test", at=NOW)
     write(store, "other", **forecast | {"text": "a = x = 1\nb = x = 3\na ; b"})
     keeper = make_keeper(tmp_path, store, model if named else None)
     assert keeper.review_forecasts(NOW) == 0
     detector = td.Detector()
     detector.add("p", PATTERN)
+    detector.add("within y = 2", "a = x = 1 and y = 2\nb = x = 2 and y = 2\na ; b")
     td.train(detector, [{"id": n, "time": n, "x": n % 4} for n in range(60)]).save(Path(model))
     before = store.log.read_head()
-    assert keeper.review_forecasts(NOW) == 1
+    assert keeper.review_forecasts(NOW) == 2
     statuses = {id: store.subscriptions.get("shop", id).status for id in ("known", "other")}
     assert statuses == {"known": "active", "other": "learning"}
     assert store.subscriptions.get("bounded", "known").status == "learning"  # its pattern is another one
+    assert store.subscriptions.get("counted", "known").status == "active"
     assert isinstance(before, Position)
     assert store.log.read_head() != before
     assert keeper.review_forecasts(NOW) == 0

@@ -37,10 +37,12 @@ class ImportRules(NamedTuple):
     filter_bytes: int | None
     deliveries: Mapping[str, Mapping[str, Any]] = {}
     """What is stored already, by id, where a line of the block may lack the secret of its delivery."""
+    only: str | None = None
+    """What the owner may see at all."""
 
 
 class CheckedBlock(NamedTuple):
-    """What became of a block: values of good drafts, mistakes by line, lines refused."""
+    """What became of a block: values of good drafts with None for other lines, mistakes by line, lines refused."""
 
     drafts: bytes
     mistakes: list[RequestMistake]
@@ -49,10 +51,11 @@ class CheckedBlock(NamedTuple):
 
 def check_block(checker: SubscriptionChecker, data: bytes, first: int, rules: ImportRules) -> CheckedBlock:
     """Check the lines of a block; blank lines are passed over."""
-    rows: list[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...] | None] = []
     mistakes: list[RequestMistake] = []
     refused = 0
-    for number, line in enumerate(data.split(b"\n"), first):
+    for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), first):
+        rows.append(None)
         if not line or line.isspace():
             continue
         try:
@@ -62,21 +65,19 @@ def check_block(checker: SubscriptionChecker, data: bytes, first: int, rules: Im
             if len(mistakes) < MAX_MISTAKES:
                 mistakes += _locate(problem, line, number)
             continue
-        rows.append(
-            (
-                draft.id,
-                draft.kind,
-                draft.text,
-                draft.notation,
-                draft.name,
-                draft.mode,
-                draft.horizon,
-                draft.threshold,
-                draft.delivery,
-                draft.labels,
-                draft.expires_at,
-                draft.status,
-            )
+        rows[-1] = (
+            draft.id,
+            draft.kind,
+            draft.text,
+            draft.notation,
+            draft.name,
+            draft.mode,
+            draft.horizon,
+            draft.threshold,
+            draft.delivery,
+            draft.labels,
+            draft.expires_at,
+            draft.status,
         )
     return CheckedBlock(pickle.dumps(rows, 5), mistakes[:MAX_MISTAKES], refused)
 
@@ -85,7 +86,8 @@ def _check_line(checker: SubscriptionChecker, line: bytes, rules: ImportRules) -
     body = decode_json(line, rules.depth, name="this line")
     if rules.deliveries and type(body) is dict and type(body.get("id")) is str and "delivery" in body:
         body["delivery"] = keep_secret(body["delivery"], rules.deliveries.get(body["id"]))
-    return checker.check(body, now=rules.now, owner=rules.owner, filter_bytes=rules.filter_bytes, takes_expired=True)
+    owner, only, most = rules.owner, rules.only, rules.filter_bytes
+    return checker.check(body, now=rules.now, owner=owner, only=only, filter_bytes=most, takes_expired=True)
 
 
 def list_secretless(data: bytes) -> list[str]:
@@ -126,7 +128,7 @@ def _locate(problem: TidingsError, line: bytes, number: int) -> Iterator[Request
         yield RequestMistake(mistake.message, mistake.hint, mistake.at, mistake.length, mistake.field, number, id)
 
 
-def open_drafts(block: CheckedBlock) -> Iterator[SubscriptionDraft]:
-    """Yield the good drafts of a block."""
+def open_drafts(block: CheckedBlock) -> Iterator[SubscriptionDraft | None]:
+    """Yield the good drafts of a block, and None for each other line."""
     for values in pickle.loads(block.drafts):  # noqa: S301 - our own bytes
-        yield SubscriptionDraft(**dict(zip(FIELDS, values, strict=True)))
+        yield None if values is None else SubscriptionDraft(**dict(zip(FIELDS, values, strict=True)))

@@ -27,6 +27,7 @@ from tidings.service.api.routes.subscriptions import get_most_subscriptions
 from tidings.service.api.subscription_bodies import to_sendable
 from tidings.service.events.bodies import LINES
 from tidings.service.store.base import StoreError, SubscriptionQuery
+from tidings.service.store.rows import refuse_quota
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator, Mapping
@@ -50,7 +51,7 @@ async def import_subscriptions(call: ApiCall) -> Response:
     with _take_slot(call):
         run = ImportRun(partial=call.query.get("partial", False))
         try:
-            run.report.imported = await _run_import(call, run)
+            await _run_import(call, run)
         except ImportStopped as stop:
             members = {"imported": 0, "refused": run.report.refused}
             raise ImportStopped(str(stop), status=422, errors=tuple(run.report.mistakes), members=members) from None
@@ -72,9 +73,9 @@ def _take_slot(call: ApiCall) -> Iterator[None]:
             del running[call.owner]
 
 
-async def _run_import(call: ApiCall, run: ImportRun) -> int:
+async def _run_import(call: ApiCall, run: ImportRun) -> None:
     rules, limits = await call.get_rules(), call.state.settings.limits
-    line_rules = ImportRules(call.owner, call.now, limits.depth, rules.filter_bytes)
+    line_rules = ImportRules(call.owner, call.now, limits.depth, rules.filter_bytes, only=rules.only)
     executor = BlockExecutor(call.state.checker, partial(_find_deliveries, call))
     submit = partial(executor.check, rules=line_rules, expected=int(call.get_header("content-length") or 0))
     most = await get_most_subscriptions(call)
@@ -85,6 +86,7 @@ async def _run_import(call: ApiCall, run: ImportRun) -> int:
         actor=call.actor,
         at=call.now,
         most=most,
+        fill=run.partial,
     )
     storing = asyncio.create_task(asyncio.to_thread(write))
     storing.add_done_callback(lambda _: run.release())
@@ -98,7 +100,7 @@ async def _run_import(call: ApiCall, run: ImportRun) -> int:
         raise
     finally:
         executor.close()
-    return await storing
+    run.report.finish(await storing, refuse_quota(call.owner, most))
 
 
 def _find_deliveries(call: ApiCall, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
@@ -164,7 +166,8 @@ OPERATIONS = (
         summary="Import subscriptions",
         description="Lines are read as a stream, and stored together when the last one has come. An id that is there "
         "already is replaced; of two lines with one id the last counts. One bad line refuses all, with a report of the "
-        "first of them; with `partial=true` the others are imported. A time of expiry may be past.",
+        "first of them; with `partial=true` the others are imported: of more new ones than the owner may have, those "
+        "that fit, in the order of the lines. A time of expiry may be past.",
         scopes=("write",),
         query=(Parameter("partial", {"type": "boolean", "default": False}, "Import the good lines."),),
         body=RequestBody(
