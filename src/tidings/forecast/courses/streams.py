@@ -247,28 +247,32 @@ class CourseGroup:
         self.idle = _flatten([course.idle for course in courses], np.bool_)
         self.starts = np.array([course.start for course in courses], np.int32)
         self.labels = np.zeros((len(self.exact), 0), np.int32)
+        self.accepts = np.zeros((len(self.members), 0), np.bool_)
         self._labelled = 0
         self._label_tables = [_LabelTable(member) for member in self.exact]
         self._masks: dict[tuple[int, int, int], int] = {}
 
     def label_new_kinds(self, kinds: EventKinds) -> None:
-        """Compute the labels of new kinds of events for the exact courses."""
+        """Compute the labels of new kinds of events for the exact courses, and which patterns accept them."""
         labelled, count = self._labelled, len(kinds)
         if count == labelled:
             return
         if count > self.labels.shape[1]:
-            grown = np.zeros((len(self.exact), 2 * count), np.int32)
-            grown[:, :labelled] = self.labels[:, :labelled]
-            self.labels = grown
+            more = 2 * count - self.labels.shape[1]
+            self.labels = np.pad(self.labels, ((0, 0), (0, more)))
+            self.accepts = np.pad(self.accepts, ((0, 0), (0, more)))
         satisfied: dict[int, list[int]] = defaultdict(list)
         for kind in range(labelled, count):
             for number in kinds.members[kind]:
                 satisfied[number].append(kind - labelled)
         new_kinds = {number: np.array(places) for number, places in satisfied.items()}
-        for row, (member, table) in enumerate(zip(self.exact, self._label_tables, strict=True)):
+        for row, member in enumerate(self.members):
             numbers = {name: self._filters[member.pattern[name].filter] for name in member.pattern.list_filters()}
             own_kinds = {name: new_kinds[number] for name, number in numbers.items() if number in new_kinds}
-            self.labels[row, labelled:count] = table.find_labels(own_kinds, count - labelled)
+            for places in own_kinds.values():
+                self.accepts[row, labelled + places] = True
+            if row < len(self.exact):
+                self.labels[row, labelled:count] = self._label_tables[row].find_labels(own_kinds, count - labelled)
         self._labelled = count
 
     def find_filter_masks(self, place: int, entries: StreamEntries, kinds: EventKinds) -> IntArray:

@@ -24,7 +24,7 @@ from tidings.patterns.run.event_archive import unite_numbers
 POLICIES = {"crossing": kernel.CROSSING, "episode": kernel.EPISODE, "every": kernel.EVERY, "change": kernel.CHANGE}
 """When a forecast is emitted."""
 
-_NO_TABLE = kernel.AlarmTable(kernel.SILENT, 0.0, grid=1, gap_unit=-1, offset=0.0, probabilities=np.zeros(1))
+_NO_TABLE = kernel.AlarmTable(kernel.SILENT, 0.0, own=False, grid=1, gap_unit=-1, offset=0.0, probabilities=np.zeros(1))
 
 NEVER = int(np.iinfo(np.int64).max)
 """A deadline that never comes."""
@@ -32,10 +32,14 @@ NEVER = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, slots=True)
 class AlarmRule:
-    """When forecasts of a pattern are emitted: the policy, and its threshold or step."""
+    """When forecasts of a pattern are emitted: the policy, and its threshold or step.
+
+    With `own`, only at events that a filter of the pattern accepts.
+    """
 
     policy: int = kernel.SILENT
     limit: float = 0.0
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,13 +88,16 @@ class GroupFollower:
         tables = [table or _NO_TABLE for table in self.tables[: len(self.group.exact)]]
         policies = np.array([rule.policy for rule in self.rules], np.int64)
         limits = np.array([rule.limit for rule in self.rules])
+        own = np.array([rule.own for rule in self.rules], np.bool_)
         grids = np.array([table.grid for table in tables], np.int64)
         gap_units = np.array([table.gap_unit for table in tables], np.int64)
         offsets = np.array([table.offset for table in tables], np.float64)
         flat = [table.probabilities.ravel() for table in tables]
         tables_at = np.append(0, np.cumsum([len(table) for table in flat])).astype(np.int64)
         probabilities, unpacked = np.concatenate(flat or [_NO_TABLE.probabilities]), np.zeros(0, np.int32)
-        alarms = kernel.AlarmTables(policies, limits, tables_at, grids, gap_units, offsets, probabilities, unpacked)
+        alarms = kernel.AlarmTables(
+            policies, limits, own, tables_at, grids, gap_units, offsets, probabilities, unpacked
+        )
         self._alarms = alarms._replace(packed=self._pack_moves(flat, alarms))
 
     def _pack_moves(self, tables: list[FloatArray], alarms: kernel.AlarmTables) -> Int32Array:
@@ -160,7 +167,16 @@ class GroupFollower:
 
     def _follow_exact(self, entries: kernel.KeyedEntries) -> list[tuple[IntArray, FloatArray]]:
         group, emitted, begin = self.group, list[tuple[IntArray, FloatArray]](), 0
-        tables = (group.labels, group.cell_at, group.move_at, group.widths, group.table, group.hits, group.idle)
+        tables = (
+            group.labels,
+            group.accepts,
+            group.cell_at,
+            group.move_at,
+            group.widths,
+            group.table,
+            group.hits,
+            group.idle,
+        )
         keyed, alarms = tuple(entries), tuple(self._alarms)
         quiet = not self._alarms.policies[: len(group.exact)].any()
         room = 1 if quiet else max(1 << 12, 2 * len(entries.kinds))
@@ -178,9 +194,17 @@ class GroupFollower:
         if table is None or rule.policy == kernel.SILENT:
             return []
         out, probabilities = np.empty(len(cells), np.int64), np.empty(len(cells))
-        alarm = (rule.policy, rule.limit, table.grid, table.gap_unit, table.offset, table.probabilities.ravel())
-        memory, keyed = self.alarm_memory[number], tuple(entries)
-        count = kernel.emit_forecasts(keyed, cells, hit, course.idle, memory, alarm, out, probabilities)
+        alarm = (
+            rule.policy,
+            rule.limit,
+            rule.own,
+            table.grid,
+            table.gap_unit,
+            table.offset,
+            table.probabilities.ravel(),
+        )
+        memory, tables = self.alarm_memory[number], (course.idle, self.group.accepts[number])
+        count = kernel.emit_forecasts(tuple(entries), cells, hit, tables, memory, alarm, out, probabilities)
         rows = np.column_stack([np.full(count, number), out[:count], cells[out[:count]]])
         return [(rows, probabilities[:count])]
 

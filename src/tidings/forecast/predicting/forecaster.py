@@ -43,12 +43,16 @@ FIRST_REFRESH = 16
 
 @dataclass(frozen=True, slots=True)
 class ForecastPlan:
-    """Which forecasts of a pattern are emitted: how far ahead, above which threshold, by which policy."""
+    """Which forecasts of a pattern are emitted: how far ahead, above which threshold, by which policy.
+
+    With `own`, only at events that a filter of the pattern accepts: others may be none of its owner's business.
+    """
 
     horizon: Horizon | None = None
     threshold: float = 0.5
     tell: str = "crossing"
     step: float = 0.1
+    own: bool = False
 
     @classmethod
     def of(cls, *, horizon: Any, threshold: Any, tell: Any, step: Any) -> ForecastPlan:
@@ -66,7 +70,7 @@ class ForecastPlan:
         """Return the plan as kernels read it."""
         if self.horizon is None:
             return AlarmRule()
-        return AlarmRule(POLICIES[self.tell], self.step if self.tell == "change" else self.threshold)
+        return AlarmRule(POLICIES[self.tell], self.step if self.tell == "change" else self.threshold, self.own)
 
 
 class Forecaster:

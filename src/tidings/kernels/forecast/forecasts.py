@@ -47,9 +47,13 @@ class KeyedEntries(NamedTuple):
 
 
 class CourseTables(NamedTuple):
-    """The courses of all patterns, one after another: labels of kinds, where each begins, moves by cell and label."""
+    """The courses of all patterns, one after another: labels of kinds, where each begins, moves by cell and label.
+
+    `accepts` tells of each pattern and kind whether a filter of the pattern accepts events of it.
+    """
 
     labels: Int32Array
+    accepts: BoolArray
     cell_at: IntArray
     move_at: IntArray
     widths: IntArray
@@ -61,11 +65,13 @@ class CourseTables(NamedTuple):
 class AlarmTables(NamedTuple):
     """When a pattern's forecasts are emitted; its probabilities are lines of `grids[p]` numbers from `tables_at[p]` on.
 
-    A line is a cell where `gap_units[p]` is -1, else `cell * SILENCES + bin` by the bin of the key's mean gap.
+    A line is a cell where `gap_units[p]` is -1, else `cell * SILENCES + bin` by the bin of the key's mean gap. Of a
+    pattern in `own` a forecast is emitted only at events that a filter of it accepts.
     """
 
     policies: IntArray
     limits: FloatArray
+    own: BoolArray
     tables_at: IntArray
     grids: IntArray
     gap_units: IntArray
@@ -79,6 +85,7 @@ class AlarmTable(NamedTuple):
 
     policy: Int
     limit: Float
+    own: bool
     grid: Int
     gap_unit: Int
     offset: Float
@@ -154,6 +161,15 @@ def apply_alarm_rule(
     return above and not before, 1.0 if above or before else 0.0
 
 
+@jit_lean_inline
+def keep_untold(policy: Int, memory: Float) -> Float:
+    """Return the value to remember where a forecast was due and is not emitted: as if it had not been due.
+
+    So the next event at which it may be emitted finds it due, unless the probability has fallen by then.
+    """
+    return memory if policy == CHANGE else 0.0
+
+
 @jit_lean
 def follow_patterns(
     begin: Int, entries: KeyedEntries, courses: CourseTables, alarms: AlarmTables, state: IntArray,
@@ -166,8 +182,8 @@ def follow_patterns(
     first one that was not begun.
     """
     kinds, starts, rows, places, silences = entries
-    labels, cell_at, move_at, widths, table, hits, idle = courses
-    policies, limits, tables_at, grids, gap_units, offsets, probabilities, packed = alarms
+    labels, accepts, cell_at, move_at, widths, table, hits, idle = courses
+    policies, limits, own, tables_at, grids, gap_units, offsets, probabilities, packed = alarms
     out, out_probabilities, counter = buffer
     for pattern in range(begin, len(widths)):
         policy, limit, width, grid = policies[pattern], limits[pattern], widths[pattern], grids[pattern]
@@ -181,7 +197,7 @@ def follow_patterns(
             if policy == SILENT:  # somebody may still ask for a forecast later: the cell is kept up to date
                 for entry in range(starts[segment], starts[segment + 1]):
                     cell = table[moves + cell * width + labels[pattern, kinds[entry]]]
-            elif policy == CROSSING and grid == 1 and gap_unit < 0:
+            elif policy == CROSSING and grid == 1 and gap_unit < 0 and not own[pattern]:
                 # A move is one number: where the row of the next cell begins (a multiple of `width`), shifted left, and
                 # in the last bit whether that cell is above the threshold. So the loop reads no probability at all.
                 code = (cell * width) << 1 | (memory > 0.5)
@@ -200,8 +216,11 @@ def follow_patterns(
                     cell = table[at]
                     line = cell if gap_unit < 0 else cell * SILENCES + silences[gap_unit, entry]
                     probability = interpolate(probabilities, lines + line * grid, grid, places, entry, offset)
-                    is_due, memory = apply_alarm_rule(policy, limit, probability, memory, hits[at], idle[first + cell])
-                    if is_due:
+                    before, is_idle = memory, idle[first + cell]
+                    is_due, memory = apply_alarm_rule(policy, limit, probability, before, hits[at], is_idle)
+                    if is_due and own[pattern] and not accepts[pattern, kinds[entry]]:
+                        memory = keep_untold(policy, before)
+                    elif is_due:
                         place = counter[0]
                         out[place, R_PATTERN], out[place, R_ENTRY], out[place, R_CELL] = pattern, entry, cell
                         out_probabilities[place] = probability
@@ -228,20 +247,27 @@ def interpolate(probabilities: FloatArray, at: Int, grid: Int, places: FloatArra
 
 @jit_lean
 def emit_forecasts(
-    entries: KeyedEntries, cells: IntArray, hit: BoolArray, idle: BoolArray, alarm_memory: FloatArray,
-    alarm: AlarmTable, out: IntArray, out_probabilities: FloatArray,
+    entries: KeyedEntries, cells: IntArray, hit: BoolArray, course: tuple[BoolArray, BoolArray],
+    alarm_memory: FloatArray, alarm: AlarmTable, out: IntArray, out_probabilities: FloatArray,
 ) -> Int:  # fmt: skip
-    """Emit the forecasts of one pattern, from the cells that it was in after each entry; return how many."""
-    _, starts, rows, places, silences = entries
-    policy, limit, grid, gap_unit, offset, probabilities = alarm
+    """Emit the forecasts of one pattern, from the cells that it was in after each entry; return how many.
+
+    `course` has its rows of `idle` and `accepts`.
+    """
+    kinds, starts, rows, places, silences = entries
+    idle, accepts = course
+    policy, limit, own, grid, gap_unit, offset, probabilities = alarm
     count = 0
     for segment in range(len(rows)):
         memory = alarm_memory[rows[segment]]
         for entry in range(starts[segment], starts[segment + 1]):
             line = cells[entry] if gap_unit < 0 else cells[entry] * SILENCES + silences[gap_unit, entry]
             probability = interpolate(probabilities, line * grid, grid, places, entry, offset)
-            is_due, memory = apply_alarm_rule(policy, limit, probability, memory, hit[entry], idle[cells[entry]])
-            if is_due:
+            before = memory
+            is_due, memory = apply_alarm_rule(policy, limit, probability, before, hit[entry], idle[cells[entry]])
+            if is_due and own and not accepts[kinds[entry]]:
+                memory = keep_untold(policy, before)
+            elif is_due:
                 out[count], out_probabilities[count] = entry, probability
                 count += 1
         alarm_memory[rows[segment]] = memory

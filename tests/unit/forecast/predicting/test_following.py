@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+
 import pytest
 
 import tidings as td
@@ -60,6 +63,58 @@ def test_where_nothing_has_begun_an_alarm_that_stays_is_told_once():
     assert judge(EPISODE, 0.5, [(0.6, False, True)] * 3) == [0]
     assert judge(EPISODE, 0.5, [(0.6, False, True), (0.4, False, True), (0.6, False, True)]) == [0, 2]
     assert judge(EPISODE, 0.5, [(0.6, False, True), (0.6, False, False), (0.6, False, True)]) == [0, 2]
+
+
+def judge_own(tell, limit, steps):
+    """Return where something is told of (probability, accepted) by definition, at accepted events alone."""
+    last, alarms = None, []
+    for at, (probability, is_accepted) in enumerate(steps):
+        has_changed = tell == "change" and last is not None and abs(probability - last) > limit
+        if tell == "crossing" and probability <= limit:
+            last = None
+        elif is_accepted and (tell == "every" or last is None or has_changed):
+            last = probability
+            alarms.append(at)
+    return alarms
+
+
+@pytest.mark.parametrize("pattern", ["a ; a ; b", "a ; b within 1 h", "a ; not b for 5 s", "a and b"])
+@pytest.mark.parametrize("key", ["", " and key = $x"])
+@pytest.mark.parametrize(("tell", "limit"), [("crossing", 0.35), ("change", 0.02), ("every", 0.0)])
+def test_own_forecasts_are_told_at_events_that_a_filter_accepts_and_what_is_not_told_is_told_later(
+    pattern, key, tell, limit
+):
+    text = f"a = kind = 'a'{key}\nb = kind = 'b'{key}\n{pattern}"
+    rng, watch = random.Random(7), td.Detector(time="ts")
+    events = [{"ts": place, "kind": rng.choice("abcc"), "key": rng.randrange(3)} for place in range(600)]
+    watch.add("p", text)
+    model = td.train(watch, events)
+
+    def list_forecasts(own, **plan):
+        detector = td.Detector(model=model, time="ts")
+        detector.add("p", text, horizon="4 own events", **plan)
+        detector.plans["p"] = replace(detector.plans["p"], own=own)
+        pieces = [detector.detect_many(events[at : at + 50]).forecasts for at in range(0, 600, 50)]
+        return [(row.event, row.forecast.key, row.forecast.probability) for piece in pieces for row in piece]
+
+    expected, by_key = [], {}
+    for row in list_forecasts(own=False, tell="every"):
+        by_key.setdefault(row[1], []).append(row)
+    for rows in by_key.values():
+        steps = [(probability, events[event]["kind"] in "ab") for event, _, probability in rows]
+        expected += [rows[at] for at in judge_own(tell, limit, steps)]
+    plan = {"step": limit} if tell == "change" else {"threshold": limit}
+    assert list_forecasts(own=True, tell=tell, **plan) == sorted(expected)
+    assert 10 < len(expected) < 400
+
+
+def test_an_episode_that_begins_at_an_event_of_others_is_told_at_the_next_own_one():
+    model = td.train(watching(), [{"kind": "ab"[place % 2], "key": 1} for place in range(50)])
+    detector = td.Detector(model=model)
+    detector.add("p", "a = kind = 'a'\na ; a2:a", horizon=1, threshold=0.0, tell="episode")
+    detector.plans["p"] = replace(detector.plans["p"], own=True)
+    forecasts = detector.detect_many([{"kind": kind} for kind in "ccaca"]).forecasts
+    assert [forecast.event for forecast in forecasts] == [2]
 
 
 def watching(**settings):

@@ -382,6 +382,24 @@ def test_a_forecast_learns_until_a_model_knows_its_pattern_and_then_forecasts(tm
     assert stream.versions.find_newest() == newest + 1
 
 
+def test_a_forecast_of_a_bounded_owner_shows_no_event_beyond_the_bound_and_none_of_it_is_lost_there(
+    tmp_path, monkeypatch
+):
+    path, text = tmp_path / "patterns.model", "a = kind = 'a'\na ; a2:a ; a3:a"
+    stream = FollowedStream(Subscribers(), tmp_path / "versions", monkeypatch, model=path)
+    stream.subscribers.limit_owner("shop", "key = 1")
+    for owner in ("shop", "free"):
+        stream.subscribers.put("soon", text, owner=owner, kind="forecast", horizon="10 own events", threshold=0.1)
+    watch = td.Detector(time="ts")
+    watch.add_many(pattern.to_written() for pattern in stream.claim().patterns.values())
+    td.train(watch, [{"ts": at(number), "kind": "a", "key": number % 4 // 2} for number in range(200)]).save(path)
+    stream.claim()
+    stream.take([(number, at(number), *row, None) for number, row in enumerate([("b", 1), ("a", 2), ("a", 1)])])
+    stream.pass_time(at(9))
+    forecasts = {(row["pattern"], *row["events"]) for row in stream.rows if row["kind"] == "forecast"}
+    assert forecasts == {("free/soon", 1), ("shop/soon", 2)}
+
+
 def test_an_event_that_comes_again_counts_once_also_after_a_restart(tmp_path, monkeypatch):
     stream = FollowedStream(Subscribers(), tmp_path, monkeypatch, within=timedelta(hours=1))
     stream.subscribers.put("pair", "a = kind = 'a'\na ; a2:a")

@@ -19,7 +19,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tidings.engine.persist.mapped_arrays import write_atomically
@@ -80,7 +80,8 @@ class FollowedPattern:
         """How it is forecast, where it is."""
         if self.horizon is None:
             return None
-        return ForecastPlan.of(horizon=self.horizon, threshold=self.threshold, tell=self.tell, step=self.step)
+        plan = ForecastPlan.of(horizon=self.horizon, threshold=self.threshold, tell=self.tell, step=self.step)
+        return replace(plan, own=True)  # a forecast shows the event that it is told at
 
 
 @dataclass(frozen=True, slots=True)
