@@ -272,11 +272,14 @@ def test_what_processes_report_is_shown_and_its_facts_to_administrators(api):
 
 def test_metrics_count_events_and_say_how_far_the_pipeline_is_behind(api):
     api.post("/v1/events", json=[{"a": 1}, {"a": 2}])
-    report = StatusReport("pipeline", api.time.now(), {"lag_seconds": 1.5, "behind": None, "doing": "matching"})
+    report = StatusReport(
+        "pipeline", api.time.now(), {"lag_seconds": 1.5, "behind": None, "doing": "matching", "late": 3}
+    )
     api.store.statuses.write(report)
     lines = api.get("/metrics").text.splitlines()
     assert "tidings_events_accepted_total 2.0" in lines
     assert "tidings_pipeline_lag_seconds 1.5" in lines
+    assert "tidings_pipeline_late_events 3.0" in lines
     [waiting] = [line for line in lines if line.startswith("tidings_events_waiting_bytes ")]
     assert float(waiting.split()[1]) > 0
 

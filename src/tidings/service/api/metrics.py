@@ -28,6 +28,7 @@ BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 PIPELINE_FACTS = {
     "lag_seconds": ("lag_seconds", "How old the newest file of events was when the last batch was done."),
     "behind": ("behind_records", "Records of the topic beyond the last batch."),
+    "late": ("late_events", "Events that came too late for patterns, since the pipeline started."),
 }
 """What the pipeline reports of itself, by the names that it has there."""
 

@@ -32,13 +32,13 @@ def test_sums_and_the_last_batch_are_there_and_the_file_that_every_query_has_rea
     facts = board.list()[0].facts
     assert facts["events_read"] is None, "the patterns may be behind"
     reports.report(report(matches=2, version=9, sequence=17, subscriptions=8, read_up_to=f"{FILE}x"))
-    reports.report(report("patterns", beside=True, detections=1, read_up_to=FILE))
+    reports.report(report("patterns", beside=True, detections=1, late=2, dead_letters=2, read_up_to=FILE))
     reports.warn("mind this")
     reports.close()
     (status,) = board.list()
     facts = status.facts
     assert (status.name, status.at, facts["doing"], facts["warning"]) == ("pipeline", NOON, "stopped", "mind this")
-    assert (facts["events"], facts["matches"], facts["detections"]) == (10, 6, 1)
+    assert (facts["events"], facts["matches"], facts["detections"], facts["late"]) == (10, 6, 1, 2)
     assert (facts["batch"], facts["version"], facts["sequence"], facts["subscriptions"]) == (3, 9, 17, 8)
     assert (facts["lag_seconds"], facts["events_read"]) == (2.0, FILE)
 
