@@ -115,7 +115,7 @@ def report_bulk(store: Store, count: int, *, rounds: int) -> None:
     """Print how long an import, a first load, and pages and batches of matches over so many take."""
     position = store.log.read_head()
     with timing(f"import of {count:,}"):
-        assert store.subscriptions.write_many("many", draft_rows(count), actor="k", at=datetime.now(UTC)) == count
+        assert store.subscriptions.write_many("many", draft_rows(count), actor="k", at=datetime.now(UTC)).count == count
     with timing("import again, over the same"):
         store.subscriptions.write_many("many", draft_rows(count), actor="k", at=datetime.now(UTC))
     with timing("first load"), store.log.read(None) as changes:

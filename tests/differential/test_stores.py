@@ -108,10 +108,10 @@ class StoreMachine(RuleBasedStateMachine):
     write_some = rule(data=st.data(), count=st.integers(2, 4))(write)
     write_many_in_a_group = rule(data=st.data(), count=st.integers(4, 8))(write)
 
-    @rule(data=st.data(), owner=worlds.OWNERS, most=st.none() | st.integers(1, 8))
-    def write_many(self, data, owner, most):
-        rows = data.draw(st.lists(worlds.drafts(self.now), max_size=5))
-        call = {"actor": "importer", "at": self.now, "most": most}
+    @rule(data=st.data(), owner=worlds.OWNERS, most=st.none() | st.integers(1, 8), fill=st.booleans())
+    def write_many(self, data, owner, most, fill):
+        rows = data.draw(st.lists(worlds.drafts(self.now) | st.none(), max_size=6))
+        call = {"actor": "importer", "at": self.now, "most": most, "fill": fill}
         self.compare(lambda store: store.subscriptions.write_many(owner, iter(rows), **call))
 
     @rule(seconds=st.integers(0, 10))

@@ -16,7 +16,7 @@ from tidings.service.api.importing import BLOCK_BYTES, BLOCKS_AHEAD, BlockExecut
 from tidings.service.api.problems import Problem
 from tidings.service.events import bodies
 from tidings.service.settings import ServiceSettings
-from tidings.service.store.base import OwnerRules, StoreError
+from tidings.service.store.base import Imported, OwnerRules, StoreError
 
 GOOD = [{"id": f"s{number}", "filter": f"price < {number}", "labels": ["x"]} for number in range(10)]
 BAD = [{"id": "b1", "filter": "price <"}, {"filter": "a = 1"}, {"id": "b3", "filtr": "a = 1"}]
@@ -111,6 +111,32 @@ def test_the_limits_of_an_owner_hold_for_imports(make_api):
     assert api.ids() == []
     bob = api.make_key("bob", "write")
     check_problem(send(api, [{"id": "s1", "filter": "a = 'much too long'"}], key=bob), 422)
+
+
+@pytest.mark.parametrize("process_bytes", [1, 10**9])
+def test_a_partial_import_takes_what_the_quota_has_room_for_and_names_the_other_lines(make_api, process_bytes):
+    api = make_api(limits=replace(ENDLESS, subscriptions=5))
+    api.create("s7", name="old")
+    content = b"\n".join([to_lines(GOOD[:2]), to_lines([*BAD, *GOOD[2:9]]), to_lines([GOOD[9]])])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BlockExecutor.__init__, "__kwdefaults__", {"process_bytes": process_bytes})
+        report = send(api, None, content=content, params={"partial": "true"}).json()
+    assert (report["imported"], report["refused"]) == (5, 8)  # s7 was there
+    assert api.ids() == ["s0", "s1", "s2", "s3", "s7"]
+    assert api.get("/v1/subscriptions/s7").json()["name"] is None
+    refusal = "`admin` may have 5 subscriptions and has them: remove some, or ask for more"
+    full = [error for error in report["errors"] if error["message"] == refusal]
+    assert [(error["line"], error["id"]) for error in full] == [
+        (9, "s4"),
+        (10, "s5"),
+        (11, "s6"),
+        (13, "s8"),
+        (15, "s9"),
+    ]
+    lines = [error["line"] for error in report["errors"]]
+    assert lines == sorted(lines)
+    again = send(api, GOOD * 20, params={"partial": "true"}).json()
+    assert (again["imported"], again["refused"], len(again["errors"])) == (5, 5, 5)
 
 
 def test_lines_of_another_owner_are_refused(api):
@@ -279,7 +305,7 @@ def test_memory_holds_a_few_blocks_of_an_import(api, monkeypatch):
     row, count = to_lines([{"id": "same", "filter": "a = 1", "name": "x" * 190}]), 70
 
     def take(_owner, drafts, **_keywords):  # a store that keeps nothing
-        return sum(1 for _ in drafts)
+        return Imported(sum(1 for _ in drafts))
 
     async def yield_rows(count):
         for _ in range(count):

@@ -11,19 +11,20 @@ from __future__ import annotations
 import asyncio
 import queue
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.engine.explain.report import pluralize
 from tidings.service.api.block_checks import CheckedBlock, ImportRules, check_block, list_secretless, open_drafts
 from tidings.service.api.check_process import CheckProcess
 from tidings.service.api.problems import Problem
-from tidings.service.refusals import MAX_MISTAKES, RequestMistake
+from tidings.service.refusals import MAX_MISTAKES, RequestMistake, make_mistake
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 
     from tidings.service.checking import SubscriptionChecker
+    from tidings.service.store.base import Imported, QuotaExceeded
     from tidings.service.subscription import SubscriptionDraft
 
 BLOCK_BYTES = 512_000
@@ -118,6 +119,14 @@ class ImportReport:
         self.refused += block.refused
         self.mistakes += block.mistakes[: MAX_MISTAKES - len(self.mistakes)]
 
+    def finish(self, imported: Imported, refusal: QuotaExceeded) -> None:
+        """Note what the store has put, and the lines that it left out, each with the refusal."""
+        self.imported = imported.count
+        self.refused += imported.left_out
+        mistake = make_mistake(str(refusal))
+        self.mistakes += [replace(mistake, line=place + 1, id=f"{id:.200}") for place, id in imported.first_left_out]
+        self.mistakes = sorted(self.mistakes, key=lambda mistake: mistake.line or 0)[:MAX_MISTAKES]
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON."""
         errors = [mistake.to_dict() for mistake in self.mistakes]
@@ -129,7 +138,7 @@ class ImportRun:
 
     def __init__(self, *, partial: bool) -> None:
         self.report = ImportReport()
-        self._partial = partial
+        self.partial = partial
         self._blocks: queue.SimpleQueue[Future[CheckedBlock] | BaseException | None] = queue.SimpleQueue()
         self._slots = asyncio.Semaphore(BLOCKS_AHEAD)
         self._loop = asyncio.get_running_loop()
@@ -155,17 +164,20 @@ class ImportRun:
         self._slots_are_void = True
         self._slots.release()
 
-    def iterate_drafts(self) -> Iterator[SubscriptionDraft]:
-        """Yield checked drafts; where all or nothing was asked for and a line is bad, raise when all are checked."""
+    def iterate_drafts(self) -> Iterator[SubscriptionDraft | None]:
+        """Yield a checked draft, or None, for each line.
+
+        Where all or nothing was asked for and a line is bad, raise when all are checked.
+        """
         while (block := self._blocks.get()) is not None:
             if isinstance(block, BaseException):
                 raise block
             checked = block.result()
             self.report.add(checked)
-            if self._partial or not self.report.refused:
+            if self.partial or not self.report.refused:
                 yield from open_drafts(checked)
             self._loop.call_soon_threadsafe(self._slots.release)
-        if self.report.refused and not self._partial:
+        if self.report.refused and not self.partial:
             bad = f"{pluralize(self.report.refused, 'line')} {'was' if self.report.refused == 1 else 'were'} refused"
             msg = f"{bad}, so nothing was imported; `partial=true` imports the others"
             raise ImportStopped(msg, status=422)

@@ -134,7 +134,9 @@ class SubscriptionTrial:
         most = max(1, self._tuning.tests // max(1, self._tests))
         if len(events) > most:
             subject = f"a {'pattern' if self.is_pattern else 'filter'} of {self._tests:,} tests"
-            msg = f"{subject} is tried on {pluralize(most, 'event')} at once, not on {len(events):,}: send fewer of them"
+            msg = (
+                f"{subject} is tried on {pluralize(most, 'event')} at once, not on {len(events):,}: send fewer of them"
+            )
             raise TrialTooLarge(msg)
         watch, reasons = self.watch(), self._tuning.all_reasons // max(1, len(events) * len(self._names))
         for index, event in enumerate(events):

@@ -106,6 +106,19 @@ class Written:
     repeated: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """How many drafts an import put, how many it left out, and the first of these: their places and ids."""
+
+    count: int
+    left_out: int = 0
+    first_left_out: tuple[tuple[int, str], ...] = ()
+
+
+SHOWN_LEFT_OUT = 50
+"""How many drafts that were left out an import tells."""
+
+
 class DigestConflict(StoreError):
     """This `Idempotency-Key` came with another body."""
 
@@ -132,9 +145,20 @@ class SubscriptionStore(Protocol):
         """Do all writes in their order in one transaction; a write that is refused changes nothing and is an error."""
 
     def write_many(
-        self, owner: str, drafts: Iterable[SubscriptionDraft], *, actor: str, at: datetime, most: int | None = None
-    ) -> int:
-        """Put drafts of one owner in one transaction, in constant memory; return how many. For imports."""
+        self,
+        owner: str,
+        drafts: Iterable[SubscriptionDraft | None],
+        *,
+        actor: str,
+        at: datetime,
+        most: int | None = None,
+        fill: bool = False,
+    ) -> Imported:
+        """Put drafts of one owner in one transaction, in constant memory. For imports.
+
+        Of several with one id, the last counts. None takes a place and is passed over. More new ones than the owner may have are `QuotaExceeded`; with `fill`,
+        those that fit are put, in the order of their places.
+        """
 
     def get(self, owner: str, id: str) -> Subscription | None:
         """Return a subscription."""

@@ -11,6 +11,7 @@ from tests.unit.service.store.writing import NOW, create, draft, read_ids, remov
 from tidings.errors import TidingsError
 from tidings.service.store.base import (
     Idempotency,
+    Imported,
     QuotaExceeded,
     StoreError,
     SubscriptionQuery,
@@ -104,7 +105,37 @@ def test_an_import_whose_source_fails_changes_nothing(store):
         store.subscriptions.write_many("ann", [draft("a"), draft("b")], actor="t", at=NOW, most=1)
     assert store.log.read_head().sequence == 0
     assert store.subscriptions.count() == {}
-    assert store.subscriptions.write_many("ann", [], actor="t", at=NOW) == 0
+    assert store.subscriptions.write_many("ann", [], actor="t", at=NOW) == Imported(0)
+
+
+def test_an_import_that_fills_up_the_quota_takes_what_fits_in_its_order(store):
+    store.subscriptions.write([create("a"), create("b")])
+    rows = [draft("z"), None, draft("b"), draft("y"), draft("x"), draft("z"), draft("a"), draft("w")]
+    imported = store.subscriptions.write_many("ann", rows, actor="t", at=NOW, most=4, fill=True)
+    assert imported == Imported(4, 2, ((5, "z"), (7, "w")))  # the last line of an id is the one that counts
+    assert [row.id for row in store.subscriptions.list(SubscriptionQuery(owner="ann"))] == ["a", "b", "x", "y"]
+    imported = store.subscriptions.write_many("ann", [draft("q"), draft("a")], actor="t", at=NOW, most=1, fill=True)
+    assert imported == Imported(1, 1, ((0, "q"),))
+    assert store.subscriptions.write_many("ann", [draft("q")], actor="t", at=NOW, most=4, fill=True).count == 0
+    rows = [draft(f"{number}") for number in range(200)]
+    imported = store.subscriptions.write_many("ann", rows, actor="t", at=NOW, most=14, fill=True)
+    assert (imported.count, imported.left_out) == (10, 190)
+    assert imported.first_left_out == tuple((number, f"{number}") for number in range(10, 60))
+
+
+def test_nobody_has_more_than_the_quota_however_many_fill_it_up_at_once(store):
+    def fill(name):
+        rows = [draft(f"{name}-{number}") for number in range(30)]
+        return lambda: store.subscriptions.write_many("ann", rows, actor="t", at=NOW, most=50, fill=True)
+
+    def create_many():
+        writes = [create(f"one by one {number}", most=50) for number in range(30)]
+        return sum(isinstance(store.subscriptions.write([write])[0], Written) for write in writes)
+
+    *imports, created = run_together(fill("a"), fill("b"), fill("c"), create_many)
+    assert sum(imported.count for imported in imports) + created == 50
+    assert sum(imported.left_out for imported in imports) == 90 - (50 - created)
+    assert store.subscriptions.count() == {"active": 50}
 
 
 def test_others_write_while_an_import_is_read(store):

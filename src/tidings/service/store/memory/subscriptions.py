@@ -6,7 +6,15 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidings.service.store.base import AuditRecord, StoreError, SubscriptionQuery, Write, Written
+from tidings.service.store.base import (
+    SHOWN_LEFT_OUT,
+    AuditRecord,
+    Imported,
+    StoreError,
+    SubscriptionQuery,
+    Write,
+    Written,
+)
 from tidings.service.store.memory.tables import KeptAnswer, MemoryTables
 from tidings.service.store.rows import (
     EXPIRY_ACTOR,
@@ -39,26 +47,39 @@ class MemorySubscriptions:
             return [self._write_once(write) for write in writes]
 
     def write_many(
-        self, owner: str, drafts: Iterable[SubscriptionDraft], *, actor: str, at: datetime, most: int | None = None
-    ) -> int:
+        self,
+        owner: str,
+        drafts: Iterable[SubscriptionDraft | None],
+        *,
+        actor: str,
+        at: datetime,
+        most: int | None = None,
+        fill: bool = False,
+    ) -> Imported:
         """Put drafts; of several with one id, the last."""
-        writes = {}
-        for draft in drafts:
+        writes, places = {}, {}
+        for place, draft in enumerate(drafts):
+            if draft is None:
+                continue
             write = Write(action="put", owner=owner, id=draft.id, actor=actor, at=at, draft=draft)
             if error := check_storable(write):
                 raise error
-            writes[draft.id] = write
+            writes[draft.id], places[draft.id] = write, place
         with self._tables.changed:
-            created = sum((owner, id) not in self._tables.subscriptions for id in writes)
-            if most is not None and created and self._count_of(owner) + created > most:
+            created = sorted((places[id], id) for id in writes if (owner, id) not in self._tables.subscriptions)
+            room = len(created) if most is None else max(0, most - self._count_of(owner))
+            if most is not None and len(created) > room and not fill:
                 raise refuse_quota(owner, most)
+            left_out = created[room:]
+            for _, id in left_out:
+                del writes[id]
             for write in writes.values():
                 self._apply(write, self._tables.subscriptions.get((owner, write.id)))
             self._tables.append_changes([(owner, id) for id in writes], at)
             if writes:
                 id = f"{len(writes)} subscriptions"
                 self._tables.append_audit(AuditRecord(at=at, actor=actor, owner=owner, action="import", id=id))
-            return len(writes)
+            return Imported(len(writes), len(left_out), tuple(left_out[:SHOWN_LEFT_OUT]))
 
     def get(self, owner: str, id: str) -> Subscription | None:
         """Return a subscription."""

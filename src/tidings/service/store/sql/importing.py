@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select, text
 
-from tidings.service.store.base import Write
+from tidings.service.store.base import SHOWN_LEFT_OUT, Imported, Write
 from tidings.service.store.rows import begin_subscription, check_storable, refuse_quota
 from tidings.service.store.sql.codec import ROW, encode_subscription, encode_time
 from tidings.service.store.sql.statements import bind
@@ -48,6 +48,13 @@ MERGE = text(
     "revision = subscriptions.revision + 1, import_number = excluded.import_number"
 )
 COUNT_STAGED = text("SELECT count(*) FROM staged")
+_IS_NEW = "NOT EXISTS (SELECT 1 FROM subscriptions AS s WHERE s.owner = :owner AND s.id = staged.id)"
+COUNT_NEW = text(f"SELECT count(*) FROM staged WHERE {_IS_NEW}")  # noqa: S608 - our own constant
+FIND_LEFT_OUT = text(
+    f"SELECT place, id FROM staged WHERE {_IS_NEW} "  # noqa: S608 - our own constant
+    f"ORDER BY place LIMIT {SHOWN_LEFT_OUT} OFFSET CAST(:room AS BIGINT)"
+)
+LEAVE_OUT = text(f"DELETE FROM staged WHERE place >= CAST(:place AS BIGINT) AND {_IS_NEW}")  # noqa: S608
 COUNT_STATUS = select(func.count()).where(_S.status == bind(_S.status), _S.owner == bind(_S.owner))
 CLEAR_COUNTS = COUNTS.delete().where(COUNTS.c.owner == bind(COUNTS.c.owner))
 STATUSES = ("active", "learning", "paused", "expired")
@@ -56,32 +63,38 @@ STATUSES = ("active", "learning", "paused", "expired")
 class Importer:
     """One import of an owner."""
 
-    def __init__(self, database: Database, owner: str, *, actor: str, at: datetime, most: int | None) -> None:
-        self._database, self._owner, self._actor, self._at, self._most = database, owner, actor, at, most
+    def __init__(
+        self, database: Database, owner: str, *, actor: str, at: datetime, most: int | None, fill: bool
+    ) -> None:
+        self._database, self._owner, self._actor, self._at = database, owner, actor, at
+        self._most, self._fill = most, fill
 
-    def run(self, drafts: Iterable[SubscriptionDraft]) -> int:
-        """Put the drafts; return how many."""
+    def run(self, drafts: Iterable[SubscriptionDraft | None]) -> Imported:
+        """Put the drafts; return how many, and which were left out."""
         backend = self._database.backend
         with self._database.connect() as connection:
-            backend.stage(connection, [name for _, name in STAGED], self._encode(drafts))
+            backend.stage(connection, [*(name for _, name in STAGED), "place"], self._encode(drafts))
             with self._database.write_on(connection, [self._owner]) as transaction:
-                count = self._merge(transaction)
+                imported = self._merge(transaction)
                 backend.notify_in(transaction)
         backend.notify()
-        return count
+        return imported
 
-    def _encode(self, drafts: Iterable[SubscriptionDraft]) -> Iterator[tuple[Any, ...]]:
-        for draft in drafts:
+    def _encode(self, drafts: Iterable[SubscriptionDraft | None]) -> Iterator[tuple[Any, ...]]:
+        for place, draft in enumerate(drafts):
+            if draft is None:
+                continue
             write = Write(action="put", owner=self._owner, id=draft.id, actor=self._actor, at=self._at, draft=draft)
             if error := check_storable(write):
                 raise error
-            yield take_staged(encode_subscription(begin_subscription(draft, write)))
+            yield *take_staged(encode_subscription(begin_subscription(draft, write))), place
 
-    def _merge(self, transaction: Transaction) -> int:
+    def _merge(self, transaction: Transaction) -> Imported:
+        before = sum(number for (number,) in transaction.fetch_all(COUNT, owner=self._owner))
+        left_out, first = self._leave_out(transaction, before) if self._fill else (0, ())
         (count,) = transaction.fetch_one(COUNT_STAGED) or (0,)
         if not count:
-            return 0
-        before = sum(number for (number,) in transaction.fetch_all(COUNT, owner=self._owner))
+            return Imported(0, left_out, first)
         number = secrets.randbits(62)
         backend = self._database.backend
         at = encode_time(self._at)
@@ -93,7 +106,21 @@ class Importer:
             raise refuse_quota(self._owner, self._most)
         audit = (at, self._actor, self._owner, "import", f"{count} subscriptions", None)
         LogRecords(at, [(self._owner, None, number)], [audit]).append_to(transaction)
-        return int(count)
+        return Imported(int(count), left_out, first)
+
+    def _leave_out(self, transaction: Transaction, before: int) -> tuple[int, tuple[tuple[int, str], ...]]:
+        """Remove the new rows that the owner has no room for; return how many, and the first of them."""
+        if self._most is None:
+            return 0, ()
+        room = max(0, self._most - before)
+        (new,) = transaction.fetch_one(COUNT_NEW, owner=self._owner) or (0,)
+        if new <= room:
+            return 0, ()
+        first = tuple(
+            (int(place), id) for place, id in transaction.fetch_all(FIND_LEFT_OUT, owner=self._owner, room=room)
+        )
+        transaction.run(LEAVE_OUT, owner=self._owner, place=first[0][0])
+        return int(new) - room, first
 
     def _count_again(self, transaction: Transaction) -> int:
         """Count the owner's subscriptions by status, and return how many there are."""

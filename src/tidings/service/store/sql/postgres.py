@@ -152,12 +152,9 @@ class PostgresBackend(DatabaseBackend):
         self, connection: psycopg.Connection[Any], columns: Sequence[str], rows: Iterable[tuple[Any, ...]]
     ) -> None:
         """Put rows into a temporary table by COPY, and leave the last of each id."""
-        names = ", ".join(columns)
-        connection.execute(
-            f"CREATE TEMPORARY TABLE staged AS SELECT {names}, 0::bigint AS place FROM subscriptions LIMIT 0"  # noqa: S608
-        )
-        numbered = ((*row, place) for place, row in enumerate(rows))
-        _copy(connection, "staged", [*columns, "place"], numbered)
+        names = ", ".join(f"0::bigint AS {name}" if name == "place" else name for name in columns)
+        connection.execute(f"CREATE TEMPORARY TABLE staged AS SELECT {names} FROM subscriptions LIMIT 0")  # noqa: S608
+        _copy(connection, "staged", columns, rows)
         connection.execute("CREATE INDEX ON staged (id, place)")
         connection.execute("ANALYZE staged")
         connection.execute("DELETE FROM staged a USING staged b WHERE a.id = b.id AND a.place < b.place")

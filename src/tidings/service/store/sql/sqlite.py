@@ -138,7 +138,7 @@ class SqliteBackend(DatabaseBackend):
         connection.executemany(f"INSERT INTO staged VALUES ({places})", rows)  # noqa: S608 - question marks
         connection.execute("CREATE INDEX temp.staged_by_id ON staged (id)")
         connection.execute(
-            "DELETE FROM staged AS a WHERE EXISTS (SELECT 1 FROM staged b WHERE b.id = a.id AND b.rowid > a.rowid)"
+            "DELETE FROM staged AS a WHERE EXISTS (SELECT 1 FROM staged b WHERE b.id = a.id AND b.place > a.place)"
         )
         connection.execute("COMMIT")
 

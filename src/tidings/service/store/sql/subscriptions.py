@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import and_, bindparam, func, literal_column, or_, select, tuple_
 
-from tidings.service.store.base import StoreError, SubscriptionQuery, SubscriptionStore, Write, Written
+from tidings.service.store.base import Imported, StoreError, SubscriptionQuery, SubscriptionStore, Write, Written
 from tidings.service.store.rows import EXPIRY_ACTOR, is_storable
 from tidings.service.store.sql.codec import ROW, decode_subscription, encode_time
 from tidings.service.store.sql.importing import Importer
@@ -69,10 +69,17 @@ class SqlSubscriptions(SubscriptionStore):
         return WriteGroup(writes).run(self._database) if writes else []
 
     def write_many(
-        self, owner: str, drafts: Iterable[SubscriptionDraft], *, actor: str, at: datetime, most: int | None = None
-    ) -> int:
+        self,
+        owner: str,
+        drafts: Iterable[SubscriptionDraft | None],
+        *,
+        actor: str,
+        at: datetime,
+        most: int | None = None,
+        fill: bool = False,
+    ) -> Imported:
         """Put drafts in one transaction; of several with one id, the last."""
-        return Importer(self._database, owner, actor=actor, at=at, most=most).run(drafts)
+        return Importer(self._database, owner, actor=actor, at=at, most=most, fill=fill).run(drafts)
 
     def get(self, owner: str, id: str) -> Subscription | None:
         """Return a subscription."""
