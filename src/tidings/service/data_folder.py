@@ -85,12 +85,17 @@ def ensure_admin_key(store: Store, folder: Path, *, now: datetime) -> bool:
             _, record = make_key(ADMIN, SCOPES, at=now, note=f"the one in {KEY_FILE}")
             store.keys.add(replace(record, digest=digest_key(text)), actor=ADMIN)
         return False
-    if any("admin" in key.scopes and is_valid(key, now) for key in store.keys.list()):
+    if has_admin_key(store, now=now):
         return False
     text, record = make_key(ADMIN, SCOPES, at=now, note=f"the one in {KEY_FILE}")
     _write_secret(path, text)
     store.keys.add(record, actor=ADMIN)
     return True
+
+
+def has_admin_key(store: Store, *, now: datetime) -> bool:
+    """Tell whether anybody can administer the service: a store knows a key for it that is valid."""
+    return any("admin" in key.scopes and is_valid(key, now) for key in store.keys.list())
 
 
 def read_key(path: Path) -> str | None:

@@ -61,8 +61,12 @@ def test_all_mistakes_of_the_file_come_together(tidings, tmp_path):
         (("nowhere.toml",), "nowhere.toml"),
         (("--port", 70000), "error: the port must be at most 65535, not `70000`"),
         (("--store", "mysql://me:swordfish@db/x"), 'error: the store must be a URL such as "sqlite:///store.db"'),
-        (("--host", "203.0.113.1"), "error: cannot listen on 203.0.113.1:8080: "),
+        (("--host", "203.0.113.1"), "assign requested address; choose an address of this machine with --host"),
+        (("--host", "no.such.host.invalid"), "; choose an address of this machine with --host"),
         (("--data", "file/data"), "file/data`: Not a directory; choose another with --data"),
+        (("--data", "file"), "/file`: it is a file; choose another with --data"),
+        (("--data", "taken"), "/taken/events`: it is a file; let the user of the service write there"),
+        (("--store", "sqlite:///file/store.db"), "or name another one with --store"),
         (("--store", "postgresql+psycopg://me:swordfish@127.0.0.1:9/x"), "error: "),
     ],
 )
@@ -170,8 +174,22 @@ def test_the_api_alone_answers_and_ends_when_asked(spawn, tmp_path):
     assert not (tmp_path / "tidings-data" / "admin.key").exists()
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 0
-    (line,) = process.stderr.read().decode().splitlines()
-    assert line.startswith("warning: 0.0.0.0 can be reached from other machines, and keys travel in the clear")
+    host, keys = process.stderr.read().decode().splitlines()
+    assert host.startswith("warning: 0.0.0.0 can be reached from other machines, and keys travel in the clear")
+    assert keys == (
+        "warning: the store has no key of an administrator, so every request is a 401: "
+        f"make one with `tidings service key add --owner ops --scope admin --data {tmp_path / 'tidings-data'}`"
+    )
+
+
+def test_the_api_alone_says_nothing_of_keys_where_somebody_has_one(spawn, tidings):
+    store = ("--store", "sqlite:///shared.db")
+    assert tidings("service", "key", "add", "--owner", "ops", "--scope", "admin", *store).code == 0
+    process = spawn("serve", "--only", "api", "--port", find_port(), *store)
+    assert process.stdout.readline().startswith(b"ready: ")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    assert process.stderr.read() == b""
 
 
 def test_workers_go_by_the_file_of_the_one_that_started_them(spawn, tmp_path, tidings):

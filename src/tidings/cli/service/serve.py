@@ -110,8 +110,11 @@ def run_part(part: str, file: Path | None, settings: ServiceSettings) -> None:
     if not is_leashed():
         warn_of_host(settings)
     if part == "api":
-        from tidings.service.api_server import serve_api
+        from tidings.service.api_server import require_port, serve_api
 
+        if not is_leashed():
+            require_port(settings)
+            warn_of_keys(settings)
         serve_api(settings)
     else:
         from tidings.spark.pipeline.service_pipeline import run_service_pipeline
@@ -124,6 +127,22 @@ def warn_of_host(settings: ServiceSettings) -> None:
     if settings.host not in ("127.0.0.1", "::1", "localhost"):
         text = f"{settings.host} can be reached from other machines, and keys travel in the clear: put TLS before it"
         render.warn(f"{text} (docs/guide/operations.md)")
+
+
+def warn_of_keys(settings: ServiceSettings) -> None:
+    """Warn where nobody has a key to make others with: a part makes none, since several may share the store."""
+    from tidings.configuration.environment import hide_password, mask
+    from tidings.service.data_folder import has_admin_key
+    from tidings.service.store.opening import open_store
+
+    store = open_store(settings.store_url)
+    try:
+        if not has_admin_key(store, now=datetime.now(UTC)):
+            place = f"--store {mask(hide_password(settings.store))}" if settings.store else f"--data {settings.data}"
+            command = f"`tidings service key add --owner ops --scope admin {place}`"
+            render.warn(f"the store has no key of an administrator, so every request is a 401: make one with {command}")
+    finally:
+        store.close()
 
 
 # All parts, as children -----------------------------------------------------------------------------------
