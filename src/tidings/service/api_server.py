@@ -6,6 +6,7 @@ accepting, let running requests finish, and end it with exit code 0.
 
 from __future__ import annotations
 
+import errno
 import logging
 import signal
 import socket
@@ -55,7 +56,8 @@ def open_socket(settings: ServiceSettings) -> socket.socket:
         family, *_, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=BACKLOG)
     except OSError as problem:
-        advice = "choose another port with --port" if problem.errno else "choose another with --host"
+        is_of_port = problem.errno in (errno.EADDRINUSE, errno.EACCES)  # below 1024 is for root
+        advice = "choose another port with --port" if is_of_port else "choose an address of this machine with --host"
         reason = (problem.strerror or str(problem)).partition(" (while ")[0]  # which names the address once more
         msg = f"cannot listen on {where}: {reason}; {advice}"
         raise CannotServe(msg) from None

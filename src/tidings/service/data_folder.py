@@ -37,16 +37,22 @@ class DataFolderError(TidingsError):
 def prepare_folder(settings: ServiceSettings) -> bool:
     """Make the folder and those in it that all processes need; return whether it is new."""
     is_new = not settings.data.exists()
+    _make_folder(settings.data, "choose another with --data", mode=0o700, parents=True)
+    for folder in (settings.events_folder, settings.logs_folder):
+        _make_folder(folder, "let the user of the service write there (chown, chmod u+rwx)")
+    return is_new
+
+
+def _make_folder(folder: Path, way_out: str, *, mode: int = 0o777, parents: bool = False) -> None:
+    """Make a folder where there is none; `DataFolderError` if files cannot be put there."""
     try:
-        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (settings.events_folder, settings.logs_folder):
-            folder.mkdir(exist_ok=True)
-        if not os.access(settings.data, os.W_OK | os.X_OK):
+        folder.mkdir(mode=mode, parents=parents, exist_ok=True)
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError(0, "it is not to be written to")
     except OSError as problem:
-        msg = f"cannot use the folder `{settings.data}`: {problem.strerror}; choose another with --data"
+        reason = "it is a file" if isinstance(problem, FileExistsError) else problem.strerror
+        msg = f"cannot use the folder `{folder}`: {reason}; {way_out}"
         raise DataFolderError(msg) from problem
-    return is_new
 
 
 @contextmanager

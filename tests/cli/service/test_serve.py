@@ -72,6 +72,8 @@ def test_all_mistakes_of_the_file_come_together(tidings, tmp_path):
 )
 def test_what_cannot_be_is_one_line(tidings, tmp_path, arguments, words):
     (tmp_path / "file").touch()
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "events").touch()
     done = tidings("serve", *(arguments if "--host" in arguments else ("--port", find_port(), *arguments)))
     assert (done.code, done.out) == (1, "")
     assert words in done.err.splitlines()[-1]
@@ -139,6 +141,15 @@ def test_the_folder_and_the_key_are_for_their_user_alone(tmp_path):
     assert is_private(settings.data / "admin.key")
     (settings.data / "admin.key").chmod(0o640)
     assert not is_private(settings.data / "admin.key")
+
+
+@pytest.mark.parametrize("name", ["events", "logs"])
+def test_each_folder_in_it_is_tried_at_the_start(tmp_path, monkeypatch, name):
+    settings = ServiceSettings(data=tmp_path / "data")
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path.name != name and access(path, mode))
+    with pytest.raises(DataFolderError, match=f"{name}`: it is not to be written to; let the user of the service"):
+        prepare_folder(settings)
 
 
 def test_the_key_of_the_folder_is_taught_to_another_store_unless_it_was_revoked(tmp_path):

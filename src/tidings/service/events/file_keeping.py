@@ -9,6 +9,7 @@ them leaves some events twice in what is looked back at, and nowhere else.
 from __future__ import annotations
 
 import fcntl
+import logging
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
 
 PIPELINE, NEWEST = "pipeline", "events_read"
 """The name of the pipeline's report, and of the fact that has the newest file of its committed batches."""
+
+WAY_OUT = "let the user of the service write there (chown, chmod u+rwx)"
+"""What is to be done about a folder that cannot be written to."""
+
+LOGGER = logging.getLogger("tidings.service")
+"""Where it is said."""
 
 _LOCK = ".lock"
 
@@ -59,19 +66,28 @@ class FileKeeper:
         self._folder, self._kept, self._tuning = folder, kept, tuning or TidyTuning()
 
     def tidy(self, read: int, now: datetime) -> int:
-        """Remove and fold files up to the number `read`; return how many files went away."""
+        """Remove and fold files up to the number `read`; return how many files went away.
+
+        A folder that cannot be written to is reported, and tidied another time: other things are to be tidied too.
+        """
         if not self._folder.is_dir():
             return 0
-        with self._take_turn() as is_ours:
-            if not is_ours:
-                return 0
-            oldest = int((now - self._kept).timestamp() * 1e9)
-            done = sorted(file for file in list_files(self._folder) if file.number <= read)
-            old = [file for file in done if file.number < oldest]
-            self._remove(old)
-            self._fold(done[len(old) :])
-            self._sweep(now)
-            return len(old)
+        try:
+            with self._take_turn() as is_ours:
+                return self._tidy(read, now) if is_ours else 0
+        except OSError as problem:
+            reason = problem.strerror or type(problem).__name__
+            LOGGER.warning("cannot tidy the folder of events `%s`: %s; %s", self._folder, reason, WAY_OUT)
+            return 0
+
+    def _tidy(self, read: int, now: datetime) -> int:
+        oldest = int((now - self._kept).timestamp() * 1e9)
+        done = sorted(file for file in list_files(self._folder) if file.number <= read)
+        old = [file for file in done if file.number < oldest]
+        self._remove(old)
+        self._fold(done[len(old) :])
+        self._sweep(now)
+        return len(old)
 
     def _remove(self, files: list[EventFile]) -> None:
         for file in files:

@@ -33,7 +33,7 @@ from tidings.spark.pipeline.config.settings import (
 from tidings.spark.pipeline.config.value_kinds import Trigger
 from tidings.spark.pipeline.monitor.batch_report import get_utc_now
 from tidings.spark.pipeline.monitor.store_reports import StoreReports
-from tidings.spark.pipeline.run.checkpoint import Checkpoint
+from tidings.spark.pipeline.run.checkpoint import Checkpoint, CheckpointInUse
 from tidings.spark.pipeline.run.detect_batches import DetectBatches
 from tidings.spark.pipeline.run.match_batches import MatchBatches
 from tidings.spark.pipeline.run.runner import RunTotals, run
@@ -92,6 +92,9 @@ def run_service_pipeline(settings: ServiceSettings, *, ready: Callable[[], objec
         reports = StoreReports(store.statuses, read=read)
         with trim_by_the_clock(settings):
             return run(pipeline, console=Console(stderr=True, highlight=False), ready=ready, monitors=[reports])
+    except CheckpointInUse as problem:
+        msg = f"another pipeline serves `{settings.data}` already; there is one of a service: stop that one first"
+        raise CheckpointInUse(msg) from problem
     finally:
         store.close()
 

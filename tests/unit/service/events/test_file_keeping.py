@@ -88,3 +88,17 @@ def test_the_pipeline_says_what_it_has_read():
     for fact, read in ((None, 0), ("nonsense", 0), (make_name(7), 0), (make_name(100 * 10**9), 40 * 10**9)):
         store.statuses.write(StatusReport("pipeline", NOW, {"events_read": fact}))
         assert find_read(store.statuses) == read
+
+
+def test_a_folder_that_cannot_be_written_to_is_reported_and_left(tmp_path, monkeypatch, caplog):
+    old = put(tmp_path, days=2)
+
+    def refuse(self, **_):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.unlink", refuse)
+        assert FileKeeper(tmp_path, kept=KEPT).tidy(old, NOW) == 0
+    (line,) = caplog.messages
+    assert line.startswith(f"cannot tidy the folder of events `{tmp_path}`: Permission denied; let the user")
+    assert FileKeeper(tmp_path, kept=KEPT).tidy(old, NOW) == 1

@@ -43,6 +43,9 @@ PRAGMAS = (
 )
 """Settings of each connection."""
 
+WAY_OUT = "this user must be able to write the file and its folder, or name another one with --store"
+"""What is to be done about a file that cannot be written."""
+
 OLDEST_SQLITE = (3, 35)
 """The first that returns rows of an UPDATE."""
 
@@ -229,13 +232,13 @@ def create_file(path: Path) -> None:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         if reason := _find_obstacle(path):
-            msg = f"the store `{path}` cannot be opened for writing: {reason}"
+            msg = f"the store `{path}` cannot be opened for writing: {reason}; {WAY_OUT}"
             raise StoreError(msg) from None
     except FileNotFoundError:
         msg = f"the store `{path}` cannot be created: there is no folder `{path.parent}`; make it first"
         raise StoreError(msg) from None
     except OSError as error:
-        msg = f"the store `{path}` cannot be opened for writing: {error.strerror}"
+        msg = f"the store `{path}` cannot be opened for writing: {error.strerror}; {WAY_OUT}"
         raise StoreError(msg) from None
 
 

@@ -47,6 +47,10 @@ FORMAT = 1
 MARK = "tidings.json"
 
 
+class CheckpointInUse(CheckpointError):
+    """Another process runs the pipeline of this checkpoint."""
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """An open checkpoint folder."""
@@ -88,7 +92,7 @@ class Checkpoint:
             except BlockingIOError as problem:
                 way_out = "stop it, or give a new folder"
                 msg = f"the checkpoint `{self.folder}` is in use by another `tidings run`; {way_out}"
-                raise CheckpointError(msg) from problem
+                raise CheckpointInUse(msg) from problem
             yield
 
     def is_done(self, batch: int, name: str = "query") -> bool:
