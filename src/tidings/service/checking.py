@@ -110,8 +110,13 @@ class SubscriptionChecker:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it was made of; caches are each process's own."""
-        options = {"filter_bytes": self._filter_bytes, "events_topic": self.events_topic}
-        return partial(SubscriptionChecker, model=self._model_path, **options), (self._vocabulary,)
+        make = partial(
+            SubscriptionChecker,
+            model=self._model_path,
+            filter_bytes=self._filter_bytes,
+            events_topic=self.events_topic,
+        )
+        return make, (self._vocabulary,)
 
     def check(
         self,

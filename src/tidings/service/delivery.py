@@ -2,7 +2,8 @@
 
 Each transport has its options; keys that it does not have are refused. Options in `SECRETS` are written and never
 read: no answer, no export and no error of the API has them. Whether a webhook's host may be called (private addresses
-may not) is decided when it is called, since names move.
+may not) is decided when it is called, since names move. A `file` is for its owner alone: the notifier will write it
+below `deliveries/OWNER/` in the folder of the service, and nowhere else.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ GROUPS = ("subscription", "owner")
 MAX_OPTION = 2_000
 """Characters of an option at most."""
 
+MAX_FILE_NAME = 255
+"""Bytes of a name in a file's path: what file systems take."""
+
 _ADDRESS = re.compile(r"[^@\s\"<>]{1,64}@[^@\s\"<>]{1,255}")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -43,8 +47,10 @@ class DeliveryOption(NamedTuple):
     required: bool = True
 
 
-def check_delivery(value: Any) -> tuple[dict[str, Any], list[Complaint]]:
+def check_delivery(value: Any, *, events_topic: str | None = None) -> tuple[dict[str, Any], list[Complaint]]:
     """Return the settings of a delivery with their defaults, and all that is wrong with them.
+
+    `events_topic` is where the service's own events are: matches that went there would be events, and match again.
 
     >>> check_delivery({"transport": "stream"})[0]
     {'transport': 'stream', 'schedule': 'immediate', 'group': 'subscription'}
@@ -65,6 +71,8 @@ def check_delivery(value: Any) -> tuple[dict[str, Any], list[Complaint]]:
             complaints.append((f"{name:.80}", f"unknown key `{name:.80}`{hint}"))
     for name, option in options.items():
         _check_option(name, option, value.get(name), checked, complaints)
+    if events_topic is not None and checked.get("topic") == events_topic:
+        complaints.append(("topic", "`topic` is the one of the service's events; matches go to another"))
     try:
         checked["schedule"] = check_schedule(value.get("schedule", IMMEDIATE))
     except TidingsError as problem:
@@ -155,9 +163,13 @@ def _check_address(text: str) -> None:
 
 
 def _check_path(text: str) -> None:
-    if text.startswith(("/", "\\")) or "\\" in text or ":" in text or ".." in text.split("/"):
-        msg = "`path` is a name within the service's own folder, such as `mine/matches.jsonl`"
+    if "\\" in text or ":" in text or not all(map(_is_file_name, text.split("/"))):
+        msg = "`path` is a name within the owner's folder of deliveries, such as `mine/matches.jsonl`"
         raise TidingsError(msg)
+
+
+def _is_file_name(part: str) -> bool:
+    return part not in ("", ".", "..") and len(part.encode()) <= MAX_FILE_NAME
 
 
 def _check_topic(text: str) -> None:

@@ -1,8 +1,14 @@
 """Deliveries: every transport has its options, mistakes are named by path, secrets stay where they belong."""
 
+import pickle
+from datetime import UTC, datetime
+
 import pytest
 
+from tidings.service.checking import SubscriptionChecker
 from tidings.service.delivery import SECRETS, TRANSPORTS, check_delivery, hide_secrets, keep_secret, names_secret
+from tidings.service.refusals import SubscriptionRefused
+from tidings.service.settings import EventSettings, ServiceSettings
 
 SECRET = "whsec_" + "QUJD" * 8
 HOOK = {"transport": "webhook", "url": "https://example.org/hook?x=1", "secret": SECRET}
@@ -54,6 +60,10 @@ def test_what_a_transport_needs_is_enough(delivery):
         ({"transport": "email", "to": "a@b\r\nBcc: c@d"}, ["to"]),
         ({"transport": "file", "path": "/etc/passwd"}, ["path"]),
         ({"transport": "file", "path": "a/../../b"}, ["path"]),
+        ({"transport": "file", "path": "a//b"}, ["path"]),
+        ({"transport": "file", "path": "./a"}, ["path"]),
+        ({"transport": "file", "path": "a/"}, ["path"]),
+        ({"transport": "file", "path": "ä" * 128}, ["path"]),
         ({"transport": "file", "path": "c:\\x"}, ["path"]),
         ({"transport": "kafka", "topic": "a b"}, ["topic"]),
         ({"transport": "apprise", "url": "topic"}, ["url"]),
@@ -63,6 +73,18 @@ def test_what_a_transport_needs_is_enough(delivery):
 )
 def test_all_mistakes_are_named_by_their_paths(delivery, paths):
     assert [path for path, _ in check_delivery(delivery)[1]] == paths
+
+
+def test_matches_do_not_go_where_the_events_of_the_service_are():
+    delivery = {"transport": "kafka", "topic": "ads"}
+    assert check_delivery(delivery, events_topic="matches")[1] == []
+    assert [path for path, _ in check_delivery(delivery, events_topic="ads")[1]] == ["topic"]
+    settings = ServiceSettings(events=EventSettings(to="kafka", servers="b:1", topic="ads"))
+    body = {"id": "a", "filter": "x = 1", "delivery": delivery}
+    for checker in (SubscriptionChecker.of(settings), pickle.loads(pickle.dumps(SubscriptionChecker.of(settings)))):
+        with pytest.raises(SubscriptionRefused) as caught:
+            checker.check(body, now=datetime(2026, 1, 1, tzinfo=UTC))
+        assert [mistake.field for mistake in caught.value.errors] == ["delivery.topic"]
 
 
 def test_no_complaint_quotes_a_secret():
