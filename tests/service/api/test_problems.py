@@ -225,7 +225,9 @@ def test_no_secret_is_ever_logged(api, monkeypatch, caplog):
     )
     api.get("/v1/subscriptions", key=bob + "x")
     monkeypatch.setattr(api.store.subscriptions, "write", fail(RuntimeError(f"parameters: {secret} {bob}")))
-    api.put("/v1/subscriptions/s1", json={"filter": "a = 1", "delivery": hook}, key=bob)
+    answer = api.put("/v1/subscriptions/s1", json={"filter": "a = 1", "delivery": hook}, key=bob)
+    check_problem(answer, 500)
+    assert "unexpected RuntimeError" in caplog.text  # there is a log that could have said it
     for word in (secret, bob, api.admin):
         assert word not in caplog.text
     assert secret not in repr(api.settings)

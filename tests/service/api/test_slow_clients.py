@@ -67,7 +67,7 @@ def check_service(port, key, connections, status):
     assert sorted(measure_read(port, key) for _ in range(10))[5] < 1
     for connection in connections:
         answer = read_all(connection)
-        assert answer.startswith(b"HTTP/1.1 " + status if status else b""), answer[:200]
+        assert answer.startswith(b"HTTP/1.1 " + status) if status else not answer, answer[:200]
         connection.close()
     measure_read(port, key)
 
@@ -109,11 +109,11 @@ def test_who_reads_nothing_is_no_harm(server):
     assert httpx.post(f"{url}:import", content=lines, headers=headers, timeout=WAIT).status_code == 200
     request = f"GET /v1/subscriptions:export HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n".encode()
     before = read_memory(process.pid)
-    connections = connect(port, 100, request)
+    connections = connect(port, CLIENTS, request)
     for connection in connections:  # all answers have begun
         assert connection.recv(1, socket.MSG_PEEK)
     measure_read(port, key)
-    assert read_memory(process.pid) - before < 150_000_000  # all answers have 500 MB
+    assert read_memory(process.pid) - before < 500_000_000  # all answers have 5 GB
     for connection in connections:
         connection.close()
     measure_read(port, key)

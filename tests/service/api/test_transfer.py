@@ -216,6 +216,33 @@ def test_an_export_has_everything_page_by_page(api):
     assert [row["id"] for row in rows] == [f"s{number:05}" for number in range(2_500)]
 
 
+def test_memory_holds_a_page_of_an_export(api, monkeypatch):
+    api.create("s", name="x" * 200)
+    stored, count = api.store.subscriptions.get("admin", "s"), 20_000
+
+    def list_page(query):  # a store that has them only when it is asked
+        begin = 0 if query.after is None else int(query.after[1]) + 1
+        return [replace(stored, id=f"{number:09}") for number in range(begin, min(begin + query.limit, count))]
+
+    monkeypatch.setattr(api.store.subscriptions, "list", list_page)
+    lines = 0
+
+    async def send(message):
+        nonlocal lines
+        lines += message.get("body", b"").count(b"\n")
+
+    headers = [(b"host", b"x"), (b"authorization", f"Bearer {api.admin}".encode())]
+    scope = {"type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "method": "GET", "headers": headers}
+    path = "/v1/subscriptions:export"
+    scope |= {"path": path, "raw_path": path.encode(), "query_string": b"", "http_version": "1.1", "scheme": "http"}
+    tracemalloc.start()
+    api.runner.run(api.app(scope, asyncio.Event().wait, send))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert lines == count
+    assert peak < 12_000_000  # a page takes 5 MB, all of them at once 94 MB
+
+
 def test_an_administrator_exports_the_subscriptions_of_all(api):
     api.create("s1", key=api.make_key("bob", "write"))
     api.create("s1")

@@ -2,12 +2,14 @@
 
 import asyncio
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("orjson", reason="needs tidings[service]")
 
 from tidings.errors import MissingExtra
+from tidings.service.events import kafka_writer
 from tidings.service.events.event_writer import EventsDelayed
 from tidings.service.events.intake import ReadyEvents
 from tidings.service.events.kafka_writer import KafkaWriter
@@ -70,6 +72,14 @@ def test_a_record_that_is_not_delivered_delays_its_request(producer, reason):
     with pytest.raises(EventsDelayed, match=f"the events were not delivered to Kafka: {reason}") as refusal:
         write(producer, EVENTS)
     assert refusal.value.retry_after > 0
+
+
+def test_a_producer_waits_for_all_replicas_and_repeats_nothing(monkeypatch):
+    monkeypatch.setattr(kafka_writer, "import_client", lambda: SimpleNamespace(Producer=lambda settings: settings))
+    writer = KafkaWriter.open(EventSettings(to="kafka", servers="x:1", topic="t"), delivery_seconds=7)
+    asked = writer._producer  # noqa: SLF001 - what no call shows
+    assert (asked["acks"], asked["enable.idempotence"]) == ("all", True)
+    assert (asked["bootstrap.servers"], asked["delivery.timeout.ms"]) == ("x:1", 7_000)
 
 
 def test_a_client_that_is_not_installed_is_asked_for_by_its_extra(monkeypatch):
