@@ -26,6 +26,7 @@ from tidings.service.settings import ServiceSettings
 from tidings.service.store.memory import MemoryStore
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "service.md").read_text(encoding="utf-8")
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 OPERATIONS = (Path(__file__).parents[2] / "docs" / "guide" / "operations.md").read_text(encoding="utf-8")
 EXAMPLES = list_examples(PAGE)
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")]
@@ -96,6 +97,16 @@ def test_it_ends_after_what_it_is_at_and_leaves_nobody_behind(service, outputs):
     assert service.process.wait(120) == 0
     assert service.words.splitlines()[-1] == "note: stopped"
     assert wait_for(lambda: not any(map(alive, started)), 20)
+
+
+def test_the_commands_of_the_readme_are_those_that_it_prints(service):
+    (block,) = re.findall(r"## As a service\n.*?```sh\n(.*?)```", README, re.DOTALL)
+    key, *lines, stream = block.splitlines()
+    assert key == 'KEY="Authorization: Bearer $(cat tidings-data/admin.key)"'
+    printed = [line.strip() for line in service.words.splitlines() if line.startswith("  curl")]
+    assert [line.replace("$KEY", key.partition("=")[2].strip('"')) for line in lines] == printed
+    assert stream == f'curl -H "$KEY" -N {lines[0].split()[-1].removesuffix("subscriptions")}stream'
+    assert "/v1/stream" in PAGE
 
 
 # Without a service -----------------------------------------------------------------------------------
