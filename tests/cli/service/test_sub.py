@@ -298,6 +298,20 @@ def test_a_pattern_is_tried_on_events(sub, tmp_path):
     assert "detected at 2026-01-01T00:00:03" in done.out
 
 
+def test_a_filter_of_many_tests_is_tried_on_a_file_of_any_length(sub, tmp_path):
+    write_lines(tmp_path / "ads.jsonl", [{"id": str(n), "a": n} for n in range(130)])
+    done = sub("try", f"a in ({', '.join(map(str, range(2_000)))})", "-e", "ads.jsonl")
+    assert (done.code, done.err) == (0, "note: 130 events, 130 match\n")
+
+
+def test_a_pattern_that_matches_often_shows_the_first_and_says_how_many_there_are(sub, tmp_path):
+    write_lines(tmp_path / "ads.jsonl", [{"id": str(at), "a": 1, "time": at} for at in range(120)])
+    (tmp_path / "one.pattern").write_text("pattern one\n  a = a = 1\n  a\n")
+    done = sub("try", "--pattern", "one.pattern", "-e", "ads.jsonl")
+    assert done.out.count("detected at ") == 100
+    assert "note: 20 more detections are not shown\n" in done.err
+
+
 def test_without_events_the_matches_of_a_day_are_estimated(sub, api):
     done = sub("try", FILTER)
     assert done.code == 0

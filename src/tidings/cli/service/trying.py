@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from tidings.cli.service.client import ServiceClient
     from tidings.cli.service.options import ClientOptions, SubscriptionOptions
 
-MOST = 1_000
-"""Events that are sent at once."""
+MOST, MOST_OF_FILTER = 1_000, 100
+"""Events that are sent at once: of a pattern, which asks for several, and of a filter, so that each has its reasons."""
+
+MOST_LETTERS = 200_000
+"""Letters of a filter times events that are sent at once: the service bounds tests, each of which has two at least."""
 
 
 def run(
@@ -51,21 +54,35 @@ def try_events(
     client: ServiceClient, body: Mapping[str, Any], events: str, *, form: FileForm | None, text: str | None
 ) -> Iterator[dict[str, Any]]:
     """Yield what becomes of each event of a file; `index` is its number in the file."""
-    for numbers, values in _read_events(events, form):
+    for numbers, values in _read_events(events, form, most=count_at_once(body)):
         answer = client.ask("POST", f"{PATH}:try", json={**body, "events": values}, text=text)
         for result in answer["results"]:
             yield {**result, "index": numbers[result["index"]]}
-        for detection in answer.get("detections") or ():
+        detections = answer.get("detections") or ()
+        for detection in detections:
             yield {"index": numbers[-1], "matches": True, "detection": detection}
+        if detections and answer["matches"] > len(detections):
+            render.note(f"{answer['matches'] - len(detections):,} more detections are not shown")
 
 
-def _read_events(path: str, form: FileForm | None) -> Iterator[tuple[list[int], list[Any]]]:
+def count_at_once(body: Mapping[str, Any]) -> int:
+    """Return how many events are sent at once.
+
+    >>> count_at_once({"filter": "a = 1"}), count_at_once({"filter": "a" * 50_000}), count_at_once({"pattern": "a"})
+    (100, 4, 1000)
+    """
+    if body.get("filter") is None:  # a pattern, or a stored one that may be a pattern
+        return MOST
+    return max(1, min(MOST_OF_FILTER, MOST_LETTERS // max(1, len(str(body["filter"])))))
+
+
+def _read_events(path: str, form: FileForm | None, *, most: int) -> Iterator[tuple[list[int], list[Any]]]:
     import json
 
     with RowFile(path, form=form) as file:
         for batch in file:
-            for start in range(0, len(batch), MOST):
-                rows = batch[start : start + MOST]
+            for start in range(0, len(batch), most):
+                rows = batch[start : start + most]
                 # What JSON does not have (times in Parquet) becomes text; a line that is no JSON is sent as one.
                 values = [json.loads(render.to_json(row.raw if row.values is None else row.values)) for row in rows]
                 yield [row.number for row in rows], values
