@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from tidings.matcher.loading.documents import find_value, to_id
@@ -13,7 +14,7 @@ from tidings.service.events.kafka_writer import import_client
 from tidings.service.events.recent import RecentSample, RecentTuning, decode_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tidings.service.settings import EventSettings
 
@@ -23,11 +24,18 @@ PATIENCE_SECONDS = 10.0
 FETCH_SECONDS = 3.0
 """How long they may take for the next records."""
 
+LOOK_SECONDS = 20.0
+"""How long a look back may take altogether."""
+
 
 class KafkaTail:
     """Looks back at the events of a topic."""
 
-    def __init__(self, settings: EventSettings, tuning: RecentTuning | None = None) -> None:
+    def __init__(
+        self, settings: EventSettings, tuning: RecentTuning | None = None, *, clock: Callable[[], float] = monotonic
+    ) -> None:
+        """`clock` tells seconds."""
+        self._clock = clock
         self._topic, self._brokers = settings.topic or "", build_client_settings(settings)
         self._kept, self._tuning = settings.kept, tuning or RecentTuning()
 
@@ -65,18 +73,21 @@ class KafkaTail:
             if topic.error is not None:
                 msg = f"the topic cannot be read: {topic.error.str()}"
                 raise EventsDelayed(msg, retry_after=5)
-            tails = []
+            tails, until = [], self._clock() + LOOK_SECONDS
             for partition in topic.partitions:
                 place = client.TopicPartition(self._topic, partition)
                 low, high = consumer.get_watermark_offsets(place, timeout=PATIENCE_SECONDS)
                 place.offset = max(low, high - self._share)
                 consumer.assign([place])
-                tails.append(self._read_until(consumer, place.offset, high))
+                tails.append(self._read_until(consumer, place.offset, high, until=until))
             return tails
 
-    def _read_until(self, consumer: Any, begin: int, end: int) -> list[tuple[int, bytes]]:
+    def _read_until(self, consumer: Any, begin: int, end: int, *, until: float) -> list[tuple[int, bytes]]:
         records: list[tuple[int, bytes]] = []
         while begin < end:
+            if self._clock() > until:
+                msg = f"the topic could not be read within {LOOK_SECONDS:g} s"
+                raise EventsDelayed(msg, retry_after=10)
             # The client waits until it has as many as it is asked for, or the time is up.
             batch = consumer.consume(min(1_000, end - begin), FETCH_SECONDS)
             if not batch:
