@@ -78,6 +78,15 @@ def read_newest(pipe):
     return versions.read(versions.find_newest()).patterns
 
 
+def count_taken(pipe):
+    """Return how many files the batches that are done have had."""
+    state, counts = pipe.folder / "state/patterns", [0]
+    for path in (state / "commits").glob("[0-9]*"):
+        offsets = (state / "offsets" / path.name).read_text().split("\n")
+        counts.append(json.loads(offsets[2])["logOffset"] + 1)
+    return max(counts)
+
+
 def list_found(pipe):
     """Return the pattern and the events of all detections."""
     rows = pipe.rows("found")
@@ -151,10 +160,11 @@ def test_documents_on_an_idle_stream_absences_by_the_clock_and_the_first_pattern
             subscribers.put("silent", "a = kind = 'a'\nb = kind = 'b'\na ; not b for 500 ms")
             outcomes.append(wait_for((pipe.folder / "state/patterns/commits/0").exists))
             post("ahead", "a", moment="2199-01-01T00:00:00Z")
-            fast = datetime.now(UTC) + timedelta(seconds=12)
+            fast = datetime.now(UTC) + timedelta(seconds=20)
             post("fast", "a", moment=fast.isoformat())
+            outcomes.append(wait_for(lambda: count_taken(pipe) == 3))
             post("late", "a", data_base64="AA==")
-            outcomes.append(wait_for(lambda: list_found(pipe)) and datetime.now(UTC) < fast)
+            outcomes.append(wait_for(lambda: list_found(pipe)))
             outcomes.append(wait_for(lambda: len(list_found(pipe)) == 2) and datetime.now(UTC) > fast)
             for id in ("one", "two", "three"):
                 subscribers.put(id, PAIR)
