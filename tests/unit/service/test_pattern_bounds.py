@@ -25,7 +25,7 @@ def join(word, count, first=0):
     return word.join(f"f{number}" for number in range(first, first + count))
 
 
-def bound_times(count):
+def limit_times(count):
     return " and ".join(f"t(f{late}) - t(f{early}) < 5 min" for early, late in combinations(range(count), 2))
 
 
@@ -51,7 +51,7 @@ def test_every_pattern_of_the_examples_is_taken_in_each_mode(path):
         define(MOST_STEPS, join(" ; ", MOST_STEPS) + " within 1 h"),
         define(MOST_STEPS, join(" or ", MOST_STEPS)),
         define(8, join(" and ", 8)),
-        define(10, f"({join(' ; ', 10)}) @ ({bound_times(10)})"),
+        define(10, f"({join(' ; ', 10)}) @ ({limit_times(10)})"),
         define(2, "f0{1000} ; f1"),
     ],
     ids=["sequence", "or", "and", "times", "repetition"],
@@ -65,7 +65,7 @@ def test_large_ones_are_taken(text):
     [
         (define(MOST_STEPS + 1, join(" ; ", MOST_STEPS + 1)), "201 steps, more than 200.*; make several patterns"),
         (define(9, join(" and ", 9)), "9 steps; use fewer operands of `and`"),
-        (define(40, f"({join(' ; ', 40)}) @ ({bound_times(40)})"), "40 steps and 780 time conditions; use fewer"),
+        (define(40, f"({join(' ; ', 40)}) @ ({limit_times(40)})"), "40 steps and 780 time conditions; use fewer"),
         (define(2, "f0{1025} ; f1"), "more than 1,024 configurations; use .* shorter repetitions"),
         (define(1, "f0 ; f0" + " " * MOST_BYTES), "more than 50,000 bytes, which is the limit; make several patterns"),
     ],

@@ -156,8 +156,8 @@ class SubscriptionStore(Protocol):
     ) -> Imported:
         """Put drafts of one owner in one transaction, in constant memory. For imports.
 
-        Of several with one id, the last counts. None takes a place and is passed over. More new ones than the owner may have are `QuotaExceeded`; with `fill`,
-        those that fit are put, in the order of their places.
+        Of several with one id, the last counts. None takes a place and is passed over. More new ones than the owner
+        may have are `QuotaExceeded`; with `fill`, those that fit are put, in the order of their places.
         """
 
     def get(self, owner: str, id: str) -> Subscription | None:
