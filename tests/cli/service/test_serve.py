@@ -92,6 +92,15 @@ def test_a_port_that_is_taken_is_one_line(tidings):
             )
 
 
+def test_variables_for_workers_are_gone_with_their_server(monkeypatch):
+    """Tests of other commands in this process went by the folder of one that served."""
+    monkeypatch.setenv("TIDINGS_STORE", "before")
+    with body.set_variables({"TIDINGS_STORE": "now", "TIDINGS_SERVICE_DATA": "here"}):
+        assert (os.environ["TIDINGS_STORE"], os.environ["TIDINGS_SERVICE_DATA"]) == ("now", "here")
+    assert os.environ["TIDINGS_STORE"] == "before"
+    assert "TIDINGS_SERVICE_DATA" not in os.environ
+
+
 def test_without_java_it_says_how_to_get_it(tidings, monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     for arguments in ((), ("--only", "pipeline")):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -19,6 +20,7 @@ from tidings.cli import render
 from tidings.errors import BadSettings, MissingExtra, SparkUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from tidings.cli.service.options import ServeOptions
@@ -106,7 +108,6 @@ def run_part(part: str, file: Path | None, settings: ServiceSettings) -> None:
     from tidings.service.reading import export_settings
 
     prepare_folder(settings)
-    os.environ.update(export_settings(file, settings))
     if not is_leashed():
         warn_of_host(settings)
     if part == "api":
@@ -115,11 +116,27 @@ def run_part(part: str, file: Path | None, settings: ServiceSettings) -> None:
         if not is_leashed():
             require_port(settings)
             warn_of_keys(settings)
-        serve_api(settings)
+        with set_variables(export_settings(file, settings)):
+            serve_api(settings)
     else:
         from tidings.spark.pipeline.service_pipeline import run_service_pipeline
 
         run_service_pipeline(settings)
+
+
+@contextmanager
+def set_variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of the environment while the block runs, for processes that are started in it."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def warn_of_host(settings: ServiceSettings) -> None:
