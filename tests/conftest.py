@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # No deadline anywhere: two shared cores make the time of one example noise.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("default", max_examples=100, **_COMMON)
-settings.register_profile("ci", max_examples=50, derandomize=True, print_blob=True, **_COMMON)
+settings.register_profile("ci", max_examples=25, derandomize=True, print_blob=True, **_COMMON)
 settings.register_profile("quick", max_examples=15, **_COMMON)
 settings.register_profile("thorough", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -45,7 +45,7 @@ class Trial:
 
 
 TRIALS = {
-    "two rounds": Trial((BOTH, PIPELINE)),
+    "two rounds": Trial((BOTH, API)),
     "ten rounds and three": Trial((*(BOTH, PIPELINE, API) * 3, BOTH, JAVA, WORKER, ALL)),
     "on PostgreSQL": Trial((BOTH, ALL, PIPELINE, API), on_postgres=True),
     "with patterns": Trial((BOTH, WORKER, PIPELINE, JAVA, API, ALL, BOTH), has_patterns=True),

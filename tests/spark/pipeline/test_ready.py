@@ -48,7 +48,6 @@ def test_a_start_has_a_batch_without_events_behind_it_and_a_second_one_another(s
     totals, done = run_until_ready(settings, monkeypatch)
     assert totals.events == 1, "what waited is the first batch"
     assert [row.event for row in store.matches.list_since(None, 0, limit=10)] == ["e1"]
-    assert run_until_ready(settings, monkeypatch)[0].events == 0
     store.close()
 
 
