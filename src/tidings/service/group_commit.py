@@ -95,14 +95,18 @@ def _hand_out(group: Sequence[_Handover[Job, Outcome]], outcomes: Sequence[Outco
     for (_, future, loop), outcome in zip(group, outcomes, strict=True):
         by_loop.setdefault(loop, []).append((future, outcome))
     for loop, settled in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_settle, settled)
-        except RuntimeError:  # the loop is closed: nobody waits any more
-            continue
+        settle_in(loop, settled)
+
+
+def settle_in(loop: asyncio.AbstractEventLoop, settled: _Settled[Outcome]) -> None:
+    """Hand requests of a loop their outcomes, from another thread than the loop's."""
+    try:
+        loop.call_soon_threadsafe(_settle, settled)
+    except RuntimeError:  # the loop is closed: nobody waits any more
+        return
 
 
 def _settle(settled: _Settled[Outcome]) -> None:
-    """Hand every request of a group its outcome, in the loop's own thread."""
     for future, outcome in settled:
         if future.done():  # its request went away
             continue

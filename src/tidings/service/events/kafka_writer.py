@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.errors import MissingExtra
 from tidings.service.events.event_writer import EventsDelayed
 from tidings.service.events.kafka_clients import build_client_settings
+from tidings.service.group_commit import settle_in
 
 if TYPE_CHECKING:
     from tidings.service.events.intake import ReadyEvents
@@ -53,10 +54,7 @@ class _Delivery:
             if self.left:
                 return
         problem = None if self.reason is None else EventsDelayed(_describe(self.reason), retry_after=2)
-        try:
-            self.loop.call_soon_threadsafe(_settle, self.future, problem)
-        except RuntimeError:  # the loop is closed: nobody waits any more
-            return
+        settle_in(self.loop, [(self.future, problem)])
 
 
 class KafkaWriter:
@@ -126,12 +124,3 @@ def import_client() -> Any:
 
 def _describe(reason: str) -> str:
     return f"the events were not delivered to Kafka: {reason}"
-
-
-def _settle(future: asyncio.Future[None], problem: Exception | None) -> None:
-    if future.done():  # its request went away
-        return
-    if problem is None:
-        future.set_result(None)
-    else:
-        future.set_exception(problem)
