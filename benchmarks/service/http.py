@@ -24,7 +24,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from benchmarks.service.load import Connection, Target, measure_rate
+from benchmarks.service.load import Connection, Target, find_port, measure_rate
 from tidings.bench.harness.results import describe_machine
 from tidings.bench.workloads import workload
 from tidings.service.settings import LimitSettings, ServiceSettings
@@ -106,7 +106,7 @@ def add_key() -> str:
 @contextmanager
 def run_app(factory: str, key: str = "") -> Iterator[Target]:
     """Run an app of this module under uvicorn, as one process, while the block runs."""
-    port = _find_port()
+    port = find_port()
     words = ["--factory", f"benchmarks.service.http:{factory}", "--port", str(port), "--no-access-log"]
     command = [sys.executable, "-m", "uvicorn", *words, "--log-level", "warning"]
     process = subprocess.Popen(command)  # noqa: S603 - our own words
@@ -116,13 +116,6 @@ def run_app(factory: str, key: str = "") -> Iterator[Target]:
     finally:
         process.terminate()
         process.wait(30)
-
-
-def _find_port() -> int:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def _wait_until_open(port: int) -> None:

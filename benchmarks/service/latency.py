@@ -27,8 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.service.http import _find_port
-from benchmarks.service.load import Connection, Target
+from benchmarks.service.load import Connection, Target, find_port
 from tidings.bench.harness.results import describe_machine
 from tidings.bench.workloads import workload
 from tidings.service.store.opening import open_store
@@ -109,7 +108,7 @@ class ServedPipeline:
     def __init__(self, folder: Path, data: Path, store_url: str) -> None:
         settings = folder / "service.toml"
         settings.write_text(SETTINGS)
-        self._data, self._port, self._log = data, _find_port(), folder / "serve.log"
+        self._data, self._port, self._log = data, find_port(), folder / "serve.log"
         words = ["serve", str(settings), "--data", str(data), "--port", str(self._port), "--store", store_url]
         self._command = [sys.executable, "-m", "tidings", *words]
 

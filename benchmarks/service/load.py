@@ -72,6 +72,12 @@ class Connection:
         return data
 
 
+def find_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
 def measure_rate(
     target: Target, requests: Callable[[int], Iterator[bytes]], *, status: int, seconds: float, connections: int
 ) -> float:

@@ -183,6 +183,11 @@ def _is_ready(address):
         return False
 
 
+def find_free_port():
+    """Return a port that nobody listens on."""
+    return _find_free_ports(1)[0]
+
+
 def _find_free_ports(number):
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
     ports = [line.getsockname()[1] for line in sockets]

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +18,7 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 pytest.importorskip("fastapi", reason="needs tidings[service]")
 pytest.importorskip("confluent_kafka", reason="needs tidings[kafka]")
 
-from tests.kafka.broker import find_java, wait_for
+from tests.kafka.broker import find_free_port, find_java, wait_for
 from tests.kafka.fixture import skip_without_jars
 from tests.kafka.leash import build_leashed_command
 
@@ -43,7 +42,7 @@ class Walk:
     def __init__(self, folder, store):
         self.folder, self.processes = folder / "service", {}
         shutil.copytree(EXAMPLE, self.folder)
-        ports = {page: find_port() for page in ("8080", "9092", "9093")}
+        ports = {page: find_free_port() for page in ("8080", "9092", "9093")}
         places = {rf"\b{page}\b": str(port) for page, port in ports.items()}
         self._places = {**places, r"(\$PWD/)?\.\./\.\.": str(ROOT), r"postgresql\+psycopg://[^'\s]*": store}
         for name in ("service.toml", "broker.properties"):
@@ -112,11 +111,6 @@ class Walk:
         for name, command in programs.items():
             (folder / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
             (folder / name).chmod(0o755)
-
-
-def find_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 pytest.importorskip("fastapi", reason="needs tidings[service]")
 
-from tests.kafka.broker import wait_for
+from tests.kafka.broker import find_free_port, wait_for
 from tests.kafka.leash import build_leashed_command
 from tests.service.guide_shell import GuideShell, list_examples, make_timeless
 from tests.spark.pipeline.crashing import alive, descendants
@@ -39,8 +38,7 @@ class GuideService:
         self.folder = folder
         for name, text in re.findall(r"```\w+ (\S+)\n(.*?)```", PAGE, re.DOTALL):
             (folder / name).write_text(text, encoding="utf-8")
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            self.port = listener.getsockname()[1]
+        self.port = find_free_port()
         command = [sys.executable, "-m", "tidings", "serve", "service.toml", "--port", self.port]
         with (folder / "output").open("w") as output:
             self.process = subprocess.Popen(

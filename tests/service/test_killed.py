@@ -1,7 +1,6 @@
 """Processes of a served folder are killed while a client works: what was acknowledged is there, and nothing else."""
 
 import random
-import socket
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 pytest.importorskip("fastapi", reason="needs tidings[service]")
 
+from tests.kafka.broker import find_free_port
 from tests.service.busy_client import BusyClient
 from tests.service.killing import ServedFolder
 from tests.service.replaying import PatternReplay, QueryLog, cut_owner, read_matches, read_pages, replay_filters
@@ -60,7 +60,7 @@ def test_nothing_acknowledged_is_lost_when_processes_are_killed(name, tmp_path, 
     settings = tmp_path / "service.toml"
     settings.write_text(SETTINGS)
     store = ["--store", request.getfixturevalue("postgres_url")] if trial.on_postgres else []
-    with ServedFolder(tmp_path / "data", settings, *store, port=find_port()) as served:
+    with ServedFolder(tmp_path / "data", settings, *store, port=find_free_port()) as served:
         logs = [QueryLog(served.data, query) for query in ("query", *["patterns"] * trial.has_patterns)]
         with BusyClient(served, seed=name, has_patterns=trial.has_patterns) as busy:
             for number, parts in enumerate(trial.rounds):
@@ -79,11 +79,6 @@ def test_nothing_acknowledged_is_lost_when_processes_are_killed(name, tmp_path, 
         if trial.has_patterns:
             check_detections(served, client, busy, logs[1])
         assert served.stop() == 0
-
-
-def find_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def check_subscriptions(client, busy):

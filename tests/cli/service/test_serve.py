@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import httpx
 import pytest
-from tests.kafka.broker import wait_for
+from tests.kafka.broker import find_free_port, wait_for
 
 from tidings.cli.service import serve as body
 from tidings.service.data_folder import (
@@ -25,11 +25,6 @@ from tidings.service.settings import ServiceSettings
 from tidings.service.store.memory import MemoryStore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def find_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 # Refused in one line ------------------------------------------------------------------------------
@@ -74,7 +69,7 @@ def test_what_cannot_be_is_one_line(tidings, tmp_path, arguments, words):
     (tmp_path / "file").touch()
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "events").touch()
-    done = tidings("serve", *(arguments if "--host" in arguments else ("--port", find_port(), *arguments)))
+    done = tidings("serve", *(arguments if "--host" in arguments else ("--port", find_free_port(), *arguments)))
     assert (done.code, done.out) == (1, "")
     assert words in done.err.splitlines()[-1]
     assert "swordfish" not in done.err
@@ -187,7 +182,7 @@ def test_a_folder_is_served_once(tmp_path):
 
 
 def test_the_api_alone_answers_and_ends_when_asked(spawn, tmp_path):
-    port = find_port()
+    port = find_free_port()
     process = spawn("serve", "--only", "api", "--port", port, "--workers", 2, "--host", "0.0.0.0")
     assert process.stdout.readline().decode() == f"ready: the API answers at http://127.0.0.1:{port}\n"
     assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
@@ -205,7 +200,7 @@ def test_the_api_alone_answers_and_ends_when_asked(spawn, tmp_path):
 def test_the_api_alone_says_nothing_of_keys_where_somebody_has_one(spawn, tidings):
     store = ("--store", "sqlite:///shared.db")
     assert tidings("service", "key", "add", "--owner", "ops", "--scope", "admin", *store).code == 0
-    process = spawn("serve", "--only", "api", "--port", find_port(), *store)
+    process = spawn("serve", "--only", "api", "--port", find_free_port(), *store)
     assert process.stdout.readline().startswith(b"ready: ")
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 0
@@ -216,7 +211,7 @@ def test_workers_go_by_the_file_of_the_one_that_started_them(spawn, tmp_path, ti
     store = "sqlite:///there.db"
     (tmp_path / "service.toml").write_text(f'workers = 2\nstore = "{store}"\n[schema]\nprice = "number"\n')
     key = tidings("service", "key", "add", "--owner", "x", "--scope", "read", "--store", store).out.strip()
-    port = find_port()
+    port = find_free_port()
     process = spawn("serve", "service.toml", "--only", "api", "--port", port, "--data", "d")
     process.stdout.readline()
     body = {"json": {"filter": "prise < 1"}, "headers": {"Authorization": f"Bearer {key}"}}
@@ -228,7 +223,7 @@ def test_workers_go_by_the_file_of_the_one_that_started_them(spawn, tmp_path, ti
 
 
 def test_workers_end_with_a_server_that_is_killed(spawn):
-    port = find_port()
+    port = find_free_port()
     process = spawn("serve", "--only", "api", "--port", port, "--workers", 2)
     process.stdout.readline()
     process.kill()
@@ -237,7 +232,7 @@ def test_workers_end_with_a_server_that_is_killed(spawn):
 
 
 def test_a_request_under_way_is_answered_before_the_end(spawn, tmp_path, tidings):
-    port = find_port()
+    port = find_free_port()
     process = spawn("serve", "--only", "api", "--port", port, "--data", "d")
     process.stdout.readline()
     key = tidings("service", "key", "add", "--owner", "x", "--scope", "write", "--data", "d").out.strip()
