@@ -35,12 +35,6 @@ if TYPE_CHECKING:
 PASSING = "passing"
 """The bucket of rows that leave as they are; no portion has this name."""
 
-ADDED_TYPES = {"event": pa.string(), "reason": pa.string(), "row": pa.string(), "seen": pa.int64()}
-"""Columns beside those of detections: of dead letters, and in a row of kind `tally` the number of events.
-
-The time of a tally is the newest that its events move the stream to.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class FollowedColumns:
@@ -63,7 +57,7 @@ class FollowedColumns:
 class FollowedStep:
     """The function that Spark runs over Arrow batches, whose columns are called `names`; the filters look at `read`.
 
-    `schema` is that of the output rows of detections, whose dead letters have `ADDED_TYPES` beside.
+    `schema` is that of the output rows, those of `detect_followed`.
     """
 
     plan: FollowedPlan

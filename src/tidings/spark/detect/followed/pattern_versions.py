@@ -118,29 +118,16 @@ class PatternVersions:
 
     def read(self, number: int) -> PatternVersion:
         """Return a version; number 0 has no patterns."""
-        patterns: dict[str, FollowedPattern] = {}
-        changes = self.read_changes(number, 0)
-        patterns.update((pattern.name, pattern) for pattern in changes.patterns)
-        size = sum(_measure(table) for table in self._walk(number, 0) if not table["all"])
+        tables = list(self._walk(number, 0))
+        changes = _join_changes(tables, is_all=True)
+        patterns = {pattern.name: pattern for pattern in changes.patterns}
+        size = sum(_measure(table) for table in tables if not table["all"])
         return PatternVersion(number, patterns, changes.model, size)
 
     def read_changes(self, number: int, since: int) -> PatternChanges:
         """Return how a version differs from an older one."""
-        tables = list(self._walk(number, since))[::-1]
-        patterns: dict[str, FollowedPattern] = {}
-        removed: dict[str, None] = {}
-        for table in tables:
-            for name in table["removed"]:
-                patterns.pop(name, None)
-                removed[name] = None
-            # A name that is there goes to the end: in the order that a reader of each version would have it.
-            for fields in table["put"]:
-                patterns.pop(fields["name"], None)
-                patterns[fields["name"]] = FollowedPattern(**fields)
-        is_all = since == 0 or any(table["all"] for table in tables)
-        model = tables[-1]["model"] if tables else None
-        gone = [name for name in removed if name not in patterns]
-        return PatternChanges(list(patterns.values()), [] if is_all else gone, model, is_all)
+        tables = list(self._walk(number, since))
+        return _join_changes(tables, is_all=since == 0 or any(table["all"] for table in tables))
 
     def read_model(self, name: str) -> bytes:
         """Return the bytes of a model."""
@@ -184,7 +171,8 @@ class PatternVersions:
         most_changes: int = MOST_CHANGES,
     ) -> PatternVersion:
         """Write the version after `before`, which must be the newest."""
-        patterns = {name: pattern for name, pattern in before.patterns.items() if name not in set(removed)}
+        gone = set(removed)
+        patterns = {name: pattern for name, pattern in before.patterns.items() if name not in gone}
         for pattern in put:
             patterns.pop(pattern.name, None)
             patterns[pattern.name] = pattern
@@ -233,6 +221,22 @@ class PatternVersions:
 
     def _get_path(self, number: int) -> Path:
         return self.folder / VERSIONS / f"{number:010}.json"
+
+
+def _join_changes(tables: Sequence[Mapping[str, Any]], *, is_all: bool) -> PatternChanges:
+    """Return what versions, the newest first, change together; with `is_all` nothing was there before them."""
+    patterns: dict[str, FollowedPattern] = {}
+    removed: dict[str, None] = {}
+    for table in reversed(tables):
+        for name in table["removed"]:
+            patterns.pop(name, None)
+            removed[name] = None
+        # A name that is there goes to the end: in the order that a reader of each version would have it.
+        for fields in table["put"]:
+            patterns.pop(fields["name"], None)
+            patterns[fields["name"]] = FollowedPattern(**fields)
+    gone = [] if is_all else [name for name in removed if name not in patterns]
+    return PatternChanges(list(patterns.values()), gone, tables[0]["model"] if tables else None, is_all)
 
 
 def _measure(table: Mapping[str, Any]) -> int:

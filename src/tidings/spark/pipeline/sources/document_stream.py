@@ -42,12 +42,12 @@ def find_fields(source: SourceSettings) -> DocumentFields:
 
 def build_decoder(source: SourceSettings) -> LineDecoder:
     """Return what makes documents of lines; its columns are called by their places, until `name_columns`."""
-    names = [*find_fields(source).names, "_refused", "_raw"]
-    return LineDecoder(DecodeStep(find_fields(source)), _number_columns(source, names))
+    return LineDecoder(DecodeStep(find_fields(source)), _number_columns(source))
 
 
-def _number_columns(source: SourceSettings, names: list[str]) -> StructType:
+def _number_columns(source: SourceSettings) -> StructType:
     kinds = {field.name: field.dataType for field in build_columns(source)}
+    names = [*find_fields(source).names, "_refused", "_raw"]
     return StructType([StructField(f"_{place}", kinds.get(name, StringType())) for place, name in enumerate(names)])
 
 
@@ -61,7 +61,7 @@ def decode(texts: DataFrame, source: SourceSettings) -> DataFrame:
     """Return the texts in `_text` as documents, in a worker; other columns come along after them."""
     others = tuple(name for name in texts.columns if name not in ("_text", "_broken", "_file"))
     step = DecodeStep(find_fields(source), others, drops_blank=source.kind != "kafka")
-    kinds = _number_columns(source, [*find_fields(source).names, "_refused", "_raw"])
+    kinds = _number_columns(source)
     fields = [*kinds.fields[:-2], *(texts.schema[name] for name in others), *kinds.fields[-2:]]
     texts = texts.withColumn("_text", F.col("_text").cast("binary"))
     return name_columns(texts.mapInArrow(step, StructType(fields)), source)

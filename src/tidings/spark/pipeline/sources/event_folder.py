@@ -141,9 +141,10 @@ class EventFolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         log = self._open_log()
         names = [name for number in range(start["n"] + 1, end["n"] + 1) for name in log.get(number)]
         sizes = [self._measure(name) for name in names]
-        tasks = max(1, min(self._tasks, len(names), sum(sizes) // PIECE_BYTES + 1))
+        total = sum(sizes)
+        tasks = max(1, min(self._tasks, len(names), total // PIECE_BYTES + 1))
         owners = [
-            min(tasks - 1, (done - size) * tasks // max(sum(sizes), 1))
+            min(tasks - 1, (done - size) * tasks // max(total, 1))
             for done, size in zip(accumulate(sizes), sizes, strict=True)
         ]
         parts = [[name for name, owner in zip(names, owners, strict=True) if owner == task] for task in range(tasks)]
