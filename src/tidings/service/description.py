@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 from tidings.configuration.environment import hide_password, mask
 from tidings.configuration.measure_kinds import format_size
-from tidings.lang.filters.value_text import format_seconds
+from tidings.lang.filters.value_text import format_duration
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from tidings.service.settings import EventSettings, ServiceSettings
 
 
@@ -23,7 +21,7 @@ def describe_service(settings: ServiceSettings) -> dict[str, str]:
         "events": _describe_events(settings),
         "schema": _describe_vocabulary(settings),
         "limits": _describe_limits(settings),
-        "matches": f"the {settings.matches.keep:,} latest of each, for {_format_duration(settings.matches.within)}",
+        "matches": f"the {settings.matches.keep:,} latest of each, for {format_duration(settings.matches.within)}",
         "patterns": _describe_patterns(settings),
         "owners": ", ".join(f"`{name}`" for name in settings.owners) or "none has rules of its own",
         "pipeline": f"looks for events every {settings.trigger}",
@@ -34,8 +32,8 @@ def _describe_events(settings: ServiceSettings) -> str:
     events = settings.events
     where = f"Kafka topic {mask(events.topic or '')} at {mask(events.servers or '')} ({_describe_login(events)})"
     if events.to == "folder":
-        where = f"files in {settings.events_folder}, kept for {_format_duration(events.kept)}"
-    doubles = f"doubles left out within {_format_duration(events.within)}"
+        where = f"files in {settings.events_folder}, kept for {format_duration(events.kept)}"
+    doubles = f"doubles left out within {format_duration(events.within)}"
     return f"{where}; id `{mask(events.id)}`; time `{mask(events.time)}`; {doubles}"
 
 
@@ -62,13 +60,8 @@ def _describe_limits(settings: ServiceSettings) -> str:
 
 def _describe_patterns(settings: ServiceSettings) -> str:
     patterns = settings.patterns
-    wait = f"events wait {_format_duration(patterns.lateness)} to be put in order"
-    idle = f"after {_format_duration(patterns.idle)} without events by the clock" if patterns.idle else ""
-    ahead = f"none is more than {_format_duration(patterns.ahead)} ahead"
+    wait = f"events wait {format_duration(patterns.lateness)} to be put in order"
+    idle = f"after {format_duration(patterns.idle)} without events by the clock" if patterns.idle else ""
+    ahead = f"none is more than {format_duration(patterns.ahead)} ahead"
     model = f"model {mask(patterns.model)}" if patterns.model else ""
     return "; ".join(part for part in (wait, ahead, idle, model) if part)
-
-
-def _format_duration(length: timedelta) -> str:
-    seconds = length.total_seconds()
-    return format_seconds(int(seconds) if seconds.is_integer() else seconds)

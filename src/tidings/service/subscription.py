@@ -10,13 +10,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from tidings.errors import TidingsError
 from tidings.matcher.live.sharded_store import TOKENS, compute_shard
 
 SubscriptionKind: TypeAlias = Literal["filter", "pattern", "forecast"]
 SubscriptionStatus: TypeAlias = Literal["active", "learning", "paused", "expired"]
+
+ALL_STATUSES: tuple[SubscriptionStatus, ...] = get_args(SubscriptionStatus)
+"""All that there are."""
 
 IN_FORCE: tuple[SubscriptionStatus, ...] = ("active", "learning")
 """The statuses of subscriptions that pipelines run; a forecast is `learning` until a model knows its pattern."""

@@ -16,6 +16,7 @@ from tidings.model.values import check_float, check_int, to_utc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import timedelta
 
     from tidings.model import Network, Ordered
 
@@ -132,6 +133,12 @@ def format_seconds(value: int | float) -> str:
             count = int(value // size)
             return f"{count} {unit}s" if unit == "day" and count != 1 else f"{count} {unit}"
     return f"{value!r} s"
+
+
+def format_duration(length: timedelta) -> str:
+    """Return a duration in the largest unit that divides it."""
+    seconds = length.total_seconds()
+    return format_seconds(int(seconds) if seconds.is_integer() else seconds)
 
 
 def to_range(op: str, bound: Ordered) -> Range:

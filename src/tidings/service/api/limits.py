@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from tidings.service.api.problems import Problem
+from tidings.service.events.event_checks import is_deeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +98,7 @@ def decode_json(data: bytes, depth: int, *, name: str = "the body") -> Any:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as problem:
         raise Problem(_describe_json_error(data, problem, name), status=400) from None
-    if data.count(b"{") + data.count(b"[") > depth and exceeds_depth(value, depth):
+    if data.count(b"{") + data.count(b"[") > depth and is_deeper(value, depth):
         msg = f"{name} has more than {depth} levels of objects and lists, which is the limit"
         raise Problem(msg, status=400)
     return value
@@ -112,17 +113,6 @@ def _describe_json_error(data: bytes, problem: orjson.JSONDecodeError, name: str
         return f"{name} is not UTF-8 at byte {fault.start:,}"
     line = f"line {problem.lineno}, " if b"\n" in data else ""
     return f"{name} is not JSON: {problem.msg} at {line}column {problem.colno}"
-
-
-def exceeds_depth(value: Any, depth: int) -> bool:
-    """Tell whether objects and lists are nested more than `depth` levels deep; level by level, without recursion."""
-    level = [value] if isinstance(value, dict | list) else []
-    for _ in range(depth):
-        if not level:
-            return False
-        parts = [part for whole in level for part in (whole.values() if type(whole) is dict else whole)]
-        level = [part for part in parts if type(part) is dict or type(part) is list]
-    return bool(level)
 
 
 # Rates --------------------------------------------------------------------------------------------------

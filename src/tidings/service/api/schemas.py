@@ -9,17 +9,16 @@ from typing import Any, TypeAlias
 
 from tidings.service.checking import MAX_LABEL, MAX_LABELS, MAX_NAME, MODES
 from tidings.service.delivery import GROUPS, TRANSPORTS
-from tidings.service.subscription import MAX_ID, OWNER_PATTERN
+from tidings.service.subscription import ALL_STATUSES, MAX_ID, OWNER_PATTERN
 
 JsonSchema: TypeAlias = dict[str, Any]
 """A JSON schema."""
 
-PRINTABLE = r"^\S(.*\S)?$"
 ID: JsonSchema = {"type": "string", "minLength": 1, "maxLength": MAX_ID, "description": "Unique for its owner."}
 OWNER: JsonSchema = {"type": "string", "pattern": f"^{OWNER_PATTERN}$"}
 TIME: JsonSchema = {"type": "string", "format": "date-time"}
 LABEL: JsonSchema = {"type": "string", "minLength": 1, "maxLength": MAX_LABEL}
-STATUSES = ["active", "learning", "paused", "expired"]
+STATUSES = list(ALL_STATUSES)
 SETTABLE = ["active", "learning", "paused"]
 
 

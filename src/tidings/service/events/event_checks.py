@@ -79,6 +79,8 @@ def is_deeper(value: object, levels: int) -> bool:
     """
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
+        if not level:
+            return False
         inner = (part for outer in level for part in (outer.values() if isinstance(outer, dict) else outer))
         level = [part for part in inner if isinstance(part, dict | list)]
     return bool(level)

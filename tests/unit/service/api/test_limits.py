@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from tidings.service.api import limits
-from tidings.service.api.limits import BodyLimits, BodyStopped, RateLimiter, decode_json, exceeds_depth, limit_body
+from tidings.service.api.limits import BodyLimits, BodyStopped, RateLimiter, decode_json, limit_body
 from tidings.service.api.problems import Problem
+from tidings.service.events.event_checks import is_deeper
 
 
 def read(pieces, *, length=None, **bounds):
@@ -84,7 +85,7 @@ JSON = st.recursive(
 @examples(200)
 @given(value=JSON, depth=st.integers(0, 6))
 def test_depth_is_that_of_the_definition(value, depth):
-    assert exceeds_depth(value, depth) == (measure_depth(value) > depth)
+    assert is_deeper(value, depth) == (measure_depth(value) > depth)
 
 
 @examples(100)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from sqlalchemy import and_, bindparam, not_, or_, select
 
+from tidings.model.values import to_microseconds
 from tidings.service.store.base import ChangeLog, Position, RunningSubscription, StoreChanges, StoreError
-from tidings.service.store.sql.codec import encode_time
 from tidings.service.store.sql.database import Database, Transaction
 from tidings.service.store.sql.statements import bind
 from tidings.service.store.sql.tables import CHANGES, LOG_HEAD, RULES, SUBSCRIPTIONS
@@ -86,7 +86,7 @@ class SqlChangeLog(ChangeLog):
     def compact(self, before: datetime) -> int:
         """Remove the changes before the first that is as young as that; the newest stays."""
         with self._database.write() as transaction:
-            first = transaction.fetch_one(FIRST_KEPT, before=encode_time(before))
+            first = transaction.fetch_one(FIRST_KEPT, before=to_microseconds(before))
             return transaction.run(COMPACT, first=first[0] if first else 2**62)
 
     def wait(self, position: Position, timeout: float) -> bool:

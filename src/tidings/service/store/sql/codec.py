@@ -7,34 +7,21 @@ JSON is written in ASCII: then any text can be kept, also one that no database w
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from tidings.model.values import to_datetime, to_microseconds
 from tidings.service.store.sql.tables import SUBSCRIPTIONS
 from tidings.service.subscription import Subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
+    from collections.abc import Sequence
 
 ROW = tuple(column for column in SUBSCRIPTIONS.c if column.name not in ("number", "import_number"))
 """The columns of a subscription's row, in the order of `encode_subscription`."""
 
 _dump = json.JSONEncoder(separators=(",", ":"), default=str).encode
-
-
-def encode_time(at: datetime) -> int:
-    """Return a time as microseconds."""
-    return (at - EPOCH) // MICROSECOND
-
-
-def decode_time(number: int) -> datetime:
-    """Return the time of a number of microseconds."""
-    return EPOCH + timedelta(microseconds=number)
 
 
 def encode_json(value: Any) -> str:
@@ -61,10 +48,10 @@ def encode_subscription(row: Subscription) -> tuple[Any, ...]:
         row.threshold,
         None if row.delivery is None else _dump(row.delivery),
         _dump(row.labels) if row.labels else None,
-        None if row.expires_at is None else encode_time(row.expires_at),
+        None if row.expires_at is None else to_microseconds(row.expires_at),
         row.status,
-        encode_time(row.created_at),
-        encode_time(row.changed_at),
+        to_microseconds(row.created_at),
+        to_microseconds(row.changed_at),
         row.revision,
         row.token,
     )
@@ -84,10 +71,10 @@ def decode_subscription(row: Sequence[Any]) -> Subscription:
         threshold=row[8],
         delivery=None if row[9] is None else json.loads(row[9]),
         labels=() if row[10] is None else tuple(json.loads(row[10])),
-        expires_at=None if row[11] is None else decode_time(row[11]),
+        expires_at=None if row[11] is None else to_datetime(row[11]),
         status=row[12],
-        created_at=decode_time(row[13]),
-        changed_at=decode_time(row[14]),
+        created_at=to_datetime(row[13]),
+        changed_at=to_datetime(row[14]),
         revision=row[15],
         token=row[16],
     )
@@ -97,9 +84,3 @@ def decode_subscription(row: Sequence[Any]) -> Subscription:
 def compute_owner_key(owner: str) -> int:
     """Return a number for an owner, for indexes and locks: two owners may share one, by a chance in 2**64."""
     return int.from_bytes(blake2b(owner.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
-
-
-def read_facts(text: str) -> Mapping[str, Any]:
-    """Return the facts of a report."""
-    facts: Mapping[str, Any] = json.loads(text)
-    return facts

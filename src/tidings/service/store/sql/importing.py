@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select, text
 
+from tidings.model.values import to_microseconds
 from tidings.service.store.base import SHOWN_LEFT_OUT, Imported, Write
 from tidings.service.store.rows import begin_subscription, check_storable, refuse_quota
-from tidings.service.store.sql.codec import ROW, encode_subscription, encode_time
+from tidings.service.store.sql.codec import ROW, encode_subscription
 from tidings.service.store.sql.statements import bind
 from tidings.service.store.sql.tables import COUNTS, SUBSCRIPTIONS
 from tidings.service.store.sql.writing import CHANGE_COUNT, COUNT, LogRecords
+from tidings.service.subscription import ALL_STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,7 +59,6 @@ FIND_LEFT_OUT = text(
 LEAVE_OUT = text(f"DELETE FROM staged WHERE place >= CAST(:place AS BIGINT) AND {_IS_NEW}")  # noqa: S608
 COUNT_STATUS = select(func.count()).where(_S.status == bind(_S.status), _S.owner == bind(_S.owner))
 CLEAR_COUNTS = COUNTS.delete().where(COUNTS.c.owner == bind(COUNTS.c.owner))
-STATUSES = ("active", "learning", "paused", "expired")
 
 
 class Importer:
@@ -97,7 +98,7 @@ class Importer:
             return Imported(0, left_out, first)
         number = secrets.randbits(62)
         backend = self._database.backend
-        at = encode_time(self._at)
+        at = to_microseconds(self._at)
         transaction.run(backend.delete_old_labels, owner=self._owner)
         transaction.run(MERGE, import_number=number, owner=self._owner, at=at)
         transaction.run(backend.insert_new_labels, owner=self._owner)
@@ -124,7 +125,7 @@ class Importer:
 
     def _count_again(self, transaction: Transaction) -> int:
         """Count the owner's subscriptions by status, and return how many there are."""
-        counts = {status: _count(transaction, status, self._owner) for status in STATUSES}
+        counts = {status: _count(transaction, status, self._owner) for status in ALL_STATUSES}
         transaction.run(CLEAR_COUNTS, owner=self._owner)
         rows = [(self._owner, status, count) for status, count in counts.items() if count]
         transaction.merge_rows(CHANGE_COUNT, rows)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 
+from tidings.model.values import to_datetime, to_microseconds
 from tidings.service.store.base import IdTaken, KeyRecord, KeyStore
 from tidings.service.store.rows import is_storable, require_storable
-from tidings.service.store.sql.codec import decode_time, encode_time
 from tidings.service.store.sql.statements import bind, bind_columns
 from tidings.service.store.sql.tables import KEYS
 from tidings.service.store.sql.writing import LogRecords
@@ -43,7 +43,7 @@ class SqlKeys(KeyStore):
     def add(self, key: KeyRecord, *, actor: str) -> None:
         """Store a key, whose id and digest are new."""
         require_storable(id=key.id, owner=key.owner, note=key.note, actor=actor)
-        at = encode_time(key.created_at)
+        at = to_microseconds(key.created_at)
         with self._database.write() as transaction:
             if not transaction.run(INSERT, **_encode_key(key)):
                 msg = f"there is a key `{key.id}` already; make a new one"
@@ -67,7 +67,7 @@ class SqlKeys(KeyStore):
         """Revoke a key."""
         if not is_storable(id):
             return False
-        now = encode_time(at)
+        now = to_microseconds(at)
         with self._database.write() as transaction:
             row = transaction.fetch_one(REVOKE, its_id=id, revoked_at=now)
             if row is not None:
@@ -81,9 +81,9 @@ def _encode_key(key: KeyRecord) -> dict[str, Any]:
         "owner": key.owner,
         "scopes": " ".join(sorted(key.scopes)),
         "digest": key.digest,
-        "created_at": encode_time(key.created_at),
-        "expires_at": None if key.expires_at is None else encode_time(key.expires_at),
-        "revoked_at": None if key.revoked_at is None else encode_time(key.revoked_at),
+        "created_at": to_microseconds(key.created_at),
+        "expires_at": None if key.expires_at is None else to_microseconds(key.expires_at),
+        "revoked_at": None if key.revoked_at is None else to_microseconds(key.revoked_at),
         "note": key.note,
     }
 
@@ -95,8 +95,8 @@ def _decode_key(row: tuple[Any, ...]) -> KeyRecord:
         owner=owner,
         scopes=cast("frozenset[Scope]", frozenset(scopes.split())),
         digest=digest,
-        created_at=decode_time(created_at),
-        expires_at=None if expires_at is None else decode_time(expires_at),
-        revoked_at=None if revoked_at is None else decode_time(revoked_at),
+        created_at=to_datetime(created_at),
+        expires_at=None if expires_at is None else to_datetime(expires_at),
+        revoked_at=None if revoked_at is None else to_datetime(revoked_at),
         note=note,
     )

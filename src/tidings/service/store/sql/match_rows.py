@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import bindparam, func, select
 
+from tidings.model.values import to_microseconds
 from tidings.service.store.rows import is_storable
-from tidings.service.store.sql.codec import compute_owner_key, encode_json, encode_time
+from tidings.service.store.sql.codec import compute_owner_key, encode_json
 from tidings.service.store.sql.contents import ContentTable, release_contents
 from tidings.service.store.sql.pairs import make_pair_change, make_pair_query
 from tidings.service.store.sql.statements import bind, make_insert
@@ -68,7 +69,7 @@ class MatchBatch:
             homes = _find_homes(database, transaction, [key for key in newest if all(map(is_storable, key))])
             ordered = sorted((pair for key in homes for pair in newest[key]), key=itemgetter(0))
             (last,) = transaction.fetch_one(TAKE_NUMBERS, count=len(ordered)) or (0,)
-            transaction.insert_rows(INSERT_BATCH, [(self.query, self.batch, encode_time(self.at), last)])
+            transaction.insert_rows(INSERT_BATCH, [(self.query, self.batch, to_microseconds(self.at), last)])
             matches, contents = _build_rows([row for _, row in ordered], homes, last - len(ordered))
             transaction.insert_rows(INSERT_MATCH, matches)
             transaction.insert_rows(INSERT_CONTENT, contents)
@@ -106,5 +107,5 @@ def _build_rows(
         home[1] += 1
         events = None if row.events is None else encode_json(row.events)
         place, content = (home[0], home[1], compute_owner_key(row.owner)), contents.add(row, number)
-        matches.append((number, *place, row.kind, encode_time(row.at), content, events, row.probability))
+        matches.append((number, *place, row.kind, to_microseconds(row.at), content, events, row.probability))
     return matches, contents.list_rows()

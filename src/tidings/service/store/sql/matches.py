@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, exists, func, not_, select
 
+from tidings.model.values import to_datetime, to_microseconds
 from tidings.service.store.base import MatchStore
 from tidings.service.store.rows import is_storable
-from tidings.service.store.sql.codec import compute_owner_key, decode_json, decode_time, encode_time
+from tidings.service.store.sql.codec import compute_owner_key, decode_json
 from tidings.service.store.sql.contents import release_contents
 from tidings.service.store.sql.match_rows import MatchBatch
 from tidings.service.store.sql.statements import bind
@@ -123,7 +124,7 @@ class SqlMatches(MatchStore):
     def trim(self, before: datetime) -> int:
         """Remove matches of batches written before a time, and those of subscriptions that are gone."""
         self._clear_removed()
-        at = encode_time(before)
+        at = to_microseconds(before)
         row = self._database.fetch_one(OLD_BATCH, before=at)
         total = self._delete_up_to(row[0]) if row and row[0] is not None else 0
         with self._write() as transaction:
@@ -180,7 +181,7 @@ def _decode_match(row: tuple[Any, ...]) -> MatchRow:
         owner=owner,
         subscription=id,
         kind=kind,
-        at=decode_time(at),
+        at=to_datetime(at),
         event=event,
         events=None if events is None else tuple(decode_json(events)),
         probability=probability,

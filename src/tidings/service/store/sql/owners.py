@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
+from tidings.model.values import to_microseconds
 from tidings.service.store.base import OwnerRules, OwnerStore
 from tidings.service.store.rows import is_storable, list_kept
-from tidings.service.store.sql.codec import encode_time
 from tidings.service.store.sql.matches import clear_matches
 from tidings.service.store.sql.statements import bind, make_insert
 from tidings.service.store.sql.tables import ANSWERS, COUNTS, KEYS, LABELS, RULES, SUBSCRIPTIONS
@@ -45,7 +45,7 @@ class SqlOwners(OwnerStore):
         if before.items() >= named.items():  # as each process says them when it starts
             return list_kept(before, named)
         with self._database.write(sorted(named)) as transaction:
-            before = self._replace(transaction, named, actor=actor, at=encode_time(at))
+            before = self._replace(transaction, named, actor=actor, at=to_microseconds(at))
             self._database.backend.notify_in(transaction)
         self._database.backend.notify()
         return list_kept(before, named)
@@ -57,7 +57,7 @@ class SqlOwners(OwnerStore):
 
     def erase(self, owner: str, *, actor: str, at: datetime) -> Mapping[str, int]:
         """Remove all that is an owner's, except rules, which are the service's."""
-        now, backend = encode_time(at), self._database.backend
+        now, backend = to_microseconds(at), self._database.backend
         with self._database.write([owner]) as transaction:
             backend.lock_matches(transaction)
             matches = clear_matches(self._database, transaction, owner)

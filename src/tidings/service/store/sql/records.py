@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
+from tidings.model.values import to_datetime, to_microseconds
 from tidings.service.store.base import AuditLog, AuditRecord, IdempotencyStore, StatusBoard, StatusReport
 from tidings.service.store.rows import is_storable, require_storable
-from tidings.service.store.sql.codec import decode_time, encode_json, encode_time, read_facts
+from tidings.service.store.sql.codec import decode_json, encode_json
 from tidings.service.store.sql.statements import bind, bind_columns
 from tidings.service.store.sql.tables import ANSWERS, AUDIT, REPORTS
 from tidings.service.store.sql.writing import LogRecords
@@ -47,7 +48,7 @@ class SqlIdempotency(IdempotencyStore):
     def forget(self, before: datetime) -> int:
         """Remove answers older than a time."""
         with self._database.write() as transaction:
-            return transaction.run(FORGET, before=encode_time(before))
+            return transaction.run(FORGET, before=to_microseconds(before))
 
 
 class SqlAudit(AuditLog):
@@ -59,7 +60,7 @@ class SqlAudit(AuditLog):
     def append(self, record: AuditRecord) -> None:
         """Append a record."""
         require_storable(actor=record.actor, owner=record.owner, action=record.action, id=record.id)
-        at = encode_time(record.at)
+        at = to_microseconds(record.at)
         row = (at, record.actor, record.owner, record.action, record.id, record.revision)
         with self._database.write() as transaction:
             LogRecords(at, audit=[row]).append_to(transaction)
@@ -77,7 +78,7 @@ class SqlAudit(AuditLog):
             )
         return [
             AuditRecord(
-                at=decode_time(at), actor=actor, owner=owner, action=action, id=id, revision=revision, number=number
+                at=to_datetime(at), actor=actor, owner=owner, action=action, id=id, revision=revision, number=number
             )
             for at, actor, owner, action, id, revision, number in rows
         ]
@@ -85,7 +86,7 @@ class SqlAudit(AuditLog):
     def trim(self, before: datetime) -> int:
         """Remove the records before the first that is as young as that."""
         with self._database.write() as transaction:
-            first = transaction.fetch_one(FIRST_KEPT, before=encode_time(before))
+            first = transaction.fetch_one(FIRST_KEPT, before=to_microseconds(before))
             return transaction.run(TRIM, first=first[0] if first else 2**62)
 
 
@@ -98,10 +99,10 @@ class SqlStatuses(StatusBoard):
     def write(self, report: StatusReport) -> None:
         """Write a report in the place of the one before."""
         with self._database.write() as transaction:
-            values = {"name": report.name, "at": encode_time(report.at), "facts": encode_json(dict(report.facts))}
+            values = {"name": report.name, "at": to_microseconds(report.at), "facts": encode_json(dict(report.facts))}
             transaction.run(WRITE_REPORT, **values)
 
     def list(self) -> Sequence[StatusReport]:
         """Return the reports by name."""
         rows = self._database.fetch_all(LIST_REPORTS)
-        return [StatusReport(name, decode_time(at), read_facts(facts)) for name, at, facts in rows]
+        return [StatusReport(name, to_datetime(at), decode_json(facts)) for name, at, facts in rows]

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import and_, bindparam, func, literal_column, or_, select, tuple_
 
+from tidings.model.values import to_microseconds
 from tidings.service.store.base import Imported, StoreError, SubscriptionQuery, SubscriptionStore, Write, Written
 from tidings.service.store.rows import EXPIRY_ACTOR, is_storable
-from tidings.service.store.sql.codec import ROW, decode_subscription, encode_time
+from tidings.service.store.sql.codec import ROW, decode_subscription
 from tidings.service.store.sql.importing import Importer
 from tidings.service.store.sql.statements import bind
 from tidings.service.store.sql.tables import COUNTS, LABELS, SUBSCRIPTIONS
@@ -124,12 +125,12 @@ class SqlSubscriptions(SubscriptionStore):
     def expire(self, now: datetime) -> int:
         """Change the status of those whose time has come, some thousands in a transaction."""
         total = 0
-        while owners := self._database.fetch_all(DUE_OWNERS, now=encode_time(now), limit=100):
+        while owners := self._database.fetch_all(DUE_OWNERS, now=to_microseconds(now), limit=100):
             total += sum(self._expire_some(owner, now) for (owner,) in owners)
         return total
 
     def _expire_some(self, owner: str, now: datetime) -> int:
-        at, backend = encode_time(now), self._database.backend
+        at, backend = to_microseconds(now), self._database.backend
         with self._database.write([owner]) as transaction:
             rows = transaction.fetch_all(DUE, now=at, owner=owner, limit=EXPIRED_AT_ONCE)
             if rows:

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, literal_column, select
+from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
+from tidings.model.values import to_microseconds
 from tidings.service.store.base import StoreError, Write, Written
 from tidings.service.store.rows import (
     begin_subscription,
@@ -32,7 +33,6 @@ from tidings.service.store.sql.codec import (
     decode_subscription,
     encode_json,
     encode_subscription,
-    encode_time,
 )
 from tidings.service.store.sql.pairs import make_pair_query
 from tidings.service.store.sql.statements import bind, bind_columns, make_insert
@@ -76,7 +76,6 @@ TAKE_NUMBERS = _TAKE_AUDIT.values(
 TAKE_AUDIT_NUMBERS = _TAKE_AUDIT.values(
     audit_number=LOG_HEAD.c.audit_number + bindparam("records", type_=LOG_HEAD.c.sequence.type)
 )
-ALL = literal_column("1") == literal_column("1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ class WriteGroup:
             results = [error or self._decide(write) for write, error in zip(self.writes, errors, strict=True)]
             if self.changes:
                 self._apply(transaction)
-                LogRecords(encode_time(possible[-1].at), self.changes, self.audit).append_to(transaction)
+                LogRecords(to_microseconds(possible[-1].at), self.changes, self.audit).append_to(transaction)
                 database.backend.notify_in(transaction)
         if self.changes:
             database.backend.notify()
@@ -165,7 +164,7 @@ class WriteGroup:
         return written
 
     def _note(self, write: Write, current: Subscription | None, written: Written) -> None:
-        at, action, revision = encode_time(write.at), name_action(write, current), written.subscription.revision
+        at, action, revision = to_microseconds(write.at), name_action(write, current), written.subscription.revision
         self.changes.append((write.owner, write.id, None))
         self.audit.append((at, write.actor, write.owner, action, write.id, revision))
         if write.idempotency is not None:

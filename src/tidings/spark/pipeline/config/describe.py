@@ -9,11 +9,10 @@ import re
 from typing import TYPE_CHECKING
 
 from tidings.configuration.environment import mask
-from tidings.lang.filters.value_text import format_seconds
+from tidings.lang.filters.value_text import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import timedelta
 
     from tidings.spark.pipeline.config import settings
     from tidings.spark.pipeline.config.settings import Pipeline
@@ -38,11 +37,11 @@ def describe_pipeline(pipeline: Pipeline) -> dict[str, str]:
     if pipeline.subscriptions is not None:
         parts["matching"] = _describe_matching(pipeline)
     if pipeline.late is not None:
-        age = _format_duration(pipeline.late.after)
+        age = format_duration(pipeline.late.after)
         parts["late"] = f"dead letters when {age} older than the newest event before"
     if pipeline.duplicates is not None:
         effect = "left out of matching" if pipeline.patterns is not None else "left out"
-        parts["duplicates"] = f"{effect} when the id came within {_format_duration(pipeline.duplicates.within)}"
+        parts["duplicates"] = f"{effect} when the id came within {format_duration(pipeline.duplicates.within)}"
     parts |= _describe_sinks("sink", pipeline.sinks)
     if pipeline.patterns is not None:
         parts["patterns"] = _describe_patterns(pipeline.patterns)
@@ -76,7 +75,7 @@ def _describe_subscriptions(feed: settings.SubscriptionSettings) -> str:
     elif feed.directory:
         where = f"change files in {_show(feed.directory)}, in the order of their names"
     elif feed.table:
-        interval = f"every {_format_duration(feed.refresh)}" if feed.refresh else "with each micro-batch"
+        interval = f"every {format_duration(feed.refresh)}" if feed.refresh else "with each micro-batch"
         where = f"table {_show(feed.table)}, looked at {interval}"
     elif feed.topic:
         where = f"Kafka topic {_show(feed.topic)} at {_show(feed.servers)}, followed"
@@ -107,10 +106,10 @@ def _describe_matching(pipeline: Pipeline) -> str:
 def _describe_patterns(patterns: settings.PatternSettings) -> str:
     key = f"; parted by `{_show(patterns.key)}`" if patterns.key else ""
     kept = f"; detections carry {', '.join(f'`{_show(name)}`' for name in patterns.keep)}" if patterns.keep else ""
-    wait = f"events wait {_format_duration(patterns.lateness)} to be put in order"
+    wait = f"events wait {format_duration(patterns.lateness)} to be put in order"
     where = f"file {_show(patterns.file)}" if patterns.file else f"store {_show(patterns.store)}, followed"
-    idle = f"; after {_format_duration(patterns.idle)} without events by the clock" if patterns.idle else ""
-    ahead = f"; none is more than {_format_duration(patterns.ahead)} ahead of its batch" if patterns.ahead else ""
+    idle = f"; after {format_duration(patterns.idle)} without events by the clock" if patterns.idle else ""
+    ahead = f"; none is more than {format_duration(patterns.ahead)} ahead of its batch" if patterns.ahead else ""
     return f"{where}; {wait}{ahead}{idle}{key}{kept}"
 
 
@@ -141,7 +140,7 @@ def _describe_target(sink: settings.SinkSettings) -> str:
 def _describe_trigger(trigger: Trigger) -> str:
     if trigger.available_now:
         return "until all is read, then it ends"
-    return f"every {_format_duration(trigger.every)}" if trigger.every else "as soon as the last micro-batch is done"
+    return f"every {format_duration(trigger.every)}" if trigger.every else "as soon as the last micro-batch is done"
 
 
 def _describe_monitor(monitor: settings.MonitorSettings) -> str:
@@ -170,8 +169,3 @@ def _describe_options(options: Mapping[str, str], word: str = "options") -> str:
 
 def _list_names(named: Mapping[str, str]) -> str:
     return ", ".join(f"`{name}`" for name in named)
-
-
-def _format_duration(length: timedelta) -> str:
-    seconds = length.total_seconds()
-    return format_seconds(int(seconds) if seconds.is_integer() else seconds)
